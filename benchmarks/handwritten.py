@@ -1,0 +1,151 @@
+"""The demo's training step parallelised by hand: what an expert writes with `jax.shard_map` for the same strategy.
+
+Data parallel over `data`, Megatron over `model`, ZeRO-3 over `data`: each parameter is gathered where it is used, again in
+the backward pass (a rematerialisation policy saves everything but the gathered parameters), and each gradient is summed
+once, by a reduce_scatter. It is the yardstick of `step_time`: the same layouts, the same gathers, no tool in between.
+"""
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from examples import gpt
+
+Tree = Any
+
+BLOCK = {
+    "ln1": {"scale": P("data"), "bias": P("data")},
+    "wqkv": P("data", None, "model", None),
+    "wo": P("model", "data", None),
+    "ln2": {"scale": P("data"), "bias": P("data")},
+    "w1": P("data", "model"),
+    "w2": P("model", "data"),
+    "b2": P("data"),
+}
+BATCH = {"x": P("data", None), "y": P("data", None)}
+
+
+def specs(config: gpt.Config) -> Tree:
+    """Where every parameter lies: Megatron's dim over `model`, the first dim that is left over `data`."""
+    return {"embed": P("data", None), "position": P("data", None), "blocks": [BLOCK] * config.layers}
+
+
+def state_specs(config: gpt.Config, state: Tree) -> Tree:
+    """Where the optimizer's state lies: its moments as the parameters, its counters whole."""
+    tree = specs(config)
+    shape = jax.tree.structure(tree, is_leaf=_is_spec)
+
+    def mirrors(node: Tree) -> bool:
+        return jax.tree.structure(node) == shape
+
+    return jax.tree.map(lambda node: tree if mirrors(node) else P(), state, is_leaf=mirrors)
+
+
+def train_step(config: gpt.Config, mesh: Mesh, state: Tree) -> Any:
+    """`gpt.train_step` for this mesh, as a function of global arrays; `state` gives the optimizer's structure."""
+    where = (specs(config), state_specs(config, state), BATCH)
+    local = jax.shard_map(
+        partial(_local_step, config, mesh.shape["data"]),
+        mesh=mesh,
+        in_specs=where,
+        out_specs=(where[0], where[1], P()),
+        check_vma=False,
+    )
+    placed = jax.tree.map(lambda spec: NamedSharding(mesh, spec), where, is_leaf=_is_spec)
+    return jax.jit(local, in_shardings=placed, donate_argnums=(0, 1))
+
+
+def _local_step(config: gpt.Config, replicas: int, params: Tree, opt: Tree, batch: Tree) -> tuple[Tree, Tree, Any]:
+    tree = specs(config)
+    wholes = jax.tree.map(partial(_proxy, replicas), params, tree)
+    value, grads = jax.value_and_grad(_loss, argnums=1)(params, wholes, tree, replicas, batch)
+    grads = jax.tree.map(_scatter, grads, tree)
+    updates, opt = gpt.OPTIMIZER.update(grads, opt, params)
+    return optax.apply_updates(params, updates), opt, jax.lax.psum(value, "data")
+
+
+def _loss(params: Tree, wholes: Tree, tree: Tree, replicas: int, batch: Tree) -> Any:
+    """This device's share of the loss."""
+    keep = partial(jax.checkpoint, policy=_is_saved)
+
+    def weight(*path: str) -> Any:
+        shard, whole, spec = params, wholes, tree
+        for key in path:
+            shard, whole, spec = shard[key], whole[key], spec[key]
+        return _gather(shard, whole, _dim(spec))
+
+    def logits(x: jax.Array, shard: jax.Array, whole: jax.Array) -> jax.Array:
+        return x @ _gather(shard, whole, 0).T
+
+    x = weight("embed")[batch["x"]] + weight("position")
+    for shards, proxies in zip(params["blocks"], wholes["blocks"], strict=True):
+        x = keep(_block)(x, shards, proxies)
+    scores = keep(logits)(x, params["embed"], wholes["embed"])
+    return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(scores, batch["y"])) / replicas
+
+
+def _block(x: jax.Array, shards: Tree, wholes: Tree) -> jax.Array:
+    p = jax.tree.map(lambda shard, whole, spec: _gather(shard, whole, _dim(spec)), shards, wholes, BLOCK)
+    q, k, v = jnp.einsum("btm,mchd->cbthd", _enter(gpt.layer_norm(x, p["ln1"])), p["wqkv"])
+    x = x + _leave(jnp.einsum("bthd,hdm->btm", gpt.attention(q, k, v), p["wo"]))
+    hidden = jax.nn.gelu(_enter(gpt.layer_norm(x, p["ln2"])) @ p["w1"])
+    return x + _leave(hidden @ p["w2"]) + p["b2"]
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(2,))
+def _gather(shard: jax.Array, whole: jax.Array, dim: int) -> jax.Array:
+    """The whole parameter; its gradient, not summed yet, goes to `whole`, so that all uses of it share one sum."""
+    return jax.lax.all_gather(shard, "data", axis=dim, tiled=True)
+
+
+_gather.defvjp(
+    lambda shard, whole, dim: (_gather(shard, whole, dim), shard),
+    lambda dim, shard, gradient: (jnp.zeros_like(shard), gradient),
+)
+
+
+def _is_saved(*_: Any, **params: Any) -> bool:
+    """The rematerialisation policy: save all but what `_gather` returns."""
+    body = params.get("call_jaxpr")
+    return body is None or all(eqn.primitive.name != "all_gather" for eqn in body.eqns)
+
+
+@jax.custom_vjp
+def _enter(x: jax.Array) -> jax.Array:
+    """Megatron's f: what enters the tensor-parallel part; its gradient is summed."""
+    return x
+
+
+_enter.defvjp(lambda x: (x, None), lambda _, gradient: (jax.lax.psum(gradient, "model"),))
+
+
+@jax.custom_vjp
+def _leave(x: jax.Array) -> jax.Array:
+    """Megatron's g: what leaves the tensor-parallel part is summed."""
+    return jax.lax.psum(x, "model")
+
+
+_leave.defvjp(lambda x: (jax.lax.psum(x, "model"), None), lambda _, gradient: (gradient,))
+
+
+def _proxy(replicas: int, shard: jax.Array, spec: P) -> jax.Array:
+    shape = list(shard.shape)
+    shape[_dim(spec)] *= replicas
+    return jnp.zeros(shape, shard.dtype)
+
+
+def _scatter(gradient: jax.Array, spec: P) -> jax.Array:
+    return jax.lax.psum_scatter(gradient, "data", scatter_dimension=_dim(spec), tiled=True)
+
+
+def _dim(spec: P) -> int:
+    return tuple(spec).index("data")
+
+
+def _is_spec(node: Any) -> bool:
+    return isinstance(node, P)

@@ -1,0 +1,397 @@
+"""Arrays with layouts, and the builders and slicers that place them.
+
+A type says how a value lies on the mesh. Three ops say the rest: a builder runs its body once for every device along
+its axes, a slicer takes the part that one iteration sees, and a redistribution changes a layout, which is the only
+thing here that communicates. Mesh sizes stand in the module's attribute `array.mesh`.
+
+    %y = array.build (data) {
+      %0 = array.slice %x to f32[data*64, 8] : f32[256, 8] -> f32[64, 8]
+      %1 = lax.tanh %0 : f32[64, 8] -> f32[64, 8]
+      array.yield %1 : f32[64, 8] -> ()
+    } : f32[data*64, 8]
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    base,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import HasParent, IsTerminator, NoMemoryEffect, RecursiveMemoryEffect
+from xdsl.utils.exceptions import VerifyException
+
+from .errors import Error
+from .layouts import Layout
+from .mesh import Mesh
+from .signature import parse_operands, parse_signature, print_operands, print_signature
+from .types import ArrayType, AxesAttr, parse_axes, parse_type
+
+__all__ = [
+    "ARRAY",
+    "ArrayType",
+    "AxesAttr",
+    "BarrierOp",
+    "BuildOp",
+    "CoordinateOp",
+    "RedistributeOp",
+    "SliceOp",
+    "YieldOp",
+    "mesh_of",
+    "set_mesh",
+]
+
+MESH = "array.mesh"
+
+
+@lru_cache(maxsize=None)
+def _mesh(text: str) -> Mesh:
+    return Mesh.parse(text)
+
+
+def mesh_of(op: Operation) -> Mesh:
+    """The mesh of the module around `op`: the innermost that names one. Raises VerifyException if none does."""
+    around: Operation | None = op
+    while around is not None:
+        if isinstance(around, ModuleOp) and isinstance(mesh := around.attributes.get(MESH), StringAttr):
+            try:
+                return _mesh(mesh.data)
+            except Error as error:
+                raise VerifyException(f"`{MESH} = {mesh}` is no mesh: {error}") from error
+        around = around.parent_op()
+    raise VerifyException(f'`{op.name}` needs a mesh: write `module attributes {{{MESH} = "data=4"}}` around it')
+
+
+def set_mesh(module: ModuleOp, mesh: Mesh) -> None:
+    """Writes the mesh that `mesh_of` reads."""
+    module.attributes[MESH] = StringAttr(str(mesh))
+
+
+def array_types(values: Sequence[SSAValue]) -> tuple[ArrayType, ...]:
+    """The types of values that a definition has already found to be arrays."""
+    return tuple(value.type for value in values if isinstance(value.type, ArrayType))
+
+
+def check_axes(op: Operation, axes: AxesAttr, mesh: Mesh) -> int:
+    """How many devices lie along `axes` together, once they are found to be distinct axes of the mesh."""
+    if len(set(axes.data)) != len(axes.data):
+        raise VerifyException(f"`{op.name}` names a mesh axis twice: {axes}")
+    try:
+        return axes.size(mesh)
+    except Error as error:
+        raise VerifyException(f"`{op.name}`: {error}") from error
+
+
+def builds_around(op: Operation) -> Iterator["BuildOp"]:
+    """The builds that `op` stands in, innermost first."""
+    around = op.parent_op()
+    while around is not None:
+        if isinstance(around, BuildOp):
+            yield around
+        around = around.parent_op()
+
+
+def _check_inside(op: Operation, axes: Sequence[str]) -> None:
+    here = {axis for build in builds_around(op) for axis in build.axes}
+    if missing := [axis for axis in axes if axis not in here]:
+        raise VerifyException(f"`{op.name}` uses axis `{missing[0]}`, which no build around it iterates over")
+
+
+def global_shape(array: ArrayType, mesh: Mesh, op: Operation) -> tuple[int, ...]:
+    """The shape of the whole value; what is wrong with its layout on this mesh becomes the op's error."""
+    try:
+        return tuple(array.layout.global_shape(mesh))
+    except Error as error:
+        raise VerifyException(f"`{op.name}`: `{array.text}` does not fit the mesh {mesh}: {error}") from error
+
+
+def check_same_value(op: Operation, source: ArrayType, target: ArrayType, mesh: Mesh) -> None:
+    """Two types of one value in two layouts: element type and global shape agree."""
+    if source.dtype != target.dtype:
+        raise VerifyException(f"`{op.name}` changes layouts, not element types: {source.text} to {target.text}")
+    shapes = global_shape(source, mesh, op), global_shape(target, mesh, op)
+    if shapes[0] != shapes[1]:
+        raise VerifyException(
+            f"`{op.name}` changes layouts, not shapes: {source.text} is {list(shapes[0])} as a whole, "
+            f"{target.text} is {list(shapes[1])}"
+        )
+
+
+def check_redistribution(op: Operation, source: ArrayType, target: ArrayType) -> None:
+    """What `array.redistribute` and `flow.redistribute` have in common: one value, and nothing newly pending."""
+    mesh = mesh_of(op)
+    check_same_value(op, source, target, mesh)
+    if new := set(target.layout.pending) - set(source.layout.pending):
+        axes = ", ".join(f"`{each.axis}`" for each in new)
+        raise VerifyException(f"`{op.name}` resolves what is pending, but {target.text} adds to it over {axes}")
+
+
+@irdl_op_definition
+class YieldOp(IRDLOperation):
+    """What one iteration of a build leaves."""
+
+    name = "array.yield"
+    values = var_operand_def(ArrayType)
+
+    traits = traits_def(IsTerminator())
+
+    def __init__(self, values: Sequence[SSAValue]):
+        super().__init__(operands=[values])
+
+    def print(self, printer: Printer) -> None:
+        print_operands(printer, self.operands)
+        print_signature(printer, self)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> "YieldOp":
+        values, signature = parse_signature(parser, parse_operands(parser))
+        return cls.create(operands=values, attributes=signature.attributes)
+
+
+@irdl_op_definition
+class BuildOp(IRDLOperation):
+    """Runs its body once for every device along `axes`: the results are global values, the body sees local ones.
+
+    Constraints: the axes are distinct axes of the mesh, and no build around this one has them; every axis that a
+    result's layout places or leaves pending is one of them; the body yields, for each result, what one device holds.
+    """
+
+    name = "array.build"
+    place = prop_def(AxesAttr)
+    outs = var_result_def(ArrayType)
+    body = region_def("single_block")
+
+    traits = traits_def(RecursiveMemoryEffect())
+
+    def __init__(self, axes: Sequence[str], body: Region, result_types: Sequence[ArrayType]):
+        super().__init__(properties={"place": AxesAttr.of(axes)}, regions=[body], result_types=[result_types])
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        return self.place.data
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" {self.place} ")
+        printer.print_region(self.body)
+        print_signature(printer, self)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> "BuildOp":
+        place = parse_axes(parser)
+        body = parser.parse_region()
+        _, signature = parse_signature(parser, ())
+        return cls.create(
+            properties={"place": place}, regions=[body], result_types=signature.results, attributes=signature.attributes
+        )
+
+    def verify_(self) -> None:
+        mesh = mesh_of(self)
+        check_axes(self, self.place, mesh)
+        for build in builds_around(self):
+            if again := set(build.axes) & set(self.axes):
+                raise VerifyException(f"a build around this one iterates over `{min(again)}` already")
+        end = self.body.block.last_op
+        if not isinstance(end, YieldOp):
+            raise VerifyException("the body of `array.build` ends in `array.yield`")
+        if len(end.operands) != len(self.results):
+            raise VerifyException(f"`array.build` has {len(self.results)} results and yields {len(end.operands)}")
+        for result, local in zip(array_types(self.results), array_types(end.operands), strict=True):
+            self._check_result(result, local, mesh)
+
+    def _check_result(self, result: ArrayType, local: ArrayType, mesh: Mesh) -> None:
+        layout = result.layout
+        used = {str(axis).partition(".")[0] for axis in (*layout.axes(), *(each.axis for each in layout.pending))}
+        if outside := used - {axis.partition(".")[0] for axis in self.axes}:
+            raise VerifyException(f"{result.text} uses axis `{min(outside)}`, which this build does not iterate over")
+        global_shape(result, mesh, self)
+        if local is not result.local(mesh):
+            raise VerifyException(
+                f"`array.build` yields {local.text} where one device holds {result.local(mesh).text} of {result.text}"
+            )
+
+
+@irdl_op_definition
+class SliceOp(IRDLOperation):
+    """The part of a global value that this iteration sees, if the value is cut as `layout` says.
+
+    Constraints: the value is placed or whole, with nothing pending; the layout has the same element type and global
+    shape, keeps every tile that the value already has, and uses only axes of the builds around; the result is what
+    one device holds of it.
+    """
+
+    name = "array.slice"
+    source = operand_def(ArrayType)
+    target = prop_def(ArrayType)
+    out = result_def(ArrayType)
+
+    traits = traits_def(NoMemoryEffect())
+
+    def __init__(self, source: SSAValue, layout: Layout, mesh: Mesh):
+        (array,) = array_types([source])
+        target = ArrayType.of(array.dtype, layout)
+        super().__init__(operands=[source], properties={"target": target}, result_types=[target.local(mesh)])
+
+    @property
+    def layout(self) -> Layout:
+        return self.target.layout
+
+    def print(self, printer: Printer) -> None:
+        print_operands(printer, self.operands)
+        printer.print_string(f" to {self.target.text}")
+        print_signature(printer, self)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> "SliceOp":
+        source = parser.parse_unresolved_operand()
+        parser.parse_keyword("to")
+        target = parse_type(parser)
+        operands, signature = parse_signature(parser, [source])
+        return cls.create(
+            operands=operands,
+            properties={"target": target},
+            result_types=signature.results,
+            attributes=signature.attributes,
+        )
+
+    def verify_(self) -> None:
+        mesh = mesh_of(self)
+        (source, result), target = array_types([self.source, self.out]), self.target
+        if source.layout.pending or target.layout.pending:
+            raise VerifyException(f"`array.slice` cannot cut what is pending: {source.text} to {target.text}")
+        check_same_value(self, source, target, mesh)
+        _check_inside(self, tuple(map(str, target.layout.axes())))
+        if lost := set(source.layout.tiles(mesh)) - set(target.layout.tiles(mesh)):
+            axis, dim, _ = min(lost)
+            raise VerifyException(
+                f"`array.slice` only cuts finer: dim {dim} of {source.text} is over `{axis}`, in {target.text} it is not"
+            )
+        if result is not target.local(mesh):
+            raise VerifyException(
+                f"`array.slice` gives {target.local(mesh).text}, what one device holds of {target.text}, "
+                f"not {result.text}"
+            )
+
+
+@irdl_op_definition
+class RedistributeOp(IRDLOperation):
+    """The same value in another layout: what is left where a slicer does not match its builder.
+
+    Constraints: both types have one element type and one global shape; nothing is pending in the result that was not
+    pending in the operand.
+    """
+
+    name = "array.redistribute"
+    source = operand_def(ArrayType)
+    out = result_def(ArrayType)
+
+    traits = traits_def(NoMemoryEffect())
+
+    def __init__(self, source: SSAValue, result_type: ArrayType):
+        super().__init__(operands=[source], result_types=[result_type])
+
+    def print(self, printer: Printer) -> None:
+        print_operands(printer, self.operands)
+        print_signature(printer, self)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> "RedistributeOp":
+        operands, signature = parse_signature(parser, [parser.parse_unresolved_operand()])
+        return cls.create(operands=operands, result_types=signature.results, attributes=signature.attributes)
+
+    def verify_(self) -> None:
+        source, target = array_types([self.source, self.out])
+        check_redistribution(self, source, target)
+
+
+class Barrier(IRDLOperation):
+    """The values themselves, tied together: none is used before all are there, and no later pass looks through it.
+
+    Constraint: every result has the type of its operand.
+    """
+
+    ins = var_operand_def(ArrayType)
+    outs = var_result_def(ArrayType)
+
+    def __init__(self, values: Sequence[SSAValue]):
+        super().__init__(operands=[values], result_types=[[value.type for value in values]])
+
+    def print(self, printer: Printer) -> None:
+        print_operands(printer, self.operands)
+        print_signature(printer, self)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> "Barrier":
+        operands, signature = parse_signature(parser, parse_operands(parser))
+        return cls.create(operands=operands, result_types=signature.results, attributes=signature.attributes)
+
+    def verify_(self) -> None:
+        if self.operand_types != self.result_types:
+            raise VerifyException(f"`{self.name}` gives its operands as they are: their types too")
+
+
+@irdl_op_definition
+class BarrierOp(Barrier):
+    name = "array.barrier"
+
+
+class Coordinate(IRDLOperation):
+    """Where along `axes` this iteration runs, counted major to minor from 0: an `i32[]`."""
+
+    along = prop_def(AxesAttr)
+    out = result_def(ArrayType)
+
+    traits = traits_def(NoMemoryEffect())
+
+    def __init__(self, axes: Sequence[str]):
+        super().__init__(properties={"along": AxesAttr.of(axes)}, result_types=[ArrayType.whole("int32")])
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        return self.along.data
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" {self.along}")
+        print_signature(printer, self)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> "Coordinate":
+        along = parse_axes(parser)
+        _, signature = parse_signature(parser, ())
+        return cls.create(
+            properties={"along": along}, result_types=signature.results, attributes=signature.attributes
+        )
+
+    def verify_(self) -> None:
+        check_axes(self, self.along, mesh_of(self))
+        if self.out.type is not ArrayType.whole("int32"):
+            raise VerifyException(f"`{self.name}` gives an i32[]")
+
+
+@irdl_op_definition
+class CoordinateOp(Coordinate):
+    """Constraint: builds around it iterate over the axes."""
+
+    name = "array.coordinate"
+
+    def verify_(self) -> None:
+        Coordinate.verify_(self)
+        _check_inside(self, self.axes)
+
+
+ARRAY = Dialect(
+    "array",
+    [BuildOp, YieldOp, SliceOp, RedistributeOp, BarrierOp, CoordinateOp],
+    [ArrayType, AxesAttr],
+)

@@ -1,0 +1,101 @@
+"""The error that a person sees: what is wrong, where it stands, and what to do about it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A stretch of one source line: a program, a rule, a definition, or the user's Python.
+
+    Lines and columns count from 1 and `end_column` is the first column after the stretch, as in lark's tokens. Column 0 says
+    that only the line is known; an empty `text` says that the line itself cannot be shown.
+    """
+
+    file: str
+    line: int
+    column: int = 0
+    end_column: int = 0
+    text: str = ""
+
+    @classmethod
+    def of(cls, file: str, source: str, line: int, column: int = 0, end_column: int = 0) -> Place:
+        """The place on line `line` of `source`, which is the whole text of `file`."""
+        lines = source.splitlines()
+        return cls(file, line, column, end_column, lines[line - 1] if 0 < line <= len(lines) else "")
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}" if self.column else f"{self.file}:{self.line}"
+
+
+class Error(Exception):
+    """Something that the person at the keyboard can put right: the public `pt.Error`.
+
+    Every error that a user can cause is one of these, so that one `except` is enough and a traceback of anything else is a
+    defect of Partita. The title names the thing, both sides of the disagreement and the numbers; a help says what to type.
+
+    ```
+    error: `w1` cannot be tiled: 6 rows do not divide over `model` (4 devices)
+      --> mlp.partita:3:36
+       |
+     3 | fn mlp(x: f32[B=512, D=6], w1: f32[D @model, H]) {
+       |                                    ^^^^^^^^ 6 is not a multiple of 4
+    help: pad it: `tile w1.0 @model padded`, or use `data` (2 devices)
+    ```
+    """
+
+    def __init__(
+        self,
+        title: str,
+        *,
+        place: Place | None = None,
+        label: str = "",
+        notes: Iterable[str] = (),
+        helps: Iterable[str] = (),
+    ) -> None:
+        super().__init__(title)
+        self.title = title
+        self.place = place
+        self.label = label
+        self.notes = tuple(notes)
+        self.helps = tuple(helps)
+
+    def __str__(self) -> str:
+        lines = [f"error: {self.title}"]
+        if self.place is not None:
+            lines += _source(self.place, self.label)
+        elif self.label:
+            lines.append(_entry("note", self.label))
+        lines += [_entry("note", note) for note in self.notes]
+        lines += [_entry("help", text) for text in self.helps]
+        return "\n".join(lines)
+
+
+def _entry(kind: str, text: str) -> str:
+    """A note or a help; its further lines stand under its first."""
+    return f"{kind}: " + text.replace("\n", "\n" + " " * (len(kind) + 2))
+
+
+def _source(place: Place, label: str) -> list[str]:
+    """The arrow, the source line and the carets."""
+    number = str(place.line)
+    gutter = " " * (len(number) + 2) + "|"
+    lines = [f"{' ' * (len(number) + 1)}--> {place}"]
+    text = place.text.rstrip()
+    if not text.strip():
+        return [*lines, f"{gutter} {label}"] if label else lines
+    start, end = place.column - 1, place.end_column - 1
+    if place.column < 1:
+        start, end = len(text) - len(text.lstrip()), len(text)
+    # A tab is kept in the line of carets, so that it is as wide there as above.
+    before = "".join("\t" if mark == "\t" else " " for mark in text[:start].ljust(start))
+    carets = "^" * max(1, end - start)
+    return [*lines, gutter, f" {number} | {text}", f"{gutter} {before}{carets} {label}".rstrip()]
+
+
+def nearest(name: str, names: Iterable[str], n: int = 3) -> list[str]:
+    """At most `n` of `names` that `name` may have been meant to be, the likeliest first: for "did you mean"."""
+    return difflib.get_close_matches(name, list(dict.fromkeys(names)), n=n, cutoff=0.5)

@@ -1,0 +1,45 @@
+"""Hash consing: equal terms are one object.
+
+Ranges, layouts and meshes are compared and hashed millions of times and made a few hundred times. When equal terms are the
+same object, equality is `is`, a hash is an address, and every memo table over them is cheap.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
+
+_T = TypeVar("_T", bound="Interned")
+
+# Weak, so that a long session that makes many plans does not keep the ranges of the ones it dropped.
+_made: WeakValueDictionary[tuple[object, ...], Any] = WeakValueDictionary()
+
+
+class Interned:
+    """Base of the classes whose `__new__` is `return intern(cls, ...)`; equality and hash are those of identity.
+
+    A subclass is `@dataclass(frozen=True, slots=True, eq=False, init=False)`; what makes its fields invalid is said in `check`, which runs
+    once for each distinct term. Copying and unpickling give back the same object.
+    """
+
+    __slots__ = ("__weakref__",)
+    __match_args__: tuple[str, ...]
+
+    def check(self) -> None:
+        """Raise an `Error` if the fields make no sense together."""
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return type(self), tuple(getattr(self, name) for name in self.__match_args__)
+
+
+def intern(cls: type[_T], *fields: object) -> _T:
+    """The one object of `cls` with these fields, in the order of `__match_args__`."""
+    key = (cls, *fields)
+    found: _T | None = _made.get(key)
+    if found is None:
+        found = object.__new__(cls)
+        for name, value in zip(cls.__match_args__, fields, strict=True):
+            object.__setattr__(found, name, value)
+        found.check()
+        found = _made.setdefault(key, found)
+    return found

@@ -1,0 +1,128 @@
+"""The mesh: the named axes along which devices are laid out."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from .errors import Error, nearest
+from .interned import Interned, intern
+
+# `data`, or `data.0`: one of the sub-axes that a refined mesh has in the place of `data`.
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[0-9]+)?")
+
+
+class UnknownAxis(Error, KeyError):
+    """A name that the mesh does not have; also a `KeyError`, for `Mapping.get` catches that one."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, init=False, repr=False)
+class Mesh(Interned, Mapping[str, int]):
+    """Named axes of devices and how many there are along each, major to minor: `Mesh(data=4, model=2)`.
+
+    It names no devices: a program for 4096 of them is partitioned and looked at on a laptop, and devices are found only when
+    it runs. Meshes with the same axes in the same order are the same object. Raises `Error` for a name that is no identifier and a size below 1.
+
+    ```
+    Mesh(data=4, model=2)    data=0 [ 0 1 ]    device = data·2 + model
+                             data=1 [ 2 3 ]
+                             data=2 [ 4 5 ]
+                             data=3 [ 6 7 ]
+    ```
+    """
+
+    pairs: tuple[tuple[str, int], ...]
+
+    def __new__(cls, axes: Mapping[str, int] | None = None, /, **more: int) -> Mesh:
+        return intern(cls, tuple({**(axes or {}), **more}.items()))
+
+    def check(self) -> None:
+        for name, size in self.pairs:
+            if not _NAME.fullmatch(name):
+                raise Error(f"`{name}` cannot name a mesh axis", helps=["use a letter, then letters, digits and `_`"])
+            if not isinstance(size, int) or isinstance(size, bool) or size < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise Error(f"mesh axis `{name}` has size {size!r}", helps=["the size is the number of devices along it"])
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return Mesh, (dict(self.pairs),)
+
+    @staticmethod
+    def parse(text: str) -> Mesh:
+        """The mesh that prints as `text`: `data=4, model=2`."""
+        axes: dict[str, int] = {}
+        for part in filter(str.strip, text.split(",")):
+            name, equals, size = (word.strip() for word in part.partition("="))
+            if not equals or not size.isdecimal():
+                raise Error(f"`{part.strip()}` is no mesh axis", helps=["write a mesh as `data=4, model=2`"])
+            if name in axes:
+                raise Error(f"mesh axis `{name}` is named twice in `{text}`")
+            axes[name] = int(size)
+        return Mesh(axes)
+
+    @property
+    def axes(self) -> dict[str, int]:
+        """Axis name to size, major to minor."""
+        return dict(self.pairs)
+
+    @property
+    def size(self) -> int:
+        """How many devices."""
+        return math.prod(size for _, size in self.pairs)
+
+    def coordinates(self) -> Iterator[dict[str, int]]:
+        """Where each device stands, in device order: the last axis varies fastest."""
+        names = [name for name, _ in self.pairs]
+        for places in itertools.product(*(range(size) for _, size in self.pairs)):
+            yield dict(zip(names, places, strict=True))
+
+    def refine(self, **parts: tuple[int, ...]) -> Mesh:
+        """The same devices with axes split into sub-axes, major to minor: `a = a.0:2 * a.1:4`.
+
+        ```
+        Mesh(a=8).refine(a=(2, 4))  -->  Mesh({"a.0": 2, "a.1": 4})
+        ```
+        """
+        axes: dict[str, int] = {}
+        for name in parts:
+            if math.prod(parts[name]) != self[name]:
+                raise Error(f"`{name}` ({self[name]} devices) does not split into {' * '.join(map(str, parts[name]))}")
+        for name, size in self.pairs:
+            axes |= {f"{name}.{i}": part for i, part in enumerate(parts[name])} if name in parts else {name: size}
+        return Mesh(axes)
+
+    def sub_axes(self, name: str) -> tuple[int, ...]:
+        """The sizes of the sub-axes that a refined mesh has for `name`, major to minor; empty if it has none."""
+        return tuple(size for axis, size in self.pairs if axis.startswith(name + "."))
+
+    def __getitem__(self, name: str) -> int:
+        for axis, size in self.pairs:
+            if axis == name:
+                return size
+        if parts := self.sub_axes(name):
+            return math.prod(parts)
+        close = nearest(name, self)
+        have = ", ".join(f"`{axis}`" for axis in self) or "no axes"
+        helps = [f"did you mean {' or '.join(f'`{axis}`' for axis in close)}?"] if close else [f"the mesh has {have}"]
+        raise UnknownAxis(f"the mesh has no axis `{name}`", helps=helps)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, _ in self.pairs)
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __contains__(self, name: object) -> bool:
+        return any(axis == name for axis, _ in self.pairs)
+
+    # Interned: `Mapping` would compare the items, in any order, and take the hash away.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name}={size}" for name, size in self.pairs)
+
+    def __repr__(self) -> str:
+        return f"Mesh({self})"

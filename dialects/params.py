@@ -1,0 +1,147 @@
+"""The parameters of a named op: what JAX calls an equation's `params`, as immutable data that prints exactly.
+
+One attribute holds them all, because a primitive's parameters are a record that is passed on whole (encoded once at
+tracing, decoded once at running) and read by name in between. Its text is a Python call's keyword list:
+
+    {axes = (0,), mode = GatherScatterMode(name="CLIP"), new_dtype = dtype(name="bfloat16"), value = -inf}
+"""
+
+import ast
+import json
+import re
+from collections.abc import ItemsView, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from types import MappingProxyType
+from typing import TypeAlias
+
+from xdsl.ir import Data
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+from .text import go_on
+
+Literal: TypeAlias = "None | bool | int | float | str | tuple[Literal, ...] | Record"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A named value with fields, for what a parameter holds beside plain data: `dtype(name="bfloat16")`."""
+
+    name: str
+    fields: tuple[tuple[str, Literal], ...] = ()
+
+    def __getitem__(self, field: str) -> Literal:
+        return dict(self.fields)[field]
+
+    def __str__(self) -> str:
+        return show(self)
+
+
+def show(value: Literal) -> str:
+    """The text of a literal, which `read` takes back exactly, infinities, NaN and the sign of zero included."""
+    match value:
+        case None | bool() | int() | float():
+            return repr(value)
+        case str():
+            return json.dumps(value, ensure_ascii=False)
+        case tuple():
+            return f"({', '.join(map(show, value))}{',' if len(value) == 1 else ''})"
+        case Record(name, fields):
+            return f"{name}({', '.join(f'{field}={show(each)}' for field, each in fields)})"
+
+
+def _read(tree: ast.expr) -> Literal:
+    match tree:
+        case ast.Constant(value=None | bool() | int() | float() | str() as value):
+            return value
+        case ast.Name(id="inf" | "nan" as name):
+            return float(name)
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
+            return -value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Name(id="inf")):
+            return -float("inf")
+        case ast.Tuple(elts=elements):
+            return tuple(map(_read, elements))
+        case ast.Call(func=function, args=[], keywords=keywords):
+            return Record(ast.unparse(function), tuple((str(each.arg), _read(each.value)) for each in keywords))
+        case _:
+            raise ValueError(f"`{ast.unparse(tree)}` is no literal")
+
+
+@lru_cache(maxsize=1 << 14)
+def read(text: str) -> "ParamsAttr":
+    """The parameters that `text`, with its braces, says; a ValueError or SyntaxError if it says none."""
+    tree = ast.parse(f"params({text[1:-1]})", mode="eval").body
+    if not isinstance(tree, ast.Call) or tree.args or any(each.arg is None for each in tree.keywords):
+        raise ValueError("write parameters as `{name = value, ...}`")
+    return ParamsAttr.of(**{str(each.arg): _read(each.value) for each in tree.keywords})
+
+
+_MARK = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]')
+
+
+def parse_params(parser: AttrParser) -> "ParamsAttr":
+    """Reads `{name = value, ...}` at the parser's position; the values are Python literals and records of them."""
+    content, start = parser.lexer.input.content, parser.pos
+    marks = _MARK.finditer(content, start)
+    if not content.startswith("{", start) or (end := next((m.end() for m in marks if m[0] == "}"), None)) is None:
+        parser.raise_error("expected parameters, `{name = value, ...}`")
+    try:
+        params = read(content[start:end])
+    except (ValueError, SyntaxError) as error:
+        parser.raise_error(f"these parameters cannot be read: {error}", start, end)
+    go_on(parser, end)
+    return params
+
+
+@irdl_attr_definition
+class ParamsAttr(Data[Mapping[str, Literal]]):
+    """An immutable mapping from parameter names to literals, sorted by name.
+
+    Two are equal when they print alike: `1`, `1.0` and `True` are three different parameters, and so are `0.0` and
+    `-0.0`, while every NaN is the same.
+    """
+
+    name = "lax.params"
+
+    @classmethod
+    def of(cls, **params: Literal) -> "ParamsAttr":
+        return cls(MappingProxyType(dict(sorted(params.items()))))
+
+    def __getitem__(self, name: str) -> Literal:
+        return self.data[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.data
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def get(self, name: str, default: Literal = None) -> Literal:
+        return self.data.get(name, default)
+
+    def items(self) -> ItemsView[str, Literal]:
+        return self.data.items()
+
+    @cached_property
+    def text(self) -> str:
+        return f"{{{', '.join(f'{name} = {show(value)}' for name, value in self.data.items())}}}"
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, ParamsAttr) and self.text == other.text)
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Mapping[str, Literal]:
+        with parser.in_angle_brackets():
+            return parse_params(parser).data
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f"<{self.text}>")
+
+
+NO_PARAMS = ParamsAttr.of()

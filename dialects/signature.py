@@ -1,0 +1,84 @@
+"""The end that the texts of all our ops share: hints, operand types, result types.
+
+    lax.dot_general %0, %1 {...} attributes {provenance = "mlp.py:12"} : f32[64, 8], f32[8, 8] -> f32[64, 8]
+                                 |--------- signature ------------------------------------------------------|
+
+An op without operands ends in `: f32[64]`, one without results in `: f32[64] -> ()`.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+
+from .types import ArrayType, parse_type
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a text says after its operands: the types on both sides of the arrow, and attributes that are hints."""
+
+    operands: tuple[ArrayType, ...]
+    results: tuple[ArrayType, ...]
+    attributes: dict[str, Attribute]
+
+
+def type_list(types: Iterable[Attribute]) -> str:
+    return ", ".join(each.text if isinstance(each, ArrayType) else str(each) for each in types) or "()"
+
+
+def print_operands(printer: Printer, operands: Sequence[SSAValue]) -> None:
+    if operands:
+        printer.print_string(" ")
+        printer.print_list(operands, printer.print_ssa_value)
+
+
+def print_signature(printer: Printer, op: Operation) -> None:
+    if op.attributes:
+        printer.print_op_attributes(op.attributes, print_keyword=True)
+    arrow = f"{type_list(op.operand_types)} -> " if op.operands else ""
+    printer.print_string(f" : {arrow}{type_list(op.result_types)}")
+
+
+def parse_operands(parser: Parser) -> list[UnresolvedOperand]:
+    """Reads `%0, %1`, or nothing."""
+    first = parser.parse_optional_unresolved_operand()
+    operands = [] if first is None else [first]
+    while operands and parser.parse_optional_punctuation(",") is not None:
+        operands.append(parser.parse_unresolved_operand())
+    return operands
+
+
+def parse_attributes(parser: Parser) -> dict[str, Attribute]:
+    attributes = parser.parse_optional_attr_dict_with_keyword()
+    return {} if attributes is None else dict(attributes.data)
+
+
+def parse_types(parser: Parser) -> tuple[ArrayType, ...]:
+    """Reads `f32[8], i32[]`, or `()`."""
+    if parser.parse_optional_punctuation("(") is not None:
+        parser.parse_punctuation(")")
+        return ()
+    types = [parse_type(parser)]
+    while parser.parse_optional_punctuation(",") is not None:
+        types.append(parse_type(parser))
+    return tuple(types)
+
+
+def parse_signature(parser: Parser, unresolved: Sequence[UnresolvedOperand]) -> tuple[list[SSAValue], Signature]:
+    """Reads the end of an op and resolves the operands that stood before it."""
+    attributes = parse_attributes(parser)
+    parser.parse_punctuation(":")
+    start = parser.pos
+    left = parse_types(parser)
+    if unresolved:
+        parser.parse_punctuation("->")
+        operands, results = left, parse_types(parser)
+    else:
+        operands, results = (), left
+    if len(operands) != len(unresolved):
+        parser.raise_error(f"{len(unresolved)} operands and {len(operands)} types for them", start, parser.pos)
+    values = [parser.resolve_operand(each, type) for each, type in zip(unresolved, operands, strict=True)]
+    return values, Signature(operands, results, attributes)

@@ -1,0 +1,143 @@
+"""The type of every value: an element type and a layout, and the attribute that names mesh axes."""
+
+import re
+from collections.abc import Iterable
+from functools import cached_property, lru_cache
+
+from xdsl.ir import Data, TypeAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+from .errors import Error
+from .layouts import Layout, parse_array
+from .mesh import Mesh
+from .ranges import Extent
+from .text import take
+
+# A dim may hold one sub-range, `512[0 : 256 : 1]`, whose bounds are plain numbers: brackets nest twice, never deeper.
+# What is pending follows at once, so that a `{` after a blank is always something else.
+_ARRAY = re.compile(r"\w+\[(?:[^\[\]]|\[[^\[\]]*\])*\](?:\{[^{}]*\})?")
+_AXES = re.compile(r"\(\s*[\w.:]+(?:\s*,\s*[\w.:]+)*\s*\)")
+
+
+@irdl_attr_definition
+class ArrayType(Data[tuple[str, Layout]], TypeAttribute):
+    """An array of `dtype` (a NumPy name) that lies as `layout` says: `!array.array<f32[data*128, 256]{+model}>`.
+
+    `of` interns, and so does the parser: two types are equal exactly if they are the same object.
+    """
+
+    name = "array.array"
+
+    @staticmethod
+    @lru_cache(maxsize=None)
+    def of(dtype: str, layout: Layout) -> "ArrayType":
+        return ArrayType((dtype, layout))
+
+    @staticmethod
+    @lru_cache(maxsize=None)
+    def whole(dtype: str, shape: tuple[int, ...] = ()) -> "ArrayType":
+        """An array of which nothing is placed: a global value as the user wrote it, or what one device holds."""
+        return ArrayType.of(dtype, Layout(tuple(map(Extent, shape))))
+
+    @classmethod
+    def new(cls, params: tuple[str, Layout]) -> "ArrayType":
+        return cls.of(*params)
+
+    @cached_property
+    def dtype(self) -> str:
+        return self.data[0]
+
+    @cached_property
+    def layout(self) -> Layout:
+        return self.data[1]
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Nothing is placed, padded or pending: the type says a plain shape."""
+        return not self.layout.pending and all(isinstance(dim, Extent) for dim in self.layout.dims)
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """The extents, where nothing is placed; ask `local_shape` or `global_shape` of the layout elsewhere."""
+        if not self.is_whole:
+            raise Error(f"`{self.text}` has no plain shape", label="part of it is placed or pending")
+        return tuple(dim.n for dim in self.layout.dims if isinstance(dim, Extent))
+
+    @cached_property
+    def text(self) -> str:
+        return self.layout.text(self.dtype)
+
+    def local(self, mesh: Mesh) -> "ArrayType":
+        """What one device of `mesh` holds of it: `f32[data*128, 256]{+model} --> f32[128, 256]`."""
+        return _local(self, mesh)
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> tuple[str, Layout]:
+        with parser.in_angle_brackets():
+            return parse_type(parser).data
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f"<{self.text}>")
+
+
+@lru_cache(maxsize=None)
+def _local(array: ArrayType, mesh: Mesh) -> ArrayType:
+    return ArrayType.whole(array.dtype, tuple(array.layout.local_shape(mesh)))
+
+
+@lru_cache(maxsize=1 << 14)
+def _array(text: str) -> ArrayType:
+    return ArrayType.of(*parse_array(text))
+
+
+def parse_type(parser: AttrParser) -> ArrayType:
+    """Reads a bare array type, `f32[data*128, 256]{+model}`, as it stands in the text of our ops."""
+    start = parser.pos
+    text = take(parser, _ARRAY, "an array type, like `f32[data*128, 256]`")
+    try:
+        return _array(text)
+    except Error as error:
+        parser.raise_error(str(error), start, start + len(text))
+
+
+@irdl_attr_definition
+class AxesAttr(Data[tuple[str, ...]]):
+    """Mesh axes, or factors of them, major to minor: `(data, model)`, `(data.0:2)`."""
+
+    name = "array.axes"
+
+    @staticmethod
+    def of(axes: Iterable[str]) -> "AxesAttr":
+        return _axes(tuple(axes))
+
+    def __str__(self) -> str:
+        return f"({', '.join(self.data)})"
+
+    def size(self, mesh: Mesh) -> int:
+        """How many devices lie along them together. Raises Error for an axis that the mesh does not have."""
+        size = 1
+        for axis in self.data:
+            name, _, factor = axis.partition(":")
+            size *= int(factor) if factor and mesh[name.partition(".")[0]] else mesh[name]
+        return size
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> tuple[str, ...]:
+        with parser.in_angle_brackets():
+            return parse_axes(parser).data
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f"<{self}>")
+
+
+@lru_cache(maxsize=None)
+def _axes(axes: tuple[str, ...]) -> AxesAttr:
+    return AxesAttr(axes)
+
+
+def parse_axes(parser: AttrParser) -> AxesAttr:
+    """Reads `(data, model)`."""
+    text = take(parser, _AXES, "mesh axes, like `(data, model)`")
+    return AxesAttr.of(axis.strip() for axis in text[1:-1].split(","))

@@ -1,0 +1,1 @@
+"""Programs that people start from; each runs as `python -m examples.NAME`."""

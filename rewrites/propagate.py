@@ -1,0 +1,180 @@
+"""Propagation: carry the claims along one mesh axis through the definitions.
+
+Forward (an operand arrives tiled), backward (a result is wanted tiled) and from partial matches (one operand of a matmul
+tiled on k makes the other tiled on k). An op whose claims match exactly one index takes it; several are a conflict.
+Forward visits ops in program order, each after all its operands; backward in the reverse order, each after all its uses;
+until nothing changes. Only ops beside a changed claim are visited, which gives the same plan as full sweeps do.
+
+    tile x 0 data:   %h = dot %x %w1; %z = dot %h %w2   -->   both dots place their row index on data
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+
+from .placement import WHOLE, AxisTable, Blocked, Claim, Conflict, Table, claim_of
+from .program import Node
+
+Candidates = dict[tuple[int, int], tuple[Claim, str]]
+"""(index, stride) -> the claim that asks for it, and in words who asks."""
+
+
+def propagate(table: Table, axis: str, changed: Iterable[int], tactic: int) -> None:
+    """Carry the axis' claims from the changed values until stable; `table` is changed in place."""
+    _Sweep(table, axis, tactic).run(changed)
+
+
+class _Sweep:
+    """One propagation; the two heaps hold the nodes that a changed claim may concern."""
+
+    def __init__(self, table: Table, axis: str, tactic: int) -> None:
+        self.table = table
+        self.program = table.program
+        self.axis = axis
+        self.size = table.mesh[axis]
+        self.tactic = tactic
+        self.claims: AxisTable = table.axes[axis]
+        self.ahead: list[int] = []
+        self.back: list[int] = []
+        self.marked_ahead: set[int] = set()
+        self.marked_back: set[int] = set()
+        self.arguments: set[int] = set()
+
+    def run(self, changed: Iterable[int]) -> None:
+        for value in changed:
+            self.value_changed(value)
+        while self.ahead or self.back or self.arguments:
+            self.forward()
+            self.backward()
+            for value in sorted(self.arguments):
+                self.argument(value)
+            self.arguments.clear()
+
+    def forward(self) -> None:
+        heap, marked = self.ahead, self.marked_ahead
+        while heap:
+            number = heapq.heappop(heap)
+            marked.discard(number)
+            self.visit(self.program.nodes[number])
+
+    def backward(self) -> None:
+        heap, marked = self.back, self.marked_back
+        while heap:
+            number = -heapq.heappop(heap)
+            marked.discard(number)
+            self.visit(self.program.nodes[number])
+
+    def value_changed(self, value: int) -> None:
+        """A value's claim changed: its users see it ahead, its producer behind."""
+        for number, _ in self.program.uses[value]:
+            self.mark_ahead(number)
+        self.wanted(value)
+
+    def mark_ahead(self, number: int) -> None:
+        if number not in self.marked_ahead and self.claims.nodes[number] is None:
+            self.marked_ahead.add(number)
+            heapq.heappush(self.ahead, number)
+
+    def wanted(self, value: int) -> None:
+        """A use of the value, or its own claim, may tell its producer (or the argument) something."""
+        number = self.program.producer[value]
+        if number < 0:
+            self.arguments.add(value)
+        elif number not in self.marked_back and self.claims.nodes[number] is None:
+            self.marked_back.add(number)
+            heapq.heappush(self.back, -number)
+
+    def visit(self, node: Node) -> None:
+        """Take the one index that all claims on the op ask for, or note the conflict."""
+        if self.claims.nodes[node.number] is not None:
+            return
+        candidates: Candidates = {}
+        self.operand_claims(node, candidates)
+        self.result_claims(node, candidates)
+        key = (node.number, -1, self.axis)
+        if len(candidates) > 1:
+            self.table.conflicts[key] = Conflict(node.number, -1, self.axis, tuple(candidates.values()))
+        elif candidates:
+            ((index, stride),) = candidates
+            self.table.conflicts.pop(key, None)
+            self.claims.nodes[node.number] = Claim(index, stride, self.tactic)
+            self.decided(node)
+
+    def decided(self, node: Node) -> None:
+        for value in node.operands:
+            self.wanted(value)
+        for value in node.results:
+            for number, _ in self.program.uses[value]:
+                self.mark_ahead(number)
+
+    def operand_claims(self, node: Node, candidates: Candidates) -> None:
+        program, claims = self.program, self.claims
+        for position, value in enumerate(node.operands):
+            claim = claim_of(program, claims, value)
+            if claim is not None and claim.at != WHOLE:
+                row = node.signature.operand_dims[position][claim.at]
+                self.ask(node, position, row, claim, f"operand {position}", candidates)
+
+    def result_claims(self, node: Node, candidates: Candidates) -> None:
+        for position, value in enumerate(node.results):
+            row = node.signature.result_dims[position]
+            for claim in self.wants(value):
+                self.ask(node, -1 - position, row[claim.at], claim, f"result {position}", candidates)
+
+    def wants(self, value: int) -> set[Claim]:
+        """The dims on which the value's own claim, or else its decided uses, want it tiled."""
+        own = self.claims.values[value]
+        if own is not None:
+            return set() if own.at == WHOLE else {own}
+        found: set[Claim] = set()
+        nodes = self.program.nodes
+        for number, position in self.program.uses[value]:
+            claim = self.claims.nodes[number]
+            if claim is not None:
+                at = nodes[number].signature.operand_at[position].get(claim.at)
+                if at is not None:
+                    found.add(Claim(at[0], claim.stride * at[1], claim.tactic))
+        return found
+
+    def ask(
+        self,
+        node: Node,
+        position: int,
+        row: tuple[tuple[int, int, int], ...],
+        claim: Claim,
+        who: str,
+        candidates: Candidates,
+    ) -> None:
+        """Turn a claim on a dim into one on the index there, if a factor of it can be placed."""
+        for index, minor, extent in row:
+            if minor <= claim.stride and claim.stride * self.size <= minor * extent and claim.stride % minor == 0:
+                stride = claim.stride // minor
+                if self.table.fits_node(node, self.axis, index, stride):
+                    candidates.setdefault((index, stride), (claim, who))
+                    return
+        self.block(node, position, claim, row)
+
+    def block(self, node: Node, position: int, claim: Claim, row: tuple[tuple[int, int, int], ...]) -> None:
+        value = node.operands[position] if position >= 0 else node.results[-1 - position]
+        extent = self.program.shape(value)[claim.at]
+        reason = "does not divide" if row else "this dim cannot be placed"
+        key = (node.number, position, self.axis)
+        self.table.blocked[key] = Blocked(node.number, position, self.axis, claim.at, extent, self.size, reason)
+
+    def argument(self, value: int) -> None:
+        """An argument takes the one dim on which all its uses want it."""
+        if self.claims.values[value] is not None:
+            return
+        wants = {(claim.at, claim.stride): claim for claim in self.wants(value)}
+        key = (-1, value, self.axis)
+        if len(wants) > 1:
+            claims = tuple((claim, f"a use of dim {claim.at}") for claim in wants.values())
+            self.table.conflicts[key] = Conflict(-1, value, self.axis, claims)
+        elif wants:
+            ((dim, stride),) = wants
+            if self.table.fits_value(value, self.axis, dim, stride):
+                self.table.conflicts.pop(key, None)
+                self.claims.values[value] = Claim(dim, stride, self.tactic)
+                for number, _ in self.program.uses[value]:
+                    self.mark_ahead(number)

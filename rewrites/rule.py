@@ -1,0 +1,149 @@
+"""What a rewrite rule is: two terms and a condition, as immutable trees.
+
+A rule says that its right side may stand wherever its left side is found, for all values of its variables that meet the
+condition. The trees are what `rule_text` reads, `rule_compiler` compiles and `partita rules` prints.
+
+    beta: slice(L, build(L, x)) => x       Rule("beta", Apply("slice", ...), Variable("x"))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """Stands for anything: a value, a mesh axis, a dimension, a stride, a layout. The same name is the same thing."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """Stands for itself: the name of a monoid, for instance."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """An integer that stands for itself."""
+
+    value: int
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """An operation on terms in a term; a function of what the variables stand for in a condition."""
+
+    head: str
+    args: tuple[Term, ...]
+
+    def __str__(self) -> str:
+        if self.head == "neg":
+            return f"-{_bracketed(self.args[0])}"
+        if self.head in INFIX:
+            return f" {INFIX[self.head]} ".join(_bracketed(term) for term in self.args)
+        return f"{self.head}({', '.join(map(str, self.args))})"
+
+
+Term: TypeAlias = Variable | Symbol | Number | Apply
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """`left = right` and its kin. An `=` whose left side is a variable that nothing has bound yet binds it."""
+
+    operator: str
+    left: Term
+    right: Term
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.operator} {self.right}"
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """A named predicate, looked up in the environment that the rule is tried in; `negated` for `not`."""
+
+    name: str
+    args: tuple[Term, ...]
+    negated: bool = False
+
+    def __str__(self) -> str:
+        return f"{'not ' if self.negated else ''}{self.name}({', '.join(map(str, self.args))})"
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """Every part holds; tried from left to right, so that a part may use what an earlier one bound."""
+
+    parts: tuple[Condition, ...]
+
+    def __str__(self) -> str:
+        return " and ".join(map(str, self.parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Any:
+    """Some part holds."""
+
+    parts: tuple[Condition, ...]
+
+    def __str__(self) -> str:
+        return " or ".join(map(str, self.parts))
+
+
+Condition: TypeAlias = Compare | Holds | All | Any
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A named law: `name: left => right where condition`, and the line of the file on which it stands."""
+
+    name: str
+    left: Apply
+    right: Term
+    where: Condition | None = None
+    line: int = 0
+
+    def __str__(self) -> str:
+        law = f"{self.name}: {self.left} => {self.right}"
+        return f"{law} where {self.where}" if self.where is not None else law
+
+
+def subterms(term: Term) -> Iterator[Term]:
+    """The term and everything in it, outermost first."""
+    yield term
+    if isinstance(term, Apply):
+        for argument in term.args:
+            yield from subterms(argument)
+
+
+def terms_of(condition: Condition) -> Iterator[Term]:
+    """The terms that a condition speaks about, from left to right."""
+    match condition:
+        case Compare(_, left, right):
+            yield from (left, right)
+        case Holds(_, args, _):
+            yield from args
+        case All(parts) | Any(parts):
+            for part in parts:
+                yield from terms_of(part)
+
+
+def _bracketed(term: Term) -> str:
+    return f"({term})" if isinstance(term, Apply) and (term.head in INFIX or term.head == "neg") else str(term)

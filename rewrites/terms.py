@@ -1,0 +1,90 @@
+"""What a rule sees of a term: its head and its arguments.
+
+The same compiled rules rewrite nested tuples (the redistribution search, the constructors before they allocate an op) and
+xDSL values (`partita-opt`). A rule asks for nothing but `head`, `args` and `make`, so each kind of term is one small class.
+
+    ("slice", "data", 0, 64, x)        TUPLES        head "slice", args ("data", 0, 64, x)
+    %1 = array.slice %x to ...         OpTerms(...)  head and args as the registry reads them off the op
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, cast
+
+from xdsl.ir import Operation, OpResult, SSAValue
+
+
+class Terms(Protocol):
+    """A representation of terms: how to take one apart and how to make one."""
+
+    def head(self, term: object) -> str | None:
+        """The operation at the root, or None for a leaf: a value that rules do not look into."""
+        ...
+
+    def args(self, term: object) -> tuple[object, ...]:
+        """The arguments of the root."""
+        ...
+
+    def make(self, head: str, args: tuple[object, ...]) -> object:
+        """The term with this root and these arguments."""
+        ...
+
+
+class TupleTerms:
+    """Terms are tuples `(head, *args)`; anything else is a leaf."""
+
+    def head(self, term: object) -> str | None:
+        match term:
+            case (str(head), *_):
+                return head
+            case _:
+                return None
+
+    def args(self, term: object) -> tuple[object, ...]:
+        return cast("tuple[object, ...]", term)[1:]
+
+    def make(self, head: str, args: tuple[object, ...]) -> object:
+        return (head, *args)
+
+
+TUPLES = TupleTerms()
+
+Reader = Callable[[Operation], tuple[str, tuple[object, ...]] | None]
+Maker = Callable[[str, tuple[object, ...]], SSAValue]
+
+
+@dataclass(frozen=True, slots=True)
+class OpTerms:
+    """Terms are SSA values: the op that makes a value gives its head and arguments.
+
+    `readers` says for each class of op how it reads as a term (None: it does not, in this instance); a block argument and
+    the result of any other op are leaves. `make` builds the op for a term on a rule's right side and returns its result:
+    it is given an insertion point by whoever applies the rules, so that a rule never has to know of blocks.
+    """
+
+    readers: Mapping[type[Operation], Reader]
+    maker: Maker
+    seen: dict[SSAValue, tuple[str, tuple[object, ...]] | None] = field(
+        default_factory=dict[SSAValue, tuple[str, tuple[object, ...]] | None]
+    )
+
+    def read(self, term: object) -> tuple[str, tuple[object, ...]] | None:
+        if not isinstance(term, OpResult):
+            return None
+        if term not in self.seen:
+            reader = self.readers.get(type(term.op))
+            self.seen[term] = reader(term.op) if reader is not None else None
+        return self.seen[term]
+
+    def head(self, term: object) -> str | None:
+        found = self.read(term)
+        return found[0] if found is not None else None
+
+    def args(self, term: object) -> tuple[object, ...]:
+        found = self.read(term)
+        return found[1] if found is not None else ()
+
+    def make(self, head: str, args: tuple[object, ...]) -> object:
+        return self.maker(head, args)

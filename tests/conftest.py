@@ -1,0 +1,40 @@
+"""What every test stands on: eight host devices, strict promotion, and one option that renews expected texts.
+
+JAX reads all of it from the environment when it is first imported, so it is set here, before any test module loads.
+Nothing is imported for it: the tests of `dialects` and `rewrites` never pay for JAX.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+# A collective that some device never joins ends the process after this, not after many minutes.
+TIMEOUT = "--xla_cpu_collective_call_terminate_timeout_seconds=60"
+
+os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {TIMEOUT}".strip()
+os.environ["JAX_NUM_CPU_DEVICES"] = "8"
+os.environ["JAX_PLATFORMS"] = "cpu"
+os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
+
+hypothesis.settings.register_profile("default", deadline=None)
+hypothesis.settings.register_profile("fuzz", deadline=None, max_examples=2000)
+hypothesis.settings.load_profile("default")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update", action="store_true", help="write the expected texts anew instead of comparing them")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
+    """Compares a text with the file that holds what is expected; under `--update` writes the file."""
+
+    def compare(path: Path, text: str) -> None:
+        if request.config.getoption("--update"):
+            path.write_text(text)
+        assert text == (path.read_text() if path.exists() else ""), f"{path.name} differs: make update"
+
+    return compare

@@ -1,0 +1,61 @@
+"""A file is one idea: small, named by it, and made of functions that fit on a screen."""
+
+import ast
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ROOMS = ("compiler", "dialects", "rewrites")
+FOLDERS = (*ROOMS, "tests", "examples", "benchmarks")
+FILES = [*ROOT.glob("*.py"), *(path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py")))]
+
+LONGEST_FILE = 600
+LONGEST_FUNCTION = 40
+LONGEST_MEDIAN_FILE = 150
+LONGEST_MEDIAN_FUNCTION = 10
+NAMES_OF_NOTHING = {"utils", "util", "helpers", "helper", "common", "misc"}
+
+
+def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    return (function.end_lineno or function.lineno) - function.lineno + 1
+
+
+def has_reason(path: Path, function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """A function over the limit says why, in a comment directly above it that begins `# Long:`."""
+    first = min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
+    above = path.read_text().splitlines()[: first - 1]
+    while above and above[-1].strip().startswith("#"):
+        if above.pop().strip().startswith("# Long:"):
+            return True
+    return False
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", FILES, ids=name)
+def test_a_file_is_short_and_named_for_what_it_is(path: Path):
+    assert len(path.read_text().splitlines()) <= LONGEST_FILE
+    assert path.stem not in NAMES_OF_NOTHING
+
+
+@pytest.mark.parametrize("path", FILES, ids=name)
+def test_a_long_function_says_why(path: Path):
+    long = [f for f in functions(path) if length(f) > LONGEST_FUNCTION and not has_reason(path, f)]
+    assert not [f"{f.name} (line {f.lineno}): {length(f)} lines" for f in long]
+
+
+def test_most_files_and_functions_are_small():
+    sources = [path for path in FILES if path.relative_to(ROOT).parts[0] in ROOMS]
+    assert statistics.median(len(path.read_text().splitlines()) for path in sources) < LONGEST_MEDIAN_FILE
+    assert statistics.median(length(f) for path in sources for f in functions(path)) < LONGEST_MEDIAN_FUNCTION

@@ -1,0 +1,88 @@
+"""Counts the collectives in a jaxpr: what JAX is really asked to run, independent of what a plan says of itself.
+
+Executions are counted: the body of a `scan` times its length, the branches of a `cond` added up, the body of a `while` once.
+Bytes are those that one device receives, with V the larger side's local size and n the size of the group: all_gather,
+reduce_scatter and all_to_all V(n-1)/n, all_reduce twice that, permute V.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import jax
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
+
+KINDS = {
+    "psum": "all_reduce",
+    "psum_invariant": "all_reduce",
+    "pmax": "all_reduce",
+    "pmin": "all_reduce",
+    "all_gather": "all_gather",
+    "all_gather_invariant": "all_gather",
+    "reduce_scatter": "reduce_scatter",
+    "all_to_all": "all_to_all",
+    "ppermute": "permute",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """One collective of a jaxpr, with the bytes that a device receives in all its executions."""
+
+    kind: str
+    axes: tuple[str, ...]
+    shape: tuple[int, ...]
+    times: int
+    bytes: int
+
+
+def collectives(function: Any, *args: Any) -> list[Collective]:
+    """The collectives that one call of `function` executes."""
+    return list(_walk(jax.make_jaxpr(function)(*args).jaxpr, {}, 1))
+
+
+def counts(found: list[Collective]) -> dict[str, int]:
+    """How often each kind is executed, every kind named: the form of `plan.counts()`."""
+    total = Counter({kind: 0 for kind in dict.fromkeys(KINDS.values())})
+    for each in found:
+        total[each.kind] += each.times
+    return dict(total)
+
+
+def received(found: list[Collective]) -> int:
+    """Bytes that one device receives: the form of `plan.bytes_per_device()`."""
+    return sum(each.bytes for each in found)
+
+
+def _walk(jaxpr: Jaxpr, sizes: Mapping[str, int], times: int) -> Iterator[Collective]:
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name in KINDS:
+            yield from _collectives(eqn, sizes, times)
+        inner = dict(eqn.params["mesh"].shape) if eqn.primitive.name == "shard_map" else sizes
+        trips = eqn.params["length"] if eqn.primitive.name == "scan" else 1
+        for body in _bodies(eqn):
+            yield from _walk(body, inner, times * trips)
+
+
+def _bodies(eqn: JaxprEqn) -> Iterator[Jaxpr]:
+    for param in eqn.params.values():
+        for each in param if isinstance(param, tuple | list) else (param,):
+            if isinstance(each, ClosedJaxpr):
+                yield each.jaxpr
+            elif isinstance(each, Jaxpr):
+                yield each
+
+
+def _collectives(eqn: JaxprEqn, sizes: Mapping[str, int], times: int) -> Iterator[Collective]:
+    kind = KINDS[eqn.primitive.name]
+    named = eqn.params["axes"] if "axes" in eqn.params else eqn.params["axis_name"]
+    axes = tuple(axis for axis in (named if isinstance(named, tuple) else (named,)) if isinstance(axis, str))
+    groups = eqn.params.get("axis_index_groups")
+    n = len(groups[0]) if groups else prod(sizes[axis] for axis in axes)
+    for operand, result in zip(eqn.invars, eqn.outvars, strict=True):
+        larger = max((operand.aval, result.aval), key=lambda aval: aval.size)
+        share = {"permute": n, "all_reduce": 2 * (n - 1)}.get(kind, n - 1)
+        moved = larger.size * larger.dtype.itemsize * share // n
+        yield Collective(kind, axes, larger.shape, times, moved * times)
