@@ -1,8 +1,8 @@
 """The demo's training step parallelised by hand: what an expert writes with `jax.shard_map` for the same strategy.
 
-Data parallel over `data`, Megatron over `model`, ZeRO-3 over `data`: each parameter is gathered where it is used, again in
-the backward pass (a rematerialisation policy saves everything but the gathered parameters), and each gradient is summed
-once, by a reduce_scatter. It is the yardstick of `step_time`: the same layouts, the same gathers, no tool in between.
+Data parallel over `data`, Megatron over `model`, ZeRO-3 over `data`: each parameter is gathered where it is used, again
+in the backward pass (a rematerialisation policy saves everything but the gathered parameters), and each gradient is
+summed once, by a reduce_scatter. It is the yardstick of `step_time`: the same layouts and gathers, no tool in between.
 """
 
 from functools import partial
@@ -14,7 +14,7 @@ import optax
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from examples import gpt
+from partita.examples import gpt
 
 Tree = Any
 
@@ -56,8 +56,13 @@ def train_step(config: gpt.Config, mesh: Mesh, state: Tree) -> Any:
         out_specs=(where[0], where[1], P()),
         check_vma=False,
     )
-    placed = jax.tree.map(lambda spec: NamedSharding(mesh, spec), where, is_leaf=_is_spec)
-    return jax.jit(local, in_shardings=placed, donate_argnums=(0, 1))
+    return jax.jit(local, in_shardings=shardings(config, mesh, state))
+
+
+def shardings(config: gpt.Config, mesh: Mesh, state: Tree) -> Tree:
+    """Where the arguments lie, as JAX says it."""
+    where = (specs(config), state_specs(config, state), BATCH)
+    return jax.tree.map(lambda spec: NamedSharding(mesh, spec), where, is_leaf=_is_spec)
 
 
 def _local_step(config: gpt.Config, replicas: int, params: Tree, opt: Tree, batch: Tree) -> tuple[Tree, Tree, Any]:
@@ -80,9 +85,10 @@ def _loss(params: Tree, wholes: Tree, tree: Tree, replicas: int, batch: Tree) ->
         return _gather(shard, whole, _dim(spec))
 
     def logits(x: jax.Array, shard: jax.Array, whole: jax.Array) -> jax.Array:
-        return x @ _gather(shard, whole, 0).T
+        # An einsum, for a transposed copy would count as another value and be saved for the backward pass.
+        return jnp.einsum("btm,vm->btv", x, _gather(shard, whole, 0))
 
-    x = weight("embed")[batch["x"]] + weight("position")
+    x = weight("embed")[batch["x"]] + weight("position")[None]
     for shards, proxies in zip(params["blocks"], wholes["blocks"], strict=True):
         x = keep(_block)(x, shards, proxies)
     scores = keep(logits)(x, params["embed"], wholes["embed"])
@@ -94,7 +100,7 @@ def _block(x: jax.Array, shards: Tree, wholes: Tree) -> jax.Array:
     q, k, v = jnp.einsum("btm,mchd->cbthd", _enter(gpt.layer_norm(x, p["ln1"])), p["wqkv"])
     x = x + _leave(jnp.einsum("bthd,hdm->btm", gpt.attention(q, k, v), p["wo"]))
     hidden = jax.nn.gelu(_enter(gpt.layer_norm(x, p["ln2"])) @ p["w1"])
-    return x + _leave(hidden @ p["w2"]) + p["b2"]
+    return x + _leave(hidden @ p["w2"]) + p["b2"][None, None]
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(2,))

@@ -12,13 +12,12 @@ thing here that communicates. Mesh sizes stand in the module's attribute `array.
 """
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
+from xdsl.ir import Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
-    base,
     irdl_op_definition,
     operand_def,
     prop_def,
@@ -30,13 +29,13 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import HasParent, IsTerminator, NoMemoryEffect, RecursiveMemoryEffect
+from xdsl.traits import IsTerminator, NoMemoryEffect, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from .errors import Error
 from .layouts import Layout
 from .mesh import Mesh
-from .signature import parse_operands, parse_signature, print_operands, print_signature
+from .signature import PlainOp, array_types, parse_signature, print_operands, print_signature
 from .types import ArrayType, AxesAttr, parse_axes, parse_type
 
 __all__ = [
@@ -56,7 +55,7 @@ __all__ = [
 MESH = "array.mesh"
 
 
-@lru_cache(maxsize=None)
+@cache
 def _mesh(text: str) -> Mesh:
     return Mesh.parse(text)
 
@@ -69,7 +68,7 @@ def mesh_of(op: Operation) -> Mesh:
             try:
                 return _mesh(mesh.data)
             except Error as error:
-                raise VerifyException(f"`{MESH} = {mesh}` is no mesh: {error}") from error
+                raise VerifyException(f"`{MESH} = {mesh}` is no mesh: {error.title}") from error
         around = around.parent_op()
     raise VerifyException(f'`{op.name}` needs a mesh: write `module attributes {{{MESH} = "data=4"}}` around it')
 
@@ -79,19 +78,14 @@ def set_mesh(module: ModuleOp, mesh: Mesh) -> None:
     module.attributes[MESH] = StringAttr(str(mesh))
 
 
-def array_types(values: Sequence[SSAValue]) -> tuple[ArrayType, ...]:
-    """The types of values that a definition has already found to be arrays."""
-    return tuple(value.type for value in values if isinstance(value.type, ArrayType))
-
-
-def check_axes(op: Operation, axes: AxesAttr, mesh: Mesh) -> int:
+def group_size(op: Operation, axes: AxesAttr, mesh: Mesh) -> int:
     """How many devices lie along `axes` together, once they are found to be distinct axes of the mesh."""
     if len(set(axes.data)) != len(axes.data):
         raise VerifyException(f"`{op.name}` names a mesh axis twice: {axes}")
     try:
         return axes.size(mesh)
     except Error as error:
-        raise VerifyException(f"`{op.name}`: {error}") from error
+        raise VerifyException(f"`{op.name}`: {error.title}") from error
 
 
 def builds_around(op: Operation) -> Iterator["BuildOp"]:
@@ -103,18 +97,23 @@ def builds_around(op: Operation) -> Iterator["BuildOp"]:
         around = around.parent_op()
 
 
+def _mesh_axis(factor: str) -> str:
+    """The mesh axis that a factor of it belongs to: `data.0:2 --> data`."""
+    return factor.partition(".")[0]
+
+
 def _check_inside(op: Operation, axes: Sequence[str]) -> None:
-    here = {axis for build in builds_around(op) for axis in build.axes}
-    if missing := [axis for axis in axes if axis not in here]:
+    here = {_mesh_axis(axis) for build in builds_around(op) for axis in build.axes}
+    if missing := [axis for axis in axes if _mesh_axis(axis) not in here]:
         raise VerifyException(f"`{op.name}` uses axis `{missing[0]}`, which no build around it iterates over")
 
 
 def global_shape(array: ArrayType, mesh: Mesh, op: Operation) -> tuple[int, ...]:
     """The shape of the whole value; what is wrong with its layout on this mesh becomes the op's error."""
     try:
-        return tuple(array.layout.global_shape(mesh))
+        return array.layout.global_shape(mesh)
     except Error as error:
-        raise VerifyException(f"`{op.name}`: `{array.text}` does not fit the mesh {mesh}: {error}") from error
+        raise VerifyException(f"`{op.name}`: `{array.text}` does not fit the mesh {mesh}: {error.title}") from error
 
 
 def check_same_value(op: Operation, source: ArrayType, target: ArrayType, mesh: Mesh) -> None:
@@ -139,7 +138,7 @@ def check_redistribution(op: Operation, source: ArrayType, target: ArrayType) ->
 
 
 @irdl_op_definition
-class YieldOp(IRDLOperation):
+class YieldOp(PlainOp):
     """What one iteration of a build leaves."""
 
     name = "array.yield"
@@ -149,15 +148,6 @@ class YieldOp(IRDLOperation):
 
     def __init__(self, values: Sequence[SSAValue]):
         super().__init__(operands=[values])
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        print_signature(printer, self)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> "YieldOp":
-        values, signature = parse_signature(parser, parse_operands(parser))
-        return cls.create(operands=values, attributes=signature.attributes)
 
 
 @irdl_op_definition
@@ -198,7 +188,7 @@ class BuildOp(IRDLOperation):
 
     def verify_(self) -> None:
         mesh = mesh_of(self)
-        check_axes(self, self.place, mesh)
+        group_size(self, self.place, mesh)
         for build in builds_around(self):
             if again := set(build.axes) & set(self.axes):
                 raise VerifyException(f"a build around this one iterates over `{min(again)}` already")
@@ -212,8 +202,8 @@ class BuildOp(IRDLOperation):
 
     def _check_result(self, result: ArrayType, local: ArrayType, mesh: Mesh) -> None:
         layout = result.layout
-        used = {str(axis).partition(".")[0] for axis in (*layout.axes(), *(each.axis for each in layout.pending))}
-        if outside := used - {axis.partition(".")[0] for axis in self.axes}:
+        used = {_mesh_axis(axis) for axis in (*layout.axes(), *(each.axis for each in layout.pending))}
+        if outside := used - set(map(_mesh_axis, self.axes)):
             raise VerifyException(f"{result.text} uses axis `{min(outside)}`, which this build does not iterate over")
         global_shape(result, mesh, self)
         if local is not result.local(mesh):
@@ -271,7 +261,7 @@ class SliceOp(IRDLOperation):
         if source.layout.pending or target.layout.pending:
             raise VerifyException(f"`array.slice` cannot cut what is pending: {source.text} to {target.text}")
         check_same_value(self, source, target, mesh)
-        _check_inside(self, tuple(map(str, target.layout.axes())))
+        _check_inside(self, target.layout.axes())
         if lost := set(source.layout.tiles(mesh)) - set(target.layout.tiles(mesh)):
             axis, dim, _ = min(lost)
             raise VerifyException(
@@ -279,13 +269,12 @@ class SliceOp(IRDLOperation):
             )
         if result is not target.local(mesh):
             raise VerifyException(
-                f"`array.slice` gives {target.local(mesh).text}, what one device holds of {target.text}, "
-                f"not {result.text}"
+                f"`array.slice` gives {target.local(mesh).text}, what one device holds of {target.text}, not {result.text}"
             )
 
 
 @irdl_op_definition
-class RedistributeOp(IRDLOperation):
+class RedistributeOp(PlainOp):
     """The same value in another layout: what is left where a slicer does not match its builder.
 
     Constraints: both types have one element type and one global shape; nothing is pending in the result that was not
@@ -301,21 +290,12 @@ class RedistributeOp(IRDLOperation):
     def __init__(self, source: SSAValue, result_type: ArrayType):
         super().__init__(operands=[source], result_types=[result_type])
 
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        print_signature(printer, self)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> "RedistributeOp":
-        operands, signature = parse_signature(parser, [parser.parse_unresolved_operand()])
-        return cls.create(operands=operands, result_types=signature.results, attributes=signature.attributes)
-
     def verify_(self) -> None:
         source, target = array_types([self.source, self.out])
         check_redistribution(self, source, target)
 
 
-class Barrier(IRDLOperation):
+class Barrier(PlainOp):
     """The values themselves, tied together: none is used before all are there, and no later pass looks through it.
 
     Constraint: every result has the type of its operand.
@@ -326,15 +306,6 @@ class Barrier(IRDLOperation):
 
     def __init__(self, values: Sequence[SSAValue]):
         super().__init__(operands=[values], result_types=[[value.type for value in values]])
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        print_signature(printer, self)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> "Barrier":
-        operands, signature = parse_signature(parser, parse_operands(parser))
-        return cls.create(operands=operands, result_types=signature.results, attributes=signature.attributes)
 
     def verify_(self) -> None:
         if self.operand_types != self.result_types:
@@ -369,12 +340,10 @@ class Coordinate(IRDLOperation):
     def parse(cls, parser: Parser) -> "Coordinate":
         along = parse_axes(parser)
         _, signature = parse_signature(parser, ())
-        return cls.create(
-            properties={"along": along}, result_types=signature.results, attributes=signature.attributes
-        )
+        return cls.create(properties={"along": along}, result_types=signature.results, attributes=signature.attributes)
 
     def verify_(self) -> None:
-        check_axes(self, self.along, mesh_of(self))
+        group_size(self, self.along, mesh_of(self))
         if self.out.type is not ArrayType.whole("int32"):
             raise VerifyException(f"`{self.name}` gives an i32[]")
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 class Place:
     """A stretch of one source line: a program, a rule, a definition, or the user's Python.
 
-    Lines and columns count from 1 and `end_column` is the first column after the stretch, as in lark's tokens. Column 0 says
-    that only the line is known; an empty `text` says that the line itself cannot be shown.
+    Lines and columns count from 1 and `end_column` is the first column after the stretch, as in lark's tokens. Column 0
+    says that only the line is known; an empty `text` says that the line itself cannot be shown.
     """
 
     file: str
@@ -34,8 +34,9 @@ class Place:
 class Error(Exception):
     """Something that the person at the keyboard can put right: the public `pt.Error`.
 
-    Every error that a user can cause is one of these, so that one `except` is enough and a traceback of anything else is a
-    defect of Partita. The title names the thing, both sides of the disagreement and the numbers; a help says what to type.
+    Every error that a user can cause is one of these, so that one `except` is enough and a traceback of anything else
+    is a defect of Partita. The title names the thing, both sides of the disagreement and the numbers; a help says what
+    to type.
 
     ```
     error: `w1` cannot be tiled: 6 rows do not divide over `model` (4 devices)

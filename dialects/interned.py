@@ -1,28 +1,28 @@
 """Hash consing: equal terms are one object.
 
-Ranges, layouts and meshes are compared and hashed millions of times and made a few hundred times. When equal terms are the
-same object, equality is `is`, a hash is an address, and every memo table over them is cheap.
+Ranges, layouts and meshes are compared and hashed millions of times and made a few hundred times. When equal terms are
+the same object, equality is `is`, a hash is an address, and every memo table over them is cheap.
 """
 
 from __future__ import annotations
 
 from typing import Any, TypeVar
-from weakref import WeakValueDictionary
 
 _T = TypeVar("_T", bound="Interned")
 
-# Weak, so that a long session that makes many plans does not keep the ranges of the ones it dropped.
-_made: WeakValueDictionary[tuple[object, ...], Any] = WeakValueDictionary()
+# Terms stay for ever: they are small, and a program of any size has few different ones. With weak references each would
+# take twice as long to make.
+_made: dict[tuple[object, ...], Any] = {}
 
 
 class Interned:
     """Base of the classes whose `__new__` is `return intern(cls, ...)`; equality and hash are those of identity.
 
-    A subclass is `@dataclass(frozen=True, slots=True, eq=False, init=False)`; what makes its fields invalid is said in `check`, which runs
-    once for each distinct term. Copying and unpickling give back the same object.
+    A subclass is `@dataclass(frozen=True, slots=True, eq=False, init=False)`; what makes its fields invalid is said in
+    `check`, which runs once for each distinct term. Copying and unpickling give back the same object.
     """
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ()
     __match_args__: tuple[str, ...]
 
     def check(self) -> None:
@@ -36,10 +36,11 @@ def intern(cls: type[_T], *fields: object) -> _T:
     """The one object of `cls` with these fields, in the order of `__match_args__`."""
     key = (cls, *fields)
     found: _T | None = _made.get(key)
-    if found is None:
-        found = object.__new__(cls)
-        for name, value in zip(cls.__match_args__, fields, strict=True):
-            object.__setattr__(found, name, value)
-        found.check()
-        found = _made.setdefault(key, found)
-    return found
+    if found is not None:
+        return found
+    made = object.__new__(cls)
+    for name, value in zip(cls.__match_args__, fields, strict=True):
+        object.__setattr__(made, name, value)
+    made.check()
+    # Another thread may have made the same term meanwhile: the first one counts.
+    return _made.setdefault(key, made)

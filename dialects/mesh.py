@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -23,8 +24,9 @@ class UnknownAxis(Error, KeyError):
 class Mesh(Interned, Mapping[str, int]):
     """Named axes of devices and how many there are along each, major to minor: `Mesh(data=4, model=2)`.
 
-    It names no devices: a program for 4096 of them is partitioned and looked at on a laptop, and devices are found only when
-    it runs. Meshes with the same axes in the same order are the same object. Raises `Error` for a name that is no identifier and a size below 1.
+    It names no devices: a program for 4096 of them is partitioned and looked at on a laptop, and devices are found only
+    when it runs. Meshes with the same axes in the same order are the same object. Raises `Error` for a name that is no
+    identifier and a size below 1.
 
     ```
     Mesh(data=4, model=2)    data=0 [ 0 1 ]    device = data·2 + model
@@ -37,14 +39,13 @@ class Mesh(Interned, Mapping[str, int]):
     pairs: tuple[tuple[str, int], ...]
 
     def __new__(cls, axes: Mapping[str, int] | None = None, /, **more: int) -> Mesh:
-        return intern(cls, tuple({**(axes or {}), **more}.items()))
+        given = {**(axes or {}), **more}
+        return intern(cls, tuple((name, _count(name, size)) for name, size in given.items()))
 
     def check(self) -> None:
-        for name, size in self.pairs:
+        for name in self:
             if not _NAME.fullmatch(name):
                 raise Error(f"`{name}` cannot name a mesh axis", helps=["use a letter, then letters, digits and `_`"])
-            if not isinstance(size, int) or isinstance(size, bool) or size < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise Error(f"mesh axis `{name}` has size {size!r}", helps=["the size is the number of devices along it"])
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         return Mesh, (dict(self.pairs),)
@@ -117,12 +118,26 @@ class Mesh(Interned, Mapping[str, int]):
     def __contains__(self, name: object) -> bool:
         return any(axis == name for axis, _ in self.pairs)
 
-    # Interned: `Mapping` would compare the items, in any order, and take the hash away.
-    __eq__ = object.__eq__
-    __hash__ = object.__hash__
+    def __eq__(self, other: object) -> bool:
+        # Interned; `Mapping` would compare the items in any order, and take the hash away.
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
 
     def __str__(self) -> str:
         return ", ".join(f"{name}={size}" for name, size in self.pairs)
 
     def __repr__(self) -> str:
         return f"Mesh({self})"
+
+
+def _count(name: str, size: int) -> int:
+    """The size as a plain number: NumPy's integers are welcome, `True` is no number of devices."""
+    try:
+        count = 0 if isinstance(size, bool) else operator.index(size)
+    except TypeError:
+        count = 0
+    if count < 1:
+        raise Error(f"mesh axis `{name}` has size {size!r}", helps=["the size is the number of devices along it"])
+    return count

@@ -22,7 +22,7 @@ from xdsl.printer import Printer
 
 from .text import go_on
 
-Literal: TypeAlias = "None | bool | int | float | str | tuple[Literal, ...] | Record"
+Literal: TypeAlias = "bool | int | float | str | tuple[Literal, ...] | Record | None"
 
 
 @dataclass(frozen=True, slots=True)

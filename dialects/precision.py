@@ -1,4 +1,7 @@
-"""Which casts keep every value: a pending sum may cross a widening cast, never a narrowing one."""
+"""Element types by name: how large they are, and which casts between them keep every value.
+
+A pending sum may cross a widening cast, never a narrowing one.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,12 @@ from functools import cache
 
 import ml_dtypes
 import numpy as np
+
+
+@cache
+def itemsize(dtype: str) -> int:
+    """Bytes of one element."""
+    return np.dtype(dtype).itemsize
 
 
 @cache

@@ -8,8 +8,10 @@ An op without operands ends in `: f32[64]`, one without results in `: f32[64] ->
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import IRDLOperation
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
@@ -23,6 +25,11 @@ class Signature:
     operands: tuple[ArrayType, ...]
     results: tuple[ArrayType, ...]
     attributes: dict[str, Attribute]
+
+
+def array_types(values: Sequence[SSAValue]) -> tuple[ArrayType, ...]:
+    """The types of values that the op's definition has already found to be arrays."""
+    return tuple(value.type for value in values if isinstance(value.type, ArrayType))
 
 
 def type_list(types: Iterable[Attribute]) -> str:
@@ -82,3 +89,16 @@ def parse_signature(parser: Parser, unresolved: Sequence[UnresolvedOperand]) -> 
         parser.raise_error(f"{len(unresolved)} operands and {len(operands)} types for them", start, parser.pos)
     values = [parser.resolve_operand(each, type) for each, type in zip(unresolved, operands, strict=True)]
     return values, Signature(operands, results, attributes)
+
+
+class PlainOp(IRDLOperation):
+    """An op whose text is its operands and its signature, nothing else: terminators, barriers, redistributions."""
+
+    def print(self, printer: Printer) -> None:
+        print_operands(printer, self.operands)
+        print_signature(printer, self)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        operands, signature = parse_signature(parser, parse_operands(parser))
+        return cls.create(operands=operands, result_types=signature.results, attributes=signature.attributes)

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterable
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
+from math import prod
+from weakref import WeakValueDictionary
 
 from xdsl.ir import Data, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
@@ -21,6 +23,10 @@ _ARRAY = re.compile(r"\w+\[(?:[^\[\]]|\[[^\[\]]*\])*\](?:\{[^{}]*\})?")
 _AXES = re.compile(r"\(\s*[\w.:]+(?:\s*,\s*[\w.:]+)*\s*\)")
 
 
+# Weak, as the layouts' own table is: a plan that is dropped leaves no types behind.
+_made: WeakValueDictionary[tuple[str, Layout], "ArrayType"] = WeakValueDictionary()
+
+
 @irdl_attr_definition
 class ArrayType(Data[tuple[str, Layout]], TypeAttribute):
     """An array of `dtype` (a NumPy name) that lies as `layout` says: `!array.array<f32[data*128, 256]{+model}>`.
@@ -31,12 +37,12 @@ class ArrayType(Data[tuple[str, Layout]], TypeAttribute):
     name = "array.array"
 
     @staticmethod
-    @lru_cache(maxsize=None)
     def of(dtype: str, layout: Layout) -> "ArrayType":
-        return ArrayType((dtype, layout))
+        key = (dtype, layout)
+        return _made.get(key) or _made.setdefault(key, ArrayType(key))
 
     @staticmethod
-    @lru_cache(maxsize=None)
+    @lru_cache(maxsize=1 << 14)
     def whole(dtype: str, shape: tuple[int, ...] = ()) -> "ArrayType":
         """An array of which nothing is placed: a global value as the user wrote it, or what one device holds."""
         return ArrayType.of(dtype, Layout(tuple(map(Extent, shape))))
@@ -82,9 +88,9 @@ class ArrayType(Data[tuple[str, Layout]], TypeAttribute):
         printer.print_string(f"<{self.text}>")
 
 
-@lru_cache(maxsize=None)
+@lru_cache(maxsize=1 << 14)
 def _local(array: ArrayType, mesh: Mesh) -> ArrayType:
-    return ArrayType.whole(array.dtype, tuple(array.layout.local_shape(mesh)))
+    return ArrayType.whole(array.dtype, array.layout.local_shape(mesh))
 
 
 @lru_cache(maxsize=1 << 14)
@@ -104,7 +110,10 @@ def parse_type(parser: AttrParser) -> ArrayType:
 
 @irdl_attr_definition
 class AxesAttr(Data[tuple[str, ...]]):
-    """Mesh axes, or factors of them, major to minor: `(data, model)`, `(data.0:2)`."""
+    """Mesh axes, major to minor: `(data, model)`.
+
+    A factor of one is written `data.0:2`, as in a layout, or by its name `data.0` where a refined mesh has it.
+    """
 
     name = "array.axes"
 
@@ -117,11 +126,7 @@ class AxesAttr(Data[tuple[str, ...]]):
 
     def size(self, mesh: Mesh) -> int:
         """How many devices lie along them together. Raises Error for an axis that the mesh does not have."""
-        size = 1
-        for axis in self.data:
-            name, _, factor = axis.partition(":")
-            size *= int(factor) if factor and mesh[name.partition(".")[0]] else mesh[name]
-        return size
+        return prod(_axis_size(axis, mesh) for axis in self.data)
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> tuple[str, ...]:
@@ -132,7 +137,17 @@ class AxesAttr(Data[tuple[str, ...]]):
         printer.print_string(f"<{self}>")
 
 
-@lru_cache(maxsize=None)
+def _axis_size(axis: str, mesh: Mesh) -> int:
+    name, _, factor = axis.partition(":")
+    if not factor:
+        return mesh[name]
+    whole = name.partition(".")[0]
+    if mesh[whole] % int(factor):
+        raise Error(f"`{axis}` is no factor of `{whole}`, which has {mesh[whole]} devices")
+    return int(factor)
+
+
+@cache
 def _axes(axes: tuple[str, ...]) -> AxesAttr:
     return AxesAttr(axes)
 

@@ -62,25 +62,28 @@ def init(config: Config, seed: int = 0) -> Tree:
 
 def layer_norm(x: jax.Array, norm: Tree) -> jax.Array:
     x = x - jnp.mean(x, axis=-1, keepdims=True)
-    return x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True) + 1e-5) * norm["scale"] + norm["bias"]
+    return (
+        x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True) + 1e-5) * norm["scale"][None, None]
+        + norm["bias"][None, None]
+    )
 
 
 def attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
     """Causal softmax attention on `[batch, length, heads, head]`."""
     scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) * q.shape[-1] ** -0.5
-    causal = jnp.tril(jnp.ones(scores.shape[-2:], bool))
+    causal = jnp.tril(jnp.ones(scores.shape[-2:], bool))[None, None]
     return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(jnp.where(causal, scores, -1e9)), v)
 
 
 def block(x: jax.Array, p: Tree) -> jax.Array:
     q, k, v = jnp.einsum("btm,mchd->cbthd", layer_norm(x, p["ln1"]), p["wqkv"])
     x = x + jnp.einsum("bthd,hdm->btm", attention(q, k, v), p["wo"])
-    return x + jax.nn.gelu(layer_norm(x, p["ln2"]) @ p["w1"]) @ p["w2"] + p["b2"]
+    return x + jax.nn.gelu(layer_norm(x, p["ln2"]) @ p["w1"]) @ p["w2"] + p["b2"][None, None]
 
 
 def forward(params: Tree, tokens: jax.Array) -> jax.Array:
     """Logits over the next character, for every position."""
-    x = params["embed"][tokens] + params["position"]
+    x = params["embed"][tokens] + params["position"][None]
     for p in params["blocks"]:
         x = block(x, p)
     return x @ params["embed"].T

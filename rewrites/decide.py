@@ -13,9 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..dialects.mesh import Mesh
+from ..dialects.precision import itemsize
 from .pending import through
 from .placement import Table
-from .placing import Pend, Placements, Tiles, boundary, place, read, without
+from .placing import Pend, Placements, Tiles, boundary, read
 from .redistribute import Path, path
 
 NO_NODE = -1
@@ -189,7 +190,7 @@ class _Mover:
         self, value: int, source: Tiles, pend: Pend, target: Tiles, before: Move | None, shared: bool, trips: int
     ) -> Move:
         type = self.program.types[value]
-        way = path(type.shape, type.itemsize, source, target, self.mesh, pend)
+        way = path(type.shape, itemsize(type.dtype), source, pend, target, self.mesh)
         return Move(value, source, pend, target, way, before, shared, trips)
 
 
@@ -204,5 +205,3 @@ def _cost(moves: Iterable[Move]) -> tuple[int, int]:
 def _first_use(move: Move) -> tuple[int, int]:
     return min(move.uses, default=(NO_NODE, move.value))
 
-
-__all__ = ["Decisions", "Move", "decide", "place", "without"]

@@ -79,7 +79,7 @@ class _Reach:
         (pend,) = kinds
         zeros = frozenset(p for p, value in enumerate(node.operands) if program.zero[value])
         instance = node.signature.instance
-        if any(m != "add" for _, m in pend) or not instance.definition.linear_in(positions, zeros):
+        if any(each.monoid != "add" for each in pend) or not instance.definition.linear_in(positions, zeros):
             return None
         if not widens(program.types[node.operands[min(positions)]].dtype, program.types[node.results[0]].dtype):
             return None
@@ -88,7 +88,7 @@ class _Reach:
 
     def undisturbed(self, node: Node, positions: frozenset[int], placed: Placed, pend: Pend) -> bool:
         """Whether the op can run on the operands as they lie, with the pending axes taken from it."""
-        axes = {axis for axis, _ in pend}
+        axes = {each.axis for each in pend}
         if placed.pending[0]:
             return False
         for position, value in enumerate(node.operands):
@@ -142,7 +142,7 @@ def _result(reach: _Reach, number: int) -> int:
 def _price(placements: Placements, reach: _Reach, value: int) -> int:
     """Bytes received to resolve the value: a reduce_scatter if all its uses want it sliced, else an all_reduce."""
     pend = reach.pending[value]
-    axes = {axis for axis, _ in pend}
+    axes = {each.axis for each in pend}
     wanted = [placements.wanted(number, position) for number, position in placements.uses(value)]
     sliced = bool(wanted) and all(axes <= {tile[0] for tile in tiles} for tiles in wanted)
     group = 1

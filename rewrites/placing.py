@@ -9,13 +9,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import cast
 
+from ..dialects.layouts import Pending
 from ..dialects.mesh import Mesh
-from .placement import WHOLE, Table, Tile
+from .placement import Table, Tile
 from .program import Node, Program, Signature
 
 Tiles = tuple[Tile, ...]
-Pend = tuple[tuple[str, str], ...]
-"""Pending reductions: (axis, monoid), in mesh order."""
+Pend = tuple[Pending, ...]
+"""Pending reductions, in mesh order."""
 
 Placement = tuple[tuple[str, int, int], ...]
 """(axis, index, stride) of each axis that an op's indices are placed on, in mesh order."""
@@ -49,7 +50,7 @@ def _tiles(at: dict[int, tuple[int, int, int]], placement: Placement) -> Tiles:
 
 def _pending(signature: Signature, placement: Placement) -> tuple[Pend, ...]:
     indices = signature.instance.indices
-    pend = tuple((axis, monoid) for axis, index, _ in placement if (monoid := indices[index].monoid) is not None)
+    pend = tuple(Pending(monoid, axis) for axis, index, _ in placement if (monoid := indices[index].monoid) is not None)
     return tuple(pend for _ in signature.result_at)
 
 
@@ -88,13 +89,13 @@ class Placements:
 
     def reduced(self, node: Node, pend: Pend) -> Placed:
         """The op with its own placement on the pending axes taken away."""
-        axes = {axis for axis, _ in pend}
+        axes = {each.axis for each in pend}
         kept = tuple(entry for entry in self.nodes[node.number].placement if entry[0] not in axes)
         return place(node.signature, kept)
 
     def local_bytes(self, value: int, tiles: Tiles) -> int:
         """Bytes that one device holds of the value under these tiles."""
-        size = self.program.types[value].bytes
+        size = self.program.bytes[value]
         for axis, _, _ in tiles:
             size //= self.mesh[axis]
         return size
@@ -162,8 +163,3 @@ def natural_tiles(shape: tuple[int, ...], tiles: Tiles, mesh: Mesh) -> Tiles:
             left //= mesh[axis]
             strides[axis] = left
     return tuple((axis, dim, strides[axis]) for axis, dim, _ in tiles)
-
-
-def whole_claim(claim_at: int) -> bool:
-    """Whether a claim keeps its value whole."""
-    return claim_at == WHOLE

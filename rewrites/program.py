@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from math import prod
 from typing import cast
 
 from xdsl.dialects import func
@@ -21,12 +23,11 @@ from ..dialects.array import ArrayType
 from ..dialects.definition import definitions
 from ..dialects.instance import Instance, bind
 from ..dialects.lax import LaxOp
-from ..dialects.params import ParamsAttr
+from ..dialects.params import NO_PARAMS, ParamsAttr
+from ..dialects.precision import itemsize
 
 Position = tuple[int, int, int]
 """Where an index stands in a value: (dim, product of the extents minor to it in that dim, its extent)."""
-
-EMPTY = ParamsAttr.of()
 
 
 class Signature:
@@ -91,6 +92,7 @@ class Program:
     nodes: list[Node] = field(default_factory=list[Node])
     loops: list[Loop] = field(default_factory=list[Loop])
     types: list[ArrayType] = field(default_factory=list[ArrayType])
+    bytes: list[int] = field(default_factory=list[int])
     producer: list[int] = field(default_factory=list[int])
     uses: list[list[tuple[int, int]]] = field(default_factory=list[list[tuple[int, int]]])
     zero: list[bool] = field(default_factory=list[bool])
@@ -154,13 +156,20 @@ def _names(main: func.FuncOp, key: str, count: int, stem: str) -> tuple[str, ...
 
 def _value(program: Program, ssa: SSAValue, producer: int) -> int:
     number = len(program.types)
-    program.types.append(cast(ArrayType, ssa.type))
+    type = cast(ArrayType, ssa.type)
+    program.types.append(type)
+    program.bytes.append(_bytes(type))
     program.producer.append(producer)
     program.uses.append([])
     program.zero.append(False)
     program.parameter.append(False)
     program.numbers[ssa] = number
     return number
+
+
+@cache
+def _bytes(type: ArrayType) -> int:
+    return prod(type.shape) * itemsize(type.dtype)
 
 
 class _Flattener:
@@ -180,7 +189,7 @@ class _Flattener:
 
     def node(self, kind: str, op: Operation, operands: tuple[int, ...], outs: Sequence[SSAValue], loop: int) -> Node:
         program = self.program
-        params = cast(ParamsAttr, op.properties.get("params", EMPTY)) if not kind.startswith("scan_") else EMPTY
+        params = cast(ParamsAttr, op.properties.get("params", NO_PARAMS)) if not kind.startswith("scan_") else NO_PARAMS
         ins = tuple(program.types[value] for value in operands)
         types = tuple(cast(ArrayType, out.type) for out in outs)
         return self.insert(kind, op, operands, outs, loop, self.signature(kind, params, ins, types))
@@ -256,7 +265,7 @@ class _Flattener:
     def carry(self, op: LaxOp, value: int, arg: SSAValue, loop: int) -> None:
         """A carry joins its first value and the body's; the body's value is known only after the body."""
         type = self.program.types[value]
-        signature = self.signature("scan_carry", EMPTY, (type, type), (type,))
+        signature = self.signature("scan_carry", NO_PARAMS, (type, type), (type,))
         self.insert("scan_carry", op, (value,), (arg,), loop, signature)
 
     def leave(self, op: LaxOp, value: int, out: SSAValue, carried: int | None, loop: int) -> None:

@@ -65,7 +65,7 @@ Term: TypeAlias = Variable | Symbol | Number | Apply
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """`left = right` and its kin. An `=` whose left side is a variable that nothing has bound yet binds it."""
+    """`left = right` or `left != right`. An `=` whose left side is a variable that nothing has bound yet binds it."""
 
     operator: str
     left: Term
@@ -98,7 +98,7 @@ class All:
 
 
 @dataclass(frozen=True, slots=True)
-class Any:
+class AnyOf:
     """Some part holds."""
 
     parts: tuple[Condition, ...]
@@ -107,7 +107,7 @@ class Any:
         return " or ".join(map(str, self.parts))
 
 
-Condition: TypeAlias = Compare | Holds | All | Any
+Condition: TypeAlias = Compare | Holds | All | AnyOf
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ def terms_of(condition: Condition) -> Iterator[Term]:
             yield from (left, right)
         case Holds(_, args, _):
             yield from args
-        case All(parts) | Any(parts):
+        case All(parts) | AnyOf(parts):
             for part in parts:
                 yield from terms_of(part)
 

@@ -1,8 +1,8 @@
 """Compiles rules to Python closures, indexed by the operation at the root of their left side.
 
 A rule is tried by giving it the root's arguments, before the root itself exists: a constructor that is about to make
-`slice(L, x)` asks the rules for `slice` first, and allocates nothing if one of them answers. Variables are numbered slots
-of a list, decided when the rule is compiled, so that trying a rule is a handful of calls and no dictionary.
+`slice(L, x)` asks the rules for `slice` first, and allocates nothing if one of them answers. Variables are numbered
+slots of a list, decided when the rule is compiled, so that trying a rule is a handful of calls and no dictionary.
 
     ruleset = load("beta: slice(L, build(L, x)) => x")
     ruleset.rewrite_root(("slice", "rows", ("build", "rows", "y")), {})      -->  ("y", beta)
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import firing
-from .rule import All, Any, Apply, Compare, Condition, Holds, Number, Rule, Symbol, Term, Variable, subterms, terms_of
+from .rule import All, AnyOf, Apply, Compare, Condition, Holds, Number, Rule, Symbol, Term, Variable, subterms, terms_of
 from .rule_text import parse
 from .terms import TUPLES, Terms
 
@@ -179,7 +179,7 @@ def _test(condition: Condition, slots: dict[str, int], bound: set[str]) -> Test:
         case All(parts):
             tests = tuple(_test(part, slots, bound) for part in parts)
             return lambda found, env: all(test(found, env) for test in tests)
-        case Any(parts):
+        case AnyOf(parts):
             tests = tuple(_test(part, slots, bound) for part in parts)
             return lambda found, env: any(test(found, env) for test in tests)
         case Holds(name, args, negated):
@@ -200,23 +200,13 @@ def _let(slot: int, read: Reader) -> Test:
     return let
 
 
-_COMPARE: dict[str, Callable[[object, object], bool]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-
-
 def _comparison(sign: str, left: Reader, right: Reader) -> Test:
-    """Both sides have a value, and they compare: a quotient that is no integer has none."""
-    compare = _COMPARE[sign]
+    """Both sides have a value, and they are equal or not: a quotient that is no integer has none."""
+    wanted = sign == "="
 
     def test(found: Slots, env: Environment) -> bool:
         a, b = left(found, env), right(found, env)
-        return a is not None and b is not None and compare(a, b)
+        return a is not None and b is not None and (a == b) == wanted
 
     return test
 

@@ -14,16 +14,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn, TypeAlias, cast
 
-from lark import Lark, Token, Tree, UnexpectedInput
-from lark.exceptions import UnexpectedCharacters, UnexpectedEOF
+from lark import Lark, Token, Tree
+from lark.exceptions import UnexpectedInput, UnexpectedToken
 
 from ..dialects.errors import Error, Place, nearest
-from .rule import All, Apply, Compare, Condition, Holds, Number, Rule, Symbol, Term, Variable
-from .rule import Any as Any_
+from .rule import All, AnyOf, Apply, Compare, Condition, Holds, Number, Rule, Symbol, Term, Variable
 
-Node = Tree[Any]
+Node: TypeAlias = Tree[Token]
 
 # What the grammar's terminals are called when a person is told what was expected.
 SPELLING = {
@@ -37,6 +36,7 @@ SPELLING = {
     "AND": "`and`",
     "OR": "`or`",
     "NOT": "`not`",
+    "ARROW": "`=>`",
     "COMPARISON": "`=` or `!=`",
     "PLUS": "`+`",
     "MINUS": "`-`",
@@ -67,78 +67,81 @@ class _Reader:
 
     def rules(self) -> tuple[Rule, ...]:
         found: dict[str, Rule] = {}
-        for node in self.tree().children:
+        for node in _trees(self.tree()):
             rule = self.rule(node)
-            if rule.name in found:
-                self.fail(node.children[0], f"rule `{rule.name}` is stated twice", f"also in line {found[rule.name].line}")
+            if (before := found.get(rule.name)) is not None:
+                self.fail(_tokens(node)[0], f"rule `{rule.name}` is stated twice", f"also in line {before.line}")
             found[rule.name] = rule
         return tuple(found.values())
 
     def tree(self) -> Node:
         try:
-            return _grammar().parse(self.text)
+            return _grammar().parse(self.text)  # pyright: ignore[reportUnknownMemberType]
         except UnexpectedInput as error:
             raise self.unreadable(error) from None
 
     def unreadable(self, error: UnexpectedInput) -> Error:
-        line, column, width = error.line, error.column, 1
-        if isinstance(error, UnexpectedEOF) or line < 1 or _at_end(error):
-            lines = self.text.splitlines() or [""]
-            line, column = len(lines), len(lines[-1]) + 1
-            title = "the rule is not finished"
+        """The error for a text that the grammar does not know."""
+        token = cast("Token | None", getattr(error, "token", None))
+        label, width = _expected(error), 1
+        line, column = error.line, error.column
+        if token is None:
+            title = f"`{self.text[error.pos_in_stream or 0]}` is no sign of the rule language"
+        elif token.type != "$END":
+            title, width = f"a rule cannot go on with `{token}`", len(token)
         else:
-            token = getattr(error, "token", None) or self.text[error.pos_in_stream or 0]
-            width = len(token)
-            title = f"a rule cannot go on with `{token}`"
+            title = "the rule is not finished"
+            lines = self.text.rstrip().splitlines() or [""]
+            line, column = len(lines), len(lines[-1]) + 1
         place = Place.of(self.file, self.text, line, column, column + width)
-        return Error(title, place=place, label=_expected(error), helps=["a rule reads `name: left => right where condition`"])
+        return Error(title, place=place, label=label, helps=["a rule reads `name: left => right where condition`"])
 
     def rule(self, node: Node) -> Rule:
-        name, left, right, *where = node.children
-        match self.term(left):
-            case Apply() as pattern:
-                pass
-            case _:
-                self.fail(left, f"rule `{name}` would rewrite everything", "the left side must be an operation")
+        name, (left, right, *where) = _tokens(node)[0], _trees(node)
+        pattern = self.term(left)
+        if not isinstance(pattern, Apply):
+            self.fail(left, f"rule `{name}` would rewrite everything", "the left side must be an operation")
         bound = set(_variables(left))
         condition = self.condition(where[0], bound, str(name)) if where else None
         self.check_bound(right, bound, str(name))
-        return Rule(str(name), pattern, self.term(right), condition, name.line)
+        return Rule(str(name), pattern, self.term(right), condition, name.line or 0)
 
     def term(self, node: Node, *, counted: bool = True) -> Term:
+        """A term; `counted` for those whose operations must agree in their number of arguments."""
         match node.data:
             case "name":
-                name = str(node.children[0])
+                name = str(_tokens(node)[0])
                 return Variable(name) if _is_variable(name) else Symbol(name)
             case "number":
-                return Number(int(node.children[0]))
+                return Number(int(_tokens(node)[0]))
             case "apply":
-                head, *args = node.children
+                head, args = _tokens(node)[0], _trees(node)
                 if counted:
                     self.check_arity(head, len(args))
                 return Apply(str(head), tuple(self.term(argument, counted=counted) for argument in args))
             case operator:
-                return Apply(str(operator), tuple(self.term(child, counted=counted) for child in node.children))
+                return Apply(operator, tuple(self.term(child, counted=counted) for child in _trees(node)))
 
     def condition(self, node: Node, bound: set[str], rule: str) -> Condition:
+        """A condition; what it binds joins `bound`."""
         match node.data:
             case "any_of":
-                return Any_(tuple(self.condition(child, bound, rule) for child in node.children))
+                return AnyOf(tuple(self.condition(child, bound, rule) for child in _trees(node)))
             case "all_of":
-                return All(tuple(self.condition(child, bound, rule) for child in node.children))
+                return All(tuple(self.condition(child, bound, rule) for child in _trees(node)))
             case "compare":
-                left, operator, right = node.children
+                (left, right), operator = _trees(node), str(_tokens(node)[0])
                 self.check_bound(right, bound, rule)
-                if operator == "=" and left.data == "name" and _is_variable(str(left.children[0])):
-                    bound.add(str(left.children[0]))
+                if operator == "=" and left.data == "name" and _is_variable(_tokens(left)[0]):
+                    bound.add(str(_tokens(left)[0]))
                 self.check_bound(left, bound, rule)
-                return Compare(str(operator), self.term(left, counted=False), self.term(right, counted=False))
+                return Compare(operator, self.term(left, counted=False), self.term(right, counted=False))
             case kind:
-                name, *args = node.children
+                args = _trees(node)
                 for argument in args:
                     self.check_bound(argument, bound, rule)
                 terms = tuple(self.term(argument, counted=False) for argument in args)
-                return Holds(str(name), terms, negated=kind == "fails")
+                return Holds(str(_tokens(node)[0]), terms, negated=kind == "fails")
 
     def check_bound(self, node: Node, bound: set[str], rule: str) -> None:
         for token in _names(node):
@@ -154,10 +157,18 @@ class _Reader:
 
     def fail(self, at: Token | Node, title: str, label: str = "", helps: Iterable[str] = ()) -> NoReturn:
         where = at if isinstance(at, Token) else at.meta
-        end = where.end_column if where.end_line == where.line else None
         line, column = where.line or 1, where.column or 1
+        end = where.end_column if where.end_line == where.line else None
         place = Place.of(self.file, self.text, line, column, end or column + 1)
         raise Error(title, place=place, label=label, helps=helps)
+
+
+def _trees(node: Node) -> list[Node]:
+    return [child for child in node.children if isinstance(child, Tree)]
+
+
+def _tokens(node: Node) -> list[Token]:
+    return [child for child in node.children if isinstance(child, Token)]
 
 
 def _is_variable(name: str) -> bool:
@@ -167,22 +178,17 @@ def _is_variable(name: str) -> bool:
 
 def _names(node: Node) -> Iterator[Token]:
     """The names that stand for things, not for operations, from left to right."""
-    for name in node.find_data("name"):
-        yield name.children[0]
+    if node.data == "name":
+        yield from _tokens(node)
+    for child in _trees(node):
+        yield from _names(child)
 
 
 def _variables(node: Node) -> Iterator[str]:
     return (str(name) for name in _names(node) if _is_variable(name))
 
 
-def _at_end(error: UnexpectedInput) -> bool:
-    token = getattr(error, "token", None)
-    return isinstance(token, Token) and token.type == "$END"
-
-
 def _expected(error: UnexpectedInput) -> str:
-    if isinstance(error, UnexpectedCharacters):
-        return "not a sign of the rule language"
-    names = sorted(getattr(error, "expected", None) or getattr(error, "accepts", None) or ())
-    words = [SPELLING.get(name, "`=>`" if name.startswith("__ANON") else f"`{name.lower()}`") for name in names]
+    names = sorted(cast("set[str]", getattr(error, "expected", ()))) if isinstance(error, UnexpectedToken) else []
+    words = [SPELLING.get(name, f"`{name.lower()}`") for name in names]
     return f"expected {' or '.join(dict.fromkeys(words))}" if words else ""

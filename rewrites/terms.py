@@ -1,7 +1,8 @@
 """What a rule sees of a term: its head and its arguments.
 
-The same compiled rules rewrite nested tuples (the redistribution search, the constructors before they allocate an op) and
-xDSL values (`partita-opt`). A rule asks for nothing but `head`, `args` and `make`, so each kind of term is one small class.
+The same compiled rules rewrite nested tuples (the redistribution search, the constructors before they allocate an op)
+and xDSL values (`partita-opt`). A rule asks for nothing but `head`, `args` and `make`, so each kind of term is one
+small class.
 
     ("slice", "data", 0, 64, x)        TUPLES        head "slice", args ("data", 0, 64, x)
     %1 = array.slice %x to ...         OpTerms(...)  head and args as the registry reads them off the op
@@ -36,11 +37,10 @@ class TupleTerms:
     """Terms are tuples `(head, *args)`; anything else is a leaf."""
 
     def head(self, term: object) -> str | None:
-        match term:
-            case (str(head), *_):
-                return head
-            case _:
-                return None
+        if not isinstance(term, tuple):
+            return None
+        head = cast("tuple[object, ...]", term)[0]
+        return head if isinstance(head, str) else None
 
     def args(self, term: object) -> tuple[object, ...]:
         return cast("tuple[object, ...]", term)[1:]
@@ -59,9 +59,9 @@ Maker = Callable[[str, tuple[object, ...]], SSAValue]
 class OpTerms:
     """Terms are SSA values: the op that makes a value gives its head and arguments.
 
-    `readers` says for each class of op how it reads as a term (None: it does not, in this instance); a block argument and
-    the result of any other op are leaves. `make` builds the op for a term on a rule's right side and returns its result:
-    it is given an insertion point by whoever applies the rules, so that a rule never has to know of blocks.
+    `readers` says for each class of op how it reads as a term (None: it does not, in this instance); a block argument
+    and the result of any other op are leaves. `make` builds the op for a term on a rule's right side and returns its
+    result: it is given an insertion point by whoever applies the rules, so that a rule never has to know of blocks.
     """
 
     readers: Mapping[type[Operation], Reader]

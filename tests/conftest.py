@@ -19,7 +19,8 @@ os.environ["JAX_NUM_CPU_DEVICES"] = "8"
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 
-hypothesis.settings.register_profile("default", deadline=None)
+# `make test` tries the same examples everywhere, `make fuzz` goes looking for new ones.
+hypothesis.settings.register_profile("default", deadline=None, derandomize=True)
 hypothesis.settings.register_profile("fuzz", deadline=None, max_examples=2000)
 hypothesis.settings.load_profile("default")
 

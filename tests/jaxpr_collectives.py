@@ -1,15 +1,17 @@
 """Counts the collectives in a jaxpr: what JAX is really asked to run, independent of what a plan says of itself.
 
-Executions are counted: the body of a `scan` times its length, the branches of a `cond` added up, the body of a `while` once.
-Bytes are those that one device receives, with V the larger side's local size and n the size of the group: all_gather,
-reduce_scatter and all_to_all V(n-1)/n, all_reduce twice that, permute V.
+Executions are counted: the body of a `scan` times its length, the branches of a `cond` added up, the body of a `while`
+once. Bytes are those that one device receives, with V the larger side's local size and n the size of the group:
+all_gather, reduce_scatter and all_to_all V(n-1)/n, all_reduce twice that, permute V.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+# JAX annotates its tracing functions only in part.
+# pyright: reportUnknownMemberType=false
+
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
@@ -45,10 +47,10 @@ def collectives(function: Any, *args: Any) -> list[Collective]:
 
 def counts(found: list[Collective]) -> dict[str, int]:
     """How often each kind is executed, every kind named: the form of `plan.counts()`."""
-    total = Counter({kind: 0 for kind in dict.fromkeys(KINDS.values())})
+    total = dict.fromkeys(KINDS.values(), 0)
     for each in found:
         total[each.kind] += each.times
-    return dict(total)
+    return total
 
 
 def received(found: list[Collective]) -> int:
@@ -68,7 +70,7 @@ def _walk(jaxpr: Jaxpr, sizes: Mapping[str, int], times: int) -> Iterator[Collec
 
 def _bodies(eqn: JaxprEqn) -> Iterator[Jaxpr]:
     for param in eqn.params.values():
-        for each in param if isinstance(param, tuple | list) else (param,):
+        for each in cast(Sequence[object], param if isinstance(param, tuple | list) else (param,)):
             if isinstance(each, ClosedJaxpr):
                 yield each.jaxpr
             elif isinstance(each, Jaxpr):
@@ -77,12 +79,13 @@ def _bodies(eqn: JaxprEqn) -> Iterator[Jaxpr]:
 
 def _collectives(eqn: JaxprEqn, sizes: Mapping[str, int], times: int) -> Iterator[Collective]:
     kind = KINDS[eqn.primitive.name]
-    named = eqn.params["axes"] if "axes" in eqn.params else eqn.params["axis_name"]
-    axes = tuple(axis for axis in (named if isinstance(named, tuple) else (named,)) if isinstance(axis, str))
+    named: object = eqn.params["axes"] if "axes" in eqn.params else eqn.params["axis_name"]
+    several = cast(tuple[object, ...], named if isinstance(named, tuple) else (named,))
+    axes = tuple(axis for axis in several if isinstance(axis, str))
     groups = eqn.params.get("axis_index_groups")
     n = len(groups[0]) if groups else prod(sizes[axis] for axis in axes)
     for operand, result in zip(eqn.invars, eqn.outvars, strict=True):
-        larger = max((operand.aval, result.aval), key=lambda aval: aval.size)
+        larger: Any = max(cast(tuple[Any, Any], (operand.aval, result.aval)), key=lambda aval: prod(aval.shape))
         share = {"permute": n, "all_reduce": 2 * (n - 1)}.get(kind, n - 1)
         moved = larger.size * larger.dtype.itemsize * share // n
         yield Collective(kind, axes, larger.shape, times, moved * times)

@@ -1,9 +1,12 @@
 """Models that the tests partition: plain JAX functions, with nothing of Partita in them.
 
 The transformer has nine parameter tensors a block, a tied embedding and no final normalisation, so that with `L` layers
-there are `P = 9L + 1` parameters, of which ZeRO shards `S = 4L + 1` (four matrices a block and the embedding). The closed
-forms of collectives that the tests want are written in those two letters.
+there are `P = 9L + 1` parameters, of which ZeRO shards `S = 4L + 1` (four matrices a block and the embedding). The
+closed forms of collectives that the tests want are written in those two letters.
 """
+
+# JAX annotates `einsum`, `tree.map` and `grad` only in part, and models consist of little else.
+# pyright: basic
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
@@ -99,13 +102,13 @@ class Batch(NamedTuple):
 def layer_norm(x: jax.Array, norm: Tree) -> jax.Array:
     mean = jnp.mean(x, axis=-1, keepdims=True)
     variance = jnp.mean(jnp.square(x - mean), axis=-1, keepdims=True)
-    return (x - mean) * jax.lax.rsqrt(variance + 1e-5) * norm["scale"] + norm["bias"]
+    return (x - mean) * jax.lax.rsqrt(variance + 1e-5) * norm["scale"][None, None] + norm["bias"][None, None]
 
 
 def attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
     """Causal softmax attention on `[batch, length, heads, head]`."""
     scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) / np.sqrt(q.shape[-1]).astype(q.dtype)
-    causal = jnp.tril(jnp.ones(scores.shape[-2:], bool))
+    causal = jnp.tril(jnp.ones(scores.shape[-2:], bool))[None, None]
     weights = jax.nn.softmax(jnp.where(causal, scores, -1e9), axis=-1)
     return jnp.einsum("bhqk,bkhd->bqhd", weights, v)
 
@@ -113,7 +116,7 @@ def attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
 def block(x: jax.Array, p: Tree) -> jax.Array:
     qkv = jnp.einsum("btm,mchd->cbthd", layer_norm(x, p["ln1"]), p["wqkv"])
     x = x + jnp.einsum("bthd,hdm->btm", attention(qkv[0], qkv[1], qkv[2]), p["wo"])
-    return x + jax.nn.gelu(layer_norm(x, p["ln2"]) @ p["w1"]) @ p["w2"] + p["b2"]
+    return x + jax.nn.gelu(layer_norm(x, p["ln2"]) @ p["w1"]) @ p["w2"] + p["b2"][None, None]
 
 
 def loss(params: Tree, batch: Batch) -> jax.Array:

@@ -1,0 +1,60 @@
+"""What a benchmark found: tables that print, and that are written as JSON and Markdown."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table as Grid
+
+RESULTS = Path(__file__).parent / "results"
+
+Cell = str | int | float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Figures of one question, with what they were measured on."""
+
+    name: str
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    notes: Sequence[str] = ()
+
+    def show(self) -> None:
+        grid = Grid(*self.columns, title=self.title, title_justify="left")
+        for row in self.rows:
+            grid.add_row(*map(_text, row))
+        console = Console()
+        console.print(grid)
+        for note in self.notes:
+            console.print(note, style="dim", highlight=False)
+
+    def markdown(self) -> str:
+        lines = [f"## {self.title}", "", _line(self.columns), _line(["---"] * len(self.columns))]
+        lines += [_line([_text(cell) for cell in row]) for row in self.rows]
+        return "\n".join([*lines, "", *(f"* {note}" for note in self.notes), ""])
+
+    def write(self) -> None:
+        """Writes `results/NAME.json` and `results/NAME.md`."""
+        RESULTS.mkdir(exist_ok=True)
+        (RESULTS / f"{self.name}.json").write_text(json.dumps(asdict(self), indent=2) + "\n")
+        (RESULTS / f"{self.name}.md").write_text(self.markdown())
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _text(cell: Cell) -> str:
+    match cell:
+        case None:
+            return ""
+        case float():
+            return f"{cell:.3g}" if abs(cell) < 100 else f"{cell:,.0f}"
+        case int():
+            return f"{cell:,}"
+        case _:
+            return cell

@@ -1,0 +1,103 @@
+"""The demo's training step against its peers on eight host devices: the time of a step, and the bytes that it receives.
+
+    python -m benchmarks.step_time
+
+Partita's plan, `jax.jit` with the same input shardings (Auto axes: Shardy decides), and the `shard_map` of
+`handwritten` run in turn, a few steps each, so that the machine's mood falls on all of them; figures are medians.
+"""
+
+from collections.abc import Callable
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, Mesh
+
+import partita as pt
+from partita.examples import demo, gpt, text
+from partita.tests.jaxpr_collectives import collectives, counts, received
+
+from . import handwritten
+from .report import Table
+
+ROUNDS = 40
+STEPS = 3
+
+Tree = Any
+Step = Callable[..., Any]
+
+
+def tables() -> list[Table]:
+    """Times the three and counts their collectives."""
+    jax.config.update("jax_num_cpu_devices", demo.MESH.size)
+    args, steps = contenders()
+    _check(args, steps)
+    return [_times(args, steps), _bytes(args, steps)]
+
+
+def contenders() -> tuple[Tree, dict[str, Step]]:
+    """The arguments, placed, and the three compiled steps."""
+    params = gpt.init(demo.CONFIG)
+    opt = gpt.OPTIMIZER.init(params)
+    batch = next(text.batches(text.corpus(), demo.BATCH, demo.CONFIG.length))
+    plan = pt.plan(gpt.train_step, demo.MESH, params, opt, batch).apply(*demo.TACTICS.values())
+    axes = demo.MESH.axes
+    devices = np.array(jax.devices()[: demo.MESH.size]).reshape(*axes.values())
+    mesh = Mesh(devices, tuple(axes), axis_types=(AxisType.Auto,) * len(axes))
+    placed = handwritten.shardings(demo.CONFIG, mesh, opt)
+    return jax.device_put((params, opt, batch), placed), {
+        "partita": plan.compile(),
+        "shard_map": handwritten.train_step(demo.CONFIG, mesh, opt),
+        "jit": jax.jit(gpt.train_step, in_shardings=placed, out_shardings=(placed[0], placed[1], None)),
+    }
+
+
+def _times(args: Tree, steps: dict[str, Step]) -> Table:
+    seconds: dict[str, list[float]] = {name: [] for name in steps}
+    for step in steps.values():
+        jax.block_until_ready(step(*args))
+    for turn in range(ROUNDS):
+        names = list(steps)
+        for name in names[turn % 3 :] + names[: turn % 3]:
+            for _ in range(STEPS):
+                start = perf_counter()
+                jax.block_until_ready(steps[name](*args))
+                seconds[name].append(perf_counter() - start)
+    middle = {name: median(each) for name, each in seconds.items()}
+    best = min(middle["shard_map"], middle["jit"])
+    return Table(
+        "step_time",
+        "Time of a training step of the demo's GPT on eight host devices",
+        ["step", "median, ms", "best, ms", "of the better peer"],
+        [[name, 1000 * middle[name], 1000 * min(seconds[name]), middle[name] / best] for name in steps],
+        [
+            "`jit`: jax.jit with the same input shardings, Auto axes; `shard_map`: the same strategy by hand.",
+            f"Alternating, {ROUNDS} rounds of {STEPS} steps each; the bound for partita is 1.05.",
+        ],
+    )
+
+
+def _bytes(args: Tree, steps: dict[str, Step]) -> Table:
+    found = {name: collectives(steps[name], *args) for name in ("partita", "shard_map")}
+    kinds = list(counts(found["partita"]))
+    rows = [[name, *counts(each).values(), received(each)] for name, each in found.items()]
+    return Table(
+        "step_bytes",
+        "Collectives of the step, counted in the jaxprs",
+        ["step", *kinds, "bytes a device receives"],
+        rows,
+    )
+
+
+def _check(args: Tree, steps: dict[str, Step]) -> None:
+    """All three must compute the same loss, or their times mean nothing."""
+    losses = [float(step(*args)[2]) for step in steps.values()]
+    assert np.allclose(losses, losses[0], rtol=1e-4), f"the losses differ: {dict(zip(steps, losses, strict=True))}"
+
+
+if __name__ == "__main__":
+    for table in tables():
+        table.show()
+        table.write()

@@ -1,0 +1,132 @@
+"""The command `partita`: look at a plan, at the code it lowers to, at the laws it is made by.
+
+    partita show mlp.py:chain f32[256,8] f32[8,16] f32[16,8] --mesh data=4,model=2 --tactics chain.tactics
+    partita show mlp.py:plan                        a function without arguments that returns a plan
+    partita lower mlp.py:plan --to spmd
+    partita explain mlp.py:plan w1
+    partita rules dot_general
+    partita demo
+
+Only a command that traces imports JAX.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ..dialects.errors import Error
+
+if TYPE_CHECKING:
+    from .plan import Plan
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Commands(click.Group):
+    """A group whose commands end with our errors as they are rendered, without a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Error as error:
+            click.echo(str(error), err=True)
+            ctx.exit(1)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="partita")
+def main() -> None:
+    """Partition JAX programs by tactics, and look at what comes out."""
+
+
+def takes_a_plan(command: F) -> F:
+    """The arguments of every command that looks at a plan."""
+    for add in (
+        click.option(
+            "--tactics", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A file with tactics, a line each."
+        ),
+        click.option("--mesh", default="", help="The mesh, for a function with SHAPES: data=4,model=2."),
+        click.argument("shapes", nargs=-1),
+        click.argument("target", metavar="FILE:FUNCTION"),
+    ):
+        command = add(command)
+    return command
+
+
+def made(target: str, shapes: Sequence[str], mesh: str, tactics: Path | None) -> Plan:
+    from .target import find_plan
+
+    return find_plan(target, shapes, mesh, tactics.read_text() if tactics else "")
+
+
+@main.command()
+@takes_a_plan
+def show(**what: Any) -> None:
+    """Print a plan: layouts, collectives, bytes, and what could not be decided.
+
+    FUNCTION returns a plan, or is partitioned here: then SHAPES are those of its arguments, like f32[256,8].
+    """
+    from .report import report
+
+    click.echo(report(made(**what)))
+
+
+LOWERED: dict[str, Callable[[Plan], object]] = {
+    "ir": lambda plan: plan.ir(),
+    "unfused": lambda plan: plan.ir(fused=False),
+    "spmd": lambda plan: plan.spmd(),
+    "graph": lambda plan: plan.lower("collective").text(),
+    "json": lambda plan: plan.lower("collective").to_json(),
+    "dot": lambda plan: plan.lower("collective").to_dot(),
+}
+
+
+@main.command()
+@takes_a_plan
+@click.option("--to", "form", type=click.Choice(list(LOWERED)), default="spmd", show_default=True)
+def lower(form: str, **what: Any) -> None:
+    """Print what a plan lowers to.
+
+    ir: placed builders and slicers, fused; unfused: as partita-opt takes them; spmd: what each device runs; graph, json,
+    dot: kernels between redistributions.
+    """
+    click.echo(str(LOWERED[form](made(**what))))
+
+
+@main.command()
+@takes_a_plan
+@click.option("--value", required=True, help="The value's name: params/w1, result/0, the name of a tag.")
+def explain(value: str, **what: Any) -> None:
+    """Print why a value is laid out as it is, step by step."""
+    click.echo(str(made(**what).explain(value)))
+
+
+@main.command()
+@click.argument("names", nargs=-1)
+def rules(names: Sequence[str]) -> None:
+    """Print definitions of ops and rewrite rules, all or those whose name matches one of NAMES (globs)."""
+    from .laws import laws
+
+    for heading, texts in laws(names).items():
+        click.echo(click.style(heading, bold=True))
+        click.echo("\n".join(texts) + "\n")
+
+
+@main.command(context_settings={"ignore_unknown_options": True}, add_help_option=False)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def demo(arguments: Sequence[str]) -> None:
+    """Train a small GPT on eight host devices, partitioned, and compare it with the unpartitioned run."""
+    import runpy
+
+    sys.argv = ["partita demo", *arguments]
+    try:
+        runpy.run_module(f"{__package__.partition('.')[0]}.examples.demo", run_name="__main__")
+    except ModuleNotFoundError as error:
+        if error.name != "optax":
+            raise
+        raise Error("the demo trains with optax, which is not installed", helps=["pip install 'partita[demo]'"]) from None

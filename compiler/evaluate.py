@@ -1,0 +1,138 @@
+"""Running the named ops with JAX: on one device's part of each array, or a whole program unpartitioned.
+
+bind_local("reshape", {}, [f32[64, 8]], [("float32", (512,))])  -->  reshape_p.bind(x, new_sizes=(512,), dimensions=None, ...)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from xdsl.ir import Block, Operation, SSAValue
+
+from ..dialects.params import Literal, ParamsAttr, Record
+from ..dialects.types import ArrayType
+from .keys import unwrap, wrap
+from .params import WHOLE, ArrayLike, decode
+from .primitives import find
+
+if TYPE_CHECKING:
+    from .trace import Traced
+
+Array: TypeAlias = Any
+"""A JAX array, a tracer, or the NumPy array of a constant."""
+Body: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
+"""One trip of a loop: consts, carries and scanned elements in, carries and elements to stack out."""
+
+
+def bind_local(
+    name: str,
+    params: ParamsAttr,
+    inputs: Sequence[Array],
+    out_types: Sequence[ArrayLike],
+    *,
+    body: Body | None = None,
+    foreign: Sequence[object] = (),
+) -> list[Array]:
+    """The results of the op `lax.NAME` on these arrays, computed by its JAX primitive.
+
+    Extents follow from the arrays and `out_types`, so the same parameters serve global and local arrays. A `scan` wants
+    its `body`, and `foreign` is the program's list of parameters without text.
+    """
+    if name == "constant":
+        return [constant(params["value"], out_types[0][0])]
+    if name == "scan":
+        assert body is not None, "a scan is run with its body"
+        return _scan(params, inputs, body)
+    if name == "whole":
+        return _whole(params, inputs, foreign)
+    shapes = tuple(np.shape(each) for each in inputs)
+    decoded = decode(name, params, shapes, tuple(out_types), foreign)
+    if name in _SCATTERS:
+        return [_SCATTERS[name](*inputs, **decoded)]
+    return _bind(name, inputs, decoded)
+
+
+def constant(value: Literal, dtype: str) -> np.ndarray[Any, Any]:
+    """The array of rank 0 that a `lax.constant` is."""
+    number = complex(cast(float, value["real"]), cast(float, value["imag"])) if isinstance(value, Record) else value
+    return np.asarray(number, dtype=jnp.dtype(dtype))
+
+
+# A scatter's combiner is a parameter of the primitive that depends on the dtype: the public functions make it.
+_SCATTERS: Mapping[str, Callable[..., Array]] = {
+    "scatter": lax.scatter,
+    "scatter_add": lax.scatter_add,
+    "scatter_max": lax.scatter_max,
+    "scatter_min": lax.scatter_min,
+    "scatter_mul": lax.scatter_mul,
+    "scatter_sub": lax.scatter_sub,
+}
+
+
+def _bind(name: str, inputs: Sequence[Array], params: Mapping[str, Any]) -> list[Array]:
+    primitive = find(name)
+    results = primitive.bind(*inputs, **params)
+    return list(results) if primitive.multiple_results else [results]
+
+
+def _whole(params: ParamsAttr, inputs: Sequence[Array], foreign: Sequence[object]) -> list[Array]:
+    """A primitive without a definition, which sees keys as keys."""
+    from .params import from_literal
+
+    in_keys = cast("tuple[str | None, ...]", params.get("in_keys") or (None,) * len(inputs))
+    keyed = [wrap(each, impl) for each, impl in zip(inputs, in_keys, strict=True)]
+    own = {key: from_literal(each, foreign) for key, each in params.items() if key not in WHOLE}
+    return [unwrap(each) for each in _bind(cast(str, params["primitive"]), keyed, own)]
+
+
+def _scan(params: ParamsAttr, inputs: Sequence[Array], body: Body) -> list[Array]:
+    first, count = cast(int, params["num_consts"]), cast(int, params["num_carry"])
+    consts, carry, xs = inputs[:first], inputs[first : first + count], inputs[first + count :]
+
+    def trip(carry: Sequence[Array], xs: Sequence[Array]) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+        results = body([*consts, *carry, *xs])
+        return tuple(results[:count]), tuple(results[count:])
+
+    how = {key: params[key] for key in ("length", "reverse", "unroll")}
+    carry, ys = lax.scan(trip, tuple(carry), tuple(xs), **cast(Any, how))
+    return [*carry, *ys]
+
+
+def run_block(block: Block, inputs: Sequence[Array], foreign: Sequence[object] = ()) -> list[Array]:
+    """The operands of the block's terminator, for these values of its arguments."""
+    env: dict[SSAValue, Array] = dict(zip(block.args, inputs, strict=True))
+    for op in block.ops:
+        operands = [env[value] for value in op.operands]
+        if op.next_op is None:
+            return operands
+        env |= zip(op.results, _run(op, operands, foreign), strict=True)
+    raise AssertionError("a block ends in a terminator")
+
+
+def _run(op: Operation, operands: Sequence[Array], foreign: Sequence[object]) -> list[Array]:
+    params = cast(ParamsAttr, op.properties["params"])
+    types = [(array.dtype, array.shape) for array in cast("Sequence[ArrayType]", op.result_types)]
+    body = None
+    if op.regions:
+        region = op.regions[0]
+
+        def body(values: Sequence[Array]) -> Sequence[Array]:
+            return run_block(region.block, values, foreign)
+
+    return bind_local(op.name.removeprefix("lax."), params, operands, types, body=body, foreign=foreign)
+
+
+def run_global(traced: Traced) -> Callable[..., Any]:
+    """A function with the signature of the traced one that runs the program unpartitioned: the oracle of plans."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        inputs = [*traced.flatten(args, kwargs), *traced.consts]
+        return traced.unflatten(run_block(traced.main.body.block, inputs, traced.foreign))
+
+    run.__name__ = traced.name
+    return jax.jit(run, static_argnames=tuple(traced.static))

@@ -1,0 +1,145 @@
+"""Primitives that are traced again into others, which have definitions and so can be tiled.
+
+Random bits are counters under an elementwise hash; a counter is the sum of a number per dim; and what moves the elements
+of an array of keys moves the rows of the `uint32` array that it is inside.
+
+    random_bits {shape = (4, 8)} %key  -->  %lo = iota(0) * 8 + iota(1);  %a, %b = threefry2x32 %k1, %k2, 0, %lo;  xor %a, %b
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from math import prod
+from typing import Any, TypeAlias, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax._src.random import prng
+from jax.extend.core import ClosedJaxpr, JaxprEqn
+
+from .keys import is_key, key_rank, physical
+
+Function: TypeAlias = Callable[..., Any]
+Rule: TypeAlias = Callable[[JaxprEqn], "Function | None"]
+
+# Primitives that move, copy or choose elements whatever these are.
+_STRUCTURAL = frozenset(
+    """broadcast_in_dim concatenate copy dynamic_slice dynamic_update_slice expand_dims gather name optimization_barrier
+    pad reshape rev scatter select_n slice split squeeze stack stop_gradient tag tile transpose unstack""".split()
+)
+
+
+def expand(eqn: JaxprEqn) -> ClosedJaxpr | None:
+    """The program that computes the same as this equation on physical arrays, or None if the equation stays."""
+    rule = _RULES.get(eqn.primitive.name)
+    function = rule(eqn) if rule else None
+    if eqn.primitive.name in _STRUCTURAL and any(is_key(atom.aval) for atom in (*eqn.invars, *eqn.outvars)):
+        function = _mapped(eqn, function or partial(eqn.primitive.bind, **eqn.params))
+    if function is None:
+        return None
+    with cast(Any, eqn).ctx.manager:
+        return jax.make_jaxpr(function)(*(physical(atom.aval) for atom in eqn.invars))
+
+
+def _mapped(eqn: JaxprEqn, function: Function) -> Function:
+    """The function mapped over the trailing dims of the key operands: a key is a row of so many numbers."""
+    ranks = [key_rank(atom.aval) for atom in eqn.invars]
+    for _ in range(max(ranks)):
+        function = jax.vmap(function, in_axes=tuple(-1 if rank else None for rank in ranks), out_axes=-1)
+    return function
+
+
+def _iota_2x32_shape(eqn: JaxprEqn) -> Function | None:
+    """Counters in two halves. A count that needs the upper half stays one primitive, which runs whole."""
+    shape = cast("tuple[int, ...]", eqn.params["shape"])
+    if not 0 < prod(shape) <= 1 << 32:
+        return None
+
+    def counts() -> tuple[Any, Any]:
+        zero = lax.full(shape, 0, jnp.uint32)
+        low: Any = None
+        for dim, extent in enumerate(shape):
+            if extent > 1:
+                stride = prod(shape[dim + 1 :])
+                count = lax.broadcasted_iota(jnp.uint32, shape, dim)
+                step = count if stride == 1 else count * np.uint32(stride)
+                low = step if low is None else low + step
+        return zero, zero if low is None else low
+
+    return counts
+
+
+def _reshape(eqn: JaxprEqn) -> Function | None:
+    order, sizes = eqn.params["dimensions"], eqn.params["new_sizes"]
+    return None if order is None else lambda x: lax.reshape(lax.transpose(x, order), sizes)
+
+
+def _convert(eqn: JaxprEqn) -> Function | None:
+    """A conversion that only says that a type is no longer weak does nothing inside a program."""
+    (x,), (result,) = eqn.invars, eqn.outvars
+    return (lambda x: x) if cast(Any, x.aval).dtype == cast(Any, result.aval).dtype else None
+
+
+def _stack(eqn: JaxprEqn) -> Function:
+    axis = eqn.params["axis"]
+    return lambda *xs: lax.concatenate([lax.expand_dims(x, (axis,)) for x in xs], axis)
+
+
+def _unstack(eqn: JaxprEqn) -> Function:
+    axis = eqn.params["axis"]
+    return lambda x: [lax.index_in_dim(x, k, axis, keepdims=False) for k in range(x.shape[axis])]
+
+
+def _tile(eqn: JaxprEqn) -> Function:
+    reps = cast("tuple[int, ...]", eqn.params["reps"])
+
+    def tiled(x: Any) -> Any:
+        pairs = tuple(extent for pair in zip(reps, x.shape, strict=True) for extent in pair)
+        spread = lax.broadcast_in_dim(x, pairs, tuple(range(1, len(pairs), 2)))
+        return lax.reshape(spread, tuple(r * n for r, n in zip(reps, x.shape, strict=True)))
+
+    return tiled
+
+
+def _empty(eqn: JaxprEqn) -> Function:
+    """An array whose contents nobody may read is zeros, like JAX's own."""
+    struct = physical(eqn.outvars[0].aval)
+    return lambda: jnp.zeros(struct.shape, struct.dtype)
+
+
+def _bits(eqn: JaxprEqn) -> Function:
+    keys = cast(Any, eqn.invars[0].aval)
+    return lambda k: prng.random_bits_impl_base(keys.dtype._impl, k, len(keys.shape), **eqn.params)
+
+
+def _split(eqn: JaxprEqn) -> Function:
+    keys = cast(Any, eqn.invars[0].aval)
+    return lambda k: prng.random_split_impl_base(keys.dtype._impl, k, len(keys.shape), **eqn.params)
+
+
+def _fold_in(eqn: JaxprEqn) -> Function:
+    keys = cast(Any, eqn.invars[0].aval)
+    return lambda k, data: prng.random_fold_in_impl_base(keys.dtype._impl, k, data, keys.shape)
+
+
+def _seed(eqn: JaxprEqn) -> Function:
+    return lambda seeds: prng.random_seed_impl_base(seeds, **eqn.params)
+
+
+_RULES: Mapping[str, Rule] = {
+    "convert_element_type": _convert,
+    "empty": _empty,
+    "empty2": _empty,
+    "iota_2x32_shape": _iota_2x32_shape,
+    "random_bits": _bits,
+    "random_fold_in": _fold_in,
+    "random_seed": _seed,
+    "random_split": _split,
+    "reshape": _reshape,
+    "stack": _stack,
+    "tile": _tile,
+    "unstack": _unstack,
+}

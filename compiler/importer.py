@@ -1,0 +1,260 @@
+"""From a jaxpr to an xDSL function: one pass, an operation an equation.
+
+Calls are inlined, loops keep their body as a region, composite primitives are expanded, and everything that depends on an
+equation's parameters and operand types alone is worked out once for all equations that share them: a training step has
+tens of thousands of equations and some hundreds of such signatures.
+
+    { lambda ; a:f32[4] b:f32[4]. let c = pjit[jaxpr={ d = mul a b }] ; e = add c 1.0 in (e,) }    -->
+    %0 = lax.mul %a, %b : f32[4], f32[4] -> f32[4];  %1 = lax.constant {value = 1.0} : f32[];  %2 = lax.add %0, %1 ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import jax
+import numpy as np
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from ..dialects.definition import definitions
+from ..dialects.lax import OPS, ConstantOp, LaxOp, ScanOp, WholeOp, YieldOp
+from ..dialects.params import NO_PARAMS, ParamsAttr, Record
+from ..dialects.params import Literal as Value
+from ..dialects.types import ArrayType
+from .expand import expand
+from .keys import implementation, is_key, physical
+from .params import Foreign, encode, op_name
+from .primitives import remember
+from .sources import Call, Origin
+
+Handler: TypeAlias = "Callable[[Importer, JaxprEqn, list[SSAValue], Call | None], Sequence[SSAValue]]"
+
+
+@dataclass(slots=True)
+class Frame:
+    """A block that is being filled: its constants so far, and the arrays it captures, each a trailing block argument."""
+
+    block: Block
+    constants: dict[Hashable, SSAValue] = field(default_factory=dict[Hashable, SSAValue])
+    captured: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
+    arrays: list[Any] = field(default_factory=list[Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What equations of one signature become: an operation, or a program to inline in its place."""
+
+    op: type[LaxOp]
+    properties: Mapping[str, Attribute]
+    results: tuple[ArrayType, ...]
+    inlined: ClosedJaxpr | None = None
+
+
+class Importer:
+    """Fills one function. `origins` says where each operation comes from, `frame.arrays` what it captures."""
+
+    def __init__(self, in_avals: Sequence[Any]) -> None:
+        self.types: dict[Any, ArrayType] = {}
+        self.recipes: dict[Hashable, Recipe] = {}
+        self.origins: dict[Operation, Origin] = {}
+        self.foreign = Foreign()
+        self.frame = Frame(Block(arg_types=[self.type(aval) for aval in in_avals]))
+        self.fixed: Origin | None = None
+
+    def run(self, jaxpr: Jaxpr, inputs: Sequence[SSAValue], call: Call | None = None) -> list[SSAValue]:
+        """Appends the equations of `jaxpr` for these inputs and returns its results.
+
+        `call` is the call that it is inlined from. Every run has an environment of its own, for one jaxpr may be the
+        body of several calls.
+        """
+        env: dict[Any, SSAValue] = dict(zip([*jaxpr.constvars, *jaxpr.invars], inputs, strict=True))
+        for eqn in jaxpr.eqns:
+            operands = [self.literal(a, eqn, call) if type(a) is Literal else env[a] for a in eqn.invars]
+            handler = _HANDLERS.get(eqn.primitive.name)
+            results = self.plain(eqn, operands, call) if handler is None else handler(self, eqn, operands, call)
+            for var, value in zip(eqn.outvars, results, strict=True):
+                env[var] = value
+        return [self.literal(a, None, call) if type(a) is Literal else env[a] for a in jaxpr.outvars]
+
+    def plain(self, eqn: JaxprEqn, operands: Sequence[SSAValue], call: Call | None) -> Sequence[SSAValue]:
+        """An equation by the recipe of its signature."""
+        params = eqn.params
+        signature = (eqn.primitive, *params, *params.values(), *(atom.aval for atom in eqn.invars))
+        try:
+            recipe = self.recipes.get(signature)
+        except TypeError:  # a parameter that cannot be hashed
+            recipe = self.recipe(eqn)
+        else:
+            if recipe is None:
+                recipe = self.recipes[signature] = self.recipe(eqn)
+        if recipe.inlined is not None:
+            return self.inline(recipe.inlined, operands, eqn, call)
+        return self.emit(recipe.op, operands, recipe.results, recipe.properties, self.fixed or (eqn.source_info, call))
+
+    def emit(
+        self,
+        op: type[Operation],
+        operands: Sequence[SSAValue],
+        results: Sequence[Attribute],
+        properties: Mapping[str, Attribute],
+        origin: Origin | None,
+        regions: Sequence[Region] = (),
+    ) -> Sequence[SSAValue]:
+        made = op.create(operands=operands, result_types=results, properties=properties, regions=regions)
+        self.frame.block.add_op(made)
+        if origin is not None:
+            self.origins[made] = origin
+        return made.results
+
+    def inline(self, closed: ClosedJaxpr, operands: Sequence[SSAValue], eqn: JaxprEqn, call: Call | None) -> Sequence[SSAValue]:
+        """A program that stands for one equation: all of it has that equation's origin."""
+        outer = self.fixed
+        self.fixed = outer or (eqn.source_info, call)
+        results = self.run(closed.jaxpr, [*map(self.capture, closed.consts), *operands], call)
+        self.fixed = outer
+        return results
+
+    def recipe(self, eqn: JaxprEqn) -> Recipe:
+        """What equations with this primitive, these parameters and these operand types become."""
+        results = tuple(self.type(var.aval) for var in eqn.outvars)
+        inlined = expand(eqn)
+        if inlined is not None:
+            return Recipe(WholeOp, {}, results, inlined)
+        name = op_name(eqn.primitive.name)
+        definition = definitions.get(name)
+        # A scatter that sets has no combiner of its own; with one it is `scatter_apply`, which no definition describes.
+        applies = name == "scatter" and eqn.params["update_jaxpr"] is not None
+        if definition is None or applies or name in _PSEUDO:
+            return Recipe(WholeOp, {"params": self.whole(eqn)}, results)
+        params = encode(name, eqn.params, self.foreign, definition.dropped)
+        return Recipe(OPS[name], {"params": params if params.data else NO_PARAMS}, results)
+
+    def whole(self, eqn: JaxprEqn) -> ParamsAttr:
+        """The parameters of a primitive without a definition: JAX's, and what it needs to be run by name."""
+        remember(eqn.primitive)
+        name = eqn.primitive.name
+        extra: dict[str, Value] = {"primitive": name}
+        for key, atoms in (("in_keys", eqn.invars), ("out_keys", eqn.outvars)):
+            if any(is_key(atom.aval) for atom in atoms):
+                extra[key] = tuple(implementation(atom.aval) if is_key(atom.aval) else None for atom in atoms)
+        if eqn.effects:
+            extra["effects"] = tuple(sorted(type(effect).__name__ for effect in eqn.effects))
+        return ParamsAttr.of(**dict(encode(name, eqn.params, self.foreign).items()), **extra)
+
+    def type(self, aval: Any) -> ArrayType:
+        """The type of a value: keys are the `uint32` arrays that hold them."""
+        # JAX interns avals, so that one is found by identity.
+        found = self.types.get(aval)
+        if found is None:
+            struct = physical(aval)
+            found = self.types[aval] = ArrayType.whole(struct.dtype.name, tuple(map(int, struct.shape)))
+        return found
+
+    def literal(self, literal: Any, eqn: JaxprEqn | None, call: Call | None) -> SSAValue:
+        """The constant of a literal: one in each block for each value and dtype."""
+        value = np.asarray(literal.val, dtype=literal.aval.dtype)
+        if value.ndim:
+            return self.capture(literal.val)
+        key = (value.dtype, value.tobytes())
+        found = self.frame.constants.get(key)
+        if found is None:
+            params = ParamsAttr.of(value=scalar(value))
+            origin = self.fixed or (None if eqn is None else (eqn.source_info, call))
+            found = self.emit(ConstantOp, (), (self.type(literal.aval),), {"params": params}, origin)[0]
+            self.frame.constants[key] = found
+        return found
+
+    def capture(self, array: Any) -> SSAValue:
+        """An array that the program closes over: one more argument of the block."""
+        frame = self.frame
+        found = frame.captured.get(id(array))
+        if found is None:
+            found = frame.block.insert_arg(self.type(jax.typeof(array)), len(frame.block.args))
+            frame.captured[id(array)] = found
+            frame.arrays.append(array)
+        return found
+
+
+# Definitions that are no primitive of JAX's.
+_PSEUDO = frozenset({"constant", "whole", *(name for name in definitions if name.startswith("scan_"))})
+
+
+def scalar(value: np.ndarray[Any, Any]) -> Value:
+    """The number in an array of rank 0, as a parameter."""
+    if value.dtype.kind == "c":
+        number = complex(value.item())
+        return Record("complex", (("real", number.real), ("imag", number.imag)))
+    return value.item() if value.dtype.kind in "biu" else float(value)
+
+
+def _call(param: str) -> Handler:
+    """Inlines the jaxpr that is a call's parameter."""
+
+    def handle(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
+        jaxpr = eqn.params[param]
+        consts: list[SSAValue] = []
+        if isinstance(jaxpr, ClosedJaxpr):
+            consts, jaxpr = [self.capture(const) for const in jaxpr.consts], jaxpr.jaxpr
+        return self.run(jaxpr, [*consts, *operands], Call(eqn.source_info, call))
+
+    return handle
+
+
+def _remat(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
+    """A region to recompute: once differentiated, its inputs pass a barrier, or the recomputation would be shared."""
+    prevent = eqn.params["prevent_cse"]
+    chosen = (prevent,) * len(operands) if isinstance(prevent, bool) else tuple(prevent)
+    if eqn.params["differentiated"] and any(chosen):
+        behind = [value for value, each in zip(operands, chosen, strict=True) if each]
+        origin = self.fixed or (eqn.source_info, call)
+        barred = iter(self.emit(_BARRIER, behind, [value.type for value in behind], _NO_PARAMS, origin))
+        operands = [next(barred) if each else value for value, each in zip(operands, chosen, strict=True)]
+    return self.run(eqn.params["jaxpr"], operands, Call(eqn.source_info, call))
+
+
+def _scan(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
+    """A loop keeps its body. What the body captures becomes its last consts, in this block and in those around it."""
+    closed, consts = eqn.params["jaxpr"], eqn.params["num_consts"]
+    outer, self.frame = self.frame, Frame(Block(arg_types=[self.type(var.aval) for var in eqn.params["jaxpr"].jaxpr.invars]))
+    body, arguments = self.frame, list(self.frame.block.args)
+    inputs = [*map(self.capture, closed.consts), *arguments]
+    body.block.add_op(YieldOp.create(operands=self.run(closed.jaxpr, inputs, Call(eqn.source_info, call))))
+    self.frame = outer
+    captured = [self.capture(array) for array in body.arrays]
+    _order(body.block, [*arguments[:consts], *body.captured.values(), *arguments[consts:]])
+    operands = [*operands[:consts], *captured, *operands[consts:]]
+    plain = {key: eqn.params[key] for key in ("length", "num_carry", "reverse", "unroll")}
+    params = encode("scan", {**plain, "num_consts": consts + len(captured)}, self.foreign)
+    results = [self.type(var.aval) for var in eqn.outvars]
+    origin = self.fixed or (eqn.source_info, call)
+    return self.emit(ScanOp, operands, results, {"params": params}, origin, [Region(body.block)])
+
+
+def _order(block: Block, arguments: Sequence[Any]) -> None:
+    """Puts the arguments of a block in this order."""
+    for index, argument in enumerate(arguments):
+        argument.index = index
+    block._args = tuple(arguments)  # pyright: ignore[reportPrivateUsage]  # xDSL only inserts and erases arguments
+
+
+def _same(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
+    """The operands themselves: keys and the arrays that hold them, for one, are one thing inside a program."""
+    return operands
+
+
+_BARRIER = OPS["optimization_barrier"]
+_NO_PARAMS = {"params": NO_PARAMS}
+_HANDLERS: Mapping[str, Handler] = {
+    **dict.fromkeys(("jit", "pjit", "composite"), _call("jaxpr")),
+    **dict.fromkeys(("closed_call", "core_call", "call", "custom_jvp_call", "custom_vjp_call"), _call("call_jaxpr")),
+    "custom_vjp_call_jaxpr": _call("fun_jaxpr"),
+    "custom_vmap_call": _call("call"),
+    **dict.fromkeys(("checkpoint", "remat", "remat2"), _remat),
+    "scan": _scan,
+    **dict.fromkeys(("random_wrap", "random_unwrap", "random_clone"), _same),
+    # Where a program runs and how its values lie is Partita's to say.
+    **dict.fromkeys(("device_put", "layout_constraint", "sharding_constraint"), _same),
+}

@@ -1,0 +1,48 @@
+"""Arrays of random keys, which inside a program are the `uint32` arrays that hold them.
+
+key<fry>[16]  -->  u32[16, 2]
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import jax
+from jax import dtypes
+
+
+def is_key(aval: Any) -> bool:
+    """Is it an aval or array of random keys?"""
+    return hasattr(aval, "dtype") and jax.dtypes.issubdtype(aval.dtype, dtypes.prng_key)
+
+
+def implementation(aval: Any) -> str:
+    """The name of the generator whose keys these are: `threefry2x32`."""
+    return cast(str, aval.dtype._impl.name)
+
+
+def key_shape(aval: Any) -> tuple[int, ...]:
+    """The shape of the `uint32` array that holds one element: `(2,)` for a threefry key, `()` for what is no key."""
+    return tuple(cast("tuple[int, ...]", aval.dtype._impl.key_shape)) if is_key(aval) else ()
+
+
+def key_rank(aval: Any) -> int:
+    """How many trailing dims of the physical array make one element; 0 for what is no key."""
+    return len(key_shape(aval))
+
+
+def physical(aval: Any) -> jax.ShapeDtypeStruct:
+    """The shape and dtype that an aval has inside a program."""
+    if is_key(aval):
+        return jax.ShapeDtypeStruct((*aval.shape, *key_shape(aval)), "uint32")
+    return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=getattr(aval, "weak_type", False))
+
+
+def unwrap(array: Any) -> Any:
+    """The `uint32` array inside an array of keys; anything else as it is."""
+    return jax.random.key_data(array) if is_key(array) else array
+
+
+def wrap(array: Any, impl: str | None) -> Any:
+    """The array of keys of a generator that a `uint32` array holds; the array itself without a generator."""
+    return array if impl is None else jax.random.wrap_key_data(array, impl=impl)

@@ -1,0 +1,290 @@
+"""Plans: an immutable program with placements, and the trace of the tactics that made them.
+
+    plan = pt.plan(step, mesh, params, batch)      nothing placed
+    p1 = plan.tile("batch/x", 0, "data")           a new plan; the old one is unchanged
+    p1.counts()                                    {"all_gather": 0, "all_reduce": 3, ...}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from ..dialects.array import set_mesh
+from ..dialects.errors import Error
+from ..dialects.mesh import Mesh
+from ..rewrites.classes import Classes, classes
+from ..rewrites.decide import Decisions, decide
+from ..rewrites.lower import to_spmd
+from ..rewrites.materialise import materialise
+from ..rewrites.placement import Table
+from ..rewrites.program import Program, flatten
+from .actions import Action, Seed, place_seeds
+from .addresses import Addresses
+from .names import Patterns
+from .quiet import without_collector
+from .readings import (
+    Collective,
+    Conflict,
+    Stop,
+    WholeOp,
+    collectives,
+    conflicts,
+    counts,
+    explain,
+    layout_text,
+    layouts,
+    stops,
+    wholes,
+)
+from .trace import Traced, trace
+
+if TYPE_CHECKING:
+    from .graph import Graph
+    from .run import Compiled
+
+Tactic = Callable[["Plan"], "Plan"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """What all plans from one trace share: the trace, the tables, the names, the classes of dims."""
+
+    traced: Traced
+    program: Program
+    addresses: Addresses
+
+    @cached_property
+    def classes(self) -> Classes:
+        return classes(self.program)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A traced program, where its ranges are placed, and the tactics that placed them. Immutable; made by `pt.plan`."""
+
+    source: Source
+    mesh: Mesh
+    table: Table
+    actions: tuple[Action, ...] = ()
+    labels: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    # --- tactics ---------------------------------------------------------------------------------------------------
+
+    def tile(self, values: Patterns, dim: int | str, axis: str, *, propagate: bool = True) -> Plan:
+        """Factor a dim's range of these values and place a factor on a mesh axis; then propagate.
+
+        Raises Error for a dim that the value does not have, an axis that is on another dim of it, or an extent that
+        does not divide; the plan stays as it was.
+
+            tile("x", 0, "data"):   x: f32[256, 8]   -->   x: f32[data*64, 8]
+        """
+        text = _call("tile", (values, dim, axis), {} if propagate else {"propagate": False})
+        seeds = [Seed(value, self.dim_of(value, dim, name), axis, name) for name, value in self.names(values, dim).items()]
+        return self.place(seeds, text, propagate=propagate)
+
+    def replicate(self, values: Patterns, axis: str, *, propagate: bool = True) -> Plan:
+        """Keep these values whole along an axis; propagation does not cross them.
+
+            replicate("w", "data"):   w stays f32[8, 16], whatever its uses want
+        """
+        text = _call("replicate", (values, axis), {} if propagate else {"propagate": False})
+        seeds = [Seed(value, None, axis, name) for name, value in self.source.addresses.find(values).items()]
+        return self.place(seeds, text, propagate=propagate)
+
+    def name(self, values: Patterns, dim: int, label: str) -> Plan:
+        """Name the class of dims that this one belongs to, for `tile`: a label, never a constraint.
+
+            name("batch/x", 0, "B").tile("*", "B", "data")
+        """
+        found = self.source.addresses.find(values)
+        first, value = next(iter(found.items()))
+        root = self.source.classes.of(value, self.dim_of(value, dim, first))
+        action = Action(_call("name", (values, dim, label), {}), "name")
+        return replace(self, labels={**self.labels, label: root}, actions=(*self.actions, action))
+
+    def propagate(self, axis: str) -> Plan:
+        """Carry the claims along an axis that an action with `propagate=False` left where they stood."""
+        return self.place([Seed(-1, None, axis, "")], _call("propagate", (axis,), {}), propagate=True)
+
+    def apply(self, *tactics: Tactic) -> Plan:
+        """Apply tactics, one after another: each a function from plan to plan, the library's or your own."""
+        plan = self
+        for tactic in tactics:
+            plan = tactic(plan)
+        return plan
+
+    def place(self, seeds: Sequence[Seed], text: str, *, propagate: bool = True) -> Plan:
+        """What every tactic does in the end: claim these places, all at once, and propagate. All of it, or an Error."""
+        with without_collector():
+            table = place_seeds(self, seeds, len(self.actions), propagate)
+        return replace(self, table=table, actions=(*self.actions, Action(text, "place")))
+
+    # --- what happens ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def decisions(self) -> Decisions:
+        """Which pending sums resolve where and which values move; all that the plan reports is read from here."""
+        with without_collector():
+            return decide(self.table)
+
+    def counts(self) -> dict[str, int]:
+        """Executions of each kind of collective in one call: loop bodies times their trips."""
+        return counts(self)
+
+    def collectives(self) -> list[Collective]:
+        """Every collective, with its provenance: kind, axes, value, bytes received, times, source line, tactic."""
+        return collectives(self)
+
+    def bytes_per_device(self) -> int:
+        """Bytes that one device receives in one call, all collectives together."""
+        return int(sum(each.bytes * each.times for each in self.collectives()))
+
+    def layout(self, values: Patterns = "**") -> dict[str, str]:
+        """The layout of each value that the patterns take: `{"w1": "f32[8, model*8]"}`."""
+        return layouts(self, values)
+
+    @property
+    def conflicts(self) -> list[Conflict]:
+        """Claims that cannot all hold and that order does not decide, with the ways out."""
+        return conflicts(self)
+
+    @property
+    def blocked(self) -> list[Stop]:
+        """Where propagation stopped: an extent that does not divide, or a dim that cannot be placed."""
+        return stops(self)
+
+    @property
+    def whole(self) -> list[WholeOp]:
+        """Primitives without a definition: they run whole, on gathered operands."""
+        return wholes(self)
+
+    @property
+    def successors(self) -> Mapping[str, str]:
+        """Argument name -> the result that takes its place in the next call."""
+        return self.source.traced.successors
+
+    @property
+    def trace(self) -> str:
+        """The tactics as text, a line each, that `pt.replay` takes."""
+        return "\n".join(action.text for action in self.actions)
+
+    def arguments(self) -> list[str]:
+        """The names of the arguments' leaves."""
+        return list(self.source.program.argument_names)
+
+    def results(self) -> list[str]:
+        """The names of the results' leaves."""
+        return list(self.source.program.result_names)
+
+    def explain(self, values: Patterns) -> str:
+        """Why these values are laid out as they are, and who moves them, step by step."""
+        return explain(self, values)
+
+    def expect(self, **wanted: int) -> Plan:
+        """The plan itself, if it has exactly these counts; else an Error with the offending collectives."""
+        have = self.counts()
+        wrong = {kind: count for kind, count in wanted.items() if have.get(kind, 0) != count}
+        if wrong:
+            said = ", ".join(f"{kind}: {have.get(kind, 0)}, expected {count}" for kind, count in wrong.items())
+            notes = [str(each) for each in self.collectives() if each.kind in wrong]
+            raise Error(f"the plan has other collectives than expected: {said}", notes=notes[:20])
+        return self
+
+    # --- lowering --------------------------------------------------------------------------------------------------
+
+    def ir(self, fused: bool = True) -> ModuleOp:
+        """The placed builders and slicers; `fused=False` is the form that `partita-opt` lowers to the same `spmd()`."""
+        with without_collector():
+            return materialise(self.decisions, fused)
+
+    def spmd(self) -> ModuleOp:
+        """The device-local module, every collective explicit. `str()` of it is its text."""
+        with without_collector():
+            return to_spmd(materialise(self.decisions))
+
+    def lower(self, granularity: str = "whole") -> Graph:
+        """The dataflow graph: `whole` is one kernel with its collectives inside, `collective` cuts at each redistribution."""
+        from .graph import lower
+
+        return lower(self, granularity)
+
+    def compile(self, devices: Sequence[Any] | None = None, donate: Patterns = ()) -> Compiled:
+        """A callable with the original's signature, run by `jax.jit(jax.shard_map(...))`."""
+        from .run import compile
+
+        return compile(self, devices, donate)
+
+    def check(self, *args: Any, **kwargs: Any) -> float:
+        """Run the original and the partitioned program on these arrays; the largest |a-b|/(1e-3+|b|) of any result."""
+        from .run import check
+
+        return check(self, args, kwargs)
+
+    def layout_text(self, value: int) -> str:
+        """The dtype and layout of one value, by number, as the table has it."""
+        return layout_text(self, value)
+
+    # --- addressing ------------------------------------------------------------------------------------------------
+
+    def names(self, values: Patterns, dim: int | str) -> dict[str, int]:
+        """The values that the patterns take; with a range name, those arguments that have the range."""
+        if isinstance(dim, int):
+            return self.source.addresses.find(values)
+        root = self.label(dim)
+        found = self.source.addresses.find(values)
+        of, rank = self.source.classes.of, self.source.program.shape
+        return {name: v for name, v in found.items() if any(of(v, d) == root for d in range(len(rank(v))))}
+
+    def label(self, name: str) -> int:
+        root = self.labels.get(name)
+        if root is None:
+            known = ", ".join(f"`{label}`" for label in self.labels) or "none yet"
+            raise Error(f"no range is named `{name}`", helps=[f'name one first: plan.name("x", 0, "{name}"); named: {known}'])
+        return self.source.classes.root(root)
+
+    def dim_of(self, value: int, dim: int | str, name: str) -> int:
+        """The number of a dim, given by number (negative from the end) or by range name."""
+        shape = self.source.program.shape(value)
+        if isinstance(dim, str):
+            root = self.label(dim)
+            dims = [d for d in range(len(shape)) if self.source.classes.of(value, d) == root]
+            if len(dims) > 1:
+                raise Error(
+                    f"`{name}` has the range `{dim}` twice: dims {' and '.join(map(str, dims))} of {list(shape)}",
+                    helps=[f'say which: plan.tile("{name}", {dims[0]}, ...)'],
+                )
+            return dims[0]
+        if not -len(shape) <= dim < len(shape):
+            which = f"0 to {len(shape) - 1}" if shape else "none: it is a scalar"
+            raise Error(f"`{name}` has no dim {dim}: its shape is {list(shape)}", helps=[f"its dims are {which}"])
+        return dim % len(shape)
+
+
+def plan(fn: Callable[..., Any], mesh: Mesh, *args: Any, static_argnames: Sequence[str] = (), **kwargs: Any) -> Plan:
+    """Trace a function on arrays or `jax.ShapeDtypeStruct`s and start a plan on which nothing is placed."""
+    return start(trace(fn, *args, static_argnames=static_argnames, **kwargs), mesh)
+
+
+def start(traced: Traced, mesh: Mesh) -> Plan:
+    """The plan on which nothing is placed."""
+    with without_collector():
+        set_mesh(traced.module, mesh)
+        program = flatten(traced.module)
+    return Plan(Source(traced, program, Addresses(traced, program)), mesh, Table(program, mesh))
+
+
+def replay(fn: Callable[..., Any], mesh: Mesh, text: str, *args: Any, **kwargs: Any) -> Plan:
+    """A plan of `fn` with the tactics of `plan.trace`; lines that are blank or begin with `#` are passed over."""
+    from .replay import tactics_of
+
+    return plan(fn, mesh, *args, **kwargs).apply(*tactics_of(text))
+
+
+def _call(name: str, args: Sequence[object], kwargs: Mapping[str, object]) -> str:
+    parts = [*map(repr, args), *(f"{key}={value!r}" for key, value in kwargs.items())]
+    return f"{name}({', '.join(parts)})"

@@ -1,0 +1,307 @@
+"""What a plan says about itself: read off its decisions and its table, never computed twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+from ..dialects.layouts import Layout
+from ..rewrites import placement
+from ..rewrites.decide import Move
+from ..rewrites.placement import WHOLE
+from ..rewrites.placing import Pend, Tiles, boundary
+from ..rewrites.program import Node
+from ..rewrites.steps import Step
+from .names import Patterns
+from .sources import Source
+
+if TYPE_CHECKING:
+    from .plan import Plan
+
+KINDS = ("all_gather", "all_reduce", "reduce_scatter", "all_to_all", "permute")
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """One collective of a plan with its provenance; `bytes` are those that a device receives each time."""
+
+    kind: str
+    axes: tuple[str, ...]
+    value: str
+    bytes: int
+    times: int
+    use: str
+    source: Source | None
+    tactic: str
+
+    def __str__(self) -> str:
+        times = f" x {self.times}" if self.times != 1 else ""
+        where = f" at {self.source}" if self.source is not None else ""
+        return f"{self.kind} of `{self.value}` over {', '.join(self.axes)}: {self.bytes} bytes{times} for {self.use}{where}, by {self.tactic}"
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """A way out of a conflict: the tactic that takes it, and the bytes per call that the plan then receives."""
+
+    tactic: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Claims that cannot all hold at one op."""
+
+    plan: Plan
+    op: str
+    axis: str
+    source: Source | None
+    claims: tuple[str, ...]
+    operands: tuple[str, ...]
+
+    @property
+    def resolutions(self) -> tuple[Resolution, ...]:
+        """Keep one of the claiming values whole along the axis: each with what the plan would then cost."""
+        found: list[Resolution] = []
+        for name in self.operands:
+            plan = self.plan.replicate(name, self.axis)
+            found.append(Resolution(f"replicate({name!r}, {self.axis!r})", plan.bytes_per_device()))
+        return tuple(sorted(found, key=lambda each: each.bytes))
+
+    def __str__(self) -> str:
+        where = f" at {self.source}" if self.source is not None else ""
+        return f"conflict on `{self.axis}` in {self.op}{where}: " + "; ".join(self.claims)
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A place where propagation stopped."""
+
+    op: str
+    value: str
+    dim: int
+    extent: int
+    axis: str
+    size: int
+    reason: str
+    source: Source | None
+
+    def __str__(self) -> str:
+        where = f" at {self.source}" if self.source is not None else ""
+        return (
+            f"`{self.axis}` ({self.size} devices) stops at {self.op}{where}: "
+            f"dim {self.dim} of `{self.value}` ({self.extent}): {self.reason}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WholeOp:
+    """A primitive that runs whole, with where it stands."""
+
+    primitive: str
+    value: str
+    source: Source | None
+
+
+def counts(plan: Plan) -> dict[str, int]:
+    found = dict.fromkeys(KINDS, 0)
+    for move, step in _steps(plan):
+        found[step.kind] += move.trips
+    return found
+
+
+def _steps(plan: Plan) -> Iterator[tuple[Move, Step]]:
+    """Every step that communicates. (A dead value's home is never moved to.)"""
+    for move in plan.decisions.moves:
+        for step in move.path.steps:
+            if step.kind != "slice":
+                yield move, step
+
+
+def collectives(plan: Plan) -> list[Collective]:
+    return [_collective(plan, move, step) for move, step in _steps(plan)]
+
+
+def _collective(plan: Plan, move: Move, step: Step) -> Collective:
+    addresses = plan.source.addresses
+    node = _use(plan, move)
+    return Collective(
+        step.kind,
+        step.axes,
+        addresses.names[move.value],
+        int(step.bytes),
+        move.trips,
+        "the result" if node is None else node.kind,
+        _where(plan, move.value, node),
+        _cause(plan, move, step),
+    )
+
+
+def _use(plan: Plan, move: Move) -> Node | None:
+    nodes = plan.source.program.nodes
+    if not move.uses:
+        return nodes[plan.source.program.producer[move.value]] if plan.source.program.producer[move.value] >= 0 else None
+    number = move.uses[0][0]
+    return nodes[number] if number < len(nodes) else None
+
+
+def _where(plan: Plan, value: int, node: Node | None) -> Source | None:
+    """The line of the use, or else of the op that makes the value."""
+    program, sources = plan.source.program, plan.source.traced.sources
+    made = program.producer[value]
+    for each in (node, program.nodes[made] if made >= 0 else None):
+        if each is not None and each.op in sources:
+            return sources[each.op]
+    return None
+
+
+def _cause(plan: Plan, move: Move, step: Step) -> str:
+    """The tactic whose claim the step answers: the one that placed the fold, or the tile that is moved."""
+    axis = step.axes[0]
+    table = plan.table.axes[axis]
+    number: int | None = None
+    if step.kind in ("all_reduce", "reduce_scatter"):
+        number = _folded_by(plan, move.value, axis)
+    if number is None:
+        claim = plan.table.claim(move.value, axis)
+        number = claim.tactic if claim is not None else None
+    if number is None and move.uses and move.uses[0][0] < len(table.nodes):
+        claim = table.nodes[move.uses[0][0]]
+        number = claim.tactic if claim is not None else None
+    return plan.actions[number].text if number is not None else "the program"
+
+
+def _folded_by(plan: Plan, value: int, axis: str) -> int | None:
+    """The tactic that placed the fold whose sum is pending here, however many linear ops it came through."""
+    program, table = plan.source.program, plan.table.axes[axis]
+    number = program.producer[value]
+    while number in plan.decisions.carried:
+        operands = program.nodes[number].operands
+        value = next(v for v in operands if v in plan.decisions.placements.sources)
+        number = program.producer[value]
+    claim = table.nodes[number] if number >= 0 else None
+    return claim.tactic if claim is not None else None
+
+
+def layout_text(plan: Plan, value: int, tiles: Tiles | None = None, pending: Pend = ()) -> str:
+    """A value's dtype and layout as text: `f32[data*128, 256]`."""
+    type = plan.source.program.types[value]
+    tiles = plan.table.tiles(value) if tiles is None else tiles
+    return Layout.of(type.shape, tiles, plan.mesh, pending).text(type.dtype)
+
+
+def layouts(plan: Plan, values: Patterns) -> dict[str, str]:
+    addresses, placements = plan.source.addresses, plan.decisions.placements
+    result_values = set(addresses.results.values())
+    found: dict[str, str] = {}
+    for name, value in addresses.find(values).items():
+        outer = name in addresses.arguments or (name in addresses.results and value in result_values)
+        tiles = boundary(placements, value) if outer else placements.home(value)
+        found[name] = layout_text(plan, value, tiles, () if outer else placements.sources.get(value, ()))
+    return found
+
+
+def conflicts(plan: Plan) -> list[Conflict]:
+    found: list[Conflict] = []
+    for each in plan.table.conflicts.values():
+        table = plan.table.axes[each.axis]
+        open_ = table.nodes[each.node] is None if each.node >= 0 else table.values[each.value] is None
+        if open_:
+            found.append(_conflict(plan, each))
+    return found
+
+
+def _conflict(plan: Plan, each: placement.Conflict) -> Conflict:
+    program, names = plan.source.program, plan.source.addresses.names
+    claims: list[str] = []
+    operands: list[str] = []
+    node = program.nodes[each.node] if each.node >= 0 else None
+    for claim, who in each.claims:
+        name = _claimant(names, node, each.value, who)
+        tactic = plan.actions[claim.tactic].text
+        claims.append(f"{who} `{name}` on dim {claim.at}, from {tactic}")
+        if node is not None and who.startswith("operand"):
+            operands.append(name)
+    where = _where(plan, each.value if node is None else node.results[0], node)
+    op = f"argument `{names[each.value]}`" if node is None else f"`{node.kind}`"
+    return Conflict(plan, op, each.axis, where, tuple(claims), tuple(dict.fromkeys(operands)))
+
+
+def _claimant(names: dict[int, str], node: Node | None, value: int, who: str) -> str:
+    if node is None:
+        return names[value]
+    kind, _, number = who.partition(" ")
+    values = node.operands if kind == "operand" else node.results
+    return names[values[int(number)]]
+
+
+def stops(plan: Plan) -> list[Stop]:
+    program, names = plan.source.program, plan.source.addresses.names
+    found: list[Stop] = []
+    for each in plan.table.blocked.values():
+        if plan.table.axes[each.axis].nodes[each.node] is None:
+            node = program.nodes[each.node]
+            value = node.operands[each.operand] if each.operand >= 0 else node.results[-1 - each.operand]
+            where = _where(plan, value, node)
+            stop = Stop(node.kind, names[value], each.dim, each.extent, each.axis, each.size, each.reason, where)
+            found.append(stop)
+    return found
+
+
+def wholes(plan: Plan) -> list[WholeOp]:
+    names = plan.source.addresses.names
+    found: list[WholeOp] = []
+    for node in plan.source.program.nodes:
+        if node.kind == "whole":
+            name = str(node.op.properties["params"].get("primitive"))  # pyright: ignore
+            found.append(WholeOp(name, names[node.results[0]], _where(plan, node.results[0], node)))
+    return found
+
+
+def explain(plan: Plan, values: Patterns) -> str:
+    addresses = plan.source.addresses
+    return "\n\n".join("\n".join(_explained(plan, name, value)) for name, value in addresses.find(values).items())
+
+
+def _explained(plan: Plan, name: str, value: int) -> Iterator[str]:
+    """A value's layout, the tactic behind each axis, and each use that wants it otherwise."""
+    program, placements = plan.source.program, plan.decisions.placements
+    yield f"{name}: {layout_text(plan, value, placements.home(value), placements.sources.get(value, ()))}"
+    for axis, table in plan.table.axes.items():
+        claim = plan.table.claim(value, axis)
+        if claim is not None:
+            what = "kept whole along" if claim.at == WHOLE else f"dim {claim.at} on"
+            how = "said" if table.values[value] is not None and value not in program.arguments else "decided"
+            yield f"  {what} `{axis}`: {how} by {plan.actions[claim.tactic].text}"
+    for move in plan.decisions.moves:
+        if move.value == value:
+            yield from _moved(plan, move)
+
+
+def _moved(plan: Plan, move: Move) -> Iterator[str]:
+    """One move, and which earlier tactic made its use want another layout."""
+    node = _use(plan, move)
+    target = layout_text(plan, move.value, move.target)
+    use = "the result" if node is None else f"`{node.kind}`"
+    where = _where(plan, move.value, node)
+    yield f"  for {use}{f' at {where}' if where else ''}: {target} by {move.path}"
+    if node is None or not move.uses or move.uses[0][0] >= len(plan.source.program.nodes):
+        return
+    for axis, table in plan.table.axes.items():
+        claim = table.nodes[node.number]
+        own = plan.table.claim(move.value, axis)
+        if claim is not None and own is not None and own.tactic != claim.tactic and own.at != WHOLE:
+            first, later = plan.actions[claim.tactic].text, plan.actions[own.tactic].text
+            yield f"    {use} already uses `{axis}` by {first}, which was earlier; {later} loses there"
+
+
+def memory(plan: Plan) -> int:
+    """Bytes of arguments that one device holds."""
+    program, placements = plan.source.program, plan.decisions.placements
+    total = 0
+    for value in program.arguments:
+        parts = prod(plan.mesh[axis] for axis, _, _ in placements.home(value))
+        total += program.bytes[value] // parts
+    return total

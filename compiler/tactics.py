@@ -1,0 +1,174 @@
+"""The tactics that come with Partita. A tactic is a function from plan to plan; yours is a plain function.
+
+Each of these seeds all its places at once and propagates once, so the order within one never matters.
+
+    plan.apply(pt.DataParallel("data", inputs="batch/*"), pt.ZeRO(3, "data", params="params", optimizer="opt"))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from ..dialects.errors import Error
+from .actions import Seed
+from .names import Patterns, as_patterns
+from .plan import Plan
+
+Axes = str | Sequence[str]
+Dims = Patterns | Mapping[str, int]
+
+
+def as_axes(axes: Axes) -> tuple[str, ...]:
+    """One axis or several, major to minor."""
+    return (axes,) if isinstance(axes, str) else tuple(axes)
+
+
+class Tactic:
+    """Base of the library's tactics: `seeds` says which places to claim; the text is the constructor call."""
+
+    def seeds(self, plan: Plan) -> Iterator[Seed]:
+        raise NotImplementedError
+
+    def __call__(self, plan: Plan) -> Plan:
+        return plan.place(list(self.seeds(plan)), repr(self))
+
+    def __repr__(self) -> str:
+        shown = [f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if not _default(self, each)]  # pyright: ignore
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _default(tactic: Tactic, field: Any) -> bool:
+    return bool(getattr(tactic, field.name) == field.default)
+
+
+def _tiles(plan: Plan, dims: Dims, default: int, axis: str) -> Iterator[Seed]:
+    """A seed for each value of each pattern, on the dim that the mapping gives, or the default one."""
+    table = dims if isinstance(dims, Mapping) else dict.fromkeys(as_patterns(dims), default)
+    for pattern, dim in table.items():
+        for name, value in plan.source.addresses.find(pattern).items():
+            yield Seed(value, plan.dim_of(value, dim, name), axis, name)
+
+
+@dataclass(frozen=True, repr=False)
+class Tile(Tactic):
+    """Tile dims of values on an axis, and propagate: `{pattern: dim}`.
+
+        Tile({"params/**/w1": 1}, "model"):   w1: f32[256, 1024]   -->   w1: f32[256, model*512]
+    """
+
+    values: Mapping[str, int]
+    axis: str
+
+    def seeds(self, plan: Plan) -> Iterator[Seed]:
+        yield from _tiles(plan, self.values, 0, self.axis)
+
+
+@dataclass(frozen=True, repr=False)
+class Replicate(Tactic):
+    """Keep values whole along an axis; propagation does not cross them.
+
+        Replicate("params/embedding", "data"):   embedding stays f32[512, 64] whatever its uses want
+    """
+
+    values: Patterns
+    axis: str
+
+    def seeds(self, plan: Plan) -> Iterator[Seed]:
+        for name, value in plan.source.addresses.find(self.values).items():
+            yield Seed(value, None, self.axis, name)
+
+
+@dataclass(frozen=True, repr=False)
+class DataParallel(Tactic):
+    """Tile the leading dim (or `dim`) of the inputs on one axis, or on several, major to minor.
+
+        DataParallel("data", inputs="batch/*"):   x: f32[512, 256]   -->   x: f32[data*128, 256], gradients all_reduced
+    """
+
+    axis: Axes
+    inputs: Patterns
+    dim: int = 0
+
+    def seeds(self, plan: Plan) -> Iterator[Seed]:
+        found = plan.source.addresses.inputs(self.inputs)
+        for axis in as_axes(self.axis):
+            for name, value in found.items():
+                if plan.source.program.shape(value):
+                    yield Seed(value, plan.dim_of(value, self.dim, name), axis, name)
+
+
+@dataclass(frozen=True, repr=False)
+class Megatron(Tactic):
+    """Tensor parallelism: column and row tiling of weights by patterns, the rest inferred (arXiv 1909.08053).
+
+    `column` tiles the output dim of a first matmul (dim 1), `row` the contracted dim of the second (dim 0); a mapping
+    from pattern to dim says otherwise. One of the two is enough where the other follows.
+
+        Megatron("model", column="**/w1"):   w1: f32[256, model*512], w2: f32[model*512, 256], one all_reduce behind w2
+    """
+
+    axis: str
+    column: Dims = ()
+    row: Dims = ()
+
+    def seeds(self, plan: Plan) -> Iterator[Seed]:
+        yield from _tiles(plan, self.column, 1, self.axis)
+        yield from _tiles(plan, self.row, 0, self.axis)
+
+
+@dataclass(frozen=True, repr=False)
+class ZeRO(Tactic):
+    """Shard optimizer state (stages 1 and 2), and parameters too (stage 3), over an axis (arXiv 1910.02054).
+
+    Each matched tensor is tiled on its first dim that divides and is free, and that no loop iterates over; tensors that
+    have none stay. Stages 1 and 2 keep the parameters and their successors whole; `results` names the successors where
+    `plan.successors` does not know them.
+
+        ZeRO(3, "data", params="params", optimizer="opt"):   w: f32[512, 64] --> f32[data*64, 64], gathered at each use
+    """
+
+    stage: int
+    axis: str
+    params: Patterns
+    optimizer: Patterns = ()
+    results: Patterns = ()
+
+    def seeds(self, plan: Plan) -> Iterator[Seed]:
+        if self.stage not in (1, 2, 3):
+            raise Error(f"ZeRO has no stage {self.stage}", helps=["stages are 1, 2 and 3"])
+        params = plan.source.addresses.inputs(self.params)
+        sharded = plan.source.addresses.inputs(self.optimizer) if as_patterns(self.optimizer) else {}
+        if self.stage == 3:
+            sharded = {**params, **sharded}
+        else:
+            yield from self.kept(plan, params)
+        for name, value in sharded.items():
+            dim = free_dim(plan, value, self.axis)
+            if dim is not None:
+                yield Seed(value, dim, self.axis, name)
+
+    def kept(self, plan: Plan, params: Mapping[str, int]) -> Iterator[Seed]:
+        """Parameters, and the results that become the parameters of the next step."""
+        results = plan.source.addresses.results
+        if as_patterns(self.results):
+            after = plan.source.addresses.find(self.results)
+        else:
+            after = {plan.successors[name]: results[plan.successors[name]] for name in params if name in plan.successors}
+        for name, value in {**params, **after}.items():
+            if (claim := plan.table.claim(value, self.axis)) is None or claim.at < 0:
+                yield Seed(value, None, self.axis, name)
+
+
+def free_dim(plan: Plan, value: int, axis: str) -> int | None:
+    """The first dim that divides over the axis, carries no axis yet and is not iterated by a loop; None if there is none."""
+    if plan.table.claim(value, axis) is not None:
+        return None
+    taken = {dim for _, dim, _ in plan.table.tiles(value)}
+    loops = len(plan.source.program.loops) > 1
+    for dim, extent in enumerate(plan.source.program.shape(value)):
+        iterated = loops and plan.source.classes.is_iterated(value, dim)
+        if dim not in taken and not iterated and extent and extent % plan.mesh[axis] == 0:
+            return dim
+    return None

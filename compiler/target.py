@@ -1,0 +1,72 @@
+"""What a command is asked to look at: `FILE:FUNCTION`, and the shapes of the function's arguments.
+
+mlp.py:chain f32[256, 8] f32[8, 16] f32[16, 8]   --> the function, traced on these shapes
+mlp.py:plan                                      --> the plan that the function returns: it takes no arguments
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import jax
+
+from ..dialects.errors import Error, nearest
+from ..dialects.layouts import parse_array
+from ..dialects.mesh import Mesh
+from .plan import Plan, plan, replay
+
+
+def find(target: str) -> Callable[..., Any]:
+    """The function that `FILE:FUNCTION` names; the file is run, as Python does, with its folder first on the path.
+
+    Raises `Error` when there is no such file, or no such function in it (the nearest names are shown).
+    """
+    file, colon, name = target.rpartition(":")
+    path = Path(file).resolve()
+    if not colon or not path.is_file():
+        raise Error(f"`{target}` names no file and function", helps=["write it as FILE.py:FUNCTION"])
+    module = _load(path)
+    found = vars(module).get(name)
+    if not callable(found):
+        functions = [each for each, value in vars(module).items() if callable(value)]
+        helps = [f"did you mean {' or '.join(f'`{each}`' for each in near)}?"] if (near := nearest(name, functions)) else []
+        raise Error(f"`{file}` has no function `{name}`", helps=helps)
+    return found
+
+
+def find_plan(target: str, shapes: Sequence[str], mesh: str, tactics: str) -> Plan:
+    """The plan to show: what the function returns, or the function partitioned by the text of its tactics."""
+    function = find(target)
+    if not mesh:
+        made = function()
+        if not isinstance(made, Plan):
+            raise Error(
+                f"`{target}` returned {type(made).__name__}, not a plan",
+                helps=["name a function that returns one, or give --mesh and the shapes of its arguments"],
+            )
+        return made
+    where, arguments = Mesh.parse(mesh), [struct(shape) for shape in shapes]
+    return replay(function, where, tactics, *arguments) if tactics else plan(function, where, *arguments)
+
+
+def struct(text: str) -> jax.ShapeDtypeStruct:
+    """`f32[256, 8]` --> the argument of that shape and dtype."""
+    dtype, layout = parse_array(text)
+    return jax.ShapeDtypeStruct(layout.global_shape(Mesh()), dtype)
+
+
+def _load(path: Path) -> ModuleType:
+    # The name cannot be that of a module that the file imports; dataclasses look their module up by it.
+    spec = importlib.util.spec_from_file_location(f"partita target {path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise Error(f"`{path.name}` is not a Python file", helps=["write it as FILE.py:FUNCTION"])
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.parent))
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,42 @@
+"""What the IR is: values that lie on a mesh, the ops on them, and what the ops mean.
+
+    errors, mesh                  what everything else speaks with
+    ranges, layouts               how many, and where: the algebra behind every type
+    types, params                 attributes: `f32[data*128, 256]{+model}`, `{axes = (0,)}`
+    definitions.def, definition   the meaning of each named op, in index notation; all else is derived from it
+    instance, linearity           its tilings, and what a pending sum may pass
+    interpret                     its values, in NumPy: the oracle of the tests
+
+    lax      the named ops, one class for each definition             %2 = lax.dot_general %0, %1 {...} : ...
+    array    placed values: builders, slicers, redistributions        %3 = array.slice %2 to f32[data*64, 8] : ...
+    spmd     what one device does, every collective explicit          %4 = spmd.all_reduce add %3 over (model) : ...
+    flow     the graph of kernels                                     %5 = flow.kernel @step_0(%4) : ...
+
+A program goes down that list: traced as `lax` on whole values, placed by `array`, lowered to `spmd`, arranged by `flow`.
+The other two rooms import this one, and it imports nothing of theirs.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xdsl.context import Context
+
+DIALECTS = ("array", "flow", "lax", "spmd")
+
+
+def context() -> "Context":
+    """An xDSL context with our dialects beside `builtin` and `func`: what a parser of our programs needs."""
+    # Imported here, so that a mesh or an error costs no xDSL.
+    from xdsl.context import Context
+    from xdsl.dialects.builtin import Builtin
+    from xdsl.dialects.func import Func
+
+    from .array import ARRAY
+    from .flow import FLOW
+    from .lax import LAX
+    from .spmd import SPMD
+
+    made = Context()
+    for dialect in (Builtin, Func, ARRAY, FLOW, LAX, SPMD):
+        made.load_dialect(dialect)
+    return made

@@ -1,0 +1,300 @@
+"""Definitions: what every named op means, in index notation.
+
+A `Definition` is one line of `definitions.def` as a tree. It has no field in which a tiling or a device-local body could be
+written: `instance.bind` reads the tilings off the tree, `evaluate` runs it, `linearity` says what a pending sum passes.
+
+    dot_general(lhs, rhs)   out[b.., m.., n..] = sum(k..) lhs[b.., m.., k..] * rhs[b.., n.., k..]
+
+Words of the tree: a *variable* is an index (`i`) or a group of indices (`i..`, any number of them, also none); a *read* takes
+an operand apart; a *fold* binds variables with a monoid; a *guard* `[v.. = ids[i..] + w..]` is true or false.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path as File
+from typing import TypeAlias
+
+from .params import Literal, ParamsAttr, Record
+
+Shape: TypeAlias = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """An index, or with `many` a group of them: `i`, `i..`."""
+
+    name: str
+    many: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A literal; `none` is the absent parameter."""
+
+    value: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A parameter of the op, or a part of one: `padding_config.*.0` is the first of each of its elements."""
+
+    name: str
+    steps: tuple[str, ...] = ()
+
+    def value(self, params: ParamsAttr) -> Literal:
+        """Raises KeyError if the op has no such parameter."""
+        return _steps(params[self.name], self.steps)
+
+
+def _steps(value: Literal, steps: tuple[str, ...]) -> Literal:
+    for number, step in enumerate(steps):
+        match value:
+            case Record():
+                value = value[step]
+            case tuple() if step == "*":
+                return tuple(_steps(each, steps[number + 1 :]) for each in value)
+            case tuple() if step.endswith(":"):
+                value = value[int(step[:-1]) :]
+            case tuple():
+                value = value[int(step)]
+            case _:
+                raise KeyError(step)
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """The extent of an index, or of each index of a group: `|w..|`."""
+
+    variable: Var
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A dim, or with `many` all dims that are left, which the op reads or writes as a whole: `j:`."""
+
+    name: str
+    many: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Concat:
+    """A dim that is the sum of the dims `j` of several arrays: `+j`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A dim that is the product of indices, major to minor: `(g c)`."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """An operand at indices. With `spread` every operand of a variadic one: `cases*[i..]`."""
+
+    name: str
+    terms: tuple[Term, ...]
+    spread: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Arith:
+    """`+`, `-`, `*` or `/` of two expressions."""
+
+    sign: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of `scalars` applied elementwise; `@` is the one that has the op's own name."""
+
+    function: str
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """`monoid` over all values of the variables: `sum(k..) body`. `last` keeps the last one, in row-major order."""
+
+    monoid: str
+    variables: tuple[Var, ...]
+    body: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """`[v.. = ids[b..] + w..]`: the window `w..` that starts where `ids` says lies on `v..`.
+
+    As a factor it keeps or drops the product: where it is false, the product is the unit of the fold around it. Which
+    component of the index vector `ids[b.., :]` moves which of `v..` the op's front end says.
+    """
+
+    variable: Var
+    start: Read
+    window: Var
+
+
+@dataclass(frozen=True, slots=True)
+class Otherwise:
+    """`body else default`: the default where nothing is defined (no guard holds, no element is written)."""
+
+    body: Expr
+    default: Expr
+
+
+Expr: TypeAlias = "Var | Number | Param | Size | Read | Arith | Call | Fold | Guard | Otherwise"
+Term: TypeAlias = "Expr | Whole | Concat | Join"
+
+
+@dataclass(frozen=True, slots=True)
+class Formal:
+    """An operand or a result; a variadic one stands for any number."""
+
+    name: str
+    variadic: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """`at rhs k = axes`: which dims of an array (of all arrays, if `array` is None) a variable takes."""
+
+    array: str | None
+    variable: str
+    source: Param | Number
+
+
+@dataclass(frozen=True)
+class Definition:
+    """The meaning of one op. `arity` is how many operands (or results) its variadic one stands for, once bound.
+
+    `extents` are the JAX parameters that say extents: they follow from the types, so they are not stored in the IR and
+    `restore` gives them back. `dropped` adds those that say nothing to us.
+    """
+
+    name: str
+    operands: tuple[Formal, ...]
+    results: tuple[Formal, ...]
+    targets: tuple[Read, ...]
+    body: Expr
+    at: tuple[At, ...] = ()
+    ravel: tuple[str, str] | None = None
+    sizes: tuple[tuple[str, Param | Number], ...] = ()
+    extents: tuple[tuple[str, Expr], ...] = ()
+    forgotten: frozenset[str] = frozenset()
+    front: str | None = None
+    text: str = field(default="", compare=False)
+    arity: int = 1
+
+    @property
+    def dropped(self) -> frozenset[str]:
+        """The names of JAX parameters that the IR does not hold."""
+        return self.forgotten | {name for name, _ in self.extents}
+
+    def with_arity(self, operands: int, results: int) -> Definition:
+        """This definition for so many operands and results; itself, if nothing in it is variadic."""
+        for formals, count in ((self.operands, operands), (self.results, results)):
+            if any(formal.variadic for formal in formals):
+                return _with_arity(self, count - len(formals) + 1)
+        return self
+
+    def positions(self, name: str) -> range:
+        """The operand positions that `name` stands for; results count -1, -2, ..."""
+        found = _positions(self).get(name)
+        assert found is not None, f"{self.name} has no {name}"
+        return found
+
+    def restore(
+        self, params: ParamsAttr, in_shapes: Sequence[Shape], out_shapes: Sequence[Shape]
+    ) -> dict[str, Literal]:
+        """The parameters named in `extents`, for operands and results of these (local) shapes."""
+        from .extents import restore
+
+        return restore(self, params, in_shapes, out_shapes)
+
+    def linear_in(self, pending: frozenset[int], zeros: frozenset[int] = frozenset()) -> bool:
+        """Is the op linear jointly in the operands `pending`, where the operands `zeros` are known to be zero?"""
+        from .linearity import linear_in
+
+        return linear_in(self, pending, zeros)
+
+    def reads(self) -> Iterator[Read]:
+        """Every read of an operand, those inside guards too."""
+        return _reads(self.body)
+
+
+@lru_cache(maxsize=None)
+def _with_arity(definition: Definition, arity: int) -> Definition:
+    return definition if arity == definition.arity else replace(definition, arity=arity)
+
+
+@lru_cache(maxsize=None)
+def _positions(definition: Definition) -> dict[str, range]:
+    found: dict[str, range] = {}
+    for formals, step in ((definition.operands, 1), (definition.results, -1)):
+        at = 0 if step == 1 else -1
+        for formal in formals:
+            end = at + step * (definition.arity if formal.variadic else 1)
+            found[formal.name] = range(at, end, step)
+            at = end
+    return found
+
+
+def children(expr: Term) -> tuple[Term, ...]:
+    """The expressions directly inside one."""
+    match expr:
+        case Arith(_, left, right) | Otherwise(left, right):
+            return (left, right)
+        case Call(_, args):
+            return args
+        case Fold(_, _, body):
+            return (body,)
+        case Guard(_, start, _):
+            return (start,)
+        case Read(_, terms, _):
+            return terms
+        case _:
+            return ()
+
+
+def _reads(expr: Term) -> Iterator[Read]:
+    if isinstance(expr, Read):
+        yield expr
+    for child in children(expr):
+        yield from _reads(child)
+
+
+class Definitions(Mapping[str, Definition]):
+    """The definitions of one file by op name, read when first asked for."""
+
+    def __init__(self, file: File) -> None:
+        self.file = file
+        self._found: dict[str, Definition] = {}
+        # A definition starts at the line's beginning, so the names are known without parsing.
+        self.source = file.read_text(encoding="utf-8")
+        heads = re.finditer(r"^(\w[\w,\s]*)\(", self.source, re.MULTILINE)
+        self._names = dict.fromkeys(name.strip() for head in heads for name in head[1].split(","))
+
+    def __getitem__(self, name: str) -> Definition:
+        if not self._found:
+            from .definition_text import parse_definitions
+
+            self._found = parse_definitions(self.source, str(self.file))
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+definitions: Mapping[str, Definition] = Definitions(File(__file__).with_name("definitions.def"))

@@ -1,0 +1,70 @@
+"""The parameters that a local op gets from its local types: `broadcast_in_dim`'s `shape`, `gather`'s `slice_sizes`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from .definition import Arith, Definition, Expr, Number, Param, Shape, Size, Var, children
+from .errors import Error
+from .ground import Grounded, ground
+from .params import Literal, ParamsAttr
+
+
+def restore(
+    definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]
+) -> dict[str, Literal]:
+    """Evaluates the `extents` clauses of a definition for (local) shapes."""
+    if not definition.extents:
+        return {}
+    bound = definition.with_arity(len(ins), len(outs))
+    form = ground(bound, params, ins, outs) if _needs_ground(definition) else None
+
+    def size(variable: Var) -> Literal:
+        assert form is not None
+        if variable.many:
+            length = len(form.places.starts) if form.places else len(form.groups.get((variable.name, 0), ()))
+            known = form.groups.get((variable.name, 0), ())
+            return known + (1,) * (length - len(known))
+        copies = [form.groups.get((variable.name, copy), (1,))[0] for copy in range(_spread(form, variable))]
+        return tuple(copies) if len(form.equations) > 1 else copies[0]
+
+    def value(expr: Expr) -> Literal:
+        match expr:
+            case Number(number):
+                return number
+            case Size(variable):
+                return size(variable)
+            case Param(name, ()) if any(formal.name == name for formal in bound.results):
+                return tuple(outs[-1 - bound.positions(name)[0]])
+            case Param():
+                return expr.value(params)
+            case Arith(sign, left, right):
+                return _arithmetic(sign, value(left), value(right))
+            case _:
+                raise Error(f"`{definition.name}`: `extents` cannot read this")
+
+    return {name: value(expr) for name, expr in definition.extents}
+
+
+def _spread(form: Grounded, variable: Var) -> int:
+    return len(form.equations) if len(form.equations) > 1 else 1
+
+
+@cache
+def _needs_ground(definition: Definition) -> bool:
+    def within(expr: Expr) -> bool:
+        return isinstance(expr, Size) or any(within(child) for child in children(expr))  # pyright: ignore[reportArgumentType]
+
+    return any(within(expr) for _, expr in definition.extents)
+
+
+def _arithmetic(sign: str, left: Literal, right: Literal) -> Literal:
+    """Number by number; an absent parameter (`strides=None`) is 1 wherever it stands."""
+    if isinstance(left, tuple) or isinstance(right, tuple):
+        length = len(left) if isinstance(left, tuple) else len(right) if isinstance(right, tuple) else 0
+        lefts = left if isinstance(left, tuple) else (left,) * length
+        rights = right if isinstance(right, tuple) else (right,) * length
+        return tuple(_arithmetic(sign, a, b) for a, b in zip(lefts, rights, strict=True))
+    a, b = (each if isinstance(each, int) else 1 for each in (left, right))
+    return {"+": a + b, "-": a - b, "*": a * b}[sign]

@@ -1,0 +1,206 @@
+"""The dataflow graph: kernels that devices run, and the changes of layout between them.
+
+Values are global here and their types say where they lie; a kernel is a `func.func` of local ops that sees what one
+device holds.
+
+    flow.graph @step(%x: !array.array<f32[data*64, 8]>) -> !array.array<f32[256, 8]> {
+      %0 = flow.kernel @step_0(%x) : f32[data*64, 8] -> f32[data*64, 8]
+      %1 = flow.redistribute %0 : f32[data*64, 8] -> f32[256, 8]
+      flow.return %1 : f32[256, 8] -> ()
+    }
+"""
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    FlatSymbolRefAttrConstr,
+    FunctionType,
+    ModuleOp,
+    StringAttr,
+    SymbolNameConstraint,
+    SymbolRefAttr,
+)
+from xdsl.dialects.func import FuncOp
+from xdsl.dialects.utils import parse_func_op_like, print_func_op_like
+from xdsl.ir import Dialect, Operation, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    lazy_traits_def,
+    operand_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, NoMemoryEffect, SymbolOpInterface
+from xdsl.utils.exceptions import VerifyException
+
+from .array import check_redistribution, mesh_of
+from .errors import nearest
+from .signature import PlainOp, array_types, parse_operands, parse_signature, print_signature
+from .types import ArrayType
+
+_SAID_BEFORE = ("sym_name", "function_type")
+
+
+@irdl_op_definition
+class GraphOp(IRDLOperation):
+    """A graph of kernels and redistributions; its arguments and results are placed global values.
+
+    Constraints: the body's arguments have the argument types and `flow.return` the result types; every kernel names a
+    `func.func` beside the graph that takes and gives what one device holds of the kernel's operands and results.
+    """
+
+    name = "flow.graph"
+    sym_name = prop_def(SymbolNameConstraint())
+    function_type = prop_def(FunctionType)
+    body = region_def("single_block")
+
+    traits = traits_def(IsolatedFromAbove(), SymbolOpInterface())
+
+    def __init__(self, name: str, body: Region, result_types: Sequence[ArrayType]):
+        type = FunctionType.from_lists([arg.type for arg in body.block.args], result_types)
+        super().__init__(properties={"sym_name": StringAttr(name), "function_type": type}, regions=[body])
+
+    def print(self, printer: Printer) -> None:
+        print_func_op_like(
+            printer,
+            self.sym_name,
+            self.function_type,
+            self.body,
+            self.attributes,
+            reserved_attr_names=_SAID_BEFORE,
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> "GraphOp":
+        name, inputs, outputs, body, attributes, _, _ = parse_func_op_like(parser, reserved_attr_names=_SAID_BEFORE)
+        type = FunctionType.from_lists(inputs, outputs)
+        return cls.create(
+            properties={"sym_name": StringAttr(name), "function_type": type},
+            attributes={} if attributes is None else attributes.data,
+            regions=[body],
+        )
+
+    def verify_(self) -> None:
+        if self.function_type.inputs.data != tuple(self.body.block.arg_types):
+            raise VerifyException("`flow.graph` and its body have different argument types")
+        end = self.body.block.last_op
+        if not isinstance(end, ReturnOp):
+            raise VerifyException("the body of `flow.graph` ends in `flow.return`")
+        if self.function_type.outputs.data != tuple(end.operand_types):
+            raise VerifyException("`flow.return` gives values of other types than `flow.graph` says")
+        # One look at the module for all kernels: a lookup for each would be quadratic in a graph cut at every
+        # collective.
+        kernels = _functions(self)
+        for op in self.body.block.ops:
+            if isinstance(op, KernelOp):
+                _check_kernel(op, kernels)
+
+
+def _functions(op: Operation) -> dict[str, FuncOp]:
+    module = op.parent_op()
+    while module is not None and not isinstance(module, ModuleOp):
+        module = module.parent_op()
+    ops = () if module is None else module.body.block.ops
+    return {each.sym_name.data: each for each in ops if isinstance(each, FuncOp)}
+
+
+def _check_kernel(op: "KernelOp", kernels: dict[str, FuncOp]) -> None:
+    function = kernels.get(op.name_of_kernel)
+    if function is None:
+        close = nearest(op.name_of_kernel, kernels) or list(kernels)
+        known = f": there is {', '.join(f'`@{name}`' for name in close)}" if close else ""
+        raise VerifyException(f"`flow.kernel` calls `@{op.name_of_kernel}`, and the module has no such function{known}")
+    mesh, type = mesh_of(op), function.function_type
+    for side, values, locals in (("operand", op.ins, type.inputs.data), ("result", op.outs, type.outputs.data)):
+        arrays = array_types(values)
+        if len(arrays) != len(locals):
+            raise VerifyException(f"`@{op.name_of_kernel}` has {len(locals)} {side}s, `flow.kernel` {len(arrays)}")
+        for position, (array, local) in enumerate(zip(arrays, locals, strict=True)):
+            if local is not array.local(mesh):
+                raise VerifyException(
+                    f"{side} {position} of `flow.kernel @{op.name_of_kernel}` is {array.text}, {array.local(mesh).text} "
+                    f"on one device, and the function has {local.text if isinstance(local, ArrayType) else local}"
+                )
+
+
+@irdl_op_definition
+class KernelOp(IRDLOperation):
+    """Every device runs the function on what it holds: `flow.kernel @step_0(%x) : f32[data*64] -> f32[data*64]`."""
+
+    name = "flow.kernel"
+    callee = prop_def(FlatSymbolRefAttrConstr)
+    ins = var_operand_def(ArrayType)
+    outs = var_result_def(ArrayType)
+
+    traits = lazy_traits_def(lambda: (HasParent(GraphOp),))
+
+    def __init__(self, callee: str, operands: Sequence[SSAValue], result_types: Sequence[ArrayType]):
+        super().__init__(operands=[operands], result_types=[result_types], properties={"callee": SymbolRefAttr(callee)})
+
+    @property
+    def name_of_kernel(self) -> str:
+        return self.callee.string_value()
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_symbol_name(self.name_of_kernel)
+        with printer.in_parens():
+            printer.print_list(self.operands, printer.print_ssa_value)
+        print_signature(printer, self)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> "KernelOp":
+        callee = SymbolRefAttr(parser.parse_symbol_name())
+        with parser.in_parens():
+            unresolved = parse_operands(parser)
+        operands, signature = parse_signature(parser, unresolved)
+        return cls.create(
+            operands=operands,
+            properties={"callee": callee},
+            result_types=signature.results,
+            attributes=signature.attributes,
+        )
+
+
+@irdl_op_definition
+class RedistributeOp(PlainOp):
+    """The same value in another layout: an edge of the graph that communicates.
+
+    Constraints: those of `array.redistribute`.
+    """
+
+    name = "flow.redistribute"
+    source = operand_def(ArrayType)
+    out = result_def(ArrayType)
+
+    traits = traits_def(NoMemoryEffect())
+
+    def __init__(self, source: SSAValue, result_type: ArrayType):
+        super().__init__(operands=[source], result_types=[result_type])
+
+    def verify_(self) -> None:
+        source, target = array_types([self.source, self.out])
+        check_redistribution(self, source, target)
+
+
+@irdl_op_definition
+class ReturnOp(PlainOp):
+    """The graph's results."""
+
+    name = "flow.return"
+    values = var_operand_def(ArrayType)
+
+    traits = lazy_traits_def(lambda: (IsTerminator(), HasParent(GraphOp)))
+
+    def __init__(self, values: Sequence[SSAValue]):
+        super().__init__(operands=[values])
+
+
+FLOW = Dialect("flow", [GraphOp, KernelOp, RedistributeOp, ReturnOp])

@@ -1,0 +1,283 @@
+"""Binding: the tilings of an op, read off its definition.
+
+Placing a factor of an index slices every dim that the index stands on. What else has to happen (a result that is pending, an
+operand kept on one coordinate, a mask) follows from where the index stands in the body:
+
+    out[b, m, n] = sum(k) lhs[b, m, k] * rhs[b, n, k]        b, m, n tile the result; k leaves it pending
+    out[i, j] = sum(v) [v = ids[i]] * src[v, j]              v is looked up: ids move by the block's offset, the result is masked
+    out[v, j] = acc[v, j] + sum(i) [v = ids[i]] * up[i, j]   v likewise, the mask is on `up`; under i `acc` is kept once
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from .definition import Definition, Shape
+from .ground import (
+    Access,
+    Affine,
+    Apply,
+    Binary,
+    Counter,
+    Dim,
+    Else,
+    Every,
+    Folding,
+    Ground,
+    Grounded,
+    Guarded,
+    Part,
+    ground,
+    inner,
+)
+from .params import ParamsAttr
+
+Value: TypeAlias = tuple[str, Shape]
+"""The dtype (a NumPy name) and the shape of an operand or a result."""
+
+Dims: TypeAlias = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index that may be placed, and what its place asks of the local op.
+
+    * `monoid`: the index is folded, so its place leaves the result pending ("add", "max", "min").
+    * `value`: the index is used as a value (iota): coordinate times block is added to the local result.
+    * `lookups`: (operand with the index vectors, component of their last dim): ids lose coordinate times block, and where
+      they then leave the block, the arrays in `masked` are zero; operands count 0, 1, ..., the result is -1. Ids that are
+      clipped by the op's mode are clipped to `extent` first; ids that are out of range everywhere belong to coordinate 0,
+      where the local op fills as it would alone.
+    * `once`: operands in terms that do not contain this folded index: they are zero except on coordinate 0.
+    """
+
+    extent: int
+    monoid: str | None = None
+    value: bool = False
+    lookups: tuple[tuple[int, int], ...] = ()
+    masked: tuple[int, ...] = ()
+    once: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A definition bound to types: for each dim of each operand and result its indices, major to minor.
+
+    `()` is a dim that cannot be placed: constant, whole, or under a window. `moves` says that the op only moves or casts the
+    elements of its one operand.
+    """
+
+    definition: Definition
+    indices: tuple[Index, ...]
+    operands: tuple[Dims, ...]
+    results: tuple[Dims, ...]
+    moves: bool
+
+
+def bind(
+    definition: Definition, params: ParamsAttr, in_types: Sequence[Value], out_types: Sequence[Value]
+) -> Instance:
+    """The tilings of an op on operands and results of these types. Raises Error where the shapes do not fit."""
+    form = ground(definition, params, [shape for _, shape in in_types], [shape for _, shape in out_types])
+    roles = _Roles(form, boolean=bool(out_types) and out_types[0][0] == "bool")
+    return roles.instance(len(in_types), len(out_types), _moves(form, in_types, out_types))
+
+
+def _moves(form: Grounded, ins: Sequence[Value], outs: Sequence[Value]) -> bool:
+    if len(ins) != 1 or len(outs) != 1 or form.definition.front:
+        return False
+    body = form.equations[0].body
+    if isinstance(body, Apply) and body.function == "cast":
+        body = body.args[0]
+    return isinstance(body, Access) and _count(ins[0][1]) == _count(outs[0][1])
+
+
+def _count(shape: Shape) -> int:
+    count = 1
+    for extent in shape:
+        count *= extent
+    return count
+
+
+# A fold whose monoid has a collective, and the functions through which a partial result may still pass to the result.
+_JOINS = {"add": ("+", "-"), "max": ("maximum",), "min": ("minimum",)}
+_COLLECTIVES = {"sum": "add", "max": "max", "min": "min"}
+_BOOLEAN = {"all": "min", "any": "max"}
+
+
+@dataclass(slots=True)
+class _Role:
+    """What is known of one index so far; `free` until something shows that it cannot be placed."""
+
+    monoid: str | None = None
+    value: bool = False
+    lookups: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    masked: list[int] = field(default_factory=list[int])
+    once: tuple[int, ...] = ()
+    free: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """What stands between an expression and the result: functions, and the operands of their other arguments."""
+
+    functions: tuple[str, ...] = ()
+    beside: tuple[int, ...] = ()
+
+    def under(self, function: str, *others: Ground) -> _Context:
+        beside = tuple(access.array for other in others for access in accesses(other))
+        return _Context((*self.functions, function), self.beside + beside)
+
+
+def accesses(body: Ground) -> list[Access]:
+    """Every access of an operand, those inside guards too."""
+    if isinstance(body, Access):
+        return [body]
+    if isinstance(body, Guarded):
+        return [lands.start for lands in body.lands if lands.start is not None]
+    return [access for child in inner(body) for access in accesses(child)]
+
+
+class _Roles:
+    """Walks the ground equations once and notes what each index is."""
+
+    def __init__(self, form: Grounded, *, boolean: bool) -> None:
+        self.form = form
+        self.monoids = _COLLECTIVES | _BOOLEAN if boolean else _COLLECTIVES
+        self.roles = [_Role() for _ in form.extents]
+        self.arrays: dict[int, tuple[Dim, ...]] = {}
+        self.bar(form.fixed)
+        for equation in form.equations:
+            targets = [{i for dim in target.dims if isinstance(dim, tuple) for i in dim} for target in equation.targets]
+            self.targets = set[int].union(*targets)
+            self.bar(self.targets - set[int].intersection(*targets))
+            for target in equation.targets:
+                self.access(target)
+            self.visit(equation.body, _Context())
+
+    def bar(self, ids: Iterable[int]) -> None:
+        for index in ids:
+            self.roles[index].free = False
+
+    def access(self, access: Access) -> None:
+        seen: set[int] = set()
+        for dim in access.dims:
+            match dim:
+                case Affine(_, factors, _):
+                    self.bar([index for index, _ in factors])
+                case Part(ids, _):
+                    self.bar(ids)
+                case Every():
+                    pass
+                case _:
+                    # x[i, i]: one coordinate cannot slice two dims.
+                    self.bar([index for index in dim if index in seen])
+                    seen.update(dim)
+        known = self.arrays.setdefault(access.array, access.dims)
+        for one, other in zip(known, access.dims, strict=True):
+            if one != other:
+                self.bar([i for dim in (one, other) if isinstance(dim, tuple) for i in dim])
+
+    def visit(self, body: Ground, context: _Context) -> None:
+        match body:
+            case Access():
+                self.access(body)
+            case Counter(ids):
+                # Only a result that *is* the index can be mended by adding to it.
+                for index in ids:
+                    self.roles[index].value = True
+                    self.roles[index].free &= not context.functions and len(ids) == 1
+            case Binary(sign, left, right):
+                self.visit(left, context.under(sign, right))
+                self.visit(right, context.under(sign, left))
+            case Apply(function, args):
+                for place, arg in enumerate(args):
+                    self.visit(arg, context.under(function, *args[:place], *args[place + 1 :]))
+            case Else(inside, default):
+                self.visit(inside, context if not accesses(default) else context.under("else", default))
+                self.visit(default, context.under("else"))
+            case Folding():
+                self.fold(body, context)
+            case _:
+                self.bar([i for guard in self.guards(body) for land in guard.lands for i in (*land.dim, *land.window)])
+
+    def fold(self, fold: Folding, context: _Context) -> None:
+        monoid = self.monoids.get(fold.monoid)
+        if monoid is None or any(function not in _JOINS[monoid] for function in context.functions):
+            self.bar([index for index in fold.ids if index not in self.targets])
+            monoid = None
+        for index in fold.ids:
+            if index not in self.targets:
+                self.roles[index].monoid = monoid
+                # For max and min, taking an operand on every coordinate changes nothing.
+                self.roles[index].once = context.beside if monoid == "add" else ()
+        factors = _factors(fold.body)
+        for factor in factors:
+            if isinstance(factor, Guarded):
+                others = [access.array for other in factors if isinstance(other, Access) for access in [other]]
+                self.look(factor, fold, monoid, context, tuple(others))
+            else:
+                self.visit(factor, _Context(("*",)) if len(factors) > 1 else _Context((fold.monoid,)))
+
+    def look(
+        self, guard: Guarded, fold: Folding, monoid: str | None, context: _Context, beside: tuple[int, ...]
+    ) -> None:
+        """A guard in a fold: `[v = ids[i]]` is a lookup, `[v = ids[i] + w]` with a real window cannot be placed."""
+        for lands in guard.lands:
+            if lands.start is not None:
+                self.access(lands.start)
+            elif lands.dim == lands.window:
+                continue
+            single = lands.start is not None and not lands.window and monoid == "add" and len(lands.dim) == 1
+            folded = single and lands.dim[0] in fold.ids
+            if not single or (folded and context.functions):
+                self.bar((*lands.dim, *lands.window))
+                continue
+            assert lands.start is not None
+            role = self.roles[lands.dim[0]]
+            role.lookups.append((lands.start.array, lands.component))
+            role.masked += [-1] if folded else beside
+
+    def guards(self, body: Ground) -> list[Guarded]:
+        return [body] if isinstance(body, Guarded) else []
+
+    def instance(self, operands: int, results: int, moves: bool) -> Instance:
+        arrays = [*range(operands), *range(-1, -1 - results, -1)]
+        dims = {array: [self.indices(dim) for dim in self.arrays.get(array, ())] for array in arrays}
+        while any(self.close(dims[array], self.arrays.get(array, ())) for array in arrays):
+            dims = {array: [self.indices(dim) for dim in self.arrays.get(array, ())] for array in arrays}
+        used = dict.fromkeys(i for array in reversed(arrays) for dim in dims[array] for i in dim)
+        number = {index: place for place, index in enumerate(used)}
+        numbered = {a: tuple(tuple(number[i] for i in dim) for dim in dims[a]) for a in arrays}
+        return Instance(
+            self.form.definition,
+            tuple(self.index(index) for index in used),
+            tuple(numbered[array] for array in range(operands)),
+            tuple(numbered[-1 - result] for result in range(results)),
+            moves,
+        )
+
+    def indices(self, dim: Dim) -> tuple[int, ...]:
+        if not isinstance(dim, tuple) or not all(self.roles[i].free and self.form.extents[i] > 1 for i in dim):
+            return ()
+        return dim
+
+    def close(self, dims: list[tuple[int, ...]], whole: tuple[Dim, ...]) -> bool:
+        """A dim is placed as all of its indices or not at all; True if that bars further indices."""
+        lost = [i for kept, dim in zip(dims, whole, strict=True) if not kept and isinstance(dim, tuple) for i in dim]
+        lost = [index for index in lost if self.roles[index].free]
+        self.bar(lost)
+        return bool(lost)
+
+    def index(self, index: int) -> Index:
+        role = self.roles[index]
+        masked, once = tuple(dict.fromkeys(role.masked)), tuple(dict.fromkeys(role.once))
+        return Index(self.form.extents[index], role.monoid, role.value, tuple(role.lookups), masked, once)
+
+
+def _factors(body: Ground) -> list[Ground]:
+    if isinstance(body, Binary) and body.sign == "*":
+        return _factors(body.left) + _factors(body.right)
+    return [body]

@@ -1,0 +1,116 @@
+"""What the types of a named op must say: the checks behind `LaxOp.verify`, each in one sentence with its numbers."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+
+from xdsl.utils.exceptions import VerifyException
+
+from .definition import definitions
+from .errors import Error
+from .instance import bind
+from .params import Literal, ParamsAttr, Record
+from .types import ArrayType
+
+Types = tuple[ArrayType, ...]
+
+
+def check_named(kind: str, params: ParamsAttr, ins: Types, outs: Types) -> None:
+    """Binds the definition and compares the extent of each index with every dim that it walks."""
+    if problem := _problem(kind, params, ins, outs):
+        raise VerifyException(f"`lax.{kind}`: {problem}")
+
+
+# A program repeats a few dozen signatures thousands of times.
+@lru_cache(maxsize=1 << 14)
+def _problem(kind: str, params: ParamsAttr, ins: Types, outs: Types) -> str:
+    try:
+        instance = bind(definitions[kind], params, _plain(ins), _plain(outs))
+    except Error as error:
+        return str(error).removeprefix("error: ")
+    extents = [index.extent for index in instance.indices]
+    for side, arrays, tables in (("operand", ins, instance.operands), ("result", outs, instance.results)):
+        if len(arrays) != len(tables):
+            return f"{len(arrays)} {side}s where its definition has {len(tables)}"
+        for position, (array, dims) in enumerate(zip(arrays, tables, strict=True)):
+            for dim, (size, indices) in enumerate(zip(array.shape, dims, strict=True)):
+                walked = prod(extents[index] for index in indices)
+                if indices and walked != size:
+                    return f"dim {dim} of {side} {position}, {array.text}, is {size}, and its index runs to {walked}"
+    return ""
+
+
+def _plain(arrays: Types) -> list[tuple[str, tuple[int, ...]]]:
+    return [(array.dtype, array.shape) for array in arrays]
+
+
+def check_constant(params: ParamsAttr, ins: Types, outs: Types) -> None:
+    if ins or len(outs) != 1 or outs[0].shape or len(params) != 1 or "value" not in params:
+        raise VerifyException("`lax.constant` has a `value`, no operands and one result of rank 0")
+    if not _fits(params["value"], outs[0].dtype):
+        raise VerifyException(f"`lax.constant`: {params.text} is no {outs[0].text.removesuffix('[]')}")
+
+
+def _fits(value: Literal, dtype: str) -> bool:
+    match value:
+        case bool():
+            return dtype == "bool"
+        case int() if dtype.startswith("int"):
+            bits = int(dtype[3:])
+            return -(1 << bits - 1) <= value < 1 << bits - 1
+        case int() if dtype.startswith("uint"):
+            return 0 <= value < 1 << int(dtype[4:])
+        case int() | float():
+            return not dtype.startswith(("int", "uint", "bool"))
+        case Record("complex", (("real", float()), ("imag", float()))):
+            return dtype.startswith("complex")
+        case _:
+            return False
+
+
+def check_whole(params: ParamsAttr) -> None:
+    if not isinstance(params.get("primitive"), str):
+        raise VerifyException('`lax.whole` says which primitive it stands for: `{primitive = "name"}`')
+
+
+def check_scan(params: ParamsAttr, ins: Types, outs: Types, args: Types, yielded: Types) -> None:
+    """Consts and carries as they are, scanned operands and stacked results with `length` in front."""
+    consts, carries, length = (_count(params, name) for name in ("num_consts", "num_carry", "length"))
+    _same_number(f"operands, {consts} consts and {carries} carries among them,", ins, "arguments of the body", args)
+    _same_number("results", outs, "values that the body yields", yielded)
+    if consts + carries > len(args) or carries > len(yielded):
+        raise VerifyException(f"`lax.scan`: {consts} consts and {carries} carries, and a body of {len(args)} arguments")
+    kept = consts + carries
+    for position, (operand, arg) in enumerate(zip(ins, args, strict=True)):
+        wanted = arg if position < kept else _stacked(arg, length)
+        if operand is not wanted:
+            raise VerifyException(
+                f"`lax.scan`: operand {position} is {operand.text}, and argument {position} of the body, {arg.text}, "
+                f"over {length} trips wants {wanted.text}"
+            )
+    for position, (result, each) in enumerate(zip(outs, yielded, strict=True)):
+        wanted = each if position < carries else _stacked(each, length)
+        if result is not wanted:
+            raise VerifyException(
+                f"`lax.scan`: result {position} is {result.text}, and the body yields {each.text}, which over {length} "
+                f"trips gives {wanted.text}"
+            )
+    for position, (arg, each) in enumerate(zip(args[consts:kept], yielded[:carries], strict=True)):
+        if arg is not each:
+            raise VerifyException(f"`lax.scan`: carry {position} begins a trip as {arg.text} and ends it as {each.text}")
+
+
+def _count(params: ParamsAttr, name: str) -> int:
+    value = params.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise VerifyException(f"`lax.scan`: `{name}` is a number, 0 or more")
+    return value
+
+
+def _same_number(left: str, lefts: Sequence[object], right: str, rights: Sequence[object]) -> None:
+    if len(lefts) != len(rights):
+        raise VerifyException(f"`lax.scan`: {len(lefts)} {left} and {len(rights)} {right}")
+
+
+def _stacked(array: ArrayType, length: int) -> ArrayType:
+    return ArrayType.whole(array.dtype, (length, *array.shape))

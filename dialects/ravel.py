@@ -1,0 +1,69 @@
+"""Reshapes: which blocks of the row-major order two shapes share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+Factor: TypeAlias = tuple[int, int]
+"""A factor's number and its extent."""
+
+
+def refine_dims(left: Sequence[int], right: Sequence[int]) -> list[tuple[Factor, ...] | None]:
+    """The factors of each dim of `left`, then of each of `right`, in their common refinement; None: the dim has none.
+
+    Dims are taken in the smallest runs with equal products, so that a part which does not refine leaves the others alone.
+
+    ```
+    [6, 4, 5], [2, 12, 5]  -->  6 = 2 * 3, 4, 5;  2, 12 = 3 * 4, 5
+    ```
+    """
+    found: list[tuple[Factor, ...] | None] = [None] * (len(left) + len(right))
+    number = 0
+    for lefts, rights in _runs(left, right):
+        a, b = [left[dim] for dim in lefts], [right[dim] for dim in rights]
+        factors = _common(a, b)
+        if factors is None:
+            continue
+        numbered = [(number + place, factor) for place, factor in enumerate(factors)]
+        number += len(factors)
+        for dims, extents, offset in ((lefts, a, 0), (rights, b, len(left))):
+            rest = iter(numbered)
+            for dim, extent in zip(dims, extents, strict=True):
+                found[offset + dim] = _take(rest, extent)
+    return found
+
+
+def _take(rest: Iterator[Factor], extent: int) -> tuple[Factor, ...]:
+    taken: list[Factor] = []
+    while math.prod(factor for _, factor in taken) < extent:
+        taken.append(next(rest))
+    return tuple(taken)
+
+
+def _runs(left: Sequence[int], right: Sequence[int]) -> Iterator[tuple[list[int], list[int]]]:
+    """The smallest runs of dims, from the major end, with equal products."""
+    lefts: list[int] = []
+    rights: list[int] = []
+    a = b = 1
+    i = j = 0
+    if 0 in left or 0 in right:
+        return
+    while i < len(left) or j < len(right):
+        if i < len(left) and (a <= b or j == len(right)):
+            lefts, a, i = [*lefts, i], a * left[i], i + 1
+        else:
+            rights, b, j = [*rights, j], b * right[j], j + 1
+        if a == b:
+            yield lefts, rights
+            lefts, rights, a, b = [], [], 1, 1
+
+
+def _common(left: Sequence[int], right: Sequence[int]) -> list[int] | None:
+    """The common refinement: it exists exactly if the partial products of both form one divisibility chain."""
+    cuts = sorted({math.prod(dims[at:]) for dims in (left, right) for at in range(len(dims) + 1)}, reverse=True)
+    pairs = list(zip(cuts, cuts[1:], strict=False))
+    if any(major % minor for major, minor in pairs):
+        return None
+    return [major // minor for major, minor in pairs]

@@ -1,0 +1,341 @@
+"""What one device does: local values and explicit collectives, inside a `func.func` that every device runs.
+
+A collective runs over the group of devices that differ only along its axes, counted major to minor. `block` is the
+number of consecutive local elements that stay together inward of the axes, so that block, cyclic and block-cyclic
+placements are all said by one number:
+
+    dim of M·block elements  -- all_gather over p devices -->  dim of M·p·block elements  -- slice -->  M·block again
+
+    %1 = spmd.all_gather %0 dim 0 block 8 over (data) : f32[8, 4] -> f32[32, 4]
+    %2 = spmd.all_reduce add %1 over (data, model) : f32[32, 4] -> f32[32, 4]
+"""
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Self, TypeAlias
+
+from xdsl.dialects.builtin import IntAttr, StringAttr
+from xdsl.ir import Attribute, Data, Dialect, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.parser import AttrParser, Parser
+from xdsl.printer import Printer
+from xdsl.traits import NoMemoryEffect
+from xdsl.utils.exceptions import VerifyException
+
+from .array import Barrier, Coordinate, group_size, mesh_of
+from .layouts import MONOIDS
+from .mesh import Mesh
+from .signature import array_types, parse_signature, print_operands, print_signature
+from .text import take
+from .types import ArrayType, AxesAttr, parse_axes
+
+Properties: TypeAlias = Mapping[str, Attribute]
+
+_PAIRS = re.compile(r"\[[\s(),\d]*\]")
+
+
+@irdl_attr_definition
+class PairsAttr(Data[tuple[tuple[int, int], ...]]):
+    """Who sends to whom in a group: `[(0, 1), (1, 0)]`."""
+
+    name = "spmd.pairs"
+
+    def __str__(self) -> str:
+        return str(list(self.data))
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> tuple[tuple[int, int], ...]:
+        with parser.in_angle_brackets():
+            return parse_pairs(parser).data
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f"<{self}>")
+
+
+def parse_pairs(parser: AttrParser) -> PairsAttr:
+    """Reads `[(0, 1), (1, 0)]`."""
+    start = parser.pos
+    text = take(parser, _PAIRS, "pairs of devices, like `[(0, 1), (1, 0)]`")
+    try:
+        return PairsAttr(tuple((source, target) for source, target in ast.literal_eval(text)))
+    except (ValueError, TypeError, SyntaxError):
+        parser.raise_error("expected pairs of devices, like `[(0, 1), (1, 0)]`", start, start + len(text))
+
+
+def _number(properties: Properties, name: str) -> int:
+    value = properties[name]
+    return value.data if isinstance(value, IntAttr) else 0
+
+
+def _attribute(value: str | int | PairsAttr) -> Attribute:
+    match value:
+        case str():
+            return StringAttr(value)
+        case int():
+            return IntAttr(value)
+        case PairsAttr():
+            return value
+
+
+class Collective(IRDLOperation):
+    """A local array in, a local array out, over the devices along `axes`.
+
+    Constraints of all of them: the axes are distinct axes of the mesh, nothing is placed or pending in the types, and
+    the result has the shape that the operand's shape, the blocks and the size of the group give.
+    """
+
+    x = operand_def(ArrayType)
+    out = result_def(ArrayType)
+    over = prop_def(AxesAttr)
+
+    traits = traits_def(NoMemoryEffect())
+
+    # The words of the text that a number follows, and the property that holds it.
+    NUMBERS: ClassVar[tuple[tuple[str, str], ...]] = ()
+    FOLDS: ClassVar[bool] = False
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        return self.over.data
+
+    def number(self, name: str) -> int:
+        """One of the properties in `NUMBERS`: `op.number("block")`."""
+        return _number(self.properties, name)
+
+    @classmethod
+    def result(cls, array: ArrayType, group: int, properties: Properties) -> ArrayType:
+        """What the op makes of an operand of this type. Raises VerifyException where it cannot."""
+        raise NotImplementedError
+
+    @classmethod
+    def make(cls, x: SSAValue, axes: Sequence[str], mesh: Mesh, **properties: str | int | PairsAttr) -> Self:
+        """The op with the result type that its operand gives: `AllGatherOp.make(x, ["data"], mesh, dim=0, block=8)`."""
+        over = AxesAttr.of(axes)
+        all_of_them = {"over": over, **{name: _attribute(value) for name, value in properties.items()}}
+        result = cls.result(array_types([x])[0], over.size(mesh), all_of_them)
+        return cls.create(operands=[x], properties=all_of_them, result_types=[result])
+
+    def print(self, printer: Printer) -> None:
+        if isinstance(monoid := self.properties.get("monoid"), StringAttr):
+            printer.print_string(f" {monoid.data}")
+        print_operands(printer, self.operands)
+        numbers = "".join(f" {word} {self.number(name)}" for word, name in self.NUMBERS)
+        printer.print_string(f"{numbers} over {self.over}")
+        if isinstance(pairs := self.properties.get("pairs"), PairsAttr):
+            printer.print_string(f" pairs {pairs}")
+        print_signature(printer, self)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        properties: dict[str, Attribute] = {}
+        if cls.FOLDS:
+            properties["monoid"] = StringAttr(parser.parse_identifier(": the monoid that folds, like `add`"))
+        x = parser.parse_unresolved_operand()
+        for word, name in cls.NUMBERS:
+            parser.parse_keyword(word)
+            properties[name] = IntAttr(parser.parse_integer(allow_boolean=False))
+        parser.parse_keyword("over")
+        properties["over"] = parse_axes(parser)
+        if parser.parse_optional_keyword("pairs") is not None:
+            properties["pairs"] = parse_pairs(parser)
+        operands, signature = parse_signature(parser, [x])
+        return cls.create(
+            operands=operands,
+            properties=properties,
+            result_types=signature.results,
+            attributes=signature.attributes,
+        )
+
+    def verify_(self) -> None:
+        array, out = array_types([self.x, self.out])
+        for each in (array, out):
+            if not each.is_whole:
+                raise VerifyException(f"`{self.name}` works on local arrays, and {each.text} is placed or pending")
+        if isinstance(monoid := self.properties.get("monoid"), StringAttr) and monoid.data not in MONOIDS:
+            raise VerifyException(f"`{self.name}`: `{monoid.data}` is no monoid, take one of {', '.join(MONOIDS)}")
+        group = group_size(self, self.over, mesh_of(self))
+        wanted = self.result(array, group, self.properties)
+        if out is not wanted:
+            raise VerifyException(f"`{self.name}` of {array.text} over {group} devices is {wanted.text}, not {out.text}")
+
+
+def _spread(op: type[Collective], array: ArrayType, dim: int, block: int, group: int) -> ArrayType:
+    """`M·block --> M·group·block` in one dim."""
+    _check_dim(op, array, dim, block, block, f"blocks of {block}")
+    return _resized(array, dim, array.shape[dim] * group)
+
+
+def _share(op: type[Collective], array: ArrayType, dim: int, block: int, group: int) -> ArrayType:
+    """`M·group·block --> M·block` in one dim."""
+    _check_dim(op, array, dim, block, group * block, f"{group} devices with blocks of {block}")
+    return _resized(array, dim, array.shape[dim] // group)
+
+
+def _check_dim(op: type[Collective], array: ArrayType, dim: int, block: int, unit: int, what: str) -> None:
+    if not 0 <= dim < len(array.shape):
+        raise VerifyException(f"`{op.name}`: {array.text} has no dim {dim}")
+    if block < 1:
+        raise VerifyException(f"`{op.name}`: a block holds at least one element, not {block}")
+    if array.shape[dim] % unit:
+        size = array.shape[dim]
+        raise VerifyException(f"`{op.name}`: dim {dim} of {array.text} is {size}, which {what} do not divide")
+
+
+def _resized(array: ArrayType, dim: int, size: int) -> ArrayType:
+    return ArrayType.whole(array.dtype, (*array.shape[:dim], size, *array.shape[dim + 1 :]))
+
+
+@irdl_op_definition
+class AllReduceOp(Collective):
+    """The fold of what all devices of the group hold: `spmd.all_reduce add %x over (data)`."""
+
+    name = "spmd.all_reduce"
+    monoid = prop_def(StringAttr)
+    FOLDS: ClassVar[bool] = True
+
+    @classmethod
+    def result(cls, array: ArrayType, group: int, properties: Properties) -> ArrayType:
+        return array
+
+
+@irdl_op_definition
+class AllGatherOp(Collective):
+    """What all devices of the group hold, block by block: `spmd.all_gather %x dim 0 block 8 over (data)`.
+
+    Constraint: `block` divides the dim.
+    """
+
+    name = "spmd.all_gather"
+    dim = prop_def(IntAttr)
+    block = prop_def(IntAttr)
+    NUMBERS: ClassVar[tuple[tuple[str, str], ...]] = (("dim", "dim"), ("block", "block"))
+
+    @classmethod
+    def result(cls, array: ArrayType, group: int, properties: Properties) -> ArrayType:
+        return _spread(cls, array, _number(properties, "dim"), _number(properties, "block"), group)
+
+
+@irdl_op_definition
+class ReduceScatterOp(Collective):
+    """This device's blocks of the fold: `spmd.reduce_scatter add %x dim 0 block 8 over (data)`.
+
+    Constraint: the number of devices times `block` divides the dim.
+    """
+
+    name = "spmd.reduce_scatter"
+    monoid = prop_def(StringAttr)
+    dim = prop_def(IntAttr)
+    block = prop_def(IntAttr)
+    NUMBERS: ClassVar[tuple[tuple[str, str], ...]] = (("dim", "dim"), ("block", "block"))
+    FOLDS: ClassVar[bool] = True
+
+    @classmethod
+    def result(cls, array: ArrayType, group: int, properties: Properties) -> ArrayType:
+        return _share(cls, array, _number(properties, "dim"), _number(properties, "block"), group)
+
+
+@irdl_op_definition
+class AllToAllOp(Collective):
+    """Blocks of one dim for blocks of another: `spmd.all_to_all %x split 0 block 4 concat 1 block 8 over (data)`.
+
+    It splits first, so with one dim in both places `concat`'s block counts elements of what the split leaves.
+    Constraints: the number of devices times the split's block divides the split dim; the other block divides the other.
+    """
+
+    name = "spmd.all_to_all"
+    split = prop_def(IntAttr)
+    split_block = prop_def(IntAttr)
+    concat = prop_def(IntAttr)
+    concat_block = prop_def(IntAttr)
+    NUMBERS: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("split", "split"),
+        ("block", "split_block"),
+        ("concat", "concat"),
+        ("block", "concat_block"),
+    )
+
+    @classmethod
+    def result(cls, array: ArrayType, group: int, properties: Properties) -> ArrayType:
+        numbers = {name: _number(properties, name) for _, name in cls.NUMBERS}
+        part = _share(cls, array, numbers["split"], numbers["split_block"], group)
+        return _spread(cls, part, numbers["concat"], numbers["concat_block"], group)
+
+
+@irdl_op_definition
+class PermuteOp(Collective):
+    """What another device holds: `spmd.permute %x over (data) pairs [(0, 1), (1, 0)]`, each pair from, to.
+
+    A device that nobody sends to gets zeros. Constraints: both ends are in the group; a device sends at most once and
+    receives at most once.
+    """
+
+    name = "spmd.permute"
+    pairs = prop_def(PairsAttr)
+
+    @classmethod
+    def result(cls, array: ArrayType, group: int, properties: Properties) -> ArrayType:
+        pairs = properties["pairs"]
+        ends = list(zip(*pairs.data, strict=True)) if isinstance(pairs, PairsAttr) else []
+        for word, side in zip(("sends", "receives"), ends, strict=False):
+            if outside := [device for device in side if not 0 <= device < group]:
+                raise VerifyException(f"`{cls.name}`: device {outside[0]} {word}, and the group has {group}")
+            if again := [device for device, times in Counter(side).items() if times > 1]:
+                raise VerifyException(f"`{cls.name}`: device {again[0]} {word} more than once")
+        return array
+
+
+@irdl_op_definition
+class SliceOp(Collective):
+    """This device's blocks of a dim that all devices of the group hold whole: the inverse of all_gather, and free.
+
+    `spmd.slice %x dim 0 block 64 over (data)`. Constraint: the number of devices times `block` divides the dim.
+    """
+
+    name = "spmd.slice"
+    dim = prop_def(IntAttr)
+    block = prop_def(IntAttr)
+    NUMBERS: ClassVar[tuple[tuple[str, str], ...]] = (("dim", "dim"), ("block", "block"))
+
+    @classmethod
+    def result(cls, array: ArrayType, group: int, properties: Properties) -> ArrayType:
+        return _share(cls, array, _number(properties, "dim"), _number(properties, "block"), group)
+
+
+@irdl_op_definition
+class CoordinateOp(Coordinate):
+    """Where this device stands along the axes: `spmd.coordinate (data)`."""
+
+    name = "spmd.coordinate"
+
+
+@irdl_op_definition
+class BarrierOp(Barrier):
+    """Ties a gather to the value that starts its use, or the device's compiler would merge it with another."""
+
+    name = "spmd.barrier"
+
+
+SPMD = Dialect(
+    "spmd",
+    [
+        AllReduceOp,
+        AllGatherOp,
+        ReduceScatterOp,
+        AllToAllOp,
+        PermuteOp,
+        SliceOp,
+        CoordinateOp,
+        BarrierOp,
+    ],
+    [PairsAttr],
+)

@@ -1,0 +1,202 @@
+"""Materialise: write the decisions into the IR, as placed builders and slicers.
+
+One walk in program order; every op is opened, its operands sliced as its placement wants them, its local form emitted,
+its results built. What a decision moves becomes a redistribution, and the gather of a parameter waits behind a barrier
+for the value that starts its use.
+
+    decisions of a plan   -->   func @main(%x: f32[data*64, 8], ...) { array.build (data, model) {...} ... }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Region, SSAValue
+
+from ..dialects.array import set_mesh
+from ..dialects.lax import ScanOp, YieldOp
+from ..dialects.layouts import Layout
+from ..dialects.mesh import Mesh
+from ..dialects.types import ArrayType
+from .constructors import Constructor, Fusing, Global, Plain, axes_of, type_of
+from .decide import Decisions, Move
+from .localise import localise
+from .placing import Pend, Tiles, boundary
+from .program import Node
+
+
+def materialise(decisions: Decisions, fused: bool = True) -> ModuleOp:
+    """The placed program as a module of its own; unfused is the form for people, and means the same."""
+    writer = _Writer(decisions, Fusing if fused else Plain)
+    return writer.module()
+
+
+class _Writer:
+    """Walks the program once; `values` maps (value, move or None) to what stands for it in the new IR."""
+
+    def __init__(self, decisions: Decisions, constructor: Callable[[Block, Mesh], Constructor]) -> None:
+        self.decisions = decisions
+        self.placements = decisions.placements
+        self.program = decisions.placements.program
+        self.mesh = self.placements.mesh
+        self.constructor = constructor
+        self.values: dict[int, Global] = {}
+        self.moved: dict[Move, Global] = {}
+        self.types: dict[tuple[ArrayType, Tiles, Pend], ArrayType] = {}
+        self.by_loop: dict[int, list[Node]] = {}
+        for node in self.program.nodes:
+            if not node.kind.startswith("scan_"):
+                self.by_loop.setdefault(node.loop, []).append(node)
+
+    def module(self) -> ModuleOp:
+        program = self.program
+        inputs = [self.type_at(value, boundary(self.placements, value)) for value in program.arguments]
+        outputs = [self.type_at(value, boundary(self.placements, value)) for value in program.returned]
+        main = func.FuncOp(program.main.sym_name.data, (inputs, outputs))
+        for key in ("arg_names", "result_names"):
+            if key in program.main.attributes:
+                main.attributes[key] = program.main.attributes[key]
+        block = main.body.block
+        into = self.constructor(block, self.mesh)
+        for value, arg in zip(program.arguments, block.args, strict=True):
+            self.define(value, arg, into)
+        self.body(0, into)
+        end = len(program.nodes)
+        out = [into.force(self.read(value, end, at, into)) for at, value in enumerate(program.returned)]
+        into.finish_into(func.ReturnOp(*out))
+        module = ModuleOp([main])
+        set_mesh(module, self.mesh)
+        return module
+
+    def type_at(self, value: int, tiles: Tiles, pending: Pend = ()) -> ArrayType:
+        whole = self.program.types[value]
+        key = (whole, tiles, pending)
+        found = self.types.get(key)
+        if found is None:
+            layout = Layout.of(whole.shape, tiles, self.mesh, pending)
+            found = self.types[key] = ArrayType.of(whole.dtype, layout)
+        return found
+
+    def define(self, value: int, made: Global, into: Constructor) -> None:
+        """Name what stands for a value; one with a layout of its own moves there at once."""
+        home = self.decisions.homes.get(value)
+        self.values[value] = made if home is None else self.move(home, made, into)
+
+    def body(self, loop: int, into: Constructor) -> None:
+        """The ops of one loop's body, inner loops where they stand."""
+        entries: list[Node | int] = list(self.by_loop.get(loop, ()))
+        loops = [n for n, each in enumerate(self.program.loops) if n and each.parent == loop]
+        entries += loops
+        entries.sort(key=lambda entry: entry.number if isinstance(entry, Node) else self.first_node(entry))
+        for entry in entries:
+            if isinstance(entry, Node):
+                self.node(entry, into)
+            else:
+                self.scan(entry, into)
+
+    def first_node(self, loop: int) -> int:
+        return self.ends(loop)[0].number
+
+    def ends(self, loop: int) -> list[Node]:
+        """The pseudo nodes of a loop, in program order: they are few, and stand with the op."""
+        op = self.program.loops[loop].op
+        assert op is not None
+        numbers = self.program.numbers
+        inside = [self.program.producer[numbers[arg]] for arg in op.regions[0].block.args]
+        outside = [self.program.producer[numbers[result]] for result in op.results]
+        return [self.program.nodes[number] for number in (*inside, *outside)]
+
+    def node(self, node: Node, into: Constructor) -> None:
+        placed = self.placements.nodes[node.number]
+        globals = [self.read(value, node.number, at, into) for at, value in enumerate(node.operands)]
+        into.open()
+        locals = [into.slice(made, self.wanted(node, at)) for at, made in enumerate(globals)]
+        outs = localise(self.program, node, placed, locals, into)
+        sources = self.placements.sources
+        results: list[tuple[SSAValue, ArrayType]] = []
+        for value, tiles, pend, out in zip(node.results, placed.produced, placed.pending, outs, strict=True):
+            results.append((out, self.type_at(value, tiles, sources.get(value, pend))))
+        axes = [axis for axis, _, _ in placed.placement]
+        axes += [each.axis for value in node.results for each in sources.get(value, ())]
+        for value, made in zip(node.results, into.close(results, axes), strict=True):
+            self.define(value, made, into)
+
+    def wanted(self, node: Node, position: int) -> ArrayType:
+        """The type under which an op slices an operand: what its placement wants, pending sums carried along."""
+        value = node.operands[position]
+        pend = self.placements.sources.get(value, ()) if node.number in self.decisions.carried else ()
+        return self.type_at(value, self.placements.nodes[node.number].wanted[position], pend)
+
+    def read(self, value: int, number: int, position: int, into: Constructor) -> Global:
+        """What a use reads: the value as it lies, or moved for it."""
+        move = self.decisions.at_use.get((number, position))
+        return self.values[value] if move is None else self.moved_value(move, into)
+
+    def moved_value(self, move: Move, into: Constructor) -> Global:
+        found = self.moved.get(move)
+        if found is None:
+            start = self.values[move.value] if move.before is None else self.moved_value(move.before, into)
+            if move.anchor >= 0:
+                start = into.barrier([start, self.values[move.anchor]])[0]
+            found = self.moved[move] = self.move(move, start, into)
+        return found
+
+    def move(self, move: Move, start: Global, into: Constructor) -> Global:
+        """A redistribution; one that only slices is left to the slicers of its uses."""
+        target = self.type_at(move.value, move.target)
+        if type_of(start) is target or not move.communicates:
+            return start
+        return into.redistribute(start, target)
+
+    def scan(self, loop: int, into: Constructor) -> None:
+        """A loop on placed types: operands as its ends want them, the body written inside."""
+        op = cast(ScanOp, self.program.loops[loop].op)
+        ends = self.ends(loop)
+        entering, leaving = ends[: len(op.operands)], ends[len(op.operands) :]
+        operands = [into.force(self.sliced(node, 0, into)) for node in entering]
+        block = Block(arg_types=[self.end_type(node) for node in entering])
+        inside = into.inside(block)
+        for node, arg in zip(entering, block.args, strict=True):
+            self.define(node.results[0], arg, inside)
+        self.body(loop, inside)
+        carries = cast(int, op.params["num_carry"])
+        consts = cast(int, op.params["num_consts"])
+        lasts = [(node, 1) for node in entering[consts : consts + carries]]
+        lasts += [(node, 0) for node in leaving[carries:]]
+        values = [inside.force(self.sliced(node, at, inside)) for node, at in lasts]
+        inside.finish_into(YieldOp(values))
+        carried = [self.end_type(node) for node in entering[consts : consts + carries]]
+        results = [*carried, *(self.end_type(node) for node in leaving[carries:])]
+        made = ScanOp.of(operands, results, op.params, [Region(block)])
+        into.outer(made)
+        for node, out in zip(leaving, made.results, strict=True):
+            self.leave(node, out, into)
+
+    def leave(self, node: Node, out: SSAValue, into: Constructor) -> None:
+        """A result of the loop; one whose end is placed finer than the carry is cut behind the loop."""
+        if node.kind == "scan_out":
+            move = self.decisions.at_use.get((node.number, 0))
+            if move is not None:
+                out = into.force(self.cut(self.move(move, out, into), self.end_type(node), into))
+        self.define(node.results[0], out, into)
+
+    def end_type(self, node: Node) -> ArrayType:
+        return self.type_at(node.results[0], self.placements.nodes[node.number].produced[0])
+
+    def sliced(self, node: Node, position: int, into: Constructor) -> Global:
+        """An operand of a loop's end in the layout that the end wants."""
+        value = node.operands[position]
+        made = self.read(value, node.number, position, into)
+        return self.cut(made, self.type_at(value, self.placements.nodes[node.number].wanted[position]), into)
+
+    def cut(self, made: Global, target: ArrayType, into: Constructor) -> Global:
+        """Build anew what only has to be sliced: `build (slice x)` in the finer layout."""
+        if type_of(made) is target:
+            return made
+        into.open()
+        local = into.slice(made, target)
+        return into.close([(local, target)], axes_of(target))[0]
+

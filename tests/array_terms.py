@@ -1,0 +1,169 @@
+"""What terms of builders, sums and masks mean, on NumPy, and random instances of the left sides of their rules."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from random import Random
+from typing import Any, cast
+
+import numpy as np
+from collective_terms import Bindings, random_placed
+from lockstep import Tile, Value, distribute
+
+from partita.dialects.mesh import Mesh
+from partita.rewrites.rule import Apply, Rule, Term, Variable
+from partita.rewrites.rule_compiler import Environment
+
+Array = np.ndarray[Any, Any]
+
+# Builders: a layout is a mesh and its tiles.
+
+
+@dataclass(frozen=True)
+class Lay:
+    mesh: Mesh
+    shape: tuple[int, ...]
+    tiles: tuple[Tile, ...]
+
+
+def builder_instance(rule: Rule, random: Random) -> tuple[Bindings, Environment]:
+    placed = random_placed(random)
+    layout = Lay(placed.mesh, placed.shape, placed.tiles)
+    whole = np.random.default_rng(random.randrange(1 << 16)).integers(0, 1000, layout.shape)
+    x = distribute(whole, layout.tiles, layout.mesh) if rule.name == "beta" else whole
+    return {"L": layout, "x": x}, {}
+
+
+def builder(term: object) -> object:
+    match term:
+        case ("slice", Lay() as layout, inner):
+            return distribute(cast(Array, builder(inner)), layout.tiles, layout.mesh)
+        case ("build", Lay() as layout, inner):
+            value = cast(Value, builder(inner))
+            order = distribute(np.arange(prod(layout.shape)).reshape(layout.shape), layout.tiles, layout.mesh)
+            whole = np.zeros(layout.shape, int)
+            for device, where in order.items():
+                whole.flat[where.ravel()] = value[device].ravel()
+            return whole
+        case leaf:
+            return leaf
+
+
+# Linearity: axis 0 runs over r, axis 1 over k; a value that stands outside `sum(r, .)` does not vary along r.
+
+
+def linear_instance(rule: Rule, random: Random) -> tuple[Bindings, Environment]:
+    bound: Bindings = {}
+    generator = np.random.default_rng(random.randrange(1 << 16))
+    sizes = tuple(random.randint(1, 4) for _ in range(3))
+
+    def fill(term: Term, inside: frozenset[str]) -> None:
+        match term:
+            case Apply("sum", (Variable(over), body)):
+                bound[over] = "rk".index(over)
+                fill(body, inside | {over})
+            case Apply(_, args):
+                for argument in args:
+                    fill(argument, inside)
+            case Variable(name):
+                shape = (sizes[0] if "r" in inside else 1, *sizes[1:])
+                bound[name] = _numbers(name, rule.left.head, shape, generator)
+            case _:
+                pass
+
+    fill(rule.left, frozenset())
+    return bound, {"widening": lambda value: True}
+
+
+def _numbers(name: str, head: str, shape: tuple[int, ...], generator: np.random.Generator) -> Array:
+    """Numbers that every operation treats exactly: small integers, and powers of two to divide by."""
+    if name == "c":
+        return generator.integers(0, 2, shape).astype(bool)
+    if head == "div" and name == "y":
+        return 2.0 ** generator.integers(-3, 3, shape)
+    real = generator.integers(-9, 9, shape).astype(np.float32)
+    return real + 1j * generator.integers(-9, 9, shape) if head in ("real", "imag", "conj") else real
+
+
+SCALARS: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "neg": operator.neg,
+    "select": np.where,
+    "cast": lambda x: x.astype(np.float64),
+    "real": np.real,
+    "imag": np.imag,
+    "conj": np.conj,
+    "complex": lambda x, y: x + 1j * y,
+}
+
+
+def linear(term: object) -> Any:
+    match term:
+        case ("sum", int(axis), body):
+            return linear(body).sum(axis=axis, keepdims=True)
+        case (str(head), *args):
+            return SCALARS[head](*map(linear, args))
+        case leaf:
+            return leaf
+
+
+# Masks: axis 0 runs over the iterations of a; whole arrays are the same on all of them.
+
+TRIPS, BLOCK, COUNT = 4, 3, 5
+COORDINATE = np.arange(TRIPS)[:, None]
+
+
+def mask_instance(rule: Rule, random: Random) -> tuple[Bindings, Environment]:
+    generator = np.random.default_rng(random.randrange(1 << 16))
+
+    def same(below: int) -> Array:
+        return np.stack([generator.integers(0, below, COUNT)] * TRIPS)
+
+    bound: Bindings = {"a": "a", "m": BLOCK, "n": TRIPS * BLOCK, "k": same(TRIPS * BLOCK), "c": same(2).astype(bool)}
+    differs = {"lookup": (TRIPS, BLOCK), "mask_sum": (TRIPS, COUNT)}
+    bound["x"] = generator.integers(0, 9, differs[rule.name]) if rule.name in differs else same(9)
+    bound["y"] = generator.integers(0, 9, (TRIPS, COUNT))
+    return bound, {}
+
+
+def masked(term: object) -> Any:
+    match term:
+        case (str(head), *args):
+            return MASKS[head](*map(masked, args))
+        case leaf:
+            return leaf
+
+
+def _take(k: Array, x: Array) -> Array:
+    """Rows of each iteration's table; a row that it does not have is some row, and masked."""
+    return np.take_along_axis(x, k % x.shape[1], axis=1)
+
+
+def _put(extent: int, k: Array, x: Array) -> Array:
+    """Each iteration adds its rows; a row outside the array must be zero, and is added anywhere."""
+    result = np.zeros((TRIPS, extent), int)
+    for trip in range(TRIPS):
+        np.add.at(result[trip], k[trip] % extent, x[trip])
+    return result
+
+
+MASKS: dict[str, Callable[..., Any]] = {
+    "build": lambda a, m, x: np.stack([x.reshape(-1)] * TRIPS),
+    "slice": lambda a, m, x: np.take_along_axis(x, COORDINATE * m + np.arange(m), axis=1),
+    "offset": lambda a, m: COORDINATE * m,
+    "shift": lambda a, m, k: k - COORDINATE * m,
+    "mine": lambda a, m, k: (k >= COORDINATE * m) & (k < (COORDINATE + 1) * m),
+    "first": lambda a, x: x * (COORDINATE == 0),
+    "sum": lambda a, x: np.stack([x.sum(axis=0)] * TRIPS),
+    "mask": lambda c, x: np.where(c, x, 0),
+    "iota": lambda n: np.stack([np.arange(n)] * TRIPS),
+    "add": operator.add,
+    "take": _take,
+    "put": _put,
+}

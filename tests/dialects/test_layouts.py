@@ -1,0 +1,125 @@
+"""Layouts: made of tiles and back, their shapes, and the text of array types."""
+
+import itertools
+import pickle
+
+import pytest
+
+from partita.dialects.errors import Error
+from partita.dialects.layouts import Layout, Pending, Tile, parse_array
+from partita.dialects.mesh import Mesh
+from partita.dialects.ranges import Axis, Extent, chain_ok, denote, parse_range, product
+
+MESH = Mesh(x=2, y=3, one=1)
+
+
+def test_tiles_of_an_extent_make_a_product_major_to_minor():
+    mesh = Mesh(data=4, model=2)
+    assert str(Layout.of((512, 256), [("data", 0, 128)], mesh)) == "[data*128, 256]"
+    assert str(Layout.of((512, 256), [("model", 0, 64), ("data", 0, 128)], mesh)) == "[data*model*64, 256]"
+    assert str(Layout.of((512, 256), [("data", 1, 1), ("model", 0, 64)], mesh)) == "[4*model*64, 64*data]"
+    assert str(Layout.of((16,), [("t:4", 0, 4)], mesh)) == "[t:4*4]"
+    assert str(Layout.of((16, 4), [("data.0:2", 0, 8), ("data.1:2", 1, 2)], mesh)) == "[data.0:2*8, data.1:2*2]"
+    assert str(Layout.of((), [], mesh)) == "[]"
+
+
+@pytest.mark.parametrize("n", [6, 12, 18, 24])
+def test_every_tiling_comes_back_and_says_which_elements_a_device_holds(n: int):
+    for s, t in itertools.product(range(1, n + 1), repeat=2):
+        tiles: list[Tile] = [("x", 0, s), ("y", 0, t)]
+        if not chain_ok(n, [(s, 2), (t, 3)]):
+            with pytest.raises(Error, match=f"dim 0 of extent {n} does not divide over"):
+                Layout.of((n,), tiles, MESH)
+            continue
+        layout = Layout.of((n,), tiles, MESH)
+        assert layout is Layout.of([n], reversed(tiles), MESH)
+        assert set(layout.tiles(MESH)) == set(tiles) and Layout.of((n,), layout.tiles(MESH), MESH) is layout
+        assert layout.global_shape(MESH) == (n,) and layout.local_shape(MESH) == (n // 6,)
+        for at in MESH.coordinates():
+            held = [i for i in range(n) if i // s % 2 == at["x"] and i // t % 3 == at["y"]]
+            assert denote(layout.dims[0], at, MESH) == held
+
+
+def test_tiles_are_given_dim_by_dim_major_to_minor():
+    layout = Layout((parse_range("4*y*x*2"), parse_range("t:2*5")))
+    assert layout.tiles(MESH) == (("y", 0, 4), ("x", 0, 2), ("t:2", 1, 5))
+    assert layout.axes() == ("y", "x") and layout.rank == 2
+
+
+def test_an_axis_of_size_one_is_not_placed():
+    layout = Layout.of((6, 4), [("one", 1, 3), ("x", 0, 3)], MESH, [Pending("add", "one"), Pending("add", "y")])
+    assert str(layout) == "[x*3, 4]{+y}"
+
+
+def test_an_axis_is_used_at_most_once_in_a_layout():
+    for tiles, pending in [
+        ([("x", 0, 3), ("x", 1, 2)], []),
+        ([("x", 0, 3)], [Pending("add", "x")]),
+        ([], [Pending("add", "x"), Pending("max", "x")]),
+        ([("y.0:3", 0, 2)], [Pending("add", "y")]),
+    ]:
+        with pytest.raises(Error, match="used twice"):
+            Layout.of((6, 4), tiles, MESH, pending)
+
+
+def test_tiles_that_do_not_exist_are_errors():
+    with pytest.raises(Error, match="cannot be placed on dim 2 of a value of rank 2"):
+        Layout.of((6, 4), [("x", 2, 1)], MESH)
+    with pytest.raises(Error, match="the mesh has no axis `z`"):
+        Layout.of((6, 4), [("z", 0, 1)], MESH)
+    with pytest.raises(Error, match="the mesh has no axis `z`"):
+        Layout.of((6, 4), [("z.0:2", 0, 1)], MESH)
+    with pytest.raises(Error, match=r"`y\.0:2` is no sub-axis of `y`"):
+        Layout.of((6, 4), [], MESH, [Pending("add", "y.0:2")])
+    with pytest.raises(Error, match="is no mesh axis, sub-axis or loop"):
+        Layout.of((6, 4), [("x*2", 0, 1)], MESH)
+    with pytest.raises(Error, match="`sum` is no monoid"):
+        Pending("sum", "x")
+    with pytest.raises(Error, match="cannot be pending over `t:2`"):
+        Pending("add", "t:2")
+
+
+def test_a_dim_that_is_no_tiling_has_no_tiles():
+    layout = Layout((parse_range("x*3 + 1"),))
+    assert layout.global_shape(MESH) == (7,) and layout.local_shape(MESH) == (4,)
+    with pytest.raises(Error, match=r"dim 0 of `.x[*]3 [+] 1.` is no tiling"):
+        layout.tiles(MESH)
+    assert Layout((parse_range("16 + 4"),)).tiles(MESH) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype", "dims", "pending"),
+    [
+        ("f32[]", "float32", [], []),
+        ("bool[7]", "bool", ["7"], []),
+        ("f32[data*128, 256]{+model}", "float32", ["data*128", "256"], [("add", "model")]),
+        ("bf16[t:8*16, 4]{+data, +model}", "bfloat16", ["t:8*16", "4"], [("add", "model"), ("add", "data")]),
+        ("i32[16 + 4]{max model}", "int32", ["16 + 4"], [("max", "model")]),
+        ("f64[2]{max model, +data}", "float64", ["2"], [("max", "model"), ("add", "data")]),
+        ("u8[512[0 : 256 : 1], pad(5, 0, 1)]", "uint8", ["512[0:256:1]", "pad(5, 0, 1)"], []),
+        ("c64[win<2,3,1,1>(64), 2*(a + 1)]", "complex64", ["win<2,3,1,1>(64)", "2*(a + 1)"], []),
+        ("f8_e4m3fn[a.0:2*4]{+a.1:2}", "float8_e4m3fn", ["a.0:2*4"], [("add", "a.1:2")]),
+        ("u32[3]", "uint32", ["3"], []),
+    ],
+)
+def test_an_array_type_prints_as_it_is_read(text: str, dtype: str, dims: list[str], pending: list[tuple[str, str]]):
+    layout = Layout(tuple(map(parse_range, dims)), tuple(Pending(*p) for p in pending))
+    assert layout.text(dtype) == text
+    assert parse_array(text) == (dtype, layout)
+    assert parse_array(text)[1] is pickle.loads(pickle.dumps(layout)) is layout
+
+
+def test_text_without_an_array_type_is_an_error_that_points():
+    with pytest.raises(Error) as caught:
+        parse_array("f32[data*, 256]")
+    assert str(caught.value) == (
+        "error: `f32[data*, 256]` is no array type\n  --> <array type>:1:10\n   |\n 1 | f32[data*, 256]\n"
+        "   |          ^ `,` is not expected here\nhelp: write it as `f32[data*128, 256]{+model}`"
+    )
+
+
+def test_equal_layouts_are_one_object():
+    layout = Layout.of((512, 256), [("data", 0, 128)], Mesh(data=4))
+    assert layout is Layout((product(Axis("data"), 128), Extent(256)))
+    assert Layout((), (Pending("add", "a"), Pending("add", "b"))) is Layout((), (Pending("add", "b"), Pending("add", "a")))
+    assert Layout((), (Pending("add", "a"), Pending("max", "b"))) is not Layout((), (Pending("max", "b"), Pending("add", "a")))

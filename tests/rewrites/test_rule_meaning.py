@@ -1,0 +1,77 @@
+"""Every rewrite rule is a law: its two sides mean the same, whatever its variables stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from random import Random
+from typing import Any
+
+import array_terms
+import collective_terms
+import numpy as np
+import pytest
+from collective_terms import Bindings, NoLayout, Placed
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from partita.rewrites.rule import Apply, Number, Rule, Symbol, Term, Variable
+from partita.rewrites.rule_compiler import CompiledRule, Environment
+from partita.rewrites.rules import all_rules
+
+Instance = Callable[[Rule, Random], tuple[Bindings, Environment] | None]
+
+MEANING: dict[str, tuple[Instance, Callable[[object], Any]]] = {
+    "builders": (array_terms.builder_instance, array_terms.builder),
+    "collectives": (collective_terms.instance, collective_terms.evaluate),
+    "order": (collective_terms.instance, collective_terms.evaluate),
+    "linearity": (array_terms.linear_instance, array_terms.linear),
+    "masks": (array_terms.mask_instance, array_terms.masked),
+}
+RULES = [pytest.param(file, rule, id=rule.name) for file, rules in all_rules().items() for rule in rules]
+
+
+@pytest.mark.parametrize(("file", "rule"), RULES)
+@settings(max_examples=60)
+@given(seed=st.integers(0, 1 << 32))
+def test_both_sides_of_a_rule_mean_the_same(file: str, rule: CompiledRule, seed: int) -> None:
+    find, evaluate = MEANING[file]
+    random = Random(seed)
+    for _ in range(5000):
+        with suppress(*((NoLayout,) if rule.name == "pivot" else ())):
+            if (sides := fired(rule, find, random)) is not None:
+                left, right = (evaluate(side) for side in sides)
+                assert same(left, right), f"{rule.rule}\n{sides}"
+                return
+    raise AssertionError(f"no instance of `{rule.rule}` was found")
+
+
+def fired(rule: CompiledRule, find: Instance, random: Random) -> tuple[object, object] | None:
+    """An instance on which the rule fires: its left side and what it becomes."""
+    if (found := find(rule.rule, random)) is None:
+        return None
+    bound, env = found
+    args = tuple(term_of(argument, bound) for argument in rule.rule.left.args)
+    right = rule(args, env)
+    return None if right is None else ((rule.rule.left.head, *args), right)
+
+
+def term_of(pattern: Term, bound: Bindings) -> object:
+    """The tuple term that a pattern becomes under the bindings."""
+    match pattern:
+        case Variable(name):
+            return bound[name]
+        case Apply(head, args):
+            return (head, *(term_of(argument, bound) for argument in args))
+        case Symbol(constant) | Number(constant):
+            return constant
+
+
+def same(left: Any, right: Any) -> bool:
+    match left:
+        case Placed():
+            return left.same(right)
+        case dict():
+            return all(np.array_equal(local, right[device]) for device, local in left.items())
+        case _:
+            return np.array_equal(left, right)
