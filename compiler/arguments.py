@@ -1,7 +1,9 @@
 """The arguments of a traced function: which are static, what each leaf is called, and what may be passed for it.
 
-def step(params, batch, *xs, mode)    step(p, b, x0, x1, mode="train"), static_argnames="mode"
-                                      -->  params/w, params/b, batch/x, batch/y, xs/0, xs/1
+A leaf's name is its argument's name and the path to it; a static argument has no leaves.
+
+    def step(params, batch, *xs, mode)    step(p, b, x0, x1, mode="train"), static_argnames="mode"
+                                          -->  params/w, params/b, batch/x, batch/y, xs/0, xs/1
 """
 
 from __future__ import annotations
@@ -13,12 +15,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
-import jax
-from jax._src.core import shaped_abstractify
-
 from ..dialects.errors import Error, Place, nearest
 from .names import escape, join
 from .paths import path
+from .untyped import shaped_abstractify, tree
 
 _ANYTHING = inspect.Signature(
     [
@@ -128,7 +128,7 @@ class Function:
         """The paths of the leaves, in the order of JAX's flattening."""
         names: list[str] = []
         for name, value in arguments.items():
-            leaves, _ = jax.tree_util.tree_flatten_with_path(value)
+            leaves, _ = tree.tree_flatten_with_path(value)
             names += [join(escape(name), *path(keys)) for keys, _ in leaves]
         return names
 

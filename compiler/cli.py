@@ -71,9 +71,11 @@ def show(**what: Any) -> None:
 
     FUNCTION returns a plan, or is partitioned here: then SHAPES are those of its arguments, like f32[256,8].
     """
+    from rich.console import Console
+
     from .report import report
 
-    click.echo(report(made(**what)))
+    Console().print(report(made(**what)))
 
 
 LOWERED: dict[str, Callable[[Plan], object]] = {
@@ -125,7 +127,7 @@ def demo(arguments: Sequence[str]) -> None:
 
     sys.argv = ["partita demo", *arguments]
     try:
-        runpy.run_module(f"{__package__.partition('.')[0]}.examples.demo", run_name="__main__")
+        runpy.run_module(__name__.removesuffix("compiler.cli") + "examples.demo", run_name="__main__")
     except ModuleNotFoundError as error:
         if error.name != "optax":
             raise

@@ -1,24 +1,25 @@
 """Running the named ops with JAX: on one device's part of each array, or a whole program unpartitioned.
 
-bind_local("reshape", {}, [f32[64, 8]], [("float32", (512,))])  -->  reshape_p.bind(x, new_sizes=(512,), dimensions=None, ...)
+Local and global arrays have the same parameters, because extents follow from the types.
+
+    bind_local("reshape", {}, [f32[64, 8]], [("float32", (512,))])  -->  reshape_p.bind(x, new_sizes=(512,), ...)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from xdsl.ir import Block, Operation, SSAValue
 
 from ..dialects.params import Literal, ParamsAttr, Record
 from ..dialects.types import ArrayType
 from .keys import unwrap, wrap
-from .params import WHOLE, ArrayLike, decode
+from .params import WHOLE, ArrayLike, decode, from_literal
 from .primitives import find
+from .untyped import jax, jnp, lax
 
 if TYPE_CHECKING:
     from .trace import Traced
@@ -76,14 +77,12 @@ _SCATTERS: Mapping[str, Callable[..., Array]] = {
 
 def _bind(name: str, inputs: Sequence[Array], params: Mapping[str, Any]) -> list[Array]:
     primitive = find(name)
-    results = primitive.bind(*inputs, **params)
+    results = cast(Any, primitive).bind(*inputs, **params)
     return list(results) if primitive.multiple_results else [results]
 
 
 def _whole(params: ParamsAttr, inputs: Sequence[Array], foreign: Sequence[object]) -> list[Array]:
     """A primitive without a definition, which sees keys as keys."""
-    from .params import from_literal
-
     in_keys = cast("tuple[str | None, ...]", params.get("in_keys") or (None,) * len(inputs))
     keyed = [wrap(each, impl) for each, impl in zip(inputs, in_keys, strict=True)]
     own = {key: from_literal(each, foreign) for key, each in params.items() if key not in WHOLE}
@@ -117,13 +116,7 @@ def run_block(block: Block, inputs: Sequence[Array], foreign: Sequence[object] =
 def _run(op: Operation, operands: Sequence[Array], foreign: Sequence[object]) -> list[Array]:
     params = cast(ParamsAttr, op.properties["params"])
     types = [(array.dtype, array.shape) for array in cast("Sequence[ArrayType]", op.result_types)]
-    body = None
-    if op.regions:
-        region = op.regions[0]
-
-        def body(values: Sequence[Array]) -> Sequence[Array]:
-            return run_block(region.block, values, foreign)
-
+    body = partial(run_block, op.regions[0].block, foreign=foreign) if op.regions else None
     return bind_local(op.name.removeprefix("lax."), params, operands, types, body=body, foreign=foreign)
 
 

@@ -13,14 +13,11 @@ from functools import partial
 from math import prod
 from typing import Any, TypeAlias, cast
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import lax
-from jax._src.random import prng
 from jax.extend.core import ClosedJaxpr, JaxprEqn
 
 from .keys import is_key, key_rank, physical
+from .untyped import jax, jnp, lax, prng
 
 Function: TypeAlias = Callable[..., Any]
 Rule: TypeAlias = Callable[[JaxprEqn], "Function | None"]
@@ -37,7 +34,7 @@ def expand(eqn: JaxprEqn) -> ClosedJaxpr | None:
     rule = _RULES.get(eqn.primitive.name)
     function = rule(eqn) if rule else None
     if eqn.primitive.name in _STRUCTURAL and any(is_key(atom.aval) for atom in (*eqn.invars, *eqn.outvars)):
-        function = _mapped(eqn, function or partial(eqn.primitive.bind, **eqn.params))
+        function = _mapped(eqn, function or partial(cast(Any, eqn.primitive).bind, **eqn.params))
     if function is None:
         return None
     with cast(Any, eqn).ctx.manager:
@@ -74,23 +71,41 @@ def _iota_2x32_shape(eqn: JaxprEqn) -> Function | None:
 
 def _reshape(eqn: JaxprEqn) -> Function | None:
     order, sizes = eqn.params["dimensions"], eqn.params["new_sizes"]
-    return None if order is None else lambda x: lax.reshape(lax.transpose(x, order), sizes)
+    if order is None:
+        return None
+
+    def reshaped(x: Any) -> Any:
+        return lax.reshape(lax.transpose(x, order), sizes)
+
+    return reshaped
 
 
 def _convert(eqn: JaxprEqn) -> Function | None:
     """A conversion that only says that a type is no longer weak does nothing inside a program."""
     (x,), (result,) = eqn.invars, eqn.outvars
-    return (lambda x: x) if cast(Any, x.aval).dtype == cast(Any, result.aval).dtype else None
+    return _identity if cast(Any, x.aval).dtype == cast(Any, result.aval).dtype else None
+
+
+def _identity(x: Any) -> Any:
+    return x
 
 
 def _stack(eqn: JaxprEqn) -> Function:
     axis = eqn.params["axis"]
-    return lambda *xs: lax.concatenate([lax.expand_dims(x, (axis,)) for x in xs], axis)
+
+    def stacked(*xs: Any) -> Any:
+        return lax.concatenate([lax.expand_dims(x, (axis,)) for x in xs], axis)
+
+    return stacked
 
 
 def _unstack(eqn: JaxprEqn) -> Function:
     axis = eqn.params["axis"]
-    return lambda x: [lax.index_in_dim(x, k, axis, keepdims=False) for k in range(x.shape[axis])]
+
+    def unstacked(x: Any) -> Any:
+        return [lax.index_in_dim(x, k, axis, keepdims=False) for k in range(x.shape[axis])]
+
+    return unstacked
 
 
 def _tile(eqn: JaxprEqn) -> Function:
@@ -110,23 +125,34 @@ def _empty(eqn: JaxprEqn) -> Function:
     return lambda: jnp.zeros(struct.shape, struct.dtype)
 
 
-def _bits(eqn: JaxprEqn) -> Function:
-    keys = cast(Any, eqn.invars[0].aval)
-    return lambda k: prng.random_bits_impl_base(keys.dtype._impl, k, len(keys.shape), **eqn.params)
+def _random(compute: Function) -> Rule:
+    """The rule of a primitive on keys: what the generator's implementation computes on the arrays inside them."""
+
+    def rule(eqn: JaxprEqn) -> Function:
+        keys = cast(Any, eqn.invars[0].aval)
+
+        def computed(array: Any, *more: Any) -> Any:
+            return compute(keys, array, *more, **eqn.params)
+
+        return computed
+
+    return rule
 
 
-def _split(eqn: JaxprEqn) -> Function:
-    keys = cast(Any, eqn.invars[0].aval)
-    return lambda k: prng.random_split_impl_base(keys.dtype._impl, k, len(keys.shape), **eqn.params)
+def _bits(keys: Any, array: Any, **params: Any) -> Any:
+    return prng.random_bits_impl_base(keys.dtype._impl, array, len(keys.shape), **params)
 
 
-def _fold_in(eqn: JaxprEqn) -> Function:
-    keys = cast(Any, eqn.invars[0].aval)
-    return lambda k, data: prng.random_fold_in_impl_base(keys.dtype._impl, k, data, keys.shape)
+def _split(keys: Any, array: Any, **params: Any) -> Any:
+    return prng.random_split_impl_base(keys.dtype._impl, array, len(keys.shape), **params)
 
 
-def _seed(eqn: JaxprEqn) -> Function:
-    return lambda seeds: prng.random_seed_impl_base(seeds, **eqn.params)
+def _fold_in(keys: Any, array: Any, data: Any) -> Any:
+    return prng.random_fold_in_impl_base(keys.dtype._impl, array, data, keys.shape)
+
+
+def _seed(_: Any, seeds: Any, **params: Any) -> Any:
+    return prng.random_seed_impl_base(seeds, **params)
 
 
 _RULES: Mapping[str, Rule] = {
@@ -134,10 +160,10 @@ _RULES: Mapping[str, Rule] = {
     "empty": _empty,
     "empty2": _empty,
     "iota_2x32_shape": _iota_2x32_shape,
-    "random_bits": _bits,
-    "random_fold_in": _fold_in,
-    "random_seed": _seed,
-    "random_split": _split,
+    "random_bits": _random(_bits),
+    "random_fold_in": _random(_fold_in),
+    "random_seed": _random(_seed),
+    "random_split": _random(_split),
     "reshape": _reshape,
     "stack": _stack,
     "tile": _tile,

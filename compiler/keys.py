@@ -1,6 +1,8 @@
 """Arrays of random keys, which inside a program are the `uint32` arrays that hold them.
 
-key<fry>[16]  -->  u32[16, 2]
+The generator's name and the shape of its keys is all that a key type adds.
+
+    key<fry>[16]  -->  u32[16, 2]
 """
 
 from __future__ import annotations
@@ -8,12 +10,13 @@ from __future__ import annotations
 from typing import Any, cast
 
 import jax
-from jax import dtypes
+
+from . import untyped
 
 
 def is_key(aval: Any) -> bool:
     """Is it an aval or array of random keys?"""
-    return hasattr(aval, "dtype") and jax.dtypes.issubdtype(aval.dtype, dtypes.prng_key)
+    return hasattr(aval, "dtype") and untyped.jax.dtypes.issubdtype(aval.dtype, untyped.jax.dtypes.prng_key)
 
 
 def implementation(aval: Any) -> str:
@@ -40,9 +43,9 @@ def physical(aval: Any) -> jax.ShapeDtypeStruct:
 
 def unwrap(array: Any) -> Any:
     """The `uint32` array inside an array of keys; anything else as it is."""
-    return jax.random.key_data(array) if is_key(array) else array
+    return untyped.jax.random.key_data(array) if is_key(array) else array
 
 
 def wrap(array: Any, impl: str | None) -> Any:
     """The array of keys of a generator that a `uint32` array holds; the array itself without a generator."""
-    return array if impl is None else jax.random.wrap_key_data(array, impl=impl)
+    return array if impl is None else untyped.jax.random.wrap_key_data(array, impl=impl)

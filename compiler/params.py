@@ -15,13 +15,12 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, TypeAlias, cast
 
-import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax._src.lax.slicing import GatherScatterMode
 
 from ..dialects.definition import Definition, definitions
 from ..dialects.params import Literal, ParamsAttr, Record
+from .untyped import GatherScatterMode, jnp
 
 Shape: TypeAlias = tuple[int, ...]
 ArrayLike: TypeAlias = tuple[str, Shape]
@@ -116,14 +115,18 @@ def to_literal(value: Any, foreign: Foreign) -> Literal:
             return float(cast(float, value))
         case np.dtype() if value.isbuiltin or value.kind in "Vf":
             return Record("dtype", (("name", cast("np.dtype[Any]", value).name),))
-        case tuple() if type(value).__name__ in _TUPLES:
-            fields = cast("Sequence[str]", type(value)._fields)  # pyright: ignore[reportUnknownMemberType, reportAttributeAccessIssue]
-            pairs = zip(fields, cast("tuple[Any, ...]", value), strict=True)
-            return Record(type(value).__name__, tuple((field, to_literal(each, foreign)) for field, each in pairs))
-        case tuple() | list() if type(cast(object, value)) in (tuple, list):
-            return tuple(to_literal(each, foreign) for each in cast("Sequence[Any]", value))
         case _:
-            return foreign.record(value)
+            return _compound(value, foreign)
+
+
+def _compound(value: Any, foreign: Foreign) -> Literal:
+    kind = type(value).__name__
+    if kind in _TUPLES:
+        pairs = zip(value._fields, value, strict=True)
+        return Record(kind, tuple((field, to_literal(each, foreign)) for field, each in pairs))
+    if kind in ("tuple", "list"):
+        return tuple(to_literal(each, foreign) for each in value)
+    return foreign.record(value)
 
 
 def from_literal(value: Literal, foreign: Sequence[object] = ()) -> Any:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from jax._src.interpreters import mlir
 from jax.extend.core import Primitive
 
 from .tag import tag_p
+from .untyped import lowerings, platform_lowerings
 
 _REMEMBERED: dict[str, Primitive] = {}
 
@@ -20,8 +20,8 @@ def remember(primitive: Primitive) -> None:
 @lru_cache(maxsize=1)
 def _known() -> dict[str, Primitive]:
     """Every primitive that JAX can lower: the one complete list of them, by the names of their ops too."""
-    tables = [mlir._lowerings, *mlir._platform_specific_lowerings.values()]
-    found = {primitive.name: primitive for table in tables for primitive in table}
+    tables = [lowerings, *platform_lowerings.values()]
+    found: dict[str, Primitive] = {primitive.name: primitive for table in tables for primitive in table}
     return {**{name.replace("-", "_"): each for name, each in found.items()}, **found, "tag": tag_p}
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
+from ..dialects.errors import Error
 from ..dialects.layouts import Layout
 from ..rewrites import placement
 from ..rewrites.decide import Move
@@ -63,10 +64,13 @@ class Conflict:
 
     @property
     def resolutions(self) -> tuple[Resolution, ...]:
-        """Keep one of the claiming values whole along the axis: each with what the plan would then cost."""
+        """Keep one of the claiming values whole along the axis, unless a tactic put it there: each with the plan's cost then."""
         found: list[Resolution] = []
         for name in self.operands:
-            plan = self.plan.replicate(name, self.axis)
+            try:
+                plan = self.plan.replicate(name, self.axis)
+            except Error:
+                continue
             found.append(Resolution(f"replicate({name!r}, {self.axis!r})", plan.bytes_per_device()))
         return tuple(sorted(found, key=lambda each: each.bytes))
 

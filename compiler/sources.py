@@ -7,15 +7,16 @@ what JAX noted, with the calls around it, and a `Source` is made when somebody a
 from __future__ import annotations
 
 import linecache
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from types import CodeType
+from typing import Any, TypeAlias
 
-from jax._src import source_info_util
 from xdsl.ir import Operation
 
 from ..dialects.errors import Place
+from .untyped import source_info_util
 
 Info: TypeAlias = Any
 """JAX's `SourceInfo`: a traceback and a name stack."""
@@ -91,8 +92,8 @@ def _frame(traceback: Any, inlined: bool) -> Any:
     A function that was traced on its own and then inlined is traced once, however often it is called: what lies outside
     it in its tracebacks is its first caller, and the right one is the call that it is inlined from.
     """
-    codes, positions = traceback.raw_frames() if traceback else ([], [])
-    for code, position in zip(codes, positions, strict=True):
+    frames: tuple[Sequence[CodeType], Sequence[int]] = traceback.raw_frames() if traceback else ((), ())
+    for code, position in zip(*frames, strict=True):
         if inlined and code.co_name in _TRACERS:
             return None
         name = code.co_filename
@@ -122,4 +123,4 @@ class Sources(Mapping[Operation, Source]):
     def scope(self, op: Operation) -> str:
         """The scopes around an operation alone, which needs no traceback to be read."""
         info, call = self._origins[op]
-        return cast(str, str(info.name_stack if call is None else call.scope + info.name_stack))
+        return str(info.name_stack if call is None else call.scope + info.name_stack)

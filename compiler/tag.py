@@ -11,16 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar, cast
 
-import jax
 from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
 
 from ..dialects.errors import Error
 from .paths import path
+from .untyped import ad, batching, mlir, tree
 
 T = TypeVar("T")
 
-tag_p = Primitive("tag")
+tag_p: Any = Primitive("tag")
 
 
 def tag(x: T, name: str) -> T:
@@ -31,9 +30,9 @@ def tag(x: T, name: str) -> T:
     """
     if not isinstance(name, str) or not name.strip("/"):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Error(f"{name!r} is no name for a tag", helps=['write `pt.tag(x, "name")`'])
-    leaves, tree = jax.tree_util.tree_flatten_with_path(x)
+    leaves, structure = tree.tree_flatten_with_path(x)
     tagged = [tag_p.bind(leaf, name="/".join([name, *path(keys)])) for keys, leaf in leaves]
-    return cast(T, jax.tree_util.tree_unflatten(tree, tagged))
+    return cast(T, tree.tree_unflatten(structure, tagged))
 
 
 def cotangent_name(name: str) -> str:

@@ -1,26 +1,23 @@
 """`trace`: from a JAX function to the program that plans partition.
 
-def step(w, x): return jnp.tanh(x @ w)
+JAX traces the function to a jaxpr, `importer` turns that into operations; this file knows how the user called it.
 
-pt.trace(step, w, x)  -->  func.func @main(%w: f32[256, 1024], %x: f32[512, 256]) -> f32[512, 1024] {
-                             %0 = lax.dot_general %x, %w {...};  %1 = lax.tanh %0;  func.return %1 }
+    def step(w, x): return jnp.tanh(x @ w)
+
+    pt.trace(step, w, x)  -->  func.func @main(%w: f32[256, 1024], %x: f32[512, 256]) -> f32[512, 1024] {
+                                 %0 = lax.dot_general %x, %w {...};  %1 = lax.tanh %0;  func.return %1 }
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
-import jax
-from jax._src import effects
-from jax._src.interpreters import partial_eval
-from jax._src.state.types import RefEffect
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, jaxprs_in_params
-from jax.tree_util import PyTreeDef
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Operation, Region, SSAValue
@@ -33,6 +30,7 @@ from .names import Tree, join, successors
 from .paths import path
 from .scopes import addresses, value_names
 from .sources import Sources, resolve
+from .untyped import PyTreeDef, RefEffect, dce_jaxpr, jax, jaxprs_in_params, ordered_effects, tree
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +85,8 @@ class Traced:
         Raises Error if they are not what was traced: another tree, shape, dtype or static value.
         """
         bound, static = self.function.bind(args, kwargs or {})
-        leaves, tree = jax.tree_util.tree_flatten(tuple(bound.arguments.values()))
-        if tree != self.in_tree or tuple(bound.arguments) != self.arguments or static != self.static:
+        leaves, structure = tree.tree_flatten(tuple(bound.arguments.values()))
+        if structure != self.in_tree or tuple(bound.arguments) != self.arguments or static != self.static:
             raise self._changed(bound.arguments, static)
         for number, (leaf, aval) in enumerate(zip(leaves, self.in_avals, strict=True)):
             if getattr(leaf, "shape", None) != aval.shape or leaf.dtype != aval.dtype:
@@ -101,7 +99,7 @@ class Traced:
             wrap(leaf, implementation(aval)) if is_key(aval) else leaf
             for leaf, aval in zip(leaves, self.out_avals, strict=True)
         ]
-        return jax.tree_util.tree_unflatten(self.out_tree, wrapped)
+        return tree.tree_unflatten(self.out_tree, wrapped)
 
     def _check(self, leaf: Any, aval: Any, number: int) -> None:
         name = self.arg_names[number]
@@ -160,14 +158,14 @@ def trace(fn: Callable[..., Any], *args: Any, static_argnames: str | Sequence[st
     function = Function.of(fn, static_argnames)
     bound, static = function.bind(args, kwargs)
     names = function.leaf_names(bound.arguments)
-    leaves, in_tree = jax.tree_util.tree_flatten(tuple(bound.arguments.values()))
+    leaves, in_tree = tree.tree_flatten(tuple(bound.arguments.values()))
     avals = [function.aval(leaf, lambda number=number: names[number]) for number, leaf in enumerate(leaves)]
     results: list[tuple[PyTreeDef, list[str]]] = []
 
     def flat(*leaves: Any) -> list[Any]:
-        values = jax.tree_util.tree_unflatten(in_tree, leaves)
+        values = tree.tree_unflatten(in_tree, leaves)
         result = function.call(values, tuple(bound.arguments), static)
-        with_paths, out_tree = jax.tree_util.tree_flatten_with_path(result)
+        with_paths, out_tree = tree.tree_flatten_with_path(result)
         results.append((out_tree, [join("result", *path(keys)) for keys, _ in with_paths]))
         for (_, leaf), name in zip(with_paths, results[-1][1], strict=True):
             _check_result(function, leaf, name)
@@ -199,7 +197,7 @@ def trace(fn: Callable[..., Any], *args: Any, static_argnames: str | Sequence[st
 
 def _import(closed: ClosedJaxpr) -> tuple[Importer, list[Any]]:
     """The live part of a jaxpr as the operations of one block, and the arrays that it captures."""
-    jaxpr, _ = cast(Any, partial_eval).dce_jaxpr(closed.jaxpr, True, True)
+    jaxpr, _ = dce_jaxpr(closed.jaxpr, True, True)
     importer = Importer([var.aval for var in jaxpr.invars])
     arguments = importer.frame.block.args
     consts = [importer.capture(const) for const in closed.consts]
@@ -245,7 +243,7 @@ def _check_effects(function: Function, closed: ClosedJaxpr) -> None:
 
 
 def _is_ordered(effect: Any) -> bool:
-    return effects.ordered_effects.contains(effect) or isinstance(effect, RefEffect)
+    return ordered_effects.contains(effect) or isinstance(effect, RefEffect)
 
 
 def _with_effect(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
@@ -258,7 +256,7 @@ def _with_effect(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
 
 
 @contextmanager
-def _without_gc() -> Iterator[None]:
+def _without_gc() -> Generator[None]:
     """Nothing that is made here becomes garbage, and looking for it takes half of the time."""
     enabled = gc.isenabled()
     gc.disable()

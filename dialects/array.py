@@ -7,7 +7,7 @@ thing here that communicates. Mesh sizes stand in the module's attribute `array.
     %y = array.build (data) {
       %0 = array.slice %x to f32[data*64, 8] : f32[256, 8] -> f32[64, 8]
       %1 = lax.tanh %0 : f32[64, 8] -> f32[64, 8]
-      array.yield %1 : f32[64, 8] -> ()
+      array.yield %1 : f32[64, 8]
     } : f32[data*64, 8]
 """
 

@@ -7,6 +7,7 @@ from functools import cache
 
 from .definition import Arith, Definition, Expr, Number, Param, Shape, Size, Var, children
 from .errors import Error
+from .gathers import Places
 from .ground import Grounded, ground
 from .params import Literal, ParamsAttr
 
@@ -23,9 +24,8 @@ def restore(
     def size(variable: Var) -> Literal:
         assert form is not None
         if variable.many:
-            length = len(form.places.starts) if form.places else len(form.groups.get((variable.name, 0), ()))
             known = form.groups.get((variable.name, 0), ())
-            return known + (1,) * (length - len(known))
+            return known if form.places is None else _full(known, form.places, len(ins[0]))
         copies = [form.groups.get((variable.name, copy), (1,))[0] for copy in range(_spread(form, variable))]
         return tuple(copies) if len(form.equations) > 1 else copies[0]
 
@@ -45,6 +45,15 @@ def restore(
                 raise Error(f"`{definition.name}`: `extents` cannot read this")
 
     return {name: value(expr) for name, expr in definition.extents}
+
+
+def _full(known: tuple[int, ...], places: Places, rank: int) -> tuple[int, ...]:
+    """The window's extent along every dim of the array: along batch dims it is 1."""
+    sizes = [1] * rank
+    for dim, extent in zip(places.dims["src", "v"], known, strict=False):
+        assert dim is not None
+        sizes[dim] = extent
+    return tuple(sizes)
 
 
 def _spread(form: Grounded, variable: Var) -> int:

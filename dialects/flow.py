@@ -6,7 +6,7 @@ device holds.
     flow.graph @step(%x: !array.array<f32[data*64, 8]>) -> !array.array<f32[256, 8]> {
       %0 = flow.kernel @step_0(%x) : f32[data*64, 8] -> f32[data*64, 8]
       %1 = flow.redistribute %0 : f32[data*64, 8] -> f32[256, 8]
-      flow.return %1 : f32[256, 8] -> ()
+      flow.return %1 : f32[256, 8]
     }
 """
 

@@ -138,7 +138,7 @@ class ScanOp(LaxOp):
         %sum, %ys = lax.scan %0, %xs {length = 8, num_carry = 1, num_consts = 0, reverse = False, unroll = 1} {
         ^bb0(%c: !array.array<f32[]>, %x: !array.array<f32[]>):
           %n = lax.add %c, %x : f32[], f32[] -> f32[]
-          lax.yield %n, %n : f32[], f32[] -> ()
+          lax.yield %n, %n : f32[], f32[]
         } : f32[], f32[8] -> f32[], f32[8]
 
     Constraints: a const and a carry have the type of their body argument, a scanned array `length` times that of its

@@ -18,7 +18,7 @@ Types = tuple[ArrayType, ...]
 def check_named(kind: str, params: ParamsAttr, ins: Types, outs: Types) -> None:
     """Binds the definition and compares the extent of each index with every dim that it walks."""
     if problem := _problem(kind, params, ins, outs):
-        raise VerifyException(f"`lax.{kind}`: {problem}")
+        raise VerifyException(problem)
 
 
 # A program repeats a few dozen signatures thousands of times.
@@ -27,16 +27,18 @@ def _problem(kind: str, params: ParamsAttr, ins: Types, outs: Types) -> str:
     try:
         instance = bind(definitions[kind], params, _plain(ins), _plain(outs))
     except Error as error:
-        return str(error).removeprefix("error: ")
+        # The error begins with the primitive's name.
+        return error.title.replace(f"`{kind}`", f"`lax.{kind}`", 1)
     extents = [index.extent for index in instance.indices]
     for side, arrays, tables in (("operand", ins, instance.operands), ("result", outs, instance.results)):
         if len(arrays) != len(tables):
-            return f"{len(arrays)} {side}s where its definition has {len(tables)}"
+            return f"`lax.{kind}` has {len(arrays)} {side}s where its definition has {len(tables)}"
         for position, (array, dims) in enumerate(zip(arrays, tables, strict=True)):
             for dim, (size, indices) in enumerate(zip(array.shape, dims, strict=True)):
                 walked = prod(extents[index] for index in indices)
                 if indices and walked != size:
-                    return f"dim {dim} of {side} {position}, {array.text}, is {size}, and its index runs to {walked}"
+                    where = f"dim {dim} of {side} {position}, {array.text}"
+                    return f"`lax.{kind}`: {where}, is {size}, and its index runs to {walked}"
     return ""
 
 

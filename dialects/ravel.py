@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
+from .refinement import refine
+
 Factor: TypeAlias = tuple[int, int]
 """A factor's number and its extent."""
 
@@ -23,7 +25,7 @@ def refine_dims(left: Sequence[int], right: Sequence[int]) -> list[tuple[Factor,
     number = 0
     for lefts, rights in _runs(left, right):
         a, b = [left[dim] for dim in lefts], [right[dim] for dim in rights]
-        factors = _common(a, b)
+        factors = refine(a, b)
         if factors is None:
             continue
         numbered = [(number + place, factor) for place, factor in enumerate(factors)]
@@ -58,12 +60,3 @@ def _runs(left: Sequence[int], right: Sequence[int]) -> Iterator[tuple[list[int]
         if a == b:
             yield lefts, rights
             lefts, rights, a, b = [], [], 1, 1
-
-
-def _common(left: Sequence[int], right: Sequence[int]) -> list[int] | None:
-    """The common refinement: it exists exactly if the partial products of both form one divisibility chain."""
-    cuts = sorted({math.prod(dims[at:]) for dims in (left, right) for at in range(len(dims) + 1)}, reverse=True)
-    pairs = list(zip(cuts, cuts[1:], strict=False))
-    if any(major % minor for major, minor in pairs):
-        return None
-    return [major // minor for major, minor in pairs]

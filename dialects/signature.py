@@ -3,7 +3,7 @@
     lax.dot_general %0, %1 {...} attributes {provenance = "mlp.py:12"} : f32[64, 8], f32[8, 8] -> f32[64, 8]
                                  |--------- signature ------------------------------------------------------|
 
-An op without operands ends in `: f32[64]`, one without results in `: f32[64] -> ()`.
+An op that has only operands or only results says those types alone, without an arrow.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,7 +33,7 @@ def array_types(values: Sequence[SSAValue]) -> tuple[ArrayType, ...]:
 
 
 def type_list(types: Iterable[Attribute]) -> str:
-    return ", ".join(each.text if isinstance(each, ArrayType) else str(each) for each in types) or "()"
+    return ", ".join(each.text if isinstance(each, ArrayType) else str(each) for each in types)
 
 
 def print_operands(printer: Printer, operands: Sequence[SSAValue]) -> None:
@@ -45,8 +45,8 @@ def print_operands(printer: Printer, operands: Sequence[SSAValue]) -> None:
 def print_signature(printer: Printer, op: Operation) -> None:
     if op.attributes:
         printer.print_op_attributes(op.attributes, print_keyword=True)
-    arrow = f"{type_list(op.operand_types)} -> " if op.operands else ""
-    printer.print_string(f" : {arrow}{type_list(op.result_types)}")
+    sides = [type_list(each) for each in (op.operand_types, op.result_types) if each]
+    printer.print_string(f" : {' -> '.join(sides) or '()'}")
 
 
 def parse_operands(parser: Parser) -> list[UnresolvedOperand]:
@@ -81,8 +81,8 @@ def parse_signature(parser: Parser, unresolved: Sequence[UnresolvedOperand]) -> 
     start = parser.pos
     left = parse_types(parser)
     if unresolved:
-        parser.parse_punctuation("->")
-        operands, results = left, parse_types(parser)
+        operands = left
+        results = parse_types(parser) if parser.parse_optional_punctuation("->") is not None else ()
     else:
         operands, results = (), left
     if len(operands) != len(unresolved):

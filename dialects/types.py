@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable
 from functools import cache, cached_property, lru_cache
 from math import prod
-from weakref import WeakValueDictionary
 
 from xdsl.ir import Data, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
@@ -23,23 +22,27 @@ _ARRAY = re.compile(r"\w+\[(?:[^\[\]]|\[[^\[\]]*\])*\](?:\{[^{}]*\})?")
 _AXES = re.compile(r"\(\s*[\w.:]+(?:\s*,\s*[\w.:]+)*\s*\)")
 
 
-# Weak, as the layouts' own table is: a plan that is dropped leaves no types behind.
-_made: WeakValueDictionary[tuple[str, Layout], "ArrayType"] = WeakValueDictionary()
+# By element type and layout, for ever, as the layouts themselves.
+_made: dict[tuple[str, Layout], "ArrayType"] = {}
 
 
 @irdl_attr_definition
 class ArrayType(Data[tuple[str, Layout]], TypeAttribute):
     """An array of `dtype` (a NumPy name) that lies as `layout` says: `!array.array<f32[data*128, 256]{+model}>`.
 
-    `of` interns, and so does the parser: two types are equal exactly if they are the same object.
+    Two types are equal exactly if they are the same object, however they were made.
     """
 
     name = "array.array"
 
+    def __new__(cls, data: tuple[str, Layout]) -> "ArrayType":
+        # Interned here and not only in `of`, for xDSL's parser calls the class.
+        return _made.get(data) or _made.setdefault(data, object.__new__(cls))
+
     @staticmethod
     def of(dtype: str, layout: Layout) -> "ArrayType":
         key = (dtype, layout)
-        return _made.get(key) or _made.setdefault(key, ArrayType(key))
+        return _made.get(key) or ArrayType(key)
 
     @staticmethod
     @lru_cache(maxsize=1 << 14)
@@ -86,6 +89,9 @@ class ArrayType(Data[tuple[str, Layout]], TypeAttribute):
 
     def print_parameter(self, printer: Printer) -> None:
         printer.print_string(f"<{self.text}>")
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
 
 @lru_cache(maxsize=1 << 14)

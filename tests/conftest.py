@@ -10,6 +10,9 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from mlir_files import pytest_collect_file
+
+__all__ = ["golden", "pytest_addoption", "pytest_collect_file"]
 
 # A collective that some device never joins ends the process after this, not after many minutes.
 TIMEOUT = "--xla_cpu_collective_call_terminate_timeout_seconds=60"

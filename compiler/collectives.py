@@ -1,0 +1,124 @@
+"""The collectives of the spmd dialect, run by `jax.lax` inside a `shard_map`.
+
+`block` says how many local elements stay together inward of the axes. Where it spans the whole dim, the collective is
+JAX's tiled one; elsewhere the dim is taken apart around it, `M * block --> [M, block]`, which costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, cast
+
+import jax.numpy as jnp
+from jax import lax
+from xdsl.ir import Operation
+
+from ..dialects import spmd
+from ..dialects.array import mesh_of
+
+Array: TypeAlias = Any
+
+
+def run_collective(op: Operation, operands: Sequence[Array]) -> list[Array]:
+    """The results of one spmd op on this device's arrays."""
+    return _RUN[op.name](op, operands)
+
+
+def _all_reduce(op: Operation, operands: Sequence[Array]) -> list[Array]:
+    assert isinstance(op, spmd.AllReduceOp)
+    (x,) = operands
+    if x.dtype == jnp.bool_:
+        return [_REDUCE[op.monoid.data](x.astype(jnp.uint8), op.axes).astype(jnp.bool_)]
+    return [_REDUCE[op.monoid.data](x, op.axes)]
+
+
+_REDUCE: Mapping[str, Callable[..., Array]] = {"add": lax.psum, "max": lax.pmax, "min": lax.pmin}
+
+
+def _all_gather(op: Operation, operands: Sequence[Array]) -> list[Array]:
+    assert isinstance(op, spmd.AllGatherOp)
+    (x,) = operands
+    dim, block = op.number("dim"), op.number("block")
+    if x.shape[dim] == block:
+        return [lax.all_gather(x, op.axes, axis=dim, tiled=True)]
+    apart = _apart(x, dim, block)
+    return [_together(lax.all_gather(apart, op.axes, axis=dim + 1), dim, 3)]
+
+
+def _reduce_scatter(op: Operation, operands: Sequence[Array]) -> list[Array]:
+    assert isinstance(op, spmd.ReduceScatterOp)
+    (x,) = operands
+    dim, block, group = op.number("dim"), op.number("block"), _group(op)
+    if x.shape[dim] == block * group:
+        return [lax.psum_scatter(x, op.axes, scatter_dimension=dim, tiled=True)]
+    apart = _apart(_apart(x, dim, block * group), dim + 1, block)
+    return [_together(lax.psum_scatter(apart, op.axes, scatter_dimension=dim + 1), dim, 2)]
+
+
+def _slice(op: Operation, operands: Sequence[Array]) -> list[Array]:
+    assert isinstance(op, spmd.SliceOp)
+    (x,) = operands
+    dim, block, group = op.number("dim"), op.number("block"), _group(op)
+    index = lax.axis_index(op.axes)
+    if x.shape[dim] == block * group:
+        return [lax.dynamic_slice_in_dim(x, index * block, block, dim)]
+    apart = _apart(_apart(x, dim, block * group), dim + 1, block)
+    return [_together(lax.dynamic_index_in_dim(apart, index, dim + 1, keepdims=False), dim, 2)]
+
+
+def _all_to_all(op: Operation, operands: Sequence[Array]) -> list[Array]:
+    assert isinstance(op, spmd.AllToAllOp)
+    (x,) = operands
+    split, concat, group = op.number("split"), op.number("concat"), _group(op)
+    block, into = op.number("split_block"), op.number("concat_block")
+    if split != concat and x.shape[split] == block * group and x.shape[concat] == into:
+        return [lax.all_to_all(x, op.axes, split, concat, tiled=True)]
+    apart = jnp.moveaxis(_apart(_apart(x, split, block * group), split + 1, block), split + 1, 0)
+    sent = _together(lax.all_to_all(apart, op.axes, 0, 0), split + 1, 2)
+    received = jnp.moveaxis(_apart(sent, concat + 1, into), 0, concat + 1)
+    return [_together(received, concat, 3)]
+
+
+def _permute(op: Operation, operands: Sequence[Array]) -> list[Array]:
+    assert isinstance(op, spmd.PermuteOp)
+    return [lax.ppermute(operands[0], op.axes, list(op.pairs.data))]
+
+
+def _coordinate(op: Operation, operands: Sequence[Array]) -> list[Array]:
+    assert isinstance(op, spmd.CoordinateOp)
+    return [lax.axis_index(op.axes)]
+
+
+def _barrier(op: Operation, operands: Sequence[Array]) -> list[Array]:
+    return list(cast(Any, lax.optimization_barrier(tuple(operands))))
+
+
+def _group(op: spmd.Collective) -> int:
+    return op.over.size(mesh_of(op))
+
+
+def _apart(x: Array, dim: int, block: int) -> Array:
+    """`M * block --> [M, block]` in one dim."""
+    shape = x.shape
+    return x.reshape(*shape[:dim], shape[dim] // block, block, *shape[dim + 1 :])
+
+
+def _together(x: Array, dim: int, count: int) -> Array:
+    """`count` dims from `dim` on as one."""
+    shape = x.shape
+    size = 1
+    for each in shape[dim : dim + count]:
+        size *= each
+    return x.reshape(*shape[:dim], size, *shape[dim + count :])
+
+
+_RUN: Mapping[str, Callable[[Operation, Sequence[Array]], list[Array]]] = {
+    "spmd.all_reduce": _all_reduce,
+    "spmd.all_gather": _all_gather,
+    "spmd.reduce_scatter": _reduce_scatter,
+    "spmd.slice": _slice,
+    "spmd.all_to_all": _all_to_all,
+    "spmd.permute": _permute,
+    "spmd.coordinate": _coordinate,
+    "spmd.barrier": _barrier,
+}

@@ -1,0 +1,31 @@
+"""JAX as the tracer sees it: untyped.
+
+JAX annotates little of what a tracer needs, and part of that is in private modules. Both facts stop here: everything below
+is `Any`, and every private name of JAX's that Partita uses is in this list, to be looked at when JAX changes.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, TypeAlias
+
+PyTreeDef: TypeAlias = Any
+
+jax: Any = import_module("jax")
+jnp: Any = import_module("jax.numpy")
+lax: Any = import_module("jax.lax")
+tree: Any = import_module("jax.tree_util")
+ad: Any = import_module("jax.interpreters.ad")
+batching: Any = import_module("jax.interpreters.batching")
+mlir: Any = import_module("jax.interpreters.mlir")
+
+jaxprs_in_params: Any = import_module("jax.extend.core").jaxprs_in_params
+shaped_abstractify: Any = import_module("jax._src.core").shaped_abstractify
+ordered_effects: Any = import_module("jax._src.effects").ordered_effects
+lowerings: Any = import_module("jax._src.interpreters.mlir")._lowerings
+platform_lowerings: Any = import_module("jax._src.interpreters.mlir")._platform_specific_lowerings
+dce_jaxpr: Any = import_module("jax._src.interpreters.partial_eval").dce_jaxpr
+GatherScatterMode: Any = import_module("jax._src.lax.slicing").GatherScatterMode
+prng: Any = import_module("jax._src.random.prng")
+source_info_util: Any = import_module("jax._src.source_info_util")
+RefEffect: Any = import_module("jax._src.state.types").RefEffect

@@ -1,0 +1,108 @@
+"""The functions of ops that want dims whole: sorts, scans along a dim, arg-reductions, bitcasts, in NumPy.
+
+Each takes its arrays with the whole dims last and the op's parameters, and gives a list of results, whole dims last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .params import ParamsAttr
+from .scalars import Array, dtype_of, widen
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a function gets: operands, the parameters, and the dtype and shape of each result."""
+
+    args: Sequence[Array]
+    params: ParamsAttr
+    outs: Sequence[tuple[str, Shape]]
+
+
+def run(name: str, task: Task) -> list[Array]:
+    """The results of the op `name`."""
+    return _FUNCTIONS[name](task)
+
+
+def known(name: str) -> bool:
+    return name in _FUNCTIONS
+
+
+def _arg(choose: Callable[..., Array]) -> Callable[[Task], list[Array]]:
+    def run(task: Task) -> list[Array]:
+        x = task.args[0]
+        # NaN wins, as in XLA; NumPy agrees for its own floats only.
+        return [np.asarray(choose(widen(x), axis=-1)).astype(dtype_of(task.outs[0][0]))]
+
+    return run
+
+
+def _along(accumulate: Callable[..., Array]) -> Callable[[Task], list[Array]]:
+    def run(task: Task) -> list[Array]:
+        x = widen(task.args[0])
+        reverse = task.params.get("reverse") is True
+        x = np.flip(x, -1) if reverse else x
+        y = accumulate(x, axis=-1).astype(task.args[0].dtype)
+        return [np.flip(y, -1) if reverse else y]
+
+    return run
+
+
+def _logcumsumexp(x: Array, axis: int) -> Array:
+    return np.logaddexp.accumulate(x, axis=axis)
+
+
+def _sum(x: Array, axis: int) -> Array:
+    return np.add.accumulate(x, axis=axis, dtype=x.dtype)
+
+
+def _product(x: Array, axis: int) -> Array:
+    return np.multiply.accumulate(x, axis=axis, dtype=x.dtype)
+
+
+def _sort(task: Task) -> list[Array]:
+    """Sorts all arrays by the first `num_keys` of them; NumPy's last key is the primary one."""
+    count = task.params["num_keys"]
+    assert isinstance(count, int)
+    order = np.lexsort([widen(key) for key in reversed(task.args[:count])], axis=-1)
+    return [np.take_along_axis(each, order, axis=-1) for each in task.args]
+
+
+def _top_k(task: Task) -> list[Array]:
+    x = task.args[0]
+    count = task.params.get("k")
+    axis = task.params["axis"]
+    assert isinstance(axis, int)
+    count = count if isinstance(count, int) else task.outs[0][1][axis]
+    # Stable, so of equal elements the first comes first.
+    order = np.flip(np.argsort(np.flip(widen(x), -1), axis=-1, stable=True), -1)[..., :count]
+    order = x.shape[-1] - 1 - order
+    return [np.take_along_axis(x, order, axis=-1), order.astype(dtype_of(task.outs[1][0]))]
+
+
+def _bitcast(task: Task) -> list[Array]:
+    x, (dtype, shape) = task.args[0], task.outs[0]
+    to = dtype_of(dtype)
+    if not shape:
+        return [np.frombuffer(x.tobytes(), to).reshape(shape)]
+    return [np.frombuffer(np.ascontiguousarray(x).tobytes(), to).reshape(shape)]
+
+
+_FUNCTIONS: dict[str, Callable[[Task], list[Array]]] = {
+    "argmax": _arg(np.argmax),
+    "argmin": _arg(np.argmin),
+    "bitcast_convert_type": _bitcast,
+    "cumlogsumexp": _along(_logcumsumexp),
+    "cummax": _along(np.maximum.accumulate),
+    "cummin": _along(np.minimum.accumulate),
+    "cumprod": _along(_product),
+    "cumsum": _along(_sum),
+    "sort": _sort,
+    "top_k": _top_k,
+}
