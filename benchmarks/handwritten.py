@@ -85,8 +85,7 @@ def _loss(params: Tree, wholes: Tree, tree: Tree, replicas: int, batch: Tree) ->
         return _gather(shard, whole, _dim(spec))
 
     def logits(x: jax.Array, shard: jax.Array, whole: jax.Array) -> jax.Array:
-        # An einsum, for a transposed copy would count as another value and be saved for the backward pass.
-        return jnp.einsum("btm,vm->btv", x, _gather(shard, whole, 0))
+        return x @ _gather(shard, whole, 0).T
 
     x = weight("embed")[batch["x"]] + weight("position")[None]
     for shards, proxies in zip(params["blocks"], wholes["blocks"], strict=True):
@@ -115,10 +114,11 @@ _gather.defvjp(
 )
 
 
-def _is_saved(*_: Any, **params: Any) -> bool:
-    """The rematerialisation policy: save all but what `_gather` returns."""
+def _is_saved(primitive: Any, *_: Any, **params: Any) -> bool:
+    """The rematerialisation policy: save all but what `_gather` returns, also when seen through ops that move it."""
     body = params.get("call_jaxpr")
-    return body is None or all(eqn.primitive.name != "all_gather" for eqn in body.eqns)
+    gathers = body is not None and any(eqn.primitive.name == "all_gather" for eqn in body.eqns)
+    return not gathers and primitive.name not in ("broadcast_in_dim", "reshape", "transpose")
 
 
 @jax.custom_vjp

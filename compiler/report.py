@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -27,12 +28,12 @@ _NUMBER = re.compile(r"(?<=/)\d+(?=/)")
 
 def report(plan: Plan) -> RenderableType:
     """The plan as `partita show` prints it."""
-    parts: list[RenderableType] = [Text(f"{plan.source.traced.name} on {plan.mesh}", style="bold")]
-    parts += [_layouts(plan.layout(names), title) for title, names in _boundary(plan).items() if names]
+    title = Text(f"{plan.source.traced.name} on {plan.mesh}", style="bold")
+    parts = [_layouts(plan.layout(names), kind) for kind, names in _boundary(plan).items() if names]
     parts.append(_collectives(plan))
-    for title, items in (("conflicts", plan.conflicts), ("blocked", plan.blocked), ("whole", plan.whole)):
-        parts += [Text(title, style="bold"), *(Text(f"  {item}") for item in items)] if items else []
-    return Group(*parts)
+    for kind, items in (("conflicts", plan.conflicts), ("blocked", plan.blocked), ("whole", plan.whole)):
+        parts += [Text("\n".join((kind, *(f"  {item}" for item in items))))] if items else []
+    return Group(title, *(Padding(part, (1, 0, 0, 0)) for part in parts))
 
 
 def merged(layouts: Mapping[str, str]) -> list[tuple[str, int, str]]:
@@ -50,8 +51,8 @@ def _boundary(plan: Plan) -> dict[str, list[str]]:
 
 
 def _layouts(layouts: Mapping[str, str], title: str) -> Table:
-    rows = [(name, str(times) if times > 1 else "", layout) for name, times, layout in merged(layouts)]
-    return _table((title, "", "layout"), rows)
+    rows = [(name + (f" ({times})" if times > 1 else ""), layout) for name, times, layout in merged(layouts)]
+    return _table((title, "layout"), rows)
 
 
 def _collectives(plan: Plan) -> RenderableType:
@@ -70,9 +71,9 @@ def _collectives(plan: Plan) -> RenderableType:
 
 def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Table:
     """A table whose cells are plain text: the brackets of a layout are no markup."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for name in header:
-        table.add_column(name, justify="right" if name in ("", "times", "bytes") else "left", overflow="fold")
+        table.add_column(name, justify="right" if name in ("times", "bytes") else "left", overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
     return table

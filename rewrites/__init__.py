@@ -13,6 +13,6 @@ Nothing here knows JAX or devices, and everything here preserves meaning. The ro
   rewrite "make it whole and cut it anew" into the `steps` that are left;
 
 * the program. `program` and `placement` are the tables of a plan, `propagate` carries claims, `pending` and `decide` say
-  where sums resolve and what is redistributed, `constructors`, `localise` and `materialise` write it into the IR, fused by the builder
-  rules as it is built.
+  where sums resolve and what is redistributed, `constructors`, `localise` and `materialise` write it into the IR, fused
+  by the builder rules as it is built.
 """

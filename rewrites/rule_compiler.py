@@ -105,7 +105,7 @@ class RuleSet:
 def load(source: Path | str) -> RuleSet:
     """The rules of a file, given its path, or of a text; raises `Error` where it is no rule file."""
     if isinstance(source, Path):
-        return RuleSet(parse(source.read_text(), source.name))
+        return RuleSet(parse(source.read_text(encoding="utf-8"), source.name))
     return RuleSet(parse(source))
 
 

@@ -53,7 +53,7 @@ def parse(text: str, file: str = "<rules>") -> tuple[Rule, ...]:
 
 @cache
 def _grammar() -> Lark:
-    text = Path(__file__).with_name("rules.lark").read_text()
+    text = Path(__file__).with_name("rules.lark").read_text(encoding="utf-8")
     return Lark(text, parser="lalr", propagate_positions=True, maybe_placeholders=False)
 
 

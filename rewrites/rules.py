@@ -1,6 +1,8 @@
 """The rules of this room, each file loaded when it is first asked for, and the linear positions that they say.
 
-rules("builders").rewrite_root(("slice", L, ("build", L, x)), {})      -->   (x, beta)
+```
+rules("builders").rewrite_root(("slice", L, ("build", L, x)), {})   -->   (x, beta)
+```
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 from random import Random
@@ -88,29 +86,37 @@ def _numbers(name: str, head: str, shape: tuple[int, ...], generator: np.random.
     return real + 1j * generator.integers(-9, 9, shape) if head in ("real", "imag", "conj") else real
 
 
-SCALARS: dict[str, Callable[..., Any]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "div": operator.truediv,
-    "neg": operator.neg,
-    "select": np.where,
-    "cast": lambda x: x.astype(np.float64),
-    "real": np.real,
-    "imag": np.imag,
-    "conj": np.conj,
-    "complex": lambda x, y: x + 1j * y,
-}
-
-
 def linear(term: object) -> Any:
-    match term:
-        case ("sum", int(axis), body):
-            return linear(body).sum(axis=axis, keepdims=True)
-        case (str(head), *args):
-            return SCALARS[head](*map(linear, args))
-        case leaf:
-            return leaf
+    if not isinstance(term, tuple):
+        return term
+    head, *args = cast("tuple[str, *tuple[object, ...]]", term)
+    return _scalar(head, [linear(argument) for argument in args])
+
+
+def _scalar(head: str, args: list[Any]) -> Any:
+    match head, args:
+        case "sum", [axis, x]:
+            return x.sum(axis=axis, keepdims=True)
+        case "add", [x, y]:
+            return x + y
+        case "sub", [x, y]:
+            return x - y
+        case "mul", [x, y]:
+            return x * y
+        case "div", [x, y]:
+            return x / y
+        case "neg", [x]:
+            return -x
+        case "select", [c, x, y]:
+            return np.where(c, x, y)
+        case "cast", [x]:
+            return x.astype(np.float64)
+        case "complex", [x, y]:
+            return x + 1j * y
+        case function, [x]:
+            return {"real": np.real, "imag": np.imag, "conj": np.conj}[function](x)
+        case _:
+            raise AssertionError(head)
 
 
 # Masks: axis 0 runs over the iterations of a; whole arrays are the same on all of them.
@@ -133,16 +139,41 @@ def mask_instance(rule: Rule, random: Random) -> tuple[Bindings, Environment]:
 
 
 def masked(term: object) -> Any:
-    match term:
-        case (str(head), *args):
-            return MASKS[head](*map(masked, args))
-        case leaf:
-            return leaf
+    if not isinstance(term, tuple):
+        return term
+    head, *args = cast("tuple[str, *tuple[object, ...]]", term)
+    return _placed(head, [masked(argument) for argument in args])
 
 
-def _take(k: Array, x: Array) -> Array:
-    """Rows of each iteration's table; a row that it does not have is some row, and masked."""
-    return np.take_along_axis(x, k % x.shape[1], axis=1)
+def _placed(head: str, args: list[Any]) -> Any:
+    match head, args:
+        case "build", [_, _, x]:
+            return np.stack([x.reshape(-1)] * TRIPS)
+        case "slice", [_, m, x]:
+            return np.take_along_axis(x, COORDINATE * m + np.arange(m), axis=1)
+        case "offset", [_, m]:
+            return COORDINATE * m
+        case "shift", [_, m, k]:
+            return k - COORDINATE * m
+        case "mine", [_, m, k]:
+            return (k >= COORDINATE * m) & (k < (COORDINATE + 1) * m)
+        case "first", [_, x]:
+            return x * (COORDINATE == 0)
+        case "sum", [_, x]:
+            return np.stack([x.sum(axis=0)] * TRIPS)
+        case "mask", [c, x]:
+            return np.where(c, x, 0)
+        case "iota", [n]:
+            return np.stack([np.arange(n)] * TRIPS)
+        case "add", [x, y]:
+            return x + y
+        case "take", [k, x]:
+            # A row that this iteration does not have is some row, and masked.
+            return np.take_along_axis(x, k % x.shape[1], axis=1)
+        case "put", [n, k, x]:
+            return _put(n, k, x)
+        case _:
+            raise AssertionError(head)
 
 
 def _put(extent: int, k: Array, x: Array) -> Array:
@@ -151,19 +182,3 @@ def _put(extent: int, k: Array, x: Array) -> Array:
     for trip in range(TRIPS):
         np.add.at(result[trip], k[trip] % extent, x[trip])
     return result
-
-
-MASKS: dict[str, Callable[..., Any]] = {
-    "build": lambda a, m, x: np.stack([x.reshape(-1)] * TRIPS),
-    "slice": lambda a, m, x: np.take_along_axis(x, COORDINATE * m + np.arange(m), axis=1),
-    "offset": lambda a, m: COORDINATE * m,
-    "shift": lambda a, m, k: k - COORDINATE * m,
-    "mine": lambda a, m, k: (k >= COORDINATE * m) & (k < (COORDINATE + 1) * m),
-    "first": lambda a, x: x * (COORDINATE == 0),
-    "sum": lambda a, x: np.stack([x.sum(axis=0)] * TRIPS),
-    "mask": lambda c, x: np.where(c, x, 0),
-    "iota": lambda n: np.stack([np.arange(n)] * TRIPS),
-    "add": operator.add,
-    "take": _take,
-    "put": _put,
-}

@@ -176,10 +176,7 @@ def random_placed(random: Random) -> Placed:
 
 
 def evaluate(term: object) -> Placed:
-    match term:
-        case Placed():
-            return term
-        case (str(head), *args, inner):
-            return applied(head, tuple(args), evaluate(inner))
-        case _:
-            raise AssertionError(term)
+    if isinstance(term, Placed):
+        return term
+    head, *args, inner = cast("tuple[str, *tuple[object, ...]]", term)
+    return applied(head, tuple(args), evaluate(inner))

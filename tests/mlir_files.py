@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
-from typing import override
 from unittest.mock import patch
 
 import pytest
@@ -35,22 +34,17 @@ class Command(pytest.Item):
         super().__init__(name, parent)
         self.line = line
 
-    @override
     def runtest(self) -> None:
         text = ""
         for stage in self.line.split("|"):
             tool, *args = (str(self.path) if word == "%s" else word for word in shlex.split(stage))
             text = {"partita-opt": opt, "filecheck": check}[tool](args, text)
 
-    @override
-    def repr_failure(
-        self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None
-    ) -> str | object:
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None) -> str | object:
         if isinstance(excinfo.value, WrongOutput):
             return f"{self.line}\n{excinfo.value}"
         return super().repr_failure(excinfo)
 
-    @override
     def reportinfo(self) -> tuple[Path, None, str]:
         return self.path, None, self.name
 
@@ -58,7 +52,6 @@ class Command(pytest.Item):
 class MlirFile(pytest.File):
     """A `.mlir` file with at least one RUN line."""
 
-    @override
     def collect(self) -> Iterator[Command]:
         lines = [line for line in self.path.read_text().splitlines() if line.startswith(RUN)]
         assert lines, f"{self.path} has no line that begins with `{RUN}`"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import array_terms
 import collective_terms
@@ -13,6 +13,7 @@ import pytest
 from collective_terms import Bindings, NoLayout, Placed
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lockstep import Value
 
 from partita.rewrites.rule import Apply, Number, Rule, Symbol, Term, Variable
 from partita.rewrites.rule_compiler import CompiledRule, Environment, load
@@ -92,6 +93,7 @@ def same(left: Any, right: Any) -> bool:
         case Placed():
             return left.same(right)
         case dict():
-            return all(np.array_equal(local, right[device]) for device, local in left.items())
+            value = cast(Value, left)
+            return all(np.array_equal(local, right[device]) for device, local in value.items())
         case _:
             return np.array_equal(left, right)

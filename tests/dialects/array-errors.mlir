@@ -1,0 +1,230 @@
+// RUN: partita-opt %s --split-input-file --verify-diagnostics | filecheck %s
+
+func.func @no_mesh(%x: !array.array<f32[data*64, 8]>) {
+  %0 = array.redistribute %x : f32[data*64, 8] -> f32[256, 8]
+  func.return
+}
+// CHECK: `array.redistribute` needs a mesh: write `module attributes {array.mesh = "data=4"}` around it
+
+// -----
+builtin.module attributes {array.mesh = "data=four"} {
+  func.func @f(%x: !array.array<f32[data*64, 8]>) {
+    %0 = array.redistribute %x : f32[data*64, 8] -> f32[256, 8]
+    func.return
+  }
+}
+// CHECK: `array.mesh = "data=four"` is no mesh: `data=four` is no mesh axis
+
+// -----
+builtin.module attributes {array.mesh = "data=4"} {
+  func.func @f(%x: !array.array<f32[data*64, 8]>) {
+    %0 = array.redistribute %x : f32[data*64, 8] -> bf16[256, 8]
+    func.return
+  }
+}
+// CHECK: `array.redistribute` changes layouts, not element types: f32[data*64, 8] to bf16[256, 8]
+
+// -----
+builtin.module attributes {array.mesh = "data=4"} {
+  func.func @f(%x: !array.array<f32[data*64, 8]>) {
+    %0 = array.redistribute %x : f32[data*64, 8] -> f32[64, 8]
+    func.return
+  }
+}
+// CHECK: `array.redistribute` changes layouts, not shapes: f32[data*64, 8] is [256, 8] as a whole, f32[64, 8] is [64, 8]
+
+// -----
+builtin.module attributes {array.mesh = "data=4"} {
+  func.func @f(%x: !array.array<f32[model*64, 8]>) {
+    %0 = array.redistribute %x : f32[model*64, 8] -> f32[256, 8]
+    func.return
+  }
+}
+// CHECK: `array.redistribute`: `f32[model*64, 8]` does not fit the mesh data=4: the mesh has no axis `model`
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%x: !array.array<f32[256, 8]{+model}>) {
+    %0 = array.redistribute %x : f32[256, 8]{+model} -> f32[256, 8]{+data}
+    func.return
+  }
+}
+// CHECK: `array.redistribute` resolves what is pending, but f32[256, 8]{+data} adds to it over `data`
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%x: !array.array<f32[256, 8]>) {
+    %0 = array.build (data, data) {
+      array.yield %x : f32[256, 8]
+    } : f32[256, 8]
+    func.return
+  }
+}
+// CHECK: `array.build` names a mesh axis twice: (data, data)
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%x: !array.array<f32[256, 8]>) {
+    %0 = array.build (modle) {
+      array.yield %x : f32[256, 8]
+    } : f32[256, 8]
+    func.return
+  }
+}
+// CHECK: `array.build`: the mesh has no axis `modle`
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%x: !array.array<f32[256, 8]>) {
+    %0 = array.build (data) {
+      %1 = array.build (model, data) {
+        array.yield %x : f32[256, 8]
+      } : f32[256, 8]
+      array.yield %1 : f32[256, 8]
+    } : f32[256, 8]
+    func.return
+  }
+}
+// CHECK: a build around this one iterates over `data` already
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%x: !array.array<f32[64, 8]>) {
+    %0 = array.build (model) {
+      array.yield %x : f32[64, 8]
+    } : f32[data*64, 8]
+    func.return
+  }
+}
+// CHECK: f32[data*64, 8] uses axis `data`, which this build does not iterate over
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%x: !array.array<f32[64, 8]>) {
+    %0 = array.build (data) {
+      array.yield %x : f32[64, 8]
+    } : f32[64, 8]{+model}
+    func.return
+  }
+}
+// CHECK: f32[64, 8]{+model} uses axis `model`, which this build does not iterate over
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%x: !array.array<f32[64, 8]>) {
+    %0 = array.build (data) {
+      array.yield %x : f32[64, 8]
+    } : f32[data*32, 8]
+    func.return
+  }
+}
+// CHECK: `array.build` yields f32[64, 8] where one device holds f32[32, 8] of f32[data*32, 8]
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%x: !array.array<f32[64, 8]>) {
+    %0 = array.build (data) {
+      array.yield %x, %x : f32[64, 8], f32[64, 8]
+    } : f32[data*64, 8]
+    func.return
+  }
+}
+// CHECK: `array.build` has 1 results and yields 2
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%x: !array.array<f32[64, 8]>) {
+    array.build (data) {
+      %0 = lax.neg %x : f32[64, 8] -> f32[64, 8]
+    } : ()
+    func.return
+  }
+}
+// CHECK: the body of `array.build` ends in `array.yield`
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%x: !array.array<f32[256, 8]>) {
+    %0 = array.slice %x to f32[data*64, 8] : f32[256, 8] -> f32[64, 8]
+    func.return
+  }
+}
+// CHECK: `array.slice` uses axis `data`, which no build around it iterates over
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%x: !array.array<f32[256, 8]{+model}>) {
+    %0 = array.build (data) {
+      %1 = array.slice %x to f32[data*64, 8] : f32[256, 8]{+model} -> f32[64, 8]
+      array.yield %1 : f32[64, 8]
+    } : f32[data*64, 8]
+    func.return
+  }
+}
+// CHECK: `array.slice` cannot cut what is pending: f32[256, 8]{+model} to f32[data*64, 8]
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%x: !array.array<f32[256, 8]>) {
+    %0 = array.build (data) {
+      %1 = array.slice %x to f32[data*32, 8] : f32[256, 8] -> f32[32, 8]
+      array.yield %1 : f32[32, 8]
+    } : f32[data*32, 8]
+    func.return
+  }
+}
+// CHECK: `array.slice` changes layouts, not shapes: f32[256, 8] is [256, 8] as a whole, f32[data*32, 8] is [128, 8]
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%x: !array.array<f32[data*64, 8]>) {
+    %0 = array.build (data, model) {
+      %1 = array.slice %x to f32[256, model*4] : f32[data*64, 8] -> f32[256, 4]
+      array.yield %1 : f32[256, 4]
+    } : f32[256, model*4]
+    func.return
+  }
+}
+// CHECK: `array.slice` only cuts finer: dim 0 of f32[data*64, 8] is over `data`, in f32[256, model*4] it is not
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%x: !array.array<f32[256, 8]>) {
+    %0 = array.build (data) {
+      %1 = array.slice %x to f32[data*64, 8] : f32[256, 8] -> f32[32, 8]
+      array.yield %1 : f32[32, 8]
+    } : f32[data*32, 8]
+    func.return
+  }
+}
+// CHECK: `array.slice` gives f32[64, 8], what one device holds of f32[data*64, 8], not f32[32, 8]
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%x: !array.array<f32[256, 8]>) {
+    %0 = array.coordinate (data) : i32[]
+    func.return
+  }
+}
+// CHECK: `array.coordinate` uses axis `data`, which no build around it iterates over
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%x: !array.array<f32[256, 8]>) {
+    %0 = array.build (data) {
+      %1 = array.coordinate (data) : f32[]
+      array.yield %1 : f32[]
+    } : f32[]{+data}
+    func.return
+  }
+}
+// CHECK: `array.coordinate` gives an i32[]
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%x: !array.array<f32[256, 8]>) {
+    %0 = array.barrier %x : f32[256, 8] -> f32[data*64, 8]
+    func.return
+  }
+}
+// CHECK: `array.barrier` gives its operands as they are: their types too
