@@ -1,9 +1,9 @@
 """The command `partita`: look at a plan, at the code it lowers to, at the laws it is made by.
 
-    partita show mlp.py:chain f32[256,8] f32[8,16] f32[16,8] --mesh data=4,model=2 --tactics chain.tactics
+    partita show mlp.py:chain f32[256,8] f32[8,16] f32[16,8] --mesh data=4,model=2 -t 'tile("x", 0, "data")'
     partita show mlp.py:plan                        a function without arguments that returns a plan
     partita lower mlp.py:plan --to spmd
-    partita explain mlp.py:plan w1
+    partita explain mlp.py:plan --value w1
     partita rules dot_general
     partita demo
 
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -48,7 +47,7 @@ def takes_a_plan(command: F) -> F:
     """The arguments of every command that looks at a plan."""
     for add in (
         click.option(
-            "--tactics", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A file with tactics, a line each."
+            "-t", "--tactic", "tactics", multiple=True, help="A tactic, as a plan's trace prints it; may be repeated."
         ),
         click.option("--mesh", default="", help="The mesh, for a function with SHAPES: data=4,model=2."),
         click.argument("shapes", nargs=-1),
@@ -58,10 +57,10 @@ def takes_a_plan(command: F) -> F:
     return command
 
 
-def made(target: str, shapes: Sequence[str], mesh: str, tactics: Path | None) -> Plan:
+def made(target: str, shapes: Sequence[str], mesh: str, tactics: Sequence[str]) -> Plan:
     from .target import find_plan
 
-    return find_plan(target, shapes, mesh, tactics.read_text() if tactics else "")
+    return find_plan(target, shapes, mesh, "\n".join(tactics))
 
 
 @main.command()

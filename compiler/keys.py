@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import jax
 
+from ..dialects.dtypes import short
 from . import untyped
 
 
@@ -39,6 +40,12 @@ def physical(aval: Any) -> jax.ShapeDtypeStruct:
     if is_key(aval):
         return jax.ShapeDtypeStruct((*aval.shape, *key_shape(aval)), "uint32")
     return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=getattr(aval, "weak_type", False))
+
+
+def text(aval: Any) -> str:
+    """An aval as errors write it: `f32[4, 8]`, `key<fry>[2]`."""
+    dtype = aval.dtype.name if is_key(aval) else short(str(aval.dtype))
+    return f"{dtype}[{', '.join(map(str, aval.shape))}]"
 
 
 def unwrap(array: Any) -> Any:

@@ -25,6 +25,7 @@ from ..rewrites.placement import Table
 from ..rewrites.program import Program, flatten
 from .actions import Action, Seed, place_seeds
 from .addresses import Addresses
+from .diff import Diff, diff
 from .names import Patterns
 from .quiet import without_collector
 from .readings import (
@@ -184,6 +185,10 @@ class Plan:
     def explain(self, values: Patterns) -> str:
         """Why these values are laid out as they are, and who moves them, step by step."""
         return explain(self, values)
+
+    def diff(self, before: Plan) -> Diff:
+        """What changed from `before` to this plan: layouts, collectives, bytes, memory."""
+        return diff(before, self)
 
     def expect(self, **wanted: int) -> Plan:
         """The plan itself, if it has exactly these counts; else an Error with the offending collectives."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING
 
 from ..dialects.errors import Error
@@ -300,12 +299,3 @@ def _moved(plan: Plan, move: Move) -> Iterator[str]:
             first, later = plan.actions[claim.tactic].text, plan.actions[own.tactic].text
             yield f"    {use} already uses `{axis}` by {first}, which was earlier; {later} loses there"
 
-
-def memory(plan: Plan) -> int:
-    """Bytes of arguments that one device holds."""
-    program, placements = plan.source.program, plan.decisions.placements
-    total = 0
-    for value in program.arguments:
-        parts = prod(plan.mesh[axis] for axis, _, _ in placements.home(value))
-        total += program.bytes[value] // parts
-    return total

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import jax
@@ -30,7 +31,7 @@ class Compiled:
     `jitted` is the `jax.jit` function underneath, whose first argument is the list of arrays that the program closes over.
     """
 
-    def __init__(self, plan: Plan, devices: Sequence[Any] | None, donate: Patterns) -> None:
+    def __init__(self, plan: Plan, devices: Sequence[Any] | None = None, donate: Patterns = ()) -> None:
         self.plan = plan
         traced, program = plan.source.traced, plan.source.program
         self.mesh = device_mesh(plan.mesh, devices)
@@ -38,8 +39,6 @@ class Compiled:
         self.in_shardings = [self.sharding(value, boundary(placements, value)) for value in program.arguments]
         self.out_shardings = [self.sharding(value, boundary(placements, value)) for value in program.returned]
         self.mapped = self.map(plan)
-        own = self.in_shardings[len(traced.in_avals) :]
-        self.consts = [jax.device_put(c, s) for c, s in zip(traced.consts, own, strict=True)]
         self.jitted = self.jit(donate)
         self.__name__ = traced.name
         self.__signature__ = traced.function.signature
@@ -64,6 +63,13 @@ class Compiled:
             out_specs=tuple(each.spec for each in self.out_shardings),
             check_vma=False,
         )
+
+    @cached_property
+    def consts(self) -> list[Any]:
+        """The arrays that the program closes over, put where the plan wants them."""
+        traced = self.plan.source.traced
+        own = self.in_shardings[len(traced.in_avals) :]
+        return [jax.device_put(const, sharding) for const, sharding in zip(traced.consts, own, strict=True)]
 
     def jit(self, donate: Patterns) -> Callable[..., Any]:
         traced = self.plan.source.traced
@@ -100,13 +106,20 @@ class Compiled:
     def diagnose(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """Say what is wrong with a call that JAX refused; nothing, if it is none of ours."""
         traced = self.plan.source.traced
-        here = set(self.mesh.devices.flat)
-        for name, leaf in zip(traced.arg_names, traced.flatten(args, kwargs), strict=False):
-            if not isinstance(leaf, jax.Array) or isinstance(leaf, jax.core.Tracer) or not leaf.committed:
-                continue
-            if leaf.sharding.device_set != here:
-                there = ", ".join(sorted(map(str, leaf.sharding.device_set)))
-                raise _elsewhere(name, there, self.plan.mesh)
+        problem = elsewhere(traced.arg_names, traced.flatten(args, kwargs), set(self.mesh.devices.flat), self.plan.mesh)
+        if problem is not None:
+            raise problem
+
+
+def elsewhere(names: Sequence[str], leaves: Sequence[Any], here: set[Any], mesh: Mesh) -> Error | None:
+    """The error of the first argument that is committed to other devices than the mesh's; None if there is none."""
+    for name, leaf in zip(names, leaves, strict=False):
+        if not isinstance(leaf, jax.Array) or isinstance(leaf, jax.core.Tracer) or not leaf.committed:
+            continue
+        if leaf.sharding.device_set != here:
+            there = ", ".join(sorted(map(str, leaf.sharding.device_set)))
+            return _elsewhere(name, there, mesh)
+    return None
 
 
 def _elsewhere(name: str, there: str, mesh: Mesh) -> Error:

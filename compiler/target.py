@@ -7,6 +7,7 @@ mlp.py:plan                                      --> the plan that the function 
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,7 +19,8 @@ import jax
 from ..dialects.errors import Error, nearest
 from ..dialects.layouts import parse_array
 from ..dialects.mesh import Mesh
-from .plan import Plan, plan, replay
+from .plan import Plan, plan
+from .replay import tactics_of
 
 
 def find(target: str) -> Callable[..., Any]:
@@ -40,18 +42,23 @@ def find(target: str) -> Callable[..., Any]:
 
 
 def find_plan(target: str, shapes: Sequence[str], mesh: str, tactics: str) -> Plan:
-    """The plan to show: what the function returns, or the function partitioned by the text of its tactics."""
-    function = find(target)
-    if not mesh:
-        made = function()
-        if not isinstance(made, Plan):
-            raise Error(
-                f"`{target}` returned {type(made).__name__}, not a plan",
-                helps=["name a function that returns one, or give --mesh and the shapes of its arguments"],
-            )
-        return made
-    where, arguments = Mesh.parse(mesh), [struct(shape) for shape in shapes]
-    return replay(function, where, tactics, *arguments) if tactics else plan(function, where, *arguments)
+    """The plan to show: the function partitioned, or what it returns if there is nothing to call it with.
+
+    `tactics` is the text of a plan's trace, a tactic on each line.
+    """
+    function, arguments = find(target), [struct(shape) for shape in shapes]
+    try:
+        inspect.signature(function).bind(*arguments)
+    except TypeError as error:
+        helps = [f"its arguments are {inspect.signature(function)}: give the shape of each, like `f32[256,8]`, and --mesh"]
+        raise Error(f"`{target}` cannot be called with {len(shapes)} shapes: {error}", helps=helps) from None
+    if shapes and not mesh:
+        raise Error(f"`{target}` is given shapes, and no mesh", helps=["give one: --mesh data=4,model=2"])
+    made = plan(function, Mesh.parse(mesh), *arguments) if mesh else function()
+    if not isinstance(made, Plan):
+        title = f"`{target}` returned {type(made).__name__}, not a plan"
+        raise Error(title, helps=["name a function that returns one, or give --mesh and shapes to partition this one"])
+    return made.apply(*tactics_of(tactics))
 
 
 def struct(text: str) -> jax.ShapeDtypeStruct:

@@ -25,7 +25,7 @@ from xdsl.ir import Operation, Region, SSAValue
 from ..dialects.errors import Error
 from .arguments import Function
 from .importer import Importer
-from .keys import implementation, is_key, unwrap, wrap
+from .keys import implementation, is_key, text, unwrap, wrap
 from .names import Tree, join, successors
 from .paths import path
 from .scopes import addresses, value_names
@@ -106,7 +106,7 @@ class Traced:
         given = self.function.aval(leaf, lambda: name)
         if given.shape != aval.shape or given.dtype != aval.dtype:
             raise Error(
-                f"argument `{name}` of `{self.name}` is {given.str_short()}, and was {aval.str_short()} when traced",
+                f"argument `{name}` of `{self.name}` is {text(given)}, and was {text(aval)} when traced",
                 place=self.function.place(name.split("/")[0]),
                 helps=["plan again for other shapes and dtypes, or use `pt.jit`, which does"],
             )

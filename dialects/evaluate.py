@@ -359,13 +359,10 @@ class _Evaluator:
         for lands, start in zip(guard.lands, starts, strict=True):
             if lands.dim and lands.dim != lands.window:
                 places[lands.dim[0]] = self.meet(np.add, start, self.positions(lands.window, 0, 0))
-        if any(index in fold.ids for index in places) or not self.scatters(fold):
+        if guard.folded:
             return self.gathered(places, inside, others, context)
         values = [self.value(other, _Context(fold.monoid)) for other in others]
         return self.scattered(fold, places, inside, self.meet(np.multiply, *values) if len(values) > 1 else values[0], context)
-
-    def scatters(self, fold: Folding) -> bool:
-        return self.form.definition.name not in ("gather", "dynamic_slice")
 
     def gathered(
         self, places: dict[int, Labelled], inside: Labelled, others: list[Ground], context: _Context

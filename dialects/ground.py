@@ -121,10 +121,14 @@ class Lands:
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """All dims of one guard; they hold together or, where the window does not clamp, none of it does."""
+    """All dims of one guard; they hold together or, where the window does not clamp, none of it does.
+
+    `folded`: the dims are bound by the fold, so the guard looks them up; otherwise they are the result's, and it scatters.
+    """
 
     lands: tuple[Lands, ...]
     clamps: bool
+    folded: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -573,7 +577,8 @@ class _Grounder:
             access = None if fixed else self.access(array, guard.start, copy)
             component = start if start is not None and not guard.start.spread else 0
             lands.append(Lands(self.of(dim) or (), extent, access, component, self.of(window) or (), width))
-        return Guarded(tuple(lands), self.places.clamps)
+        names = {name for target in self.definition.targets for term in target.terms for name in _names(term)}
+        return Guarded(tuple(lands), self.places.clamps, guard.variable.name not in names)
 
 
 def _copies(definition: Definition) -> tuple[int, frozenset[str]]:

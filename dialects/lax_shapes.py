@@ -6,9 +6,9 @@ from math import prod
 
 from xdsl.utils.exceptions import VerifyException
 
-from .definition import definitions
+from .definition import Formal, definitions
 from .errors import Error
-from .instance import bind
+from .instance import Dims, Instance, bind
 from .params import Literal, ParamsAttr, Record
 from .types import ArrayType
 
@@ -24,21 +24,42 @@ def check_named(kind: str, params: ParamsAttr, ins: Types, outs: Types) -> None:
 # A program repeats a few dozen signatures thousands of times.
 @lru_cache(maxsize=1 << 14)
 def _problem(kind: str, params: ParamsAttr, ins: Types, outs: Types) -> str:
+    definition = definitions[kind]
+    for side, arrays, formals in (("operand", ins, definition.operands), ("result", outs, definition.results)):
+        if problem := _miscounted(side, arrays, formals):
+            return f"`lax.{kind}` {problem}"
     try:
-        instance = bind(definitions[kind], params, _plain(ins), _plain(outs))
+        instance = bind(definition, params, _plain(ins), _plain(outs))
     except Error as error:
         # The error begins with the primitive's name.
         return error.title.replace(f"`{kind}`", f"`lax.{kind}`", 1)
-    extents = [index.extent for index in instance.indices]
-    for side, arrays, tables in (("operand", ins, instance.operands), ("result", outs, instance.results)):
-        if len(arrays) != len(tables):
-            return f"`lax.{kind}` has {len(arrays)} {side}s where its definition has {len(tables)}"
-        for position, (array, dims) in enumerate(zip(arrays, tables, strict=True)):
-            for dim, (size, indices) in enumerate(zip(array.shape, dims, strict=True)):
-                walked = prod(extents[index] for index in indices)
-                if indices and walked != size:
-                    where = f"dim {dim} of {side} {position}, {array.text}"
-                    return f"`lax.{kind}`: {where}, is {size}, and its index runs to {walked}"
+    except (AssertionError, IndexError, KeyError, TypeError, ValueError) as error:
+        # The readers of definitions trust parameters that tracing wrote; the text of a program can say anything.
+        lacks = f" lacks {error}: it" if isinstance(error, KeyError) and error.args[0] not in params else ""
+        return f"`lax.{kind}`{lacks} cannot take {params.text} on {[array.text for array in ins]}"
+    if definition.ravel and (before := prod(ins[0].shape)) != (after := prod(outs[0].shape)):
+        return f"`lax.{kind}` keeps all elements, and {ins[0].text} has {before} where {outs[0].text} has {after}"
+    problem = _misfit("operand", ins, instance.operands, instance)
+    problem = problem or _misfit("result", outs, instance.results, instance)
+    return problem and f"`lax.{kind}`: {problem}"
+
+
+def _miscounted(side: str, arrays: Types, formals: Sequence[Formal]) -> str:
+    variadic = any(formal.variadic for formal in formals)
+    wanted = len(formals) - variadic
+    if len(arrays) == wanted or (variadic and len(arrays) > wanted):
+        return ""
+    return f"has {len(arrays)} {side}s where its definition has {'at least ' if variadic else ''}{wanted}"
+
+
+def _misfit(side: str, arrays: Types, tables: Sequence[Dims], instance: Instance) -> str:
+    if [len(array.shape) for array in arrays] != [len(dims) for dims in tables]:
+        return f"the {side}s {[array.text for array in arrays]} have other ranks than its definition"
+    for position, (array, dims) in enumerate(zip(arrays, tables, strict=True)):
+        for dim, (size, indices) in enumerate(zip(array.shape, dims, strict=True)):
+            walked = prod(instance.indices[index].extent for index in indices)
+            if indices and walked != size:
+                return f"dim {dim} of {side} {position}, {array.text}, is {size}, and its index runs to {walked}"
     return ""
 
 

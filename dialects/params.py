@@ -91,7 +91,8 @@ def parse_params(parser: AttrParser) -> "ParamsAttr":
     try:
         params = read(content[start:end])
     except (ValueError, SyntaxError) as error:
-        parser.raise_error(f"these parameters cannot be read: {error}", start, end)
+        why = error.msg if isinstance(error, SyntaxError) else error
+        parser.raise_error(f"these parameters cannot be read: {why}", start, end)
     go_on(parser, end)
     return params
 

@@ -15,6 +15,7 @@ from xdsl.irdl import IRDLOperation
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
+from .text import behind
 from .types import ArrayType, parse_type
 
 
@@ -86,7 +87,8 @@ def parse_signature(parser: Parser, unresolved: Sequence[UnresolvedOperand]) -> 
     else:
         operands, results = (), left
     if len(operands) != len(unresolved):
-        parser.raise_error(f"{len(unresolved)} operands and {len(operands)} types for them", start, parser.pos)
+        end = start + len(behind(parser, start))
+        parser.raise_error(f"{len(unresolved)} operands and {len(operands)} types for them", start, end)
     values = [parser.resolve_operand(each, type) for each, type in zip(unresolved, operands, strict=True)]
     return values, Signature(operands, results, attributes)
 

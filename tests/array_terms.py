@@ -36,18 +36,17 @@ def builder_instance(rule: Rule, random: Random) -> tuple[Bindings, Environment]
 
 
 def builder(term: object) -> object:
-    match term:
-        case ("slice", Lay() as layout, inner):
-            return distribute(cast(Array, builder(inner)), layout.tiles, layout.mesh)
-        case ("build", Lay() as layout, inner):
-            value = cast(Value, builder(inner))
-            order = distribute(np.arange(prod(layout.shape)).reshape(layout.shape), layout.tiles, layout.mesh)
-            whole = np.zeros(layout.shape, int)
-            for device, where in order.items():
-                whole.flat[where.ravel()] = value[device].ravel()
-            return whole
-        case leaf:
-            return leaf
+    if not isinstance(term, tuple):
+        return term
+    head, layout, inner = cast("tuple[str, Lay, object]", term)
+    if head == "slice":
+        return distribute(cast(Array, builder(inner)), layout.tiles, layout.mesh)
+    value = cast(Value, builder(inner))
+    order = distribute(np.arange(prod(layout.shape)).reshape(layout.shape), layout.tiles, layout.mesh)
+    whole = np.zeros(layout.shape, int)
+    for device, where in order.items():
+        whole.flat[where.ravel()] = value[device].ravel()
+    return whole
 
 
 # Linearity: axis 0 runs over r, axis 1 over k; a value that stands outside `sum(r, .)` does not vary along r.
@@ -73,7 +72,12 @@ def linear_instance(rule: Rule, random: Random) -> tuple[Bindings, Environment]:
                 pass
 
     fill(rule.left, frozenset())
-    return bound, {"widening": lambda value: True}
+    return bound, {"widening": _widening}
+
+
+def _widening(value: object) -> bool:
+    """`cast` is to double precision here."""
+    return True
 
 
 def _numbers(name: str, head: str, shape: tuple[int, ...], generator: np.random.Generator) -> Array:
@@ -114,7 +118,7 @@ def _scalar(head: str, args: list[Any]) -> Any:
         case "complex", [x, y]:
             return x + 1j * y
         case function, [x]:
-            return {"real": np.real, "imag": np.imag, "conj": np.conj}[function](x)
+            return getattr(np, str(function))(x)
         case _:
             raise AssertionError(head)
 
@@ -150,7 +154,7 @@ def _placed(head: str, args: list[Any]) -> Any:
         case "build", [_, _, x]:
             return np.stack([x.reshape(-1)] * TRIPS)
         case "slice", [_, m, x]:
-            return np.take_along_axis(x, COORDINATE * m + np.arange(m), axis=1)
+            return np.take_along_axis(x, COORDINATE * int(m) + np.arange(int(m)), axis=1)
         case "offset", [_, m]:
             return COORDINATE * m
         case "shift", [_, m, k]:
@@ -164,7 +168,7 @@ def _placed(head: str, args: list[Any]) -> Any:
         case "mask", [c, x]:
             return np.where(c, x, 0)
         case "iota", [n]:
-            return np.stack([np.arange(n)] * TRIPS)
+            return np.tile(np.arange(int(n)), (TRIPS, 1))
         case "add", [x, y]:
             return x + y
         case "take", [k, x]:

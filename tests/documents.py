@@ -1,13 +1,14 @@
 """The examples of the documentation, as things that can be run and renewed.
 
 A ```` ```python ```` block is run, in one namespace for the whole page; if the next thing on the page is a ```` ```text ````
-block, that is what it must print. A ```` ```console ```` block holds commands, each behind `$ `, and what they print. A block
-of any other kind is only read.
+block, that is what it must print. A ```` ```console ```` block holds commands, each behind `$ ` (its further lines behind
+`> `), and what they print. A block of any other kind is only read.
 """
 
 import contextlib
 import io
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -80,8 +81,8 @@ def tidy(text: str) -> str:
 
 def console(text: str) -> str:
     """Runs the commands of a block and returns the block with what they print below each."""
-    commands = [line.removeprefix("$ ") for line in text.splitlines() if line.startswith("$ ")]
-    return "".join(f"$ {command}\n{shell(command)}" for command in commands)
+    commands = re.findall(r"^\$ .*\n(?:> .*\n)*", text, re.MULTILINE)
+    return "".join(command + shell(re.sub(r"^[$>] ", "", command, flags=re.MULTILINE)) for command in commands)
 
 
 def shell(command: str) -> str:

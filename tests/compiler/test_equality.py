@@ -45,6 +45,7 @@ def test_a_partitioned_training_step_equals_the_unpartitioned(mesh: str, name: s
     batch = ("pod", "data") if mesh.startswith("pod") else "data"
     step = pt.plan(train_step, MESHES[mesh], *args).apply(*strategy(name, batch)).compile()
     results = step(*args)
+    assert len(results[2].sharding.device_set) == MESHES[mesh].size
     assert jax.tree.structure(results) == jax.tree.structure(expected)
     too_far = {path: error for path, error in errors(results, expected).items() if not error <= BOUND}
     assert too_far == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 from unittest.mock import ANY
 
 import pytest
@@ -99,7 +100,7 @@ def test_the_same_rules_rewrite_operations() -> None:
     heads: dict[Operation, str] = {}
 
     def make(head: str, args: tuple[object, ...]) -> SSAValue:
-        op = AnyOp.create(operands=[arg for arg in args if isinstance(arg, SSAValue)], result_types=[array])
+        op = AnyOp.create(operands=[cast(SSAValue, arg) for arg in args], result_types=[array])
         heads[op] = head
         return op.results[0]
 

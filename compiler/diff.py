@@ -1,0 +1,51 @@
+"""What changed from one plan to another of the same program: layouts, collectives, bytes, memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from ..dialects.errors import Error
+
+if TYPE_CHECKING:
+    from .plan import Plan
+
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """Before and after, only what differs; bytes are received by a device in a call, memory is that of its arguments."""
+
+    layouts: dict[str, tuple[str, str]]
+    counts: dict[str, tuple[int, int]]
+    bytes: tuple[int, int]
+    memory: tuple[int, int]
+
+    def __str__(self) -> str:
+        lines = [f"{name}: {old} --> {new}" for name, (old, new) in self.layouts.items()]
+        lines += [f"{kind}: {old} --> {new}" for kind, (old, new) in self.counts.items()]
+        lines.append(f"bytes received by a device: {self.bytes[0]:,} --> {self.bytes[1]:,}")
+        lines.append(f"bytes of arguments on a device: {self.memory[0]:,} --> {self.memory[1]:,}")
+        return "\n".join(lines)
+
+
+def diff(before: Plan, after: Plan) -> Diff:
+    """Raises Error for plans of two different traces."""
+    if before.source is not after.source:
+        raise Error("these plans are of two traces", helps=["derive both from one `pt.plan(...)`"])
+    layouts = _changed(before.layout(), after.layout())
+    counts = _changed(before.counts(), after.counts())
+    received = before.bytes_per_device(), after.bytes_per_device()
+    return Diff(layouts, counts, received, (argument_bytes(before), argument_bytes(after)))
+
+
+def _changed(before: dict[str, Value], after: dict[str, Value]) -> dict[str, tuple[Value, Value]]:
+    return {name: (before[name], after[name]) for name in before if before[name] != after[name]}
+
+
+def argument_bytes(plan: Plan) -> int:
+    """Bytes of arguments that one device holds."""
+    program, placements = plan.source.program, plan.decisions.placements
+    return sum(placements.local_bytes(value, placements.home(value)) for value in program.arguments)

@@ -1,0 +1,101 @@
+"""`pt.jit`: partition and run a function in one call.
+
+The plan is made while `jax.jit` traces, so JAX's own cache (by tree, shape, dtype, weak type and static values) is the
+cache of plans, and a call costs what a call of a `jax.jit` function costs.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+
+from ..dialects.mesh import Mesh
+from .arguments import Function
+from .plan import Plan, Tactic
+from .plan import plan as make_plan
+from .run import Compiled, device_mesh, elsewhere
+
+
+class Jitted:
+    """A partitioned function with the signature of the original; made by `pt.jit`."""
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        mesh: Mesh,
+        tactics: Sequence[Tactic],
+        static_argnames: str | Sequence[str],
+        donate_argnames: str | Sequence[str],
+        devices: Sequence[Any] | None,
+    ) -> None:
+        function = Function.of(fn, static_argnames)
+        self.fn = fn
+        self.mesh = mesh
+        self.tactics = tuple(tactics)
+        self.static = function.static
+        self.devices = devices
+        functools.update_wrapper(self, fn, updated=())
+        self.__signature__: inspect.Signature = function.signature
+        self.jitted = jax.jit(self.partitioned(), static_argnames=self.static, donate_argnames=donate_argnames)
+
+    def partitioned(self) -> Callable[..., Any]:
+        """What JAX traces: the plan of these arguments, applied to them."""
+
+        @functools.wraps(self.fn)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            plan = self.plan(*args, **kwargs)
+            traced = plan.source.traced
+            leaves = [*traced.flatten(args, kwargs), *traced.consts]
+            return traced.unflatten(Compiled(plan, self.devices).mapped(*leaves))
+
+        return call
+
+    def plan(self, *args: Any, **kwargs: Any) -> Plan:
+        """The plan for these arguments: arrays, or `jax.ShapeDtypeStruct`s."""
+        return make_plan(self.fn, self.mesh, *args, static_argnames=self.static, **kwargs).apply(*self.tactics)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return self.jitted(*args, **kwargs)
+        except (ValueError, TypeError) as error:
+            plan = self.plan(*args, **kwargs)
+            leaves = plan.source.traced.flatten(args, kwargs)
+            here = set(device_mesh(self.mesh, self.devices).devices.flat)
+            problem = elsewhere(plan.source.traced.arg_names, leaves, here, self.mesh)
+            raise (problem or error) from None
+
+    def lower(self, *args: Any, **kwargs: Any) -> Any:
+        """JAX's `Lowered`, as `jax.jit(f).lower` gives it."""
+        return self.jitted.lower(*args, **kwargs)
+
+
+def jit(
+    fn: Callable[..., Any] | None = None,
+    *,
+    mesh: Mesh,
+    tactics: Sequence[Tactic] = (),
+    static_argnames: str | Sequence[str] = (),
+    donate_argnames: str | Sequence[str] = (),
+    devices: Sequence[Any] | None = None,
+) -> Any:
+    """Partition `fn` by the tactics and compile it for the mesh, at the first call for each kind of arguments.
+
+    Also a decorator: `@pt.jit(mesh=..., tactics=[...])`. `grad`, `vmap` and an outer `jit` of it work. Raises Error, at the
+    call, where a tactic does not fit or the mesh is larger than the devices.
+
+        step = jax.jit(train_step)   -->   step = pt.jit(train_step, mesh=mesh, tactics=[pt.DataParallel("data", inputs="batch")])
+    """
+    if fn is None:
+        return functools.partial(
+            jit,
+            mesh=mesh,
+            tactics=tactics,
+            static_argnames=static_argnames,
+            donate_argnames=donate_argnames,
+            devices=devices,
+        )
+    return Jitted(fn, mesh, tactics, static_argnames, donate_argnames, devices)

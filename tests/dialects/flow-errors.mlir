@@ -1,0 +1,83 @@
+// RUN: partita-opt %s --split-input-file --verify-diagnostics | filecheck %s
+
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @scale(%x: !array.array<f32[64, 8]>) -> !array.array<f32[64, 8]> {
+    func.return %x : !array.array<f32[64, 8]>
+  }
+  flow.graph @step(%x: !array.array<f32[data*64, 8]>) -> !array.array<f32[256, 8]> {
+    %0 = flow.kernel @scald(%x) : f32[data*64, 8] -> f32[data*64, 8]
+    %1 = flow.redistribute %0 : f32[data*64, 8] -> f32[256, 8]
+    flow.return %1 : f32[256, 8]
+  }
+}
+// CHECK: `flow.kernel` calls `@scald`, and the module has no such function: there is `@scale`
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @scale(%x: !array.array<f32[64, 8]>) -> !array.array<f32[64, 8]> {
+    func.return %x : !array.array<f32[64, 8]>
+  }
+  flow.graph @step(%x: !array.array<f32[data*64, 8]>) -> !array.array<f32[data*64, 8]> {
+    %0 = flow.kernel @scale(%x, %x) : f32[data*64, 8], f32[data*64, 8] -> f32[data*64, 8]
+    flow.return %0 : f32[data*64, 8]
+  }
+}
+// CHECK: `@scale` has 1 operands, `flow.kernel` 2
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @scale(%x: !array.array<f32[64, 8]>) -> !array.array<f32[64, 8]> {
+    func.return %x : !array.array<f32[64, 8]>
+  }
+  flow.graph @step(%x: !array.array<f32[data*64, 8]>) -> !array.array<f32[data*32, 8]> {
+    %0 = flow.kernel @scale(%x) : f32[data*64, 8] -> f32[data*32, 8]
+    flow.return %0 : f32[data*32, 8]
+  }
+}
+// CHECK: result 0 of `flow.kernel @scale` is f32[data*32, 8], f32[32, 8] on one device, and the function has f32[64, 8]
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @scale(%x: !array.array<f32[64, 8]>) -> !array.array<f32[64, 8]> {
+    func.return %x : !array.array<f32[64, 8]>
+  }
+  flow.graph @step(%x: !array.array<f32[data*64, 8]>) -> !array.array<f32[256, 8]> {
+    flow.return %x : f32[data*64, 8]
+  }
+}
+// CHECK: `flow.return` gives values of other types than `flow.graph` says
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @scale(%x: !array.array<f32[64, 8]>) -> !array.array<f32[64, 8]> {
+    func.return %x : !array.array<f32[64, 8]>
+  }
+  flow.graph @step(%x: !array.array<f32[data*64, 8]>) -> !array.array<f32[128, 8]> {
+    %1 = flow.redistribute %x : f32[data*64, 8] -> f32[128, 8]
+    flow.return %1 : f32[128, 8]
+  }
+}
+// CHECK: `flow.redistribute` changes layouts, not shapes: f32[data*64, 8] is [256, 8] as a whole, f32[128, 8] is [128, 8]
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @scale(%x: !array.array<f32[64, 8]>) -> !array.array<f32[64, 8]> {
+    func.return %x : !array.array<f32[64, 8]>
+  }
+  flow.graph @step(%x: !array.array<f32[data*64, 8]>) -> !array.array<f32[data*64, 8]> {
+    lax.yield %x : f32[data*64, 8]
+  }
+}
+// CHECK: the body of `flow.graph` ends in `flow.return`
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @scale(%x: !array.array<f32[64, 8]>) -> !array.array<f32[64, 8]> {
+    func.return %x : !array.array<f32[64, 8]>
+  }
+  func.func @main(%x: !array.array<f32[64, 8]>) {
+    %0 = flow.kernel @scale(%x) : f32[64, 8] -> f32[64, 8]
+    func.return
+  }
+}
+// CHECK: 'flow.kernel' expects parent op 'flow.graph'

@@ -1,0 +1,242 @@
+// RUN: partita-opt %s --split-input-file --verify-diagnostics | filecheck %s
+
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%x: !array.array<f32[data*64, 8]>) {
+    %0 = lax.tanh %x : f32[data*64, 8] -> f32[256, 8]
+    func.return
+  }
+}
+// CHECK: `lax.tanh` works on plain arrays, and f32[data*64, 8] is placed or pending
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%x: !array.array<f32[64, 8]>, %w: !array.array<f32[16, 8]>) {
+    %0 = lax.dot_general %x, %w {dimension_numbers = (((1,), (0,)), ((), ()))} : f32[64, 8], f32[16, 8] -> f32[64, 8]
+    func.return
+  }
+}
+// CHECK: `lax.dot_general` does not fit: an index has extent 8 and, in dim 0 of `rhs`, 16
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%x: !array.array<f32[64, 8]>) {
+    %0 = lax.tanh %x : f32[64, 8] -> f32[64, 4]
+    func.return
+  }
+}
+// CHECK: `lax.tanh` does not fit: an index has extent 8 and, in dim 1 of `out`, 4
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%x: !array.array<f32[64, 8]>) {
+    %0 = lax.reshape %x : f32[64, 8] -> f32[64, 4]
+    func.return
+  }
+}
+// CHECK: `lax.reshape` keeps all elements, and f32[64, 8] has 512 where f32[64, 4] has 256
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%x: !array.array<f32[64, 8]>) {
+    %0 = lax.reduce_sum %x : f32[64, 8] -> f32[64]
+    func.return
+  }
+}
+// CHECK: `lax.reduce_sum` lacks 'axes': it cannot take {} on ['f32[64, 8]']
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%x: !array.array<f32[64, 8]>) {
+    %0 = lax.add %x : f32[64, 8] -> f32[64, 8]
+    func.return
+  }
+}
+// CHECK: `lax.add` has 1 operands where its definition has 2
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%x: !array.array<f32[64, 8]>) {
+    %0 = lax.tanh %x {accuracy = None} {
+      lax.yield %x : f32[64, 8]
+    } : f32[64, 8] -> f32[64, 8]
+    func.return
+  }
+}
+// CHECK: `lax.tanh` has no body
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f() {
+    %0 = lax.constant {value = 1} : bool[]
+    func.return
+  }
+}
+// CHECK: `lax.constant`: {value = 1} is no bool
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f() {
+    %0 = lax.constant {value = 300} : u8[]
+    func.return
+  }
+}
+// CHECK: `lax.constant`: {value = 300} is no u8
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f() {
+    %0 = lax.constant {value = 0.5} : i32[]
+    func.return
+  }
+}
+// CHECK: `lax.constant`: {value = 0.5} is no i32
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f() {
+    %0 = lax.constant {value = True} : f32[]
+    func.return
+  }
+}
+// CHECK: `lax.constant`: {value = True} is no f32
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f() {
+    %0 = lax.constant {value = 0.5} : f32[8]
+    func.return
+  }
+}
+// CHECK: `lax.constant` has a `value`, no operands and one result of rank 0
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%x: !array.array<f32[64, 8]>) {
+    %0 = lax.whole %x : f32[64, 8] -> f32[64, 8]
+    func.return
+  }
+}
+// CHECK: `lax.whole` says which primitive it stands for: `{primitive = "name"}`
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%c: !array.array<f32[]>, %xs: !array.array<f32[5, 3]>) {
+    %s, %ys = lax.scan %c, %xs {num_carry = 1, num_consts = 0} {
+    ^bb0(%a: !array.array<f32[]>, %b: !array.array<f32[3]>):
+      lax.yield %a, %b : f32[], f32[3]
+    } : f32[], f32[5, 3] -> f32[], f32[5, 3]
+    func.return
+  }
+}
+// CHECK: `lax.scan`: `length` is a number, 0 or more
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%c: !array.array<f32[]>, %xs: !array.array<f32[5, 3]>) {
+    %s, %ys = lax.scan %c, %xs {length = 6, num_carry = 1, num_consts = 0} {
+    ^bb0(%a: !array.array<f32[]>, %b: !array.array<f32[3]>):
+      lax.yield %a, %b : f32[], f32[3]
+    } : f32[], f32[5, 3] -> f32[], f32[5, 3]
+    func.return
+  }
+}
+// CHECK: `lax.scan`: operand 1 is f32[5, 3], and argument 1 of the body, f32[3], over 6 trips wants f32[6, 3]
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%c: !array.array<f32[]>, %xs: !array.array<f32[5, 3]>) {
+    %s, %ys = lax.scan %c, %xs {length = 5, num_carry = 2, num_consts = 0} {
+    ^bb0(%a: !array.array<f32[]>, %b: !array.array<f32[3]>):
+      lax.yield %a, %b : f32[], f32[3]
+    } : f32[], f32[5, 3] -> f32[], f32[5, 3]
+    func.return
+  }
+}
+// CHECK: `lax.scan`: operand 1 is f32[5, 3], and argument 1 of the body, f32[3], over 5 trips wants f32[3]
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%c: !array.array<f32[]>, %xs: !array.array<f32[5, 3]>) {
+    %s, %ys = lax.scan %c, %xs {length = 5, num_carry = 0, num_consts = 3} {
+    ^bb0(%a: !array.array<f32[]>, %b: !array.array<f32[3]>):
+      lax.yield %a, %b : f32[], f32[3]
+    } : f32[], f32[5, 3] -> f32[], f32[5, 3]
+    func.return
+  }
+}
+// CHECK: `lax.scan`: 3 consts and 0 carries, and a body of 2 arguments
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%c: !array.array<f32[]>, %xs: !array.array<f32[5, 3]>) {
+    %s, %ys = lax.scan %c, %xs {length = 5, num_carry = 1, num_consts = 0, reverse = False, unroll = 1} {
+    ^bb0(%a: !array.array<f32[]>, %b: !array.array<f32[3]>):
+      lax.yield %a : f32[]
+    } : f32[], f32[5, 3] -> f32[], f32[5, 3]
+    func.return
+  }
+}
+// CHECK: `lax.scan`: 2 results and 1 values that the body yields
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%c: !array.array<f32[]>, %xs: !array.array<f32[5, 3]>) {
+    %s, %ys = lax.scan %c, %xs {length = 5, num_carry = 1, num_consts = 0, reverse = False, unroll = 1} {
+    ^bb0(%a: !array.array<f32[]>, %b: !array.array<f32[3]>):
+      lax.yield %b, %b : f32[3], f32[3]
+    } : f32[], f32[5, 3] -> f32[], f32[5, 3]
+    func.return
+  }
+}
+// CHECK: `lax.scan`: result 0 is f32[], and the body yields f32[3], which over 5 trips gives f32[3]
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%c: !array.array<f32[]>, %xs: !array.array<f32[5, 3]>) {
+    %s, %ys = lax.scan %c, %xs {length = 5, num_carry = 1, num_consts = 0, reverse = False, unroll = 1} {
+    ^bb0(%a: !array.array<f32[]>, %b: !array.array<f32[3]>):
+      lax.yield %a, %b : f32[], f32[3]
+    } : f32[], f32[5, 3] -> f32[], f32[4, 3]
+    func.return
+  }
+}
+// CHECK: `lax.scan`: result 1 is f32[4, 3], and the body yields f32[3], which over 5 trips gives f32[5, 3]
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%c: !array.array<f32[]>, %xs: !array.array<f32[5, 3]>) {
+    %s, %ys = lax.scan %c, %xs {length = 5, num_carry = 1, num_consts = 0, reverse = False, unroll = 1} {
+    ^bb0(%a: !array.array<f32[]>, %b: !array.array<f32[3]>):
+      lax.yield %b, %b : f32[3], f32[3]
+    } : f32[], f32[5, 3] -> f32[3], f32[5, 3]
+    func.return
+  }
+}
+// CHECK: `lax.scan`: carry 0 begins a trip as f32[] and ends it as f32[3]
+
+// -----
+builtin.module {
+  func.func @f(%x: !array.array<f32[64, 8]>) {
+    %0 = lax.transpose %x {permutation = ("x", 0)} : f32[64, 8] -> f32[8, 64]
+    func.return
+  }
+}
+// CHECK: `lax.transpose` does not take an array of shape (64, 8) as `src`
+
+// -----
+builtin.module {
+  func.func @f() {
+    %0 = lax.concatenate {dimension = 0} : f32[64, 8]
+    func.return
+  }
+}
+// CHECK: `lax.concatenate`: the results ['f32[64, 8]'] have other ranks than its definition
+
+// -----
+builtin.module {
+  func.func @f(%x: !array.array<f32[64, 8]>) {
+    %0 = lax.dot_general %x, %x {dimension_numbers = ()} : f32[64, 8], f32[64, 8] -> f32[64, 64]
+    func.return
+  }
+}
+// CHECK: `lax.dot_general` cannot take {dimension_numbers = ()} on ['f32[64, 8]', 'f32[64, 8]']
