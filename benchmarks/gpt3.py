@@ -12,6 +12,4 @@ MESH = {"data": 4, "model": 2}
 
 def shapes(layers: int = 96) -> tuple[Tree, Adam, Tree]:
     """The arguments of `train_step` at GPT-3's sizes (the vocabulary rounded up to a multiple of 1024)."""
-    return Transformer(
-        layers, width=12288, heads=96, head=128, hidden=49152, vocabulary=51200, length=2048, batch=32
-    ).shapes()
+    return Transformer(layers, width=12288, heads=96, head=128, hidden=49152, vocabulary=51200, length=2048, batch=32).shapes()

@@ -93,7 +93,9 @@ class Function:
             raise Error(f"`{self.name}` cannot be called so: {error}", place=self.place()) from None
         if not self.static:
             return bound, {}
-        static = {name: bound.arguments.pop(name) for name in self.static if name in bound.arguments}
+        # A default that is static is part of what is traced, whether it is passed or not.
+        defaults = {name: self.signature.parameters[name].default for name in self.static if name in self.signature.parameters}
+        static = {name: bound.arguments.pop(name, value) for name, value in defaults.items()}
         if self.keyword and self.keyword in bound.arguments:
             more = dict(bound.arguments[self.keyword])
             static |= {name: more.pop(name) for name in self.static if name in more}

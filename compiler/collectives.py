@@ -7,14 +7,13 @@ JAX's tiled one; elsewhere the dim is taken apart around it, `M * block --> [M, 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
-import jax.numpy as jnp
-from jax import lax
 from xdsl.ir import Operation
 
 from ..dialects import spmd
 from ..dialects.array import mesh_of
+from .untyped import jnp, lax
 
 Array: TypeAlias = Any
 
@@ -90,7 +89,7 @@ def _coordinate(op: Operation, operands: Sequence[Array]) -> list[Array]:
 
 
 def _barrier(op: Operation, operands: Sequence[Array]) -> list[Array]:
-    return list(cast(Any, lax.optimization_barrier(tuple(operands))))
+    return list(lax.optimization_barrier(tuple(operands)))
 
 
 def _group(op: spmd.Collective) -> int:

@@ -11,13 +11,12 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
-
 from ..dialects.mesh import Mesh
 from .arguments import Function
 from .plan import Plan, Tactic
 from .plan import plan as make_plan
-from .run import Compiled, device_mesh, elsewhere
+from .run import Compiled, device_mesh, devices_of, elsewhere
+from .untyped import jax
 
 
 class Jitted:
@@ -64,7 +63,7 @@ class Jitted:
         except (ValueError, TypeError) as error:
             plan = self.plan(*args, **kwargs)
             leaves = plan.source.traced.flatten(args, kwargs)
-            here = set(device_mesh(self.mesh, self.devices).devices.flat)
+            here = devices_of(device_mesh(self.mesh, self.devices))
             problem = elsewhere(plan.source.traced.arg_names, leaves, here, self.mesh)
             raise (problem or error) from None
 
@@ -87,7 +86,7 @@ def jit(
     Also a decorator: `@pt.jit(mesh=..., tactics=[...])`. `grad`, `vmap` and an outer `jit` of it work. Raises Error, at the
     call, where a tactic does not fit or the mesh is larger than the devices.
 
-        step = jax.jit(train_step)   -->   step = pt.jit(train_step, mesh=mesh, tactics=[pt.DataParallel("data", inputs="batch")])
+        step = jax.jit(train_step)   -->   step = pt.jit(train_step, mesh=mesh, tactics=[...])
     """
     if fn is None:
         return functools.partial(

@@ -109,6 +109,8 @@ def to_literal(value: Any, foreign: Foreign) -> Literal:
             return value
         case Enum() if type(value).__name__ in _ENUMS:
             return Record(type(value).__name__, (("name", value.name),))
+        case np.bool():
+            return bool(value)
         case int() | np.integer():
             return int(cast(int, value))
         case float() | np.floating():

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 
 @contextmanager
-def without_collector() -> Iterator[None]:
+def without_collector() -> Generator[None, None, None]:
     """Pause the cyclic collector; nested uses, and a collector that was off before, are left as they were."""
     if not gc.isenabled():
         yield

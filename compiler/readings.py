@@ -20,7 +20,7 @@ from .sources import Source
 if TYPE_CHECKING:
     from .plan import Plan
 
-KINDS = ("all_gather", "all_reduce", "reduce_scatter", "all_to_all", "permute")
+KINDS: tuple[str, ...] = ("all_gather", "all_reduce", "reduce_scatter", "all_to_all", "permute")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,8 @@ class Collective:
     def __str__(self) -> str:
         times = f" x {self.times}" if self.times != 1 else ""
         where = f" at {self.source}" if self.source is not None else ""
-        return f"{self.kind} of `{self.value}` over {', '.join(self.axes)}: {self.bytes} bytes{times} for {self.use}{where}, by {self.tactic}"
+        what = f"{self.kind} of `{self.value}` over {', '.join(self.axes)}"
+        return f"{what}: {self.bytes} bytes{times} for {self.use}{where}, by {self.tactic}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class Conflict:
 
     @property
     def resolutions(self) -> tuple[Resolution, ...]:
-        """Keep one of the claiming values whole along the axis, unless a tactic put it there: each with the plan's cost then."""
+        """Keep a claiming value whole along the axis, unless a tactic put it there: each with the plan's cost then."""
         found: list[Resolution] = []
         for name in self.operands:
             try:
@@ -109,7 +110,7 @@ class WholeOp:
 
 
 def counts(plan: Plan) -> dict[str, int]:
-    found = dict.fromkeys(KINDS, 0)
+    found: dict[str, int] = dict.fromkeys(KINDS, 0)
     for move, step in _steps(plan):
         found[step.kind] += move.trips
     return found

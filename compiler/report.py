@@ -1,31 +1,51 @@
-"""A plan as tables: what `partita show` prints."""
+"""A plan as tables: what `partita show` prints.
+
+train_step on data=4, model=2
+
+value                     layout
+params/blocks/*/w1 (4)    f32[data*16, model*128]
+...
+collective   over   value                times      bytes   because of
+all_gather   data   params/blocks/*/w1       8     98,304   ZeRO(stage=3, axis='data', params='params')
+...
+12 all_gather, 9 all_reduce; 147,456 bytes received by a device in a call
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from rich.console import Group
-from rich.markup import escape
+from rich import box
+from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
-from .plan import Plan
+if TYPE_CHECKING:
+    from .plan import Plan
 
-MOST = 40
+MOST = 60
 """Rows of a table; what is beyond is counted, not shown."""
 
+_NUMBER = re.compile(r"(?<=/)\d+(?=/)")
 
-def report(plan: Plan) -> Group:
-    """Tactics, layouts, collectives by value, and what could not be decided, for `rich.print`."""
+
+def report(plan: Plan) -> RenderableType:
+    """Layouts, collectives by value and tactic, and what could not be decided, for `rich.print`."""
     parts = [
-        table("tactics", ("tactic",), ((action.text,) for action in plan.actions)),
-        table("layouts", ("value", "layout"), plan.layout("**").items()),
-        table("collectives", ("kind", "axes", "value", "bytes", "times", "by"), _collectives(plan)),
-        table("conflicts", ("conflict",), ((str(each),) for each in plan.conflicts)),
-        table("stopped", ("where",), ((str(each),) for each in plan.blocked)),
-        table("run whole", ("primitive", "value"), ((each.primitive, each.value) for each in plan.whole)),
+        table(("tactic",), ((action.text,) for action in plan.actions)),
+        table(("value", "layout"), merged(plan.layout("**"))),
+        table(("collective", "over", "value", "times", "bytes", "because of"), _collectives(plan)),
+        table(("conflict",), ((str(each),) for each in plan.conflicts)),
+        table(("propagation stopped",), ((str(each),) for each in plan.blocked)),
+        table(("runs whole", "value"), ((each.primitive, each.value) for each in plan.whole)),
+        Text(summary(plan)),
     ]
-    return Group(*(part for part in parts if part is not None), escape(summary(plan)))
+    title = Text(f"{plan.source.traced.name} on {plan.mesh}")
+    return Group(title, *(Padding(part, (1, 0, 0, 0)) for part in parts if part is not None))
 
 
 def summary(plan: Plan) -> str:
@@ -34,25 +54,41 @@ def summary(plan: Plan) -> str:
     return f"{counts}; {plan.bytes_per_device():,} bytes received by a device in a call"
 
 
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table | None:
-    """A table of texts; None if it has no rows."""
+def merged(layouts: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Names that differ in a number alone and lie alike are one row, with how many they are.
+
+    blocks/0/w: f32[8], blocks/1/w: f32[8]   -->   blocks/*/w (2): f32[8]
+    """
+    alike = Counter((_NUMBER.sub("*", name), layout) for name, layout in layouts.items())
+    rows: dict[str, str] = {}
+    for name, layout in layouts.items():
+        star = _NUMBER.sub("*", name)
+        count = alike[star, layout]
+        rows[name if count == 1 else f"{star} ({count})"] = layout
+    return list(rows.items())
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table | None:
+    """A table of plain texts, for the brackets of a layout are no markup; None if it has no rows."""
     found = list(rows)
     if not found:
         return None
-    made = Table(title=title, title_justify="left")
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in columns:
-        made.add_column(column)
+        made.add_column(column, justify="right" if column in ("times", "bytes") else "left", overflow="fold")
     for row in found[:MOST]:
-        made.add_row(*map(escape, row))
+        made.add_row(*map(Text, row))
     if len(found) > MOST:
         made.add_row(f"and {len(found) - MOST} more")
     return made
 
 
 def _collectives(plan: Plan) -> list[tuple[str, ...]]:
-    """Equal rows are one, with their number in front."""
-    rows = Counter(
-        (each.kind, ", ".join(each.axes), each.value, f"{each.bytes:,}", str(each.times), each.tactic)
-        for each in plan.collectives()
-    )
-    return [(row[0] if count == 1 else f"{count} {row[0]}", *row[1:]) for row, count in rows.items()]
+    """Those of equal kind, axes, cause and name but for numbers are one row, with their sums."""
+    times: Counter[tuple[str, str, str, str]] = Counter()
+    received: Counter[tuple[str, str, str, str]] = Counter()
+    for each in plan.collectives():
+        row = (each.kind, ", ".join(each.axes), _NUMBER.sub("*", each.value), each.tactic)
+        times[row] += each.times
+        received[row] += each.times * each.bytes
+    return [(*row[:3], f"{times[row]:,}", f"{received[row]:,}", row[3]) for row in times]

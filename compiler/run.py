@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-import jax
 import numpy as np
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+from jax.sharding import Mesh as DeviceMesh
 from xdsl.dialects import func
 
 from ..dialects.errors import Error
@@ -20,6 +20,7 @@ from ..dialects.mesh import Mesh
 from ..rewrites.placing import Tiles, boundary
 from .execute import run_local
 from .names import Patterns, as_patterns, match
+from .untyped import jax
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -69,7 +70,8 @@ class Compiled:
         """The arrays that the program closes over, put where the plan wants them."""
         traced = self.plan.source.traced
         own = self.in_shardings[len(traced.in_avals) :]
-        return [jax.device_put(const, sharding) for const, sharding in zip(traced.consts, own, strict=True)]
+        with jax.ensure_compile_time_eval():
+            return [jax.device_put(const, sharding) for const, sharding in zip(traced.consts, own, strict=True)]
 
     def jit(self, donate: Patterns) -> Callable[..., Any]:
         traced = self.plan.source.traced
@@ -101,14 +103,19 @@ class Compiled:
 
     def jaxpr(self, *args: Any, **kwargs: Any) -> Any:
         """The jaxpr of a call, with every collective in it."""
-        return jax.make_jaxpr(lambda *a, **k: self.jitted(self.consts, *a, **k))(*args, **kwargs)
+        return jax.make_jaxpr(self.jitted)(self.consts, *args, **kwargs)
 
     def diagnose(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """Say what is wrong with a call that JAX refused; nothing, if it is none of ours."""
         traced = self.plan.source.traced
-        problem = elsewhere(traced.arg_names, traced.flatten(args, kwargs), set(self.mesh.devices.flat), self.plan.mesh)
+        problem = elsewhere(traced.arg_names, traced.flatten(args, kwargs), devices_of(self.mesh), self.plan.mesh)
         if problem is not None:
             raise problem
+
+
+def devices_of(mesh: DeviceMesh) -> set[Any]:
+    """The devices of a mesh, in no order."""
+    return set(cast(Any, mesh.devices).flat)
 
 
 def elsewhere(names: Sequence[str], leaves: Sequence[Any], here: set[Any], mesh: Mesh) -> Error | None:
@@ -132,7 +139,7 @@ def _elsewhere(name: str, there: str, mesh: Mesh) -> Error:
     )
 
 
-def device_mesh(mesh: Mesh, devices: Sequence[Any] | None) -> jax.sharding.Mesh:
+def device_mesh(mesh: Mesh, devices: Sequence[Any] | None) -> DeviceMesh:
     """The mesh on real devices, in order. Raises Error where there are too few."""
     found = list(jax.devices() if devices is None else devices)
     if len(found) < mesh.size:
@@ -144,10 +151,11 @@ def device_mesh(mesh: Mesh, devices: Sequence[Any] | None) -> jax.sharding.Mesh:
             ],
         )
     if devices is not None and len(found) > mesh.size:
-        raise Error(f"the mesh {mesh} has {mesh.size} devices, and {len(found)} are given", helps=["give as many as the mesh has"])
+        title = f"the mesh {mesh} has {mesh.size} devices, and {len(found)} are given"
+        raise Error(title, helps=["give as many as the mesh has"])
     shape = tuple(mesh.axes.values())
-    auto = (jax.sharding.AxisType.Auto,) * len(shape)
-    return jax.sharding.Mesh(np.array(found[: mesh.size]).reshape(shape), tuple(mesh.axes), axis_types=auto)
+    auto = (AxisType.Auto,) * len(shape)
+    return DeviceMesh(np.array(found[: mesh.size]).reshape(shape), tuple(mesh.axes), axis_types=auto)
 
 
 def spec(rank: int, tiles: Tiles) -> PartitionSpec:

@@ -40,7 +40,7 @@ from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, NoMemoryEffect, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from .array import check_redistribution, mesh_of
+from .array import Barrier, check_redistribution, mesh_of
 from .errors import nearest
 from .signature import PlainOp, array_types, parse_operands, parse_signature, print_signature
 from .types import ArrayType
@@ -191,6 +191,13 @@ class RedistributeOp(PlainOp):
 
 
 @irdl_op_definition
+class BarrierOp(Barrier):
+    """What follows it is issued after all of these values: `flow.barrier %w, %h` holds a gather of `%w` back."""
+
+    name = "flow.barrier"
+
+
+@irdl_op_definition
 class ReturnOp(PlainOp):
     """The graph's results."""
 
@@ -203,4 +210,4 @@ class ReturnOp(PlainOp):
         super().__init__(operands=[values])
 
 
-FLOW = Dialect("flow", [GraphOp, KernelOp, RedistributeOp, ReturnOp])
+FLOW = Dialect("flow", [GraphOp, KernelOp, RedistributeOp, BarrierOp, ReturnOp])

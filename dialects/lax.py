@@ -161,7 +161,7 @@ def op_class(primitive: str) -> type[LaxOp]:
     """The op of a definition, made when it is first asked for: a user's definition becomes an op like any other."""
     if primitive not in OPS:
         title = "".join(part.capitalize() for part in primitive.split("_"))
-        body = {"name": f"lax.{primitive}", "traits": traits_def(NoMemoryEffect()), "__annotations__": {}}
+        body: dict[str, object] = {"name": f"lax.{primitive}", "traits": traits_def(NoMemoryEffect()), "__annotations__": {}}
         OPS[primitive] = irdl_op_definition(type(f"{title}Op", (LaxOp,), body))
     return OPS[primitive]
 

@@ -9,10 +9,9 @@ tracing, decoded once at running) and read by name in between. Its text is a Pyt
 import ast
 import json
 import re
-from collections.abc import ItemsView, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from types import MappingProxyType
+from operator import itemgetter
 from typing import TypeAlias
 
 from xdsl.ir import Data
@@ -98,7 +97,7 @@ def parse_params(parser: AttrParser) -> "ParamsAttr":
 
 
 @irdl_attr_definition
-class ParamsAttr(Data[Mapping[str, Literal]]):
+class ParamsAttr(Data[tuple[tuple[str, Literal], ...]]):
     """An immutable mapping from parameter names to literals, sorted by name.
 
     Two are equal when they print alike: `1`, `1.0` and `True` are three different parameters, and so are `0.0` and
@@ -107,28 +106,35 @@ class ParamsAttr(Data[Mapping[str, Literal]]):
 
     name = "lax.params"
 
-    @classmethod
-    def of(cls, **params: Literal) -> "ParamsAttr":
-        return cls(MappingProxyType(dict(sorted(params.items()))))
+    @staticmethod
+    def of(**params: Literal) -> "ParamsAttr":
+        return ParamsAttr(tuple(sorted(params.items(), key=itemgetter(0))))
+
+    @cached_property
+    def _by_name(self) -> dict[str, Literal]:
+        return dict(self.data)
 
     def __getitem__(self, name: str) -> Literal:
-        return self.data[name]
+        return self._by_name[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self.data
+        return name in self._by_name
 
     def __len__(self) -> int:
         return len(self.data)
 
-    def get(self, name: str, default: Literal = None) -> Literal:
-        return self.data.get(name, default)
+    # The mapping's `get`: xDSL's own, which turns data into attributes, is for attributes with an alternative to them.
+    def get(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, name: str, default: Literal = None
+    ) -> Literal:
+        return self._by_name.get(name, default)
 
-    def items(self) -> ItemsView[str, Literal]:
-        return self.data.items()
+    def items(self) -> tuple[tuple[str, Literal], ...]:
+        return self.data
 
     @cached_property
     def text(self) -> str:
-        return f"{{{', '.join(f'{name} = {show(value)}' for name, value in self.data.items())}}}"
+        return f"{{{', '.join(f'{name} = {show(value)}' for name, value in self.data)}}}"
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, ParamsAttr) and self.text == other.text)
@@ -137,7 +143,7 @@ class ParamsAttr(Data[Mapping[str, Literal]]):
         return hash(self.text)
 
     @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> Mapping[str, Literal]:
+    def parse_parameter(cls, parser: AttrParser) -> tuple[tuple[str, Literal], ...]:
         with parser.in_angle_brackets():
             return parse_params(parser).data
 

@@ -75,7 +75,7 @@ def parse_types(parser: Parser) -> tuple[ArrayType, ...]:
     return tuple(types)
 
 
-def parse_signature(parser: Parser, unresolved: Sequence[UnresolvedOperand]) -> tuple[list[SSAValue], Signature]:
+def parse_signature(parser: Parser, unresolved: Sequence[UnresolvedOperand]) -> tuple[Sequence[SSAValue], Signature]:
     """Reads the end of an op and resolves the operands that stood before it."""
     attributes = parse_attributes(parser)
     parser.parse_punctuation(":")

@@ -14,7 +14,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Self, TypeAlias
+from typing import ClassVar, Self, TypeAlias, cast
 
 from xdsl.dialects.builtin import IntAttr, StringAttr
 from xdsl.ir import Attribute, Data, Dialect, SSAValue
@@ -73,8 +73,7 @@ def parse_pairs(parser: AttrParser) -> PairsAttr:
 
 
 def _number(properties: Properties, name: str) -> int:
-    value = properties[name]
-    return value.data if isinstance(value, IntAttr) else 0
+    return cast(IntAttr, properties[name]).data
 
 
 def _attribute(value: str | int | PairsAttr) -> Attribute:

@@ -90,7 +90,9 @@ class ArrayType(Data[tuple[str, Layout]], TypeAttribute):
     def print_parameter(self, printer: Printer) -> None:
         printer.print_string(f"<{self.text}>")
 
-    __eq__ = object.__eq__
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
     __hash__ = object.__hash__
 
 

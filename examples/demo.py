@@ -94,9 +94,7 @@ def _picture(name: str, plan: pt.Plan, before: dict[str, dict[str, str]], after:
     counts = {kind: times for kind, times in plan.counts().items() if times}
     collectives = ", ".join(f"{times} {kind}" for kind, times in counts.items()) or "no collectives"
     received = f"{plan.bytes_per_device() / 1e6:.2f} MB received by a device in a step"
-    table = Table(
-        title=f"after {name}", caption=f"{collectives}\n{received}", title_justify="left", caption_justify="left"
-    )
+    table = Table(title=f"after {name}", caption=f"{collectives}\n{received}", title_justify="left", caption_justify="left")
     table.add_column("value")
     table.add_column("layout")
     for pattern in SHOWN:

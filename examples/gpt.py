@@ -63,8 +63,7 @@ def init(config: Config, seed: int = 0) -> Tree:
 def layer_norm(x: jax.Array, norm: Tree) -> jax.Array:
     x = x - jnp.mean(x, axis=-1, keepdims=True)
     return (
-        x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True) + 1e-5) * norm["scale"][None, None]
-        + norm["bias"][None, None]
+        x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True) + 1e-5) * norm["scale"][None, None] + norm["bias"][None, None]
     )
 
 

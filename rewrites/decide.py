@@ -194,7 +194,7 @@ class _Mover:
         return Move(value, source, pend, target, way, before, shared, trips)
 
 
-def _cost(moves: Iterable[Move]) -> tuple[int, int]:
+def _cost(moves: Iterable[Move]) -> tuple[float, int]:
     """Bytes received, then collectives."""
     return (
         sum(move.path.bytes for move in moves),

@@ -50,7 +50,7 @@ class _Replay:
             case BuildOp():
                 self.build(op, into)
             case RedistributeOp():
-                self.made[op.out] = into.redistribute(self.made[op.source], cast(ArrayType, op.out.type))
+                self.made[op.out] = into.redistribute(self.made[op.source], op.out.type)
             case BarrierOp():
                 self.made.update(zip(op.results, into.barrier([self.made[v] for v in op.operands]), strict=True))
             case ScanOp():

@@ -71,7 +71,7 @@ class Lowering:
             case SliceOp():
                 self.locals[op.out] = self.steps(op.source, op.target, target)
             case RedistributeOp():
-                self.locals[op.out] = self.steps(op.source, cast(ArrayType, op.out.type), target)
+                self.locals[op.out] = self.steps(op.source, op.out.type, target)
             case BarrierOp():
                 self.replace(op, spmd.BarrierOp([self.get(value) for value in op.operands]), target)
             case CoordinateOp():

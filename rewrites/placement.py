@@ -146,7 +146,7 @@ def claim_of(program: Program, table: AxisTable, value: int) -> Claim | None:
 
 
 def natural(table: Table, value: int, dim: int, axis: str) -> int | None:
-    """The stride at which a tile of `axis` splits what is left local of a dim, minor to the factors there; None if it does not divide."""
+    """The stride at which a tile of `axis` splits what is left local of a dim; None if that does not divide."""
     strides = [stride for _, at, stride in table.tiles(value) if at == dim]
     block = min(strides, default=table.program.shape(value)[dim])
     size = table.mesh[axis]

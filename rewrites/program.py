@@ -151,7 +151,7 @@ def _names(main: func.FuncOp, key: str, count: int, stem: str) -> tuple[str, ...
     names = main.attributes.get(key)
     if names is None:
         return tuple(f"{stem}/{i}" for i in range(count))
-    return tuple(cast(StringAttr, name).data for name in cast("Iterable[StringAttr]", names))
+    return tuple(name.data for name in cast("Iterable[StringAttr]", names))
 
 
 def _value(program: Program, ssa: SSAValue, producer: int) -> int:

@@ -117,7 +117,7 @@ def _scalar(head: str, args: list[Any]) -> Any:
             return x.astype(np.float64)
         case "complex", [x, y]:
             return x + 1j * y
-        case function, [x]:
+        case str(function), [x]:
             return getattr(np, str(function))(x)
         case _:
             raise AssertionError(head)

@@ -30,9 +30,7 @@ class WrongOutput(Exception):
 class Command(pytest.Item):
     """One RUN line."""
 
-    def __init__(self, name: str, parent: "MlirFile", line: str) -> None:
-        super().__init__(name, parent)
-        self.line = line
+    line: str
 
     def runtest(self) -> None:
         text = ""
@@ -40,10 +38,12 @@ class Command(pytest.Item):
             tool, *args = (str(self.path) if word == "%s" else word for word in shlex.split(stage))
             text = {"partita-opt": opt, "filecheck": check}[tool](args, text)
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None) -> str | object:
+    def repr_failure(
+        self, excinfo: pytest.ExceptionInfo[BaseException], style: TracebackStyle | None = None
+    ) -> str | TerminalRepr:
         if isinstance(excinfo.value, WrongOutput):
             return f"{self.line}\n{excinfo.value}"
-        return super().repr_failure(excinfo)
+        return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, None, str]:
         return self.path, None, self.name

@@ -1,0 +1,104 @@
+"""Every tiling that follows from a definition is placed, run on eight devices, and changes nothing."""
+
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import jax
+import pytest
+from agreement import disagreement
+from calls import CALLS, NO_CALL, Call
+
+import partita as pt
+from partita.compiler.actions import Action
+from partita.compiler.plan import Plan
+from partita.dialects.definition import definitions
+from partita.rewrites.placement import Claim
+from partita.rewrites.program import Node
+from partita.rewrites.propagate import propagate
+
+SIZES = (8, 4, 2)
+
+
+@cache
+def traced(call: Call) -> Plan:
+    """The call's program; its mesh axis `a` takes the size that the index to place divides by."""
+    return pt.plan(call.function, pt.Mesh(a=2), *call.args)
+
+
+def node_of(plan: Plan, kind: str) -> Node:
+    (node,) = (node for node in plan.source.program.nodes if node.kind == kind)
+    return node
+
+
+def placeable(call: Call) -> list[tuple[int, int]]:
+    """(index, devices that its extent divides over) of each index of the call's op."""
+    indices = node_of(traced(call), call.op).signature.instance.indices
+    sizes = [next((size for size in SIZES if each.extent % size == 0), 0) for each in indices]
+    return list(enumerate(sizes))
+
+
+TILINGS = [(call, index, size) for call in CALLS for index, size in placeable(call)]
+
+
+def place(call: Call, index: int, size: int) -> Plan:
+    """The call's op with exactly this index placed: by a tile of a dim that it stands in, or where no dim leads with it, by hand."""
+    start = pt.plan(call.function, pt.Mesh(a=size), *call.args)
+    node = node_of(start, call.op)
+    for at, values in ((node.signature.operand_at, node.operands), (node.signature.result_at, node.results)):
+        for where, value in zip(at, values, strict=True):
+            if index in where:
+                try:
+                    plan = start.tile(start.source.addresses.names[value], where[index][0], "a")
+                except pt.Error:
+                    continue
+                if claimed(plan, call.op) == index:
+                    return plan
+    return by_hand(start, node, index, size)
+
+
+def claimed(plan: Plan, kind: str) -> int | None:
+    claim = plan.table.axes["a"].nodes[node_of(plan, kind).number]
+    return None if claim is None else claim.at
+
+
+def by_hand(start: Plan, node: Node, index: int, size: int) -> Plan:
+    """The minor index of a dim: a tile of the dim would be on the major one."""
+    table = start.table.copy()
+    extent = node.signature.instance.indices[index].extent
+    table.touch("a").nodes[node.number] = Claim(index, extent // size, 0)
+    propagate(table, "a", [*node.operands, *node.results], 0)
+    return replace(start, table=table, actions=(Action("by hand", "place"),))
+
+
+def name(tiling: object) -> str:
+    return str(tiling)
+
+
+@pytest.mark.parametrize(("call", "index", "size"), TILINGS, ids=name)
+def test_a_derived_tiling_changes_no_result(
+    call: Call, index: int, size: int, record_property: Callable[[str, object], None]
+) -> None:
+    plan = place(call, index, size)
+    assert claimed(plan, call.op) == index
+    plan.ir().verify()
+    plan.ir(fused=False).verify()
+    plan.spmd().verify()
+    found = jax.tree.leaves(plan.compile()(*call.args))
+    assert disagreement(found, expected(call)) == ""
+    record_property("tilings executed", 1)
+
+
+@cache
+def expected(call: Call) -> list[Any]:
+    return jax.tree.leaves(jax.jit(call.function)(*call.args))
+
+
+def test_no_definition_and_no_index_is_left_out() -> None:
+    assert {call.op for call in CALLS}.isdisjoint(NO_CALL)
+    assert {call.op for call in CALLS} | set(NO_CALL) == set(definitions)
+    assert [str(call) for call, _, size in TILINGS if size == 0] == []
