@@ -98,8 +98,10 @@ def _uneven(plan: Plan, table: Table, seed: Seed) -> Error:
     size, extent = plan.mesh[seed.axis], shape[seed.dim]
     here = [(axis, plan.mesh[axis]) for axis, dim, _ in table.tiles(seed.value) if dim == seed.dim]
     left = f" (each part of {' * '.join(f'`{a}` ({n})' for a, n in here)})" if here else ""
+    used = {axis for axis, _, _ in table.tiles(seed.value)} | {seed.axis}
+    others = [(axis, n) for axis, n in plan.mesh.axes.items() if axis not in used and n > 1]
     fits = [f"dim {d} ({n})" for d, n in enumerate(shape) if n % size == 0 and n]
-    axes = [f"`{axis}` ({n} devices)" for axis, n in plan.mesh.axes.items() if axis != seed.axis and extent % n == 0 and n > 1]
+    axes = [f"`{axis}` ({n} devices)" for axis, n in others if extent % n == 0]
     helps = [f"tile {' or '.join(fits)} instead"] if fits else []
     helps += [f"use {' or '.join(axes)}"] if axes else []
     return Error(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import cast
 
 from xdsl.dialects import func
@@ -54,15 +55,19 @@ def _tags(main: Operation) -> Iterator[tuple[str, SSAValue]]:
             yield str(cast(ParamsAttr, op.properties["params"])["name"]), op.results[0]
 
 
+@lru_cache(maxsize=1 << 12)
 def split(scope: str) -> tuple[str, ...]:
-    """The parts of a scope path; a slash inside parentheses is none: `transpose(jvp(a/b))/c` has two."""
+    """The parts of a scope path; a slash inside parentheses is none: `transpose(jvp(a/b))/c` has two.
+
+    A transformation around no scope of the user's, `transpose(jvp())`, is no part.
+    """
     parts, depth, start = list[str](), 0, 0
     for place, mark in enumerate(scope):
         depth += (mark == "(") - (mark == ")")
         if mark == "/" and depth == 0:
             parts.append(scope[start:place])
             start = place + 1
-    return (*parts, scope[start:]) if scope[start:] else tuple(parts)
+    return tuple(part for part in (*parts, scope[start:]) if part and not part.rstrip(")").endswith("("))
 
 
 def _scoped(main: Operation, sources: Sources) -> Iterator[tuple[str, SSAValue]]:

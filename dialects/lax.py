@@ -3,7 +3,7 @@
     %2 = lax.dot_general %0, %1 {dimension_numbers = (((1,), (0,)), ((), ()))} : f32[64, 8], f32[8, 8] -> f32[64, 8]
 
 All of them are one shape of op: arrays in, arrays out, the primitive's parameters, and for `lax.scan` a body. Extents
-are in the types alone, so the same op on local types is the device-local op; a named op never sees a placed type.
+are in the types alone, so the same op on local types is the device-local op; only a loop sees a placed type, which it passes on.
 """
 
 from collections.abc import Sequence
@@ -85,12 +85,18 @@ class LaxOp(IRDLOperation):
 
     def verify_(self) -> None:
         ins, outs = array_types(self.operands), array_types(self.results)
+        # A loop passes values on, whatever they lie like; every other op computes on what one device holds.
+        if not isinstance(self, ScanOp):
+            self.verify_plain(ins, outs)
+        self.check(ins, outs)
+
+    def verify_plain(self, ins: tuple[ArrayType, ...], outs: tuple[ArrayType, ...]) -> None:
+        """Raises VerifyException where something is placed or pending, or where there is a body."""
         for array in (*ins, *outs):
             if not array.is_whole:
                 raise VerifyException(f"`{self.name}` works on plain arrays, and {array.text} is placed or pending")
-        if self.regions and not isinstance(self, ScanOp):
+        if self.regions:
             raise VerifyException(f"`{self.name}` has no body")
-        self.check(ins, outs)
 
     def check(self, ins: tuple[ArrayType, ...], outs: tuple[ArrayType, ...]) -> None:
         """Raises VerifyException where the types disagree with what the op means."""

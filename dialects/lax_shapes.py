@@ -136,4 +136,4 @@ def _same_number(left: str, lefts: Sequence[object], right: str, rights: Sequenc
 
 
 def _stacked(array: ArrayType, length: int) -> ArrayType:
-    return ArrayType.whole(array.dtype, (length, *array.shape))
+    return ArrayType.of(array.dtype, Layout((extent(length), *array.layout.dims), array.layout.pending))

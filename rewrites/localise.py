@@ -163,7 +163,7 @@ class _Local:
         shape = cast(ArrayType, ids.type).shape
         if not shape or shape[-1] == 1:
             return shifted
-        at = self.make("iota", (), IDS, shape, dimension=len(shape) - 1)
+        at = self.make("iota", (), IDS, shape, dtype=Record("dtype", (("name", IDS),)), dimension=len(shape) - 1)
         this = self.make("eq", (at, self.spread(self.number(component, IDS), shape)), "bool", shape)
         return self.make("select_n", (this, ids, shifted), IDS, shape)
 
@@ -207,7 +207,7 @@ class _Local:
         return self.make("broadcast_in_dim", (scalar,), dtype, shape, broadcast_dimensions=())
 
     def make(
-        self, kind: str, ins: Sequence[SSAValue], dtype: str, shape: tuple[int, ...], **params: Literal
+        self, kind: str, ins: Sequence[SSAValue], dtype: str, shape: tuple[int, ...], /, **params: Literal
     ) -> SSAValue:
         op = OPS[kind].of(ins, [ArrayType.whole(dtype, shape)], ParamsAttr.of(**params) if params else NO_PARAMS)
         self.into.append(op)

@@ -23,10 +23,6 @@ from filecheck.parser import Parser
 RUN = "// RUN:"
 
 
-class WrongOutput(Exception):
-    """What filecheck says about an output, and the output."""
-
-
 class Command(pytest.Item):
     """One RUN line."""
 
@@ -37,13 +33,6 @@ class Command(pytest.Item):
         for stage in self.line.split("|"):
             tool, *args = (str(self.path) if word == "%s" else word for word in shlex.split(stage))
             text = {"partita-opt": opt, "filecheck": check}[tool](args, text)
-
-    def repr_failure(
-        self, excinfo: pytest.ExceptionInfo[BaseException], style: TracebackStyle | None = None
-    ) -> str | TerminalRepr:
-        if isinstance(excinfo.value, WrongOutput):
-            return f"{self.line}\n{excinfo.value}"
-        return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, None, str]:
         return self.path, None, self.name
@@ -56,7 +45,9 @@ class MlirFile(pytest.File):
         lines = [line for line in self.path.read_text().splitlines() if line.startswith(RUN)]
         assert lines, f"{self.path} has no line that begins with `{RUN}`"
         for number, line in enumerate(lines):
-            yield Command.from_parent(self, name=f"run{number}", line=line.removeprefix(RUN).strip())  # pyright: ignore[reportUnknownMemberType]
+            command = Command.from_parent(self, name=f"run{number}")  # pyright: ignore[reportUnknownMemberType]
+            command.line = line.removeprefix(RUN).strip()
+            yield command
 
 
 def opt(args: Sequence[str], text: str) -> str:
@@ -70,13 +61,13 @@ def opt(args: Sequence[str], text: str) -> str:
 
 
 def check(args: Sequence[str], text: str) -> str:
-    """`filecheck ARGS`; raises WrongOutput where `text` is not what the file expects."""
+    """`filecheck ARGS`; fails the test where `text` is not what the file expects."""
     options = parse_argv_options(["filecheck", *args])
     said = StringIO()
     with redirect_stderr(said):
         failed = Matcher(options, FInput("-", text), Parser.from_opts(options)).run()
     if failed:
-        raise WrongOutput(f"{said.getvalue()}\nthe output was\n\n{text}")
+        pytest.fail(f"{said.getvalue()}\nthe output was\n\n{text}", pytrace=False)
     return text
 
 

@@ -16,10 +16,12 @@ import optax
 import pytest
 from jax import lax
 from xdsl.ir import OpResult
+from xdsl.parser import Parser
 
 import partita as pt
 from partita.compiler.evaluate import run_global
 from partita.compiler.trace import Traced
+from partita.dialects import context
 from partita.dialects.lax import WholeOp
 
 X = jnp.linspace(0.1, 1.0, 16).reshape(4, 4)
@@ -219,6 +221,12 @@ builtin.module {
     )
 
 
+@pytest.mark.parametrize("name", ["attention, new key", "embedding", "scan of remat", "index and update", "dtypes"])
+def test_a_program_read_back_from_its_text_is_the_same_program(name: str):
+    text = str(pt.trace(*PROGRAMS[name]).module)
+    assert str(Parser(context(), text).parse_module()) == text
+
+
 def test_what_nobody_uses_is_left_out_and_effects_are_kept():
     def wasteful(x: jax.Array) -> jax.Array:
         jnp.sin(x)
@@ -308,6 +316,14 @@ class TestNames:
         assert ["return jnp.sin(x)" in each.text for each in sines if each] == [True]
         place = chosen[0].place()
         assert place is not None and "first = inner" in place.text
+
+    def test_a_static_default_is_traced_like_a_static_argument(self):
+        def step(x: jax.Array, mode: str = "train") -> jax.Array:
+            return x + len(mode)
+
+        traced = pt.trace(step, X, static_argnames="mode")
+        assert traced.arg_names == ("x",)
+        assert len(traced.flatten((X, "train"))) == len(traced.flatten((X,))) == 1
 
 
 class TestErrors:
