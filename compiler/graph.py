@@ -118,7 +118,7 @@ class Graph:
 
     def text(self) -> str:
         """The text of the graph and of its kernels, which `Graph.parse` and `partita-opt` take."""
-        return f"{self.module}\n"
+        return str(self.module) + "\n"
 
     def __str__(self) -> str:
         return self.text()

@@ -110,7 +110,7 @@ def to_literal(value: Any, foreign: Foreign) -> Literal:
         case Enum() if type(value).__name__ in _ENUMS:
             return Record(type(value).__name__, (("name", value.name),))
         case np.bool():
-            return bool(value)
+            return bool(cast(int, value))
         case int() | np.integer():
             return int(cast(int, value))
         case float() | np.floating():

@@ -314,6 +314,8 @@ class Barrier(PlainOp):
 
 @irdl_op_definition
 class BarrierOp(Barrier):
+    """Keeps a gather at its use: `%0, %1 = array.barrier %x, %start : ...` is `%x`, but not before `%start`."""
+
     name = "array.barrier"
 
 
@@ -350,7 +352,7 @@ class Coordinate(IRDLOperation):
 
 @irdl_op_definition
 class CoordinateOp(Coordinate):
-    """Constraint: builds around it iterate over the axes."""
+    """Where along the axes this iteration of the builds around it runs; they iterate over all of them."""
 
     name = "array.coordinate"
 

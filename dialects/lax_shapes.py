@@ -9,7 +9,9 @@ from xdsl.utils.exceptions import VerifyException
 from .definition import Formal, definitions
 from .errors import Error
 from .instance import Dims, Instance, bind
+from .layouts import Layout
 from .params import Literal, ParamsAttr, Record
+from .ranges import Extent
 from .types import ArrayType
 
 Types = tuple[ArrayType, ...]
@@ -136,4 +138,4 @@ def _same_number(left: str, lefts: Sequence[object], right: str, rights: Sequenc
 
 
 def _stacked(array: ArrayType, length: int) -> ArrayType:
-    return ArrayType.of(array.dtype, Layout((extent(length), *array.layout.dims), array.layout.pending))
+    return ArrayType.of(array.dtype, Layout((Extent(length), *array.layout.dims), array.layout.pending))

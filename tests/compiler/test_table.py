@@ -63,11 +63,11 @@ def test_several_tilings_within_one_tactic_are_a_conflict_with_its_ways_out() ->
 
 
 def test_a_tile_that_does_not_divide_is_refused_with_the_whole_tactic() -> None:
-    odd = pt.plan(chain, pt.Mesh(data=3, model=2), X, W1, W2)
-    with pytest.raises(pt.Error, match="dim 0 has 256 elements, which do not divide over `data`"):
-        odd.tile("x", 0, "data")
+    odd = pt.plan(chain, pt.Mesh(data=16, model=2), X, W1, W2)
+    with pytest.raises(pt.Error, match="dim 1 has 8 elements, which do not divide over `data`"):
+        odd.tile("x", 1, "data")
     with pytest.raises(pt.Error, match="`x` cannot be tiled"):
-        odd.apply(pt.Tile({"w1": 1, "x": 0}, "data"))
+        odd.apply(pt.Tile({"w1": 1, "x": 1}, "data"))
     assert odd.trace == "" and odd.layout("w1") == {"w1": "f32[8, 16]"}
 
 

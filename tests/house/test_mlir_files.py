@@ -21,5 +21,5 @@ def test_opt_reads_what_the_stage_before_it_has_printed():
 def test_an_output_that_was_not_expected_fails_and_is_shown(expected: str, tmp_path: Path):
     file = tmp_path / "wrong.mlir"
     file.write_text(expected)
-    with pytest.raises(pytest.fail.Exception, match="%0 = lax.neg %x"):
+    with pytest.raises(pytest.fail.Exception, match=r"%0 = lax\.neg %x"):
         check([str(file)], PROGRAM)
