@@ -78,14 +78,15 @@ def _times(args: Tree, steps: dict[str, Step]) -> Table:
 
 
 def _bytes(args: Tree, steps: dict[str, Step]) -> Table:
-    found = {name: collectives(steps[name], *args) for name in ("partita", "shard_map")}
-    kinds = list(counts(found["partita"]))
-    rows = [[name, *counts(each).values(), received(each)] for name, each in found.items()]
+    names = ["partita", "shard_map"]
+    found = [collectives(steps[name], *args) for name in names]
+    kinds = [counts(each) for each in found]
+    rows = [[kind, *(each[kind] for each in kinds)] for kind in kinds[0]]
     return Table(
         "step_bytes",
-        "Collectives of the step, counted in the jaxprs",
-        ["step", *kinds, "bytes a device receives"],
-        rows,
+        "Collectives of that step, counted in the jaxprs",
+        ["", *names],
+        [*rows, ["bytes that a device receives", *map(received, found)]],
     )
 
 

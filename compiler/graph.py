@@ -5,6 +5,8 @@
     graph.kernels                      {"main_0": its function, ...}
     graph.edges                        what one node makes and another reads
     graph.run(x, w1, w2)               node by node, on the plan's devices
+
+The graph is its module in the flow dialect; nodes, edges, JSON and Graphviz text are read off it.
 """
 
 from __future__ import annotations

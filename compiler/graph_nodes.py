@@ -14,6 +14,7 @@ from ..dialects import flow, spmd
 from ..dialects.lax import ScanOp
 from ..dialects.mesh import Mesh
 from ..dialects.precision import itemsize
+from ..dialects.signature import array_types
 from ..dialects.types import ArrayType
 from ..rewrites.flow import change
 from ..rewrites.steps import received
@@ -99,14 +100,12 @@ def edges(nodes: Sequence[Node]) -> tuple[Edge, ...]:
     return tuple(Edge(makers[value.name], node.number, value) for node in nodes for value in dict.fromkeys(node.operands))
 
 
-def _what(
-    op: Operation, mesh: Mesh, inside: Mapping[str, tuple[Exchange, ...]]
-) -> tuple[str, str, tuple[Exchange, ...]]:
+def _what(op: Operation, mesh: Mesh, inside: Mapping[str, tuple[Exchange, ...]]) -> tuple[str, str, tuple[Exchange, ...]]:
     match op:
         case flow.KernelOp():
             return "kernel", op.name_of_kernel, inside[op.name_of_kernel]
         case flow.RedistributeOp():
-            source, target = cast(ArrayType, op.source.type), cast(ArrayType, op.out.type)
+            source, target = array_types([op.source, op.out])
             return "redistribute", "redistribute", tuple(exchanges(change(source, target, mesh), mesh))
         case _:
             kind = op.name.removeprefix("flow.")

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-import jax
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
+from jax.sharding import Mesh as DeviceMesh
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -26,6 +27,7 @@ from ..rewrites.flow import change
 from ..rewrites.placing import natural_tiles
 from .execute import run_local
 from .run import device_mesh, spec
+from .untyped import jax
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -62,7 +64,7 @@ class Form:
         """The inverse of `unwrap`."""
         return local.reshape((1,) * (len(self.shape) - len(self.local)) + self.local) if self.raw else local
 
-    def struct(self, mesh: jax.sharding.Mesh) -> jax.ShapeDtypeStruct:
+    def struct(self, mesh: DeviceMesh) -> Any:
         return jax.ShapeDtypeStruct(self.shape, self.dtype, sharding=NamedSharding(mesh, self.spec))
 
 
@@ -132,7 +134,7 @@ class CompiledGraph:
             out_specs=tuple(form.spec for form in gives),
             check_vma=False,
         )
-        lowered = cast(Any, jax.jit(mapped)).lower(*(form.struct(self.mesh) for form in takes))
+        lowered = jax.jit(mapped).lower(*(form.struct(self.mesh) for form in takes))
         return lowered.compile()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -181,7 +183,7 @@ class CompiledGraph:
         here = set(self.mesh.devices.flat)
         for name, leaf in zip(self.graph.arguments, leaves, strict=True):
             if isinstance(leaf, jax.core.Tracer):
-                raise Error(f"argument `{name}` is traced", helps=["a graph runs on arrays; inside `jax.jit`, use plan.compile()"])
+                raise Error(f"argument `{name}` is traced", helps=["a graph runs on arrays: in `jax.jit` use plan.compile()"])
             if isinstance(leaf, jax.Array) and leaf.committed and leaf.sharding.device_set != here:
                 there = ", ".join(sorted(map(str, leaf.sharding.device_set)))
                 helps = ["leave it uncommitted", "or compile for its devices: graph.compile(devices=...)"]
@@ -190,12 +192,11 @@ class CompiledGraph:
 
 def _slots(block: Block) -> dict[SSAValue, int]:
     """A number for every value; a barrier's results are its operands."""
-    slots: dict[SSAValue, int] = {arg: number for number, arg in enumerate(block.args)}
+    numbers = count()
+    slots: dict[SSAValue, int] = dict(zip(block.args, numbers, strict=False))
     for op in block.ops:
-        if isinstance(op, flow.BarrierOp):
-            slots.update((out, slots[value]) for value, out in zip(op.operands, op.results, strict=True))
-        else:
-            slots.update((out, len(slots) + number) for number, out in enumerate(op.results))
+        given = [slots[value] for value in op.operands] if isinstance(op, flow.BarrierOp) else numbers
+        slots.update(zip(op.results, given, strict=False))
     return slots
 
 
@@ -213,5 +214,5 @@ def stablehlo(graph: Graph, kernel: FuncOp) -> str:
     local.__name__ = kernel.sym_name.data
     mapped = jax.shard_map(local, mesh=mesh, in_specs=PartitionSpec(), out_specs=PartitionSpec(), check_vma=False)
     structs = [jax.ShapeDtypeStruct(type.shape, type.dtype) for type in types]
-    traced = cast(Any, jax.jit(mapped)).trace(*structs)
+    traced = jax.jit(mapped).trace(*structs)
     return str(traced.lower(lowering_platforms=(jax.default_backend(),)).as_text())

@@ -40,7 +40,7 @@ def _node(node: Node) -> dict[str, object]:
 
 
 def _edge(edge: Edge) -> dict[str, object]:
-    return {"from": edge.source, "to": edge.target, "value": edge.value.name, "type": edge.value.type, "bytes": edge.value.bytes}
+    return {"from": edge.source, "to": edge.target, **_value(edge.value)}
 
 
 def _value(value: Value) -> dict[str, object]:

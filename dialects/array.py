@@ -216,9 +216,9 @@ class BuildOp(IRDLOperation):
 class SliceOp(IRDLOperation):
     """The part of a global value that this iteration sees, if the value is cut as `layout` says.
 
-    Constraints: the value is placed or whole, with nothing pending; the layout has the same element type and global
-    shape, keeps every tile that the value already has, and uses only axes of the builds around; the result is what
-    one device holds of it.
+    Constraints: the layout has the same element type, global shape and pending reductions as the value, whose summand
+    of this iteration is taken; it keeps every tile that the value already has, and uses only axes of the builds around;
+    the result is what one device holds of it.
     """
 
     name = "array.slice"
@@ -258,10 +258,10 @@ class SliceOp(IRDLOperation):
     def verify_(self) -> None:
         mesh = mesh_of(self)
         (source, result), target = array_types([self.source, self.out]), self.target
-        if source.layout.pending or target.layout.pending:
-            raise VerifyException(f"`array.slice` cannot cut what is pending: {source.text} to {target.text}")
+        if source.layout.pending != target.layout.pending:
+            raise VerifyException(f"`array.slice` resolves nothing that is pending: {source.text} to {target.text}")
         check_same_value(self, source, target, mesh)
-        _check_inside(self, target.layout.axes())
+        _check_inside(self, [*target.layout.axes(), *(each.axis for each in target.layout.pending)])
         if lost := set(source.layout.tiles(mesh)) - set(target.layout.tiles(mesh)):
             axis, dim, _ = min(lost)
             raise VerifyException(

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache
 from pathlib import Path as File
 from typing import TypeAlias
 
@@ -212,9 +212,7 @@ class Definition:
         assert found is not None, f"{self.name} has no {name}"
         return found
 
-    def restore(
-        self, params: ParamsAttr, in_shapes: Sequence[Shape], out_shapes: Sequence[Shape]
-    ) -> dict[str, Literal]:
+    def restore(self, params: ParamsAttr, in_shapes: Sequence[Shape], out_shapes: Sequence[Shape]) -> dict[str, Literal]:
         """The parameters named in `extents`, for operands and results of these (local) shapes."""
         from .extents import restore
 
@@ -231,12 +229,12 @@ class Definition:
         return _reads(self.body)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _with_arity(definition: Definition, arity: int) -> Definition:
     return definition if arity == definition.arity else replace(definition, arity=arity)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _positions(definition: Definition) -> dict[str, range]:
     found: dict[str, range] = {}
     for formals, step in ((definition.operands, 1), (definition.results, -1)):

@@ -159,14 +159,14 @@ def _within(held: np.ndarray[tuple[int], np.dtype[np.int64]], wanted: np.ndarray
 
 def split(array: Array, dim: int, block: int, count: int) -> list[Array]:
     """What each of `count` devices takes of a dim: blocks, dealt in turn."""
-    dealt = np.arange(array.shape[dim]).reshape(-1, count, block)
+    dealt = np.reshape(range(array.shape[dim]), (-1, count, block))
     return [np.take(array, dealt[:, number].reshape(-1), axis=dim) for number in range(count)]
 
 
 def join(arrays: Sequence[Array], dim: int, block: int) -> Array:
     """The inverse of `split`."""
     count, length = len(arrays), arrays[0].shape[dim]
-    order = np.arange(count * length).reshape(count, -1, block).swapaxes(0, 1).reshape(-1)
+    order = np.reshape(range(count * length), (count, -1, block)).swapaxes(0, 1).reshape(-1)
     return np.take(np.concatenate(arrays, axis=dim), order, axis=dim)
 
 

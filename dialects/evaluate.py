@@ -17,7 +17,8 @@ import numpy as np
 from . import scalars, wholes
 from .definition import definitions
 from .errors import Error
-from .ground import (
+from .ground import ground
+from .grounded import (
     Access,
     Affine,
     Apply,
@@ -34,7 +35,6 @@ from .ground import (
     Guarded,
     Lands,
     Part,
-    ground,
 )
 from .params import Literal, ParamsAttr, Record
 from .scalars import Array, cast_to, dtype_of, is_float, widen
@@ -62,9 +62,7 @@ def evaluate(name: str, params: ParamsAttr, inputs: Sequence[Array], out_types: 
 
 
 @lru_cache(maxsize=1 << 12)
-def _ground(
-    name: str, params: ParamsAttr, ins: tuple[tuple[int, ...], ...], outs: tuple[tuple[int, ...], ...]
-) -> Grounded:
+def _ground(name: str, params: ParamsAttr, ins: tuple[tuple[int, ...], ...], outs: tuple[tuple[int, ...], ...]) -> Grounded:
     return ground(definitions[name], params, ins, outs)
 
 
@@ -113,9 +111,7 @@ class _Context:
 
 
 class _Evaluator:
-    def __init__(
-        self, form: Grounded, params: ParamsAttr, inputs: Sequence[Array], out_types: Sequence[Value]
-    ) -> None:
+    def __init__(self, form: Grounded, params: ParamsAttr, inputs: Sequence[Array], out_types: Sequence[Value]) -> None:
         self.form = form
         self.params = params
         self.inputs = inputs
@@ -364,9 +360,7 @@ class _Evaluator:
         values = [self.value(other, _Context(fold.monoid)) for other in others]
         return self.scattered(fold, places, inside, self.meet(np.multiply, *values) if len(values) > 1 else values[0], context)
 
-    def gathered(
-        self, places: dict[int, Labelled], inside: Labelled, others: list[Ground], context: _Context
-    ) -> Labelled:
+    def gathered(self, places: dict[int, Labelled], inside: Labelled, others: list[Ground], context: _Context) -> Labelled:
         """`sum(v) [v = ids[i]] * src[v]` is `src[ids[i]]`, and the default (or 0) where that is outside."""
         self.found |= places
         values = [self.value(other, _Context()) for other in others]

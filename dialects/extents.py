@@ -8,13 +8,12 @@ from functools import cache
 from .definition import Arith, Definition, Expr, Number, Param, Shape, Size, Var, children
 from .errors import Error
 from .gathers import Places
-from .ground import Grounded, ground
+from .ground import ground
+from .grounded import Grounded
 from .params import Literal, ParamsAttr
 
 
-def restore(
-    definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]
-) -> dict[str, Literal]:
+def restore(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> dict[str, Literal]:
     """Evaluates the `extents` clauses of a definition for (local) shapes."""
     if not definition.extents:
         return {}

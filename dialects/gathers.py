@@ -4,12 +4,12 @@ Their definitions say *what* they do; which dims each group takes depends on dim
 This file reads them off, and says nothing else: the same `Definition` is bound, with more `at`.
 
     t..  batch dims of both the array and the index vectors        v..  the other dims of the array that is taken apart
-    b..  the other dims of the index vectors                       w..  the window on v.., one for one; collapsed dims have extent 1
+    b..  the other dims of the index vectors                       w..  the window on v.., one for one; collapsed: extent 1
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
@@ -97,3 +97,7 @@ def _dynamic(definition: Definition, ins: Sequence[Shape], outs: Sequence[Shape]
     if windowed == "update":
         dims["out", "v"] = every
     return Places(dims, every, clamps=True)
+
+
+FRONT_ENDS: Mapping[str, Callable[[Definition, ParamsAttr, Sequence[Shape], Sequence[Shape]], Places]] = {"windows": windows}
+"""What may stand after `by`."""

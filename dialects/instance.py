@@ -4,7 +4,7 @@ Placing a factor of an index slices every dim that the index stands on. What els
 operand kept on one coordinate, a mask) follows from where the index stands in the body:
 
     out[b, m, n] = sum(k) lhs[b, m, k] * rhs[b, n, k]        b, m, n tile the result; k leaves it pending
-    out[i, j] = sum(v) [v = ids[i]] * src[v, j]              v is looked up: ids move by the block's offset, the result is masked
+    out[i, j] = sum(v) [v = ids[i]] * src[v, j]              v is looked up: ids lose the block's offset, the result is masked
     out[v, j] = acc[v, j] + sum(i) [v = ids[i]] * up[i, j]   v likewise, the mask is on `up`; under i `acc` is kept once
 """
 
@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from .definition import Definition, Shape
-from .ground import (
+from .ground import ground
+from .grounded import (
     Access,
     Affine,
     Apply,
@@ -29,7 +30,6 @@ from .ground import (
     Grounded,
     Guarded,
     Part,
-    ground,
     inner,
 )
 from .params import ParamsAttr
@@ -76,13 +76,11 @@ class Instance:
     moves: bool
 
 
-def bind(
-    definition: Definition, params: ParamsAttr, in_types: Sequence[Value], out_types: Sequence[Value]
-) -> Instance:
+def bind(definition: Definition, params: ParamsAttr, in_types: Sequence[Value], out_types: Sequence[Value]) -> Instance:
     """The tilings of an op on operands and results of these types. Raises Error where the shapes do not fit."""
     form = ground(definition, params, [shape for _, shape in in_types], [shape for _, shape in out_types])
     roles = _Roles(form, boolean=bool(out_types) and out_types[0][0] == "bool")
-    return roles.instance(len(in_types), len(out_types), _moves(form, in_types, out_types))
+    return roles.instance([shape for _, shape in in_types], [shape for _, shape in out_types], _moves(form, in_types, out_types))
 
 
 def _moves(form: Grounded, ins: Sequence[Value], outs: Sequence[Value]) -> bool:
@@ -221,9 +219,7 @@ class _Roles:
             else:
                 self.visit(factor, _Context(("*",)) if len(factors) > 1 else _Context((fold.monoid,)))
 
-    def look(
-        self, guard: Guarded, fold: Folding, monoid: str | None, context: _Context, beside: tuple[int, ...]
-    ) -> None:
+    def look(self, guard: Guarded, fold: Folding, monoid: str | None, context: _Context, beside: tuple[int, ...]) -> None:
         """A guard in a fold: `[v = ids[i]]` is a lookup, `[v = ids[i] + w]` with a real window cannot be placed."""
         for lands in guard.lands:
             if lands.start is not None:
@@ -243,19 +239,22 @@ class _Roles:
     def guards(self, body: Ground) -> list[Guarded]:
         return [body] if isinstance(body, Guarded) else []
 
-    def instance(self, operands: int, results: int, moves: bool) -> Instance:
-        arrays = [*range(operands), *range(-1, -1 - results, -1)]
-        dims = {array: [self.indices(dim) for dim in self.arrays.get(array, ())] for array in arrays}
-        while any(self.close(dims[array], self.arrays.get(array, ())) for array in arrays):
-            dims = {array: [self.indices(dim) for dim in self.arrays.get(array, ())] for array in arrays}
+    def instance(self, ins: Sequence[Shape], outs: Sequence[Shape], moves: bool) -> Instance:
+        shapes = [*enumerate(ins), *((-1 - result, shape) for result, shape in enumerate(outs))]
+        arrays = [array for array, _ in shapes]
+        # Ids that look up a dim of extent 1 say nothing, so the body does not read them: whole.
+        known = {array: self.arrays.get(array, (Every(),) * len(shape)) for array, shape in shapes}
+        dims = {array: [self.indices(dim) for dim in known[array]] for array in arrays}
+        while any(self.close(dims[array], known[array]) for array in arrays):
+            dims = {array: [self.indices(dim) for dim in known[array]] for array in arrays}
         used = dict.fromkeys(i for array in reversed(arrays) for dim in dims[array] for i in dim)
         number = {index: place for place, index in enumerate(used)}
         numbered = {a: tuple(tuple(number[i] for i in dim) for dim in dims[a]) for a in arrays}
         return Instance(
             self.form.definition,
             tuple(self.index(index) for index in used),
-            tuple(numbered[array] for array in range(operands)),
-            tuple(numbered[-1 - result] for result in range(results)),
+            tuple(numbered[array] for array in range(len(ins))),
+            tuple(numbered[-1 - result] for result in range(len(outs))),
             moves,
         )
 

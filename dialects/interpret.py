@@ -41,7 +41,9 @@ def interpret(program: Operation, args: Sequence[Array], mesh: Mesh | None = Non
     block = entry.regions[0].block
     if len(args) != len(block.args):
         raise Error(f"the program takes {len(block.args)} arguments, not {len(args)}")
-    inputs = [distribute(np.asarray(arg), _type(value).layout, machine.mesh) for arg, value in zip(args, block.args, strict=True)]
+    inputs = [
+        distribute(np.asarray(arg), _type(value).layout, machine.mesh) for arg, value in zip(args, block.args, strict=True)
+    ]
     outputs = machine.block(block, inputs)
     end = block.last_op
     assert end is not None
@@ -171,8 +173,8 @@ class Machine:
         result = list(value)
         for group in groups(op.axes, self.mesh):
             held = [value[device] for device in group]
-            for device, array in zip(group, _exchange(op, held), strict=True):
-                result[device] = array
+            for device, received in zip(group, _exchange(op, held), strict=True):
+                result[device] = received
         return result
 
 

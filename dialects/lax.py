@@ -3,7 +3,8 @@
     %2 = lax.dot_general %0, %1 {dimension_numbers = (((1,), (0,)), ((), ()))} : f32[64, 8], f32[8, 8] -> f32[64, 8]
 
 All of them are one shape of op: arrays in, arrays out, the primitive's parameters, and for `lax.scan` a body. Extents
-are in the types alone, so the same op on local types is the device-local op; only a loop sees a placed type, which it passes on.
+are in the types alone, so the same op on local types is the device-local op; only a loop sees a placed type, which it
+passes on.
 """
 
 from collections.abc import Sequence

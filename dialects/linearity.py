@@ -72,8 +72,7 @@ def linear_in(definition: Definition, pending: frozenset[int], zeros: frozenset[
 
     def of_reads(read: Read) -> Sequence[Kind]:
         kinds = [
-            Kind.LINEAR if at in pending else Kind.ZERO if at in zeros else Kind.FREE
-            for at in definition.positions(read.name)
+            Kind.LINEAR if at in pending else Kind.ZERO if at in zeros else Kind.FREE for at in definition.positions(read.name)
         ]
         return kinds if read.spread else [_additive(*kinds)]
 

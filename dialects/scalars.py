@@ -4,6 +4,10 @@ They are the reference, so they are plain. Floats narrower than 32 bits are comp
 Rare special functions come from SciPy, which JAX brings along, and are imported when they are first used.
 """
 
+# NumPy's functions stand here as plain callables, whose arguments pyright cannot infer.
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false
+
 from __future__ import annotations
 
 import math
@@ -38,7 +42,7 @@ def widen(array: Array) -> Array:
 def cast_to(array: Array, dtype: np.dtype[Any]) -> Array:
     """XLA's conversion: truncating and saturating to integers, the real part of complex numbers."""
     if array.dtype.kind == "c" and dtype.kind != "c":
-        array = array.real
+        return cast_to(np.real(array), dtype)
     if is_float(array.dtype) and dtype.kind in "iu":
         info = np.iinfo(dtype)
         wide = np.nan_to_num(array.astype(np.float64), nan=0.0)

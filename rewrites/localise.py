@@ -1,15 +1,16 @@
 """The device-local op of a placed op: the same op on local types, with the offsets and masks that its definition asks for.
 
-An index that is used as a value gets its offset, coordinate times block; a looked-up one is shifted by its offset, and
-what lies on another device is masked; a term without a folded index counts once, on coordinate 0. Nothing here knows an
-op by name but the tag, which is the identity.
+What a definition asks for is written as a term (a table in blocks is looked up, a slice of an index is wanted, ...) and the
+laws of `masks.rules` say what one device then does: `shift` counts looked-up rows from the device's first, `mask` leaves out
+what is another's, `first` lets a term without the folded index count once, `offset` is where a device's block begins. Nothing
+here knows an op by name but the tag, which is the identity.
 
     %e = gather %table[(v: model), :] %ids   -->   %e = select (0 <= %ids - v0 < block) (gather %table %ids - v0) 0
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 from xdsl.ir import SSAValue
@@ -20,49 +21,80 @@ from ..dialects.types import ArrayType
 from .constructors import Constructor
 from .placing import Placed
 from .program import Node, Program
+from .rules import rules
 
 IDS = "int32"
+OP = "op"
+"""The leaf of a term that stands for the op itself, with what its other indices ask for."""
+
+Term = object
 
 
 def localise(program: Program, node: Node, placed: Placed, locals: Sequence[SSAValue], into: Constructor) -> list[SSAValue]:
     """Emit the op on local operands; its local results."""
     if node.kind == "tag":
         return list(locals)
-    local = _Local(program, node, placed, into)
-    return local.emit(list(locals))
+    local = _Local(program, node, placed, list(locals), into)
+    return local.emit(list(local.asked()))
 
 
 class _Local:
-    """One op being emitted."""
+    """One op being emitted; `locals` are its operands, changed as the laws say before the op is."""
 
-    def __init__(self, program: Program, node: Node, placed: Placed, into: Constructor) -> None:
+    def __init__(
+        self, program: Program, node: Node, placed: Placed, locals: list[SSAValue], into: Constructor
+    ) -> None:
         self.program = program
         self.node = node
         self.placed = placed
+        self.locals = locals
         self.into = into
         self.indices = node.signature.instance.indices
 
-    def emit(self, locals: list[SSAValue]) -> list[SSAValue]:
-        placed = sorted({index for _, index, _ in self.placed.placement})
-        masks: list[tuple[tuple[int, ...], int, SSAValue]] = []
-        for index in placed:
-            info = self.indices[index]
-            self.count_once(index, info.once, locals)
+    def asked(self) -> Iterator[Term]:
+        """A term for everything that the placed indices ask for beyond the op on local types."""
+        for index in sorted({index for _, index, _ in self.placed.placement}):
+            info, block = self.indices[index], self.block(index)
+            for operand in info.once:
+                if not self.program.zero[self.node.operands[operand]]:
+                    yield ("add", operand, ("sum", index, OP))
             for ids, component in info.lookups:
-                mask, locals[ids] = self.shift(index, locals[ids], component)
-                masks.append((info.masked, ids, mask))
-        for targets, ids, mask in masks:
-            for target in targets:
-                if target >= 0:
-                    locals[target] = self.masked(locals[target], mask, ids, self.node.signature.operand_at[target])
-        outs = self.op(locals)
-        for targets, ids, mask in masks:
-            if -1 in targets:
-                outs = [self.masked(outs[0], mask, ids, self.node.signature.result_at[0])]
-        for index in placed:
-            if self.indices[index].value:
-                outs = [self.plus_offset(outs[0], index)]
-        return outs
+                if -1 in info.masked:
+                    yield ("take", (ids, component), ("build", index, block, OP))
+                for operand in info.masked:
+                    if operand >= 0:
+                        yield ("slice", index, block, ("put", info.extent, (ids, component), operand))
+            if info.value:
+                yield ("slice", index, block, ("iota", info.extent))
+
+    def emit(self, asked: list[Term]) -> list[SSAValue]:
+        """The op, inside what is asked for."""
+        if not asked:
+            return self.op(self.locals)
+        found = rules("masks").rewrite_root(asked[0], {})
+        assert found is not None, "every form that is asked for has its law"
+        return self.realise(found[0], asked[1:])
+
+    def realise(self, term: Term, rest: list[Term]) -> list[SSAValue]:
+        """Emit a term that a law gave; its leaf is the op with the rest of what is asked for."""
+        match term:
+            case ("sum", _, inner):
+                return self.realise(inner, rest)
+            case ("add", ("first", int(index), int(operand)), _):
+                self.locals[operand] = self.select(self.first(index), self.locals[operand])
+                return self.emit(rest)
+            case ("add", ("iota", _), ("offset", int(index), _)):
+                return [self.plus_offset(self.emit(rest)[0], index)]
+            case ("mask", ("mine", int(index), _, (int(ids), int(component))), _):
+                mask = self.shift(index, ids, component)
+                return [self.masked(self.emit(rest)[0], mask, ids, self.node.signature.result_at[0])]
+            case ("put", _, ("shift", int(index), _, (int(ids), int(component))), ("mask", _, int(operand))):
+                mask = self.shift(index, ids, component)
+                at = self.node.signature.operand_at[operand]
+                self.locals[operand] = self.masked(self.locals[operand], mask, ids, at)
+                return self.emit(rest)
+            case _:
+                raise AssertionError(f"no way to run {term}")
 
     def op(self, locals: list[SSAValue]) -> list[SSAValue]:
         types = [self.local_type(position) for position in range(len(self.node.results))]
@@ -77,13 +109,6 @@ class _Local:
         for axis, dim, _ in self.placed.produced[position]:
             shape[dim] //= self.into.mesh[axis]
         return ArrayType.whole(self.program.types[value].dtype, tuple(shape))
-
-    def count_once(self, index: int, once: tuple[int, ...], locals: list[SSAValue]) -> None:
-        """Keep a term that does not contain the folded index on coordinate 0 of the axes that fold it."""
-        for operand in once:
-            if not self.program.zero[self.node.operands[operand]]:
-                keep = self.first(index)
-                locals[operand] = self.select(keep, locals[operand])
 
     def first(self, index: int) -> SSAValue:
         """Whether this device is the first along every axis of the index."""
@@ -116,8 +141,9 @@ class _Local:
         offset = self.spread(self.offset(index, type.dtype), type.shape)
         return self.make("add", (out, offset), type.dtype, type.shape)
 
-    def shift(self, index: int, ids: SSAValue, component: int) -> tuple[SSAValue, SSAValue]:
-        """The mask of the ids whose row is here, and the ids counted from this device's first row."""
+    def shift(self, index: int, operand: int, component: int) -> SSAValue:
+        """Count the ids from this device's first row; the mask of those whose row is here."""
+        ids = self.locals[operand]
         type = cast(ArrayType, ids.type)
         if type.dtype != IDS:
             ids = self.cast(ids, IDS)
@@ -134,7 +160,8 @@ class _Local:
             mine = self.make("and", (outside, self.spread(self.first(index), shape)), "bool", shape)
             kept = self.make("select_n", (mine, kept, self.spread(self.number(-1, IDS), shape)), IDS, shape)
             inside = self.make("or", (inside, mine), "bool", shape)
-        return self.component(inside, component), self.only(ids, kept, component)
+        self.locals[operand] = self.only(ids, kept, component)
+        return self.component(inside, component)
 
     def mode(self) -> str:
         params = cast(ParamsAttr, self.node.op.properties.get("params", NO_PARAMS))

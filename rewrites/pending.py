@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from ..dialects.precision import widens
 from .cut import ENDLESS, Network
+from .linearity import linear_in
 from .placement import Tile
 from .placing import Pend, Placed, Placements, without
 from .program import Node, Program
@@ -78,10 +79,10 @@ class _Reach:
             return None
         (pend,) = kinds
         zeros = frozenset(p for p, value in enumerate(node.operands) if program.zero[value])
-        instance = node.signature.instance
-        if any(each.monoid != "add" for each in pend) or not instance.definition.linear_in(positions, zeros):
+        before, after = program.types[node.operands[min(positions)]].dtype, program.types[node.results[0]].dtype
+        if any(each.monoid != "add" for each in pend) or not widens(before, after):
             return None
-        if not widens(program.types[node.operands[min(positions)]].dtype, program.types[node.results[0]].dtype):
+        if not linear_in(node.signature.instance.definition, positions, zeros):
             return None
         placed = self.placements.reduced(node, pend)
         return pend if self.undisturbed(node, positions, placed, pend) else None

@@ -6,35 +6,26 @@ the laws of `order.rules` say which step may come first. The search is best-firs
 
     slice(x, 1, 64, all_gather(x, 0, 128, v))     --exchange-->      all_to_all(x, 0, 128, 1, 64, v)
 
-A term here is a spine, each step applied to the one before, so it is kept as a tuple of steps, outermost first, and a
-rule is tried on two neighbours `outer(inner(rest))`. Whatever it makes of them is remembered: there are few kinds of
-neighbours. The result is `slice*; reduce_scatter*; (all_to_all | permute)*; all_reduce; all_gather*`, and its local
-size is never above the larger of source and destination, unless placements overlap in a way that only sub-axes could
-take apart.
+The result is `slice*; (reduce_scatter | all_to_all | permute)*; all_reduce; all_gather*` where placements allow, and its
+local size is never above the larger of source and destination, unless placements overlap in a way that only sub-axes
+could take apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from heapq import heappop, heappush
 from itertools import count
 from math import prod
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from ..dialects.layouts import Pending, chain_ok
 from ..dialects.mesh import Mesh
-from .rule_compiler import Environment, RuleSet
-from .rules import rules
+from .spine import Laws, Op, Spine, laws_on
 from .steps import Path, Step, Tile, Tiles, merged, received
 
 __all__ = ["Path", "Step", "Tile", "path"]
-
-Op = tuple[object, ...]
-Spine = tuple[Op, ...]
-
-# A rule sees the rest of the spine as this leaf.
-REST = "rest"
 
 # How many terms one search looks at, at most: ordinary ones end by themselves after a handful.
 PATIENCE = 400
@@ -61,7 +52,7 @@ def path(
     """
     source, target = _placed(source, mesh), _placed(target, mesh)
     sums = tuple(each for each in pending if mesh[each.axis] > 1)
-    problem = _Problem(shape, itemsize, source, target, mesh, _laws(mesh))
+    problem = _Problem(shape, itemsize, source, target, mesh, laws_on(mesh))
     best = problem.search(_naive(source, sums, target))
     return Path(best.steps, best.bytes)
 
@@ -95,7 +86,7 @@ class _Found(NamedTuple):
 class _Problem:
     """One search: the array, both layouts, and the laws of the mesh."""
 
-    def __init__(self, shape: tuple[int, ...], itemsize: int, source: Tiles, target: Tiles, mesh: Mesh, laws: _Laws) -> None:
+    def __init__(self, shape: tuple[int, ...], itemsize: int, source: Tiles, target: Tiles, mesh: Mesh, laws: Laws) -> None:
         self.shape, self.source, self.mesh, self.laws = shape, source, mesh, laws
         self.whole = prod(shape) * itemsize
         self.limit = max(self.local(source), self.local(target))
@@ -188,115 +179,3 @@ def _step(op: Op, before: Tiles, after: Tiles, larger: int, mesh: Mesh) -> Step:
             return Step(kind, made.axes, made.bytes, before, after, "", dim, stride)
         case _:
             raise ValueError(f"no step: {op}")
-
-
-@cache
-def _laws(mesh: Mesh) -> _Laws:
-    return _Laws(mesh)
-
-
-class _Laws:
-    """The collective laws on one mesh, with what each pair of neighbours becomes remembered."""
-
-    def __init__(self, mesh: Mesh) -> None:
-        self.env: Environment = facts(mesh)
-        self.turns: dict[tuple[Op, Op], tuple[Spine, ...]] = {}
-        self.swaps: dict[tuple[Op, Op], Spine | None] = {}
-
-    def turn(self, outer: Op, inner: Op) -> tuple[Spine, ...]:
-        """What the collective laws make of two neighbours."""
-        if (made := self.turns.get((outer, inner))) is None:
-            made = self.turns[outer, inner] = tuple(_react(rules("collectives"), outer, inner, self.env))
-        return made
-
-    def swap(self, outer: Op, inner: Op) -> Spine | None:
-        """The same two steps the other way round, if a law of order says so."""
-        if (outer, inner) not in self.swaps:
-            self.swaps[outer, inner] = next(_react(rules("order"), outer, inner, self.env), None)
-        return self.swaps[outer, inner]
-
-    def settle(self, spine: Spine) -> Spine:
-        """Every step as early as the laws of order let it be, and steps of one kind sorted, so that neighbours merge."""
-        ops = list(spine)
-        for start in range(len(ops) - 2, -1, -1):
-            at = start
-            while at + 1 < len(ops) and ops[at][0] not in _LATE and (pair := self.swap(ops[at], ops[at + 1])):
-                ops[at : at + 2] = pair
-                at += 1
-        for end in range(len(ops), 1, -1):
-            for at in range(end - 1):
-                outer, inner = ops[at], ops[at + 1]
-                if outer[0] == inner[0] and _rank(outer) > _rank(inner) and (pair := self.swap(outer, inner)):
-                    ops[at : at + 2] = pair
-        return tuple(ops)
-
-    def moves(self, spine: Spine) -> Iterator[Spine]:
-        """The terms that one collective law leads to, settled. A slice that cancels needs no alternative."""
-        turns = list(self._turns(spine))
-        cancelled = [turned for turned in turns if len(turned) == len(spine) - 2]
-        for turned in cancelled[:1] or turns:
-            yield self.settle(turned)
-
-    def _turns(self, spine: Spine) -> Iterator[Spine]:
-        """Each slice, brought to the inner end of its run, meets each step of the next run, brought to the outer end."""
-        for at, outer in enumerate(spine):
-            if outer[0] != "slice":
-                continue
-            end = _run_end(spine, at)
-            for other in range(end, _run_end(spine, end) if end < len(spine) else end):
-                if not self._commutes(outer, spine[at + 1 : end], spine[end:other], spine[other]):
-                    continue
-                for made in self.turn(outer, spine[other]):
-                    yield spine[:at] + spine[at + 1 : end] + made + spine[end:other] + spine[other + 1 :]
-
-    def _commutes(self, outer: Op, slices: Spine, others: Spine, inner: Op) -> bool:
-        past_slices = all(self.swap(outer, each) == (each, outer) for each in slices)
-        return past_slices and all(self.swap(each, inner) == (inner, each) for each in others)
-
-
-# Gathers and whole sums do not move inwards on their own: other steps pass them.
-_LATE = ("all_gather", "all_reduce")
-
-
-def _rank(op: Op) -> tuple[object, ...]:
-    """The order within a run, outermost first: gathers take the minor axis first, all others the major one."""
-    match op:
-        case ("all_gather", axis, int(dim), int(stride)):
-            return dim, -stride, axis
-        case ("slice", axis, int(dim), int(stride)) | ("reduce_scatter", _, axis, int(dim), int(stride)):
-            return dim, stride, axis
-        case ("all_to_all", axis, int(dim), int(stride), int(to_dim), _):
-            return dim, to_dim, stride, axis
-        case _:
-            return op
-
-
-def _run_end(spine: Spine, at: int) -> int:
-    """The end of the run of steps of one kind that `at` lies in."""
-    end = at
-    while end < len(spine) and spine[end][0] == spine[at][0]:
-        end += 1
-    return end
-
-
-def _react(ruleset: RuleSet, outer: Op, inner: Op, env: Environment) -> Iterator[Spine]:
-    for term, _ in ruleset.rewrites((*outer, (*inner, REST)), env):
-        yield _spine(term)
-
-
-def _spine(term: object) -> Spine:
-    """The steps of a term, outermost first."""
-    ops: list[Op] = []
-    while term != REST:
-        *op, term = cast("tuple[object, ...]", term)
-        ops.append(tuple(op))
-    return tuple(ops)
-
-
-def facts(mesh: Mesh) -> Environment:
-    """What the conditions of the collective laws may ask of a mesh."""
-
-    def disjoint(a: str, i: int, s: int, b: str, j: int, t: int) -> bool:
-        return i != j or s % (t * mesh[b]) == 0 or t % (s * mesh[a]) == 0
-
-    return {"size": mesh.__getitem__, "disjoint": disjoint}

@@ -112,7 +112,7 @@ def _scalar(head: str, args: list[Any]) -> Any:
         case "neg", [x]:
             return -x
         case "select", [c, x, y]:
-            return np.where(c, x, y)
+            return cast(Array, np.where(c, x, y))
         case "cast", [x]:
             return x.astype(np.float64)
         case "complex", [x, y]:
@@ -135,9 +135,8 @@ def mask_instance(rule: Rule, random: Random) -> tuple[Bindings, Environment]:
     def same(below: int) -> Array:
         return np.stack([generator.integers(0, below, COUNT)] * TRIPS)
 
-    bound: Bindings = {"a": "a", "m": BLOCK, "n": TRIPS * BLOCK, "k": same(TRIPS * BLOCK), "c": same(2).astype(bool)}
-    differs = {"lookup": (TRIPS, BLOCK), "mask_sum": (TRIPS, COUNT)}
-    bound["x"] = generator.integers(0, 9, differs[rule.name]) if rule.name in differs else same(9)
+    bound: Bindings = {"a": "a", "m": BLOCK, "n": TRIPS * BLOCK, "k": same(TRIPS * BLOCK)}
+    bound["x"] = generator.integers(0, 9, (TRIPS, BLOCK)) if rule.name == "lookup" else same(9)
     bound["y"] = generator.integers(0, 9, (TRIPS, COUNT))
     return bound, {}
 

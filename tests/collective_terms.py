@@ -17,9 +17,10 @@ from lockstep import Value, run, summands
 
 from partita.dialects.layouts import chain_ok
 from partita.dialects.mesh import Mesh
-from partita.rewrites.redistribute import Step, Tile, facts
+from partita.rewrites.redistribute import Step, Tile
 from partita.rewrites.rule import Apply, Rule, Term, Variable
 from partita.rewrites.rule_compiler import Environment
+from partita.rewrites.spine import facts
 
 Bindings = dict[str, Any]
 MESHES = [Mesh(a=2, b=2, c=2), Mesh(a=2, b=2, c=2), Mesh(a=2, b=3, c=2), Mesh(a=4, b=2, c=2), Mesh(a=3, b=2, c=3)]

@@ -1,7 +1,8 @@
 """The counter of collectives in jaxprs counts what it says: executions, and bytes that one device receives."""
 
 # JAX annotates its functions only in part.
-# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
 
 from typing import Any
 
@@ -43,8 +44,7 @@ def test_a_collective_has_its_kind_and_bytes(function: Any, kind: str, nbytes: i
 
 def test_a_scan_counts_its_trips() -> None:
     def body(x: Any, _: None) -> tuple[Any, None]:
-        total: Any = jax.lax.psum(x, "a")
-        return total, None
+        return jax.lax.psum(x, "a"), None
 
     found = inside(lambda x: jax.lax.scan(body, x, length=5)[0])
     assert counts(found)["all_reduce"] == 5

@@ -1,7 +1,7 @@
 """A partitioned training step equals the unpartitioned one: loss, every new parameter, all optimizer state."""
 
 # JAX annotates its functions only in part.
-# pyright: reportUnknownMemberType=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from functools import cache
 from typing import Any

@@ -161,7 +161,7 @@ builtin.module attributes {array.mesh = "data=4, model=2"} {
     func.return
   }
 }
-// CHECK: `array.slice` cannot cut what is pending: f32[256, 8]{+model} to f32[data*64, 8]
+// CHECK: `array.slice` resolves nothing that is pending: f32[256, 8]{+model} to f32[data*64, 8]
 
 // -----
 builtin.module attributes {array.mesh = "data=4, model=2"} {

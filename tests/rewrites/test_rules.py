@@ -14,6 +14,7 @@ from partita.dialects.definition import definitions
 from partita.dialects.linearity import ARITHMETIC, FUNCTIONS, Kind
 from partita.dialects.types import ArrayType
 from partita.rewrites import firing, rules
+from partita.rewrites.linearity import linear_in
 from partita.rewrites.rule_compiler import Environment, load
 from partita.rewrites.terms import OpTerms
 
@@ -130,4 +131,4 @@ def test_the_table_of_linearity_is_what_the_rules_say(function: str) -> None:
 @pytest.mark.parametrize(("op", "head"), [("neg", "neg"), ("reduce_sum", "sum"), ("convert_element_type", "cast")])
 def test_an_op_of_one_operand_is_linear_as_the_rules_say(op: str, head: str) -> None:
     assert head in {name for name, _ in rules.linear_positions()}
-    assert definitions[op].linear_in(frozenset({0}), frozenset())
+    assert linear_in(definitions[op], frozenset({0}), frozenset())

@@ -1,0 +1,100 @@
+"""Through which ops a pending sum may move: those whose definition the laws of linearity turn inside out.
+
+The body of a definition is read as a term in which each pending operand is `sum(r, x)`. The laws move that sum outwards,
+innermost first; the op is linear in those operands exactly if it arrives at the root and none is left inside. An operand
+that is known to be zero is a sum like any other: of zeros.
+
+    mul: lhs[i] * rhs[i], lhs pending   -->   sum(r, x) * y   -->   sum(r, x * y)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import reduce
+
+from ..dialects.definition import Arith, Call, Definition, Expr, Fold, Guard, Otherwise, Read
+from .rules import rules
+
+Term = object
+OVER = "r"
+"""The range of the pending sums; a fold of the definition's own runs over another."""
+
+_HEADS = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
+_known: dict[tuple[str, frozenset[int], frozenset[int]], bool] = {}
+_FACTS = {"widening": lambda _: True}  # pyright: ignore[reportUnknownLambdaType]
+
+
+def linear_in(definition: Definition, pending: frozenset[int], zeros: frozenset[int]) -> bool:
+    """Whether the op is linear jointly in the operands at `pending`, those at `zeros` being zero and no cast narrowing."""
+    key = (definition.name, pending, zeros)
+    found = _known.get(key)
+    if found is None:
+        term = _turned(_Reader(definition, pending, zeros).term(definition.body))
+        found = _known[key] = bool(pending) and _is_sum(term) and not any(map(_is_sum, _inside(term)))
+    return found
+
+
+class _Reader:
+    """Reads a definition's body as a term."""
+
+    def __init__(self, definition: Definition, pending: frozenset[int], zeros: frozenset[int]) -> None:
+        self.definition = definition
+        self.pending = pending
+        self.zeros = zeros
+
+    def term(self, expr: Expr) -> Term:
+        match expr:
+            case Read():
+                return reduce(lambda left, right: ("add", left, right), self.reads(expr))
+            case Arith(sign, left, right):
+                return (_HEADS[sign], self.term(left), self.term(right))
+            case Call(function, args):
+                return self.call(self.definition.name if function == "@" else function, args)
+            case Fold("sum" | "last", _, body):
+                return ("sum", "k", self.term(body))
+            case Fold(monoid, _, body):
+                return (monoid, self.term(body))
+            case Guard(_, start, _):
+                return ("where", *self.reads(start, self.pending))
+            case Otherwise(body, default):
+                return ("select", "where", self.term(body), self.term(default))
+            case _:
+                return "free"
+
+    def reads(self, read: Read, sums: frozenset[int] | None = None) -> list[Term]:
+        """The operands that a read stands for; a condition is a sum only if it is pending, for a zero one is just false."""
+        sums = self.pending | self.zeros if sums is None else sums
+        return [("sum", OVER, f"x{at}") if at in sums else f"x{at}" for at in self.definition.positions(read.name)]
+
+    def call(self, function: str, args: tuple[Expr, ...]) -> Term:
+        terms = [term for arg in args for term in (self.reads(arg) if isinstance(arg, Read) else [self.term(arg)])]
+        if function == "select":
+            which, *cases = terms
+            if 0 not in self.pending:
+                which = "where"
+            return reduce(lambda left, right: ("select", which, left, right), cases)
+        return (function, *terms)
+
+
+def _turned(term: Term) -> Term:
+    """The term with its sums moved outwards as far as the laws allow."""
+    if not isinstance(term, tuple):
+        return term
+    head, *args = (_turned(part) for part in term)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    made = (head, *args)
+    if head == "sum" and args[0] == OVER or not any(map(_is_sum, args)):
+        return made
+    found = rules("linearity").rewrite_root(made, _FACTS)
+    return made if found is None else found[0]
+
+
+def _is_sum(term: Term) -> bool:
+    return isinstance(term, tuple) and term[:2] == ("sum", OVER)
+
+
+def _inside(term: Term) -> Iterator[Term]:
+    """All terms below the root."""
+    if isinstance(term, tuple):
+        for part in term[1:]:  # pyright: ignore[reportUnknownVariableType]
+            yield part
+            yield from _inside(part)  # pyright: ignore[reportUnknownArgumentType]
