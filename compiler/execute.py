@@ -7,10 +7,12 @@ from typing import Any, TypeAlias, cast
 
 from xdsl.ir import Block, Operation, SSAValue
 
+from ..dialects.array import mesh_of
 from ..dialects.params import ParamsAttr
 from ..dialects.types import ArrayType
 from .collectives import run_collective
 from .evaluate import bind_local
+from .untyped import lax
 
 Array: TypeAlias = Any
 
@@ -26,9 +28,19 @@ def run_local(block: Block, inputs: Sequence[Array], foreign: Sequence[object] =
     raise AssertionError("a block ends in a terminator")
 
 
+def _once(op: Operation, operands: Sequence[Array], foreign: Sequence[object]) -> list[Array]:
+    """An effect without results, such as a print: every device has the whole operands, and the first one alone runs it."""
+    params = cast(ParamsAttr, op.properties["params"])
+    first = lax.axis_index(tuple(mesh_of(op))) == 0
+    lax.cond(first, lambda: bind_local("whole", params, operands, (), foreign=foreign), list)
+    return []
+
+
 def _run(op: Operation, operands: Sequence[Array], foreign: Sequence[object]) -> list[Array]:
     if op.name.startswith("spmd."):
         return run_collective(op, operands)
+    if not op.results:
+        return _once(op, operands, foreign)
     params = cast(ParamsAttr, op.properties["params"])
     types = [(array.dtype, array.shape) for array in cast("Sequence[ArrayType]", op.result_types)]
     if not op.regions:

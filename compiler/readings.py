@@ -260,7 +260,8 @@ def wholes(plan: Plan) -> list[WholeOp]:
     for node in plan.source.program.nodes:
         if node.kind == "whole":
             name = str(node.op.properties["params"].get("primitive"))  # pyright: ignore
-            found.append(WholeOp(name, names[node.results[0]], _where(plan, node.results[0], node)))
+            value = node.results[0] if node.results else node.operands[0] if node.operands else -1
+            found.append(WholeOp(name, names.get(value, ""), _where(plan, value, node)))
     return found
 
 

@@ -190,5 +190,6 @@ class _Writer:
             access = None if fixed else self.access(array, guard.start, copy)
             component = start if start is not None and not guard.start.spread else 0
             lands.append(Lands(self.indices.of(dim) or (), extent, access, component, self.indices.of(window) or (), width))
+        vectors = tuple(self.access(array, guard.start, copy) for array in arrays)
         own = {name for target in self.definition.targets for term in target.terms for name in names(term)}
-        return Guarded(tuple(lands), self.sites.front.clamps, guard.variable.name not in own)
+        return Guarded(tuple(lands), vectors, self.sites.front.clamps, guard.variable.name not in own)

@@ -103,9 +103,11 @@ class Guarded:
     """All dims of one guard; they hold together or, where the window does not clamp, none of it does.
 
     `folded`: the dims are bound by the fold, so the guard looks them up; otherwise they are the result's, and it scatters.
+    `vectors` are the index vectors, also those that decide nothing because the window has only one place to be.
     """
 
     lands: tuple[Lands, ...]
+    vectors: tuple[Access, ...]
     clamps: bool
     folded: bool
 

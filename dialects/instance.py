@@ -80,7 +80,7 @@ def bind(definition: Definition, params: ParamsAttr, in_types: Sequence[Value], 
     """The tilings of an op on operands and results of these types. Raises Error where the shapes do not fit."""
     form = ground(definition, params, [shape for _, shape in in_types], [shape for _, shape in out_types])
     roles = _Roles(form, boolean=bool(out_types) and out_types[0][0] == "bool")
-    return roles.instance([shape for _, shape in in_types], [shape for _, shape in out_types], _moves(form, in_types, out_types))
+    return roles.instance(len(in_types), len(out_types), _moves(form, in_types, out_types))
 
 
 def _moves(form: Grounded, ins: Sequence[Value], outs: Sequence[Value]) -> bool:
@@ -221,10 +221,10 @@ class _Roles:
 
     def look(self, guard: Guarded, fold: Folding, monoid: str | None, context: _Context, beside: tuple[int, ...]) -> None:
         """A guard in a fold: `[v = ids[i]]` is a lookup, `[v = ids[i] + w]` with a real window cannot be placed."""
+        for vectors in guard.vectors:
+            self.access(vectors)
         for lands in guard.lands:
-            if lands.start is not None:
-                self.access(lands.start)
-            elif lands.dim == lands.window:
+            if lands.start is None and lands.dim == lands.window:
                 continue
             single = lands.start is not None and not lands.window and monoid == "add" and len(lands.dim) == 1
             folded = single and lands.dim[0] in fold.ids
@@ -239,22 +239,19 @@ class _Roles:
     def guards(self, body: Ground) -> list[Guarded]:
         return [body] if isinstance(body, Guarded) else []
 
-    def instance(self, ins: Sequence[Shape], outs: Sequence[Shape], moves: bool) -> Instance:
-        shapes = [*enumerate(ins), *((-1 - result, shape) for result, shape in enumerate(outs))]
-        arrays = [array for array, _ in shapes]
-        # Ids that look up a dim of extent 1 say nothing, so the body does not read them: whole.
-        known = {array: self.arrays.get(array, (Every(),) * len(shape)) for array, shape in shapes}
-        dims = {array: [self.indices(dim) for dim in known[array]] for array in arrays}
-        while any(self.close(dims[array], known[array]) for array in arrays):
-            dims = {array: [self.indices(dim) for dim in known[array]] for array in arrays}
+    def instance(self, operands: int, results: int, moves: bool) -> Instance:
+        arrays = [*range(operands), *range(-1, -1 - results, -1)]
+        dims = {array: [self.indices(dim) for dim in self.arrays.get(array, ())] for array in arrays}
+        while any(self.close(dims[array], self.arrays.get(array, ())) for array in arrays):
+            dims = {array: [self.indices(dim) for dim in self.arrays.get(array, ())] for array in arrays}
         used = dict.fromkeys(i for array in reversed(arrays) for dim in dims[array] for i in dim)
         number = {index: place for place, index in enumerate(used)}
         numbered = {a: tuple(tuple(number[i] for i in dim) for dim in dims[a]) for a in arrays}
         return Instance(
             self.form.definition,
             tuple(self.index(index) for index in used),
-            tuple(numbered[array] for array in range(len(ins))),
-            tuple(numbered[-1 - result] for result in range(len(outs))),
+            tuple(numbered[array] for array in range(operands)),
+            tuple(numbered[-1 - result] for result in range(results)),
             moves,
         )
 

@@ -33,8 +33,8 @@ def names(term: Term) -> tuple[str, ...]:
     match term:
         case Var(name, _) | Whole(name, _) | Concat(name):
             return (name,)
-        case Join(names):
-            return names
+        case Join(joined):
+            return joined
         case Arith(_, left, right):
             return names(left) + names(right)
         case _:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import reduce
 
-from ..dialects.definition import Arith, Call, Definition, Expr, Fold, Guard, Otherwise, Read
+from ..dialects.definition import Arith, Call, Definition, Expr, Fold, Guard, Number, Otherwise, Read
 from .rules import rules
 
 Term = object
@@ -46,6 +46,8 @@ class _Reader:
         match expr:
             case Read():
                 return reduce(lambda left, right: ("add", left, right), self.reads(expr))
+            case Arith("-", Number(0), right):
+                return ("neg", self.term(right))
             case Arith(sign, left, right):
                 return (_HEADS[sign], self.term(left), self.term(right))
             case Call(function, args):

@@ -183,7 +183,7 @@ class _Flattener:
         for op in block.ops:
             if op.name == "lax.scan":
                 self.scan(cast(LaxOp, op), loop)
-            elif op.results:
+            elif op is not block.last_op:
                 operands = tuple(numbers[value] for value in op.operands)
                 self.node(op.name[4:], op, operands, op.results, loop)
 
@@ -282,4 +282,7 @@ class _Flattener:
 def _bind(kind: str, params: ParamsAttr, ins: tuple[ArrayType, ...], outs: tuple[ArrayType, ...]) -> Instance:
     in_types = [(t.dtype, t.shape) for t in ins]
     out_types = [(t.dtype, t.shape) for t in outs]
+    if not outs:
+        # An effect without results: nothing of it can be placed.
+        return Instance(definitions[kind], (), tuple(((),) * len(shape) for _, shape in in_types), (), moves=False)
     return bind(definitions[kind], params, in_types, out_types)

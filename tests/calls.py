@@ -193,6 +193,9 @@ def lookups() -> Iterator[Call]:
     yield Call("gather", lambda x, i: jnp.take(x, i, 1, mode="clip"), (signed(8, 16, 8), ints(8, high=16)), "middle")
     yield Call("gather", lambda x, i, j: x[i, j], (signed(8, 16), ints(8, high=8), ints(8, high=16)), "pairs")
     yield Call("gather", lambda x, i: x[i], (ints(16, 8), ints(8, high=16)), "ints")
+    # Where there is one row, the ids decide nothing, and still say how many rows come out.
+    for mode in ("clip", "fill"):
+        yield Call("gather", lambda x, i, m=mode: x.at[i].get(mode=m), (signed(1, 8), ints(8, low=-2, high=3)), f"one-{mode}")
     yield Call("dynamic_slice", lambda x, i: lax.dynamic_slice(x, (0, i, 0), (8, 4, 8)), (signed(8, 16, 8), np.int32(9)))
     yield Call("dynamic_slice", lambda x, i: lax.dynamic_index_in_dim(x, i, 1), (signed(8, 16, 8), np.int32(15)), "one")
     yield Call(
@@ -212,6 +215,7 @@ def scatters() -> Iterator[Call]:
     yield Call("scatter_add", lambda i, u: jnp.zeros((16, 8), u.dtype).at[i].add(u, mode="drop"), (ids, updates), "zeros")
     yield Call("scatter_add", lambda a, i, j, u: a.at[i, j].add(u), (acc, ints(8, high=16), ints(8), signed(8)), "pairs")
     yield Call("scatter_add", lambda a, i, u: jax.vmap(lambda a, i, u: a.at[i].add(u))(a, i, u), (signed(8, 16), ints(8, 8), signed(8, 8)), "batched")
+    yield Call("scatter_add", lambda a, i, u: a.at[i].add(u, mode="clip"), (signed(1, 8), ints(8), signed(8, 8)), "one")
     unique = RANDOM.permutation(16)[:8].astype(np.int32)
     yield Call("scatter", lambda a, i, u: a.at[i].set(u, mode="drop", unique_indices=True), (acc, unique, updates))
 

@@ -172,11 +172,11 @@ def test_whole_is_the_device_local_module_in_one_kernel() -> None:
 
 
 def test_equal_layers_share_their_kernels() -> None:
-    model = Transformer(layers=6)
-    graph = pt.plan(train_step, MESH, *model.shapes()).apply(*strategy("BP+MP+Z3")).lower("collective")
+    fewer, graph = (
+        pt.plan(train_step, MESH, *Transformer(layers).shapes()).apply(*strategy("BP+MP+Z3")).lower("collective")
+        for layers in (5, 6)
+    )
     graph.module.verify()
-    two = Transformer(layers=5)
-    fewer = pt.plan(train_step, MESH, *two.shapes()).apply(*strategy("BP+MP+Z3")).lower("collective")
     # The update of all parameters is one kernel of another body; none is there once more for the sixth layer.
     assert len(graph.kernels) == len(fewer.kernels)
     assert kinds(graph).count("kernel") > kinds(fewer).count("kernel")

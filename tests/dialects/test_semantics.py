@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -92,7 +93,6 @@ SHIFTS = "shift_left shift_right_arithmetic shift_right_logical"
 @pytest.mark.parametrize("name", UNARY.split())
 def test_functions_of_any_number(name: str) -> None:
     check(getattr(lax, name), f32(3, 4))
-    check(getattr(lax, name), f32())
 
 
 @pytest.mark.parametrize("name", BOUNDED.split())
@@ -272,14 +272,18 @@ def test_gathers(case: str, mode: str) -> None:
     dims = numbers(lax.GatherDimensionNumbers, *fields)
     where = ids(mode, *vectors, extent=extent)
     check(lambda x, i: lax.gather(x, i, dims, sizes, mode=mode), f32(*shape), where)
-    if mode == "fill":
+    if mode == "fill" and case in ("rows", "windows"):
         check(lambda x, i: lax.gather(x, i, dims, sizes, mode=mode), i32(*shape), where)
         check(lambda x, i: lax.gather(x, i, dims, sizes, mode=mode, fill_value=3), f32(*shape), where)
 
 
-@pytest.mark.parametrize("mode", ["clip", "fill"])
-@pytest.mark.parametrize("name", ["scatter", "scatter_add", "scatter_sub", "scatter_mul", "scatter_min", "scatter_max"])
-@pytest.mark.parametrize("case", GATHERS)
+SCATTERS = [
+    *itertools.product(GATHERS, ["scatter", "scatter_add"], ["clip", "fill"]),
+    *itertools.product(["rows", "windows"], ["scatter_sub", "scatter_mul", "scatter_min", "scatter_max"], ["fill"]),
+]
+
+
+@pytest.mark.parametrize(("case", "name", "mode"), SCATTERS)
 def test_scatters(case: str, name: str, mode: str) -> None:
     fields, sizes, shape, vectors, extent = GATHERS[case]
     dims = numbers(lax.ScatterDimensionNumbers, *fields)
