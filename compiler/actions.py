@@ -5,9 +5,10 @@ A tactic changes a plan or fails with a reason; it never half-applies, because i
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ..dialects.errors import Error
 from ..rewrites.placement import WHOLE, Claim, Table, natural
@@ -35,10 +36,31 @@ class Seed:
     name: str
 
 
+def as_axis(axis: object) -> str:
+    """The name of one axis. Raises Error for anything else."""
+    if not isinstance(axis, str):
+        helps = ['an axis is named by a text, "data"; for several: pt.DataParallel(("data", "model"), ...), or one tactic each']
+        raise Error(f"{axis!r} is no name of a mesh axis", helps=helps)
+    return axis
+
+
+def as_dim(dim: object) -> int | str:
+    """A dim as it is given: a number (NumPy's too), or a range name. Raises Error for anything else."""
+    if isinstance(dim, str):
+        return dim
+    try:
+        number = None if isinstance(dim, bool) else operator.index(cast(int, dim))
+    except TypeError:
+        number = None
+    if number is None:
+        raise Error(f"{dim!r} is no dim", helps=["a dim is a number, negative from the end, or a range that plan.name named"])
+    return number
+
+
 def place_seeds(plan: Plan, seeds: Sequence[Seed], number: int, propagate: bool) -> Table:
     """The plan's table with these claims, and what follows from them."""
     table = plan.table.copy()
-    for axis in dict.fromkeys(seed.axis for seed in seeds):
+    for axis in dict.fromkeys(as_axis(seed.axis) for seed in seeds):
         if plan.mesh[axis] == 1:
             continue
         claims = table.touch(axis)
@@ -48,9 +70,12 @@ def place_seeds(plan: Plan, seeds: Sequence[Seed], number: int, propagate: bool)
                 continue
             if seed.value < 0:
                 changed += [value for value in range(len(claims.values)) if table.claim(value, axis) is not None]
-            elif (claim := _claim(plan, table, seed, number)) is not None:
+                continue
+            claim = _claim(plan, table, seed, number)
+            if claim is not None:
                 claims.values[seed.value] = claim
-                changed.append(seed.value)
+            # Also where it says what already holds: an earlier action may have left that where it stood.
+            changed.append(seed.value)
         if propagate:
             carry(table, axis, changed, number)
     return table
@@ -75,6 +100,9 @@ def _claim(plan: Plan, table: Table, seed: Seed, number: int) -> Claim | None:
 
 def _stride(plan: Plan, table: Table, seed: Seed) -> int:
     assert seed.dim is not None
+    if plan.source.program.shape(seed.value)[seed.dim] == 0:
+        title = f"`{seed.name}` cannot be tiled: its dim {seed.dim} has no elements"
+        raise Error(title, notes=[f"its shape is {list(plan.source.program.shape(seed.value))}"], helps=["leave it whole"])
     stride = natural(table, seed.value, seed.dim, seed.axis)
     if stride is None:
         raise _uneven(plan, table, seed)
@@ -82,14 +110,27 @@ def _stride(plan: Plan, table: Table, seed: Seed) -> int:
 
 
 def _taken(plan: Plan, seed: Seed, have: Claim) -> Error:
-    text = plan.layout_text(seed.value)
-    by = plan.actions[have.tactic].text if have.tactic < len(plan.actions) else "this tactic"
+    """The axis is on another dim of the value, or the value is kept whole along it."""
+    if have.tactic == len(plan.actions):
+        return _twice(seed, have)
+    by = plan.actions[have.tactic].text
     if have.at == WHOLE:
         title = f"`{seed.name}` cannot be tiled: it is kept whole along `{seed.axis}` by {by}"
         return Error(title, helps=["tile it before it is replicated, or on another axis"])
     what = "kept whole" if seed.dim is None else f"tiled on dim {seed.dim}"
-    title = f"`{seed.name}` cannot be {what}: axis `{seed.axis}` is already on its dim {have.at} ({text}), by {by}"
-    return Error(title, helps=["use another axis, or apply this tactic before that one"])
+    where = f"axis `{seed.axis}` is already on its dim {have.at} ({plan.layout_text(seed.value)})"
+    helps = ["use another axis, or apply this tactic before that one"]
+    return Error(f"`{seed.name}` cannot be {what}: {where}, by {by}", helps=helps)
+
+
+def _twice(seed: Seed, have: Claim) -> Error:
+    """One tactic that wants a value in two ways."""
+    ways = ["whole" if at is None or at == WHOLE else f"tiled on dim {at}" for at in (have.at, seed.dim)]
+    return Error(
+        f"`{seed.name}` cannot be both {ways[0]} and {ways[1]} over `{seed.axis}`",
+        notes=["a tactic makes all its claims at once, so none goes before another"],
+        helps=["let one pattern alone take it, or split this into two tactics: the first of them decides"],
+    )
 
 
 def _uneven(plan: Plan, table: Table, seed: Seed) -> Error:
@@ -98,15 +139,21 @@ def _uneven(plan: Plan, table: Table, seed: Seed) -> Error:
     size, extent = plan.mesh[seed.axis], shape[seed.dim]
     here = [(axis, plan.mesh[axis]) for axis, dim, _ in table.tiles(seed.value) if dim == seed.dim]
     left = f" (each part of {' * '.join(f'`{a}` ({n})' for a, n in here)})" if here else ""
-    used = {axis for axis, _, _ in table.tiles(seed.value)} | {seed.axis}
-    others = [(axis, n) for axis, n in plan.mesh.axes.items() if axis not in used and n > 1]
-    fits = [f"dim {d} ({n})" for d, n in enumerate(shape) if n % size == 0 and n]
-    axes = [f"`{axis}` ({n} devices)" for axis, n in others if extent % n == 0]
-    helps = [f"tile {' or '.join(fits)} instead"] if fits else []
-    helps += [f"use {' or '.join(axes)}"] if axes else []
     return Error(
         f"`{seed.name}` cannot be tiled: dim {seed.dim} has {extent} elements{left}, which do not divide over "
         f"`{seed.axis}` ({size} devices)",
         notes=[f"its shape is {list(shape)}"],
-        helps=helps,
+        helps=_instead(plan, table, seed.value, seed.dim, seed.axis),
     )
+
+
+def _instead(plan: Plan, table: Table, value: int, dim: int, axis: str) -> list[str]:
+    """Other dims that the axis divides, and other axes that divide the dim."""
+    shape = plan.source.program.shape(value)
+    used = {each for each, _, _ in table.tiles(value)} | {axis}
+    fits = [f"dim {d} ({n})" for d, n in enumerate(shape) if n and natural(table, value, d, axis) is not None]
+    others = [each for each, size in plan.mesh.axes.items() if each not in used and size > 1]
+    axes = [f"`{each}` ({plan.mesh[each]} devices)" for each in others if natural(table, value, dim, each) is not None]
+    helps = [f"tile {' or '.join(fits)} instead"] if fits else []
+    helps += [f"use {' or '.join(axes)}"] if axes else []
+    return helps or [f"make it a multiple of {plan.mesh[axis]}, or leave the value whole"]

@@ -99,7 +99,7 @@ def expr(tree: Node, bound: Collection[str]) -> Expr:
         case "add" | "sub" | "mul" | "div":
             return Arith(_SIGNS[tree.data], expr(inner[0], bound), expr(inner[1], bound))
         case "neg":
-            return Arith("-", Number(0), expr(inner[0], bound))
+            return Arith("*", Number(-1), expr(inner[0], bound))
         case "otherwise":
             return Otherwise(expr(inner[0], bound), expr(inner[1], bound))
         case "own" | "call":

@@ -134,7 +134,7 @@ def accesses(body: Ground) -> list[Access]:
     if isinstance(body, Access):
         return [body]
     if isinstance(body, Guarded):
-        return [lands.start for lands in body.lands if lands.start is not None]
+        return list(body.vectors)
     return [access for child in inner(body) for access in accesses(child)]
 
 

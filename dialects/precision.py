@@ -19,16 +19,25 @@ def itemsize(dtype: str) -> int:
 
 @cache
 def widens(source: str, target: str) -> bool:
-    """Whether every value of `source` is one of `target`, in the same kind of number: float32 -> float64, not float32 -> bfloat16."""
+    """Whether every value of `source` is one of `target`, in the same kind of number: float32 -> float64, not -> bfloat16.
+
+    A complex number is as wide as its parts, so that taking one apart, or putting it together, narrows nothing.
+    """
     if source == target:
         return True
-    before, after = np.dtype(source), np.dtype(target)
+    before, after = _part(source), _part(target)
     if _kind(before) != _kind(after):
         return False
     if _kind(before) == "f":
         a, b = ml_dtypes.finfo(before), ml_dtypes.finfo(after)
         return b.nmant >= a.nmant and b.maxexp >= a.maxexp
     return after.itemsize >= before.itemsize
+
+
+def _part(dtype: str) -> np.dtype:
+    """The element type, or that of the parts of a complex number."""
+    found = np.dtype(dtype)
+    return np.empty((), found).real.dtype if found.kind == "c" else found
 
 
 def _kind(dtype: np.dtype) -> str:

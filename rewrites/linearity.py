@@ -100,3 +100,8 @@ def _inside(term: Term) -> Iterator[Term]:
         for part in term[1:]:  # pyright: ignore[reportUnknownVariableType]
             yield part
             yield from _inside(part)  # pyright: ignore[reportUnknownArgumentType]
+
+
+def forget() -> None:
+    """Asks the laws anew for every op: for tests that count how often a law fires."""
+    _known.clear()

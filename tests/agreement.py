@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Of the largest element of a result: sums that cancel leave errors of that size in small elements too.
+# Of the largest element of a result, or of what the tests compute with: what cancels leaves errors of that size.
 BOUND = 2e-5
+SMALL = 0.05
 
 
 def disagreement(found: Sequence[Any], expected: Sequence[Any]) -> str:
@@ -29,6 +30,6 @@ def distance(a: NDArray[Any], b: NDArray[Any]) -> float:
     left, right = a.astype(wide), b.astype(wide)
     same = (left == right) | (np.isnan(left) & np.isnan(right))
     finite = np.isfinite(right)
-    scale = float(np.abs(right[finite]).max(initial=1e-3))
+    scale = float(np.abs(right[finite]).max(initial=SMALL))
     gap = np.abs(np.where(same, 0, left) - np.where(same, 0, right))
     return float(gap.max(initial=0.0)) / scale

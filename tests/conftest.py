@@ -10,9 +10,10 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from figures import figures, pytest_terminal_summary
 from mlir_files import pytest_collect_file
 
-__all__ = ["golden", "pytest_addoption", "pytest_collect_file"]
+__all__ = ["figures", "golden", "pytest_addoption", "pytest_collect_file", "pytest_terminal_summary"]
 
 # A collective that some device never joins ends the process after this, not after many minutes.
 TIMEOUT = "--xla_cpu_collective_call_terminate_timeout_seconds=60"

@@ -3,7 +3,6 @@
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -12,6 +11,7 @@ import jax
 import pytest
 from agreement import disagreement
 from calls import CALLS, NO_CALL, Call
+from figures import Figures
 
 import partita as pt
 from partita.compiler.actions import Action
@@ -80,9 +80,7 @@ def name(tiling: object) -> str:
 
 
 @pytest.mark.parametrize(("call", "index", "size"), TILINGS, ids=name)
-def test_a_derived_tiling_changes_no_result(
-    call: Call, index: int, size: int, record_property: Callable[[str, object], None]
-) -> None:
+def test_a_derived_tiling_changes_no_result(call: Call, index: int, size: int, figures: Figures) -> None:
     plan = place(call, index, size)
     assert claimed(plan, call.op) == index
     plan.ir().verify()
@@ -90,7 +88,7 @@ def test_a_derived_tiling_changes_no_result(
     plan.spmd().verify()
     found = jax.tree.leaves(plan.compile()(*call.args))
     assert disagreement(found, expected(call)) == ""
-    record_property("tilings executed", 1)
+    figures.add("derived tilings executed", 1, of=1)
 
 
 @cache

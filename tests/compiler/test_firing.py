@@ -1,0 +1,103 @@
+"""Every rewrite rule fires somewhere on the way from a program to its kernels: a law that never does is dead."""
+
+from collections.abc import Iterator
+from itertools import permutations, product
+from random import Random
+
+import jax
+import jax.numpy as jnp
+import pytest
+from models import Transformer, train_step
+from strategies import NAMES, strategy
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import Parser
+
+import partita as pt
+from partita.compiler.plan import Plan
+from partita.dialects import context
+from partita.rewrites import firing, linearity, redistribute
+from partita.rewrites.lower import to_spmd
+from partita.rewrites.rules import all_rules
+
+MESH = pt.Mesh(a=2, b=2, c=2)
+SQUARE = jax.ShapeDtypeStruct((16, 16), jnp.float32)
+
+
+def layouts() -> Iterator[list[tuple[int, str]]]:
+    """Axes placed on dims, in order: the ways in which up to three axes can lie on two dims."""
+    for count in (1, 2, 3):
+        for axes in permutations("abc", count):
+            for dims in product((0, 1), repeat=count):
+                yield list(zip(dims, axes, strict=True))
+
+
+def layout(places: list[tuple[int, str]], pending: str = "") -> str:
+    """`f32[a*b*4, c*8]{+d}`."""
+    dims = ["*".join(axis for dim, axis in places if dim == at) for at in (0, 1)]
+    sizes = [16 >> sum(dim == at for dim, _ in places) for at in (0, 1)]
+    texts = [f"{axes}*{size}" if axes else str(size) for axes, size in zip(dims, sizes, strict=True)]
+    return f"f32[{', '.join(texts)}]" + (f"{{{pending}}}" if pending else "")
+
+
+def moved() -> Iterator[ModuleOp]:
+    """Placed programs, as one writes them by hand: a value goes from one layout to another, some of its axes pending."""
+    random = Random(0)
+    every = list(layouts())
+    for source, target in ((source, random.choice(every)) for source in every for _ in range(12)):
+        sums = [axis for _, axis in source if random.random() < 0.5]
+        monoid = random.choice(("+{}", "+{}", "max {}"))
+        before = layout([each for each in source if each[1] not in sums], ", ".join(monoid.format(axis) for axis in sums))
+        yield Parser(context(), REDISTRIBUTION.format(before=before, after=layout(target))).parse_module()
+
+
+REDISTRIBUTION = """builtin.module attributes {{array.mesh = "a=2, b=2, c=2"}} {{
+  func.func @main(%0: !array.array<{before}>) -> !array.array<{after}> {{
+    %1 = array.redistribute %0 : {before} -> {after}
+    func.return %1 : !array.array<{after}>
+  }}
+}}"""
+
+
+def linear(x: jax.Array, y: jax.Array, c: jax.Array) -> list[jax.Array]:
+    """A pending sum through every law of linearity."""
+    s, t = x @ y, (x * 2) @ y
+    z = jax.lax.complex(s, t)
+    flags = c > 0
+    parts = [s + t, s - t, -s, s * c, c * s, s / (c + 2), jax.lax.select(flags, s, t), s.sum(axis=1)]
+    return [*parts, jax.lax.real(z), jax.lax.imag(z), jax.lax.conj(z), (x.astype(jnp.bfloat16) @ y.astype(jnp.bfloat16)).astype(jnp.float32)]
+
+
+def looked_up(table: jax.Array, ids: jax.Array, acc: jax.Array, rows: jax.Array) -> list[jax.Array]:
+    places = jnp.arange(16)[:, None] * rows
+    return [table[ids], acc.at[ids].add(rows), places]
+
+
+def programs() -> Iterator[Plan]:
+    model = Transformer(1)
+    for name in NAMES:
+        yield pt.plan(train_step, pt.Mesh(data=4, model=2), *model.shapes()).apply(*strategy(name))
+    yield pt.plan(lambda x: pt.tag(x, "here") + 1, MESH, SQUARE).tile("x", 0, "a")
+    yield pt.plan(linear, MESH, SQUARE, SQUARE, SQUARE).tile("x", 1, "a")
+    ids = jax.ShapeDtypeStruct((16,), jnp.int32)
+    looking = pt.plan(looked_up, MESH, SQUARE, ids, SQUARE, SQUARE)
+    yield looking.tile(["table", "acc"], 0, "a")
+    yield looking.tile("rows", 0, "b")
+
+
+@pytest.fixture(scope="module")
+def fired() -> dict[str, int]:
+    """How often each rule fired; what was remembered from earlier programs is forgotten first."""
+    redistribute.path.cache_clear()
+    linearity.forget()
+    firing.reset()
+    for plan in programs():
+        plan.spmd()
+    for module in moved():
+        to_spmd(module)
+    return firing.counts()
+
+
+@pytest.mark.parametrize("name", [rule.name for each in all_rules().values() for rule in each])
+def test_the_rule_fires_on_the_way_to_kernels(name: str, fired: dict[str, int]) -> None:
+    assert fired.get(name, 0) > 0
+

@@ -1,0 +1,369 @@
+"""From a definition follow the tilings, the linearity and the parameters of an op, as a table; mistakes get a caret."""
+
+from __future__ import annotations
+
+from string import ascii_lowercase
+
+import pytest
+from partita.dialects import scalars, wholes
+from partita.dialects.definition import Call, Definition, children, definitions
+from partita.dialects.definition_text import parse_definitions
+from partita.dialects.errors import Error
+from partita.dialects.instance import Index, Instance, bind
+from partita.dialects.params import Literal, ParamsAttr, Record
+
+Shapes = list[tuple[int, ...]]
+
+
+def tilings(name: str, ins: Shapes, outs: Shapes, dtype: str = "float32", **params: Literal) -> str:
+    """The indices of each dim as letters, `.` where nothing can be placed, and what an index asks of the local op."""
+    return written(bind(definitions[name], ParamsAttr.of(**params), [(dtype, s) for s in ins], [(dtype, s) for s in outs]))
+
+
+def written(instance: Instance) -> str:
+    sides = [
+        " ".join("".join("." if not dim else "(" * (len(dim) > 1) + "".join(ascii_lowercase[i] for i in dim) + ")" * (len(dim) > 1)
+                         for dim in dims) or "-" for dims in side)
+        for side in (instance.operands, instance.results)
+    ]
+    roles = [f"{ascii_lowercase[i]}:{role(index)}" for i, index in enumerate(instance.indices) if role(index)]
+    return " ".join([f"{sides[0]} -> {sides[1]}".strip(), *roles, *(["moves"] if instance.moves else [])])
+
+
+def role(index: Index) -> str:
+    said = [index.monoid] if index.monoid else []
+    said += ["value"] if index.value else []
+    said += [f"lookup{operand}.{component}" for operand, component in index.lookups]
+    said += [f"mask{operand}" for operand in index.masked] + [f"once{operand}" for operand in index.once]
+    return ",".join(said)
+
+
+def dims(kind: str, names: tuple[str, ...], *values: tuple[int, ...]) -> Record:
+    return Record(kind, tuple(zip(names, values, strict=True)))
+
+
+def gather_dims(*values: tuple[int, ...]) -> Record:
+    names = ("offset_dims", "collapsed_slice_dims", "start_index_map", "operand_batching_dims", "start_indices_batching_dims")
+    return dims("GatherDimensionNumbers", names, *values)
+
+
+def scatter_dims(*values: tuple[int, ...]) -> Record:
+    names = (
+        "update_window_dims",
+        "inserted_window_dims",
+        "scatter_dims_to_operand_dims",
+        "operand_batching_dims",
+        "scatter_indices_batching_dims",
+    )
+    return dims("ScatterDimensionNumbers", names, *values)
+
+
+CLIP = Record("GatherScatterMode", (("name", "CLIP"),))
+FILL = Record("GatherScatterMode", (("name", "FILL_OR_DROP"),))
+ROWS = gather_dims((2,), (0,), (0,), (), ())
+ALONG = gather_dims((), (2,), (2,), (0, 1), (0, 1))
+INTO_ROWS = scatter_dims((2,), (0,), (0,), (), ())
+IMAGES = dims("ConvDimensionNumbers", ("lhs_spec", "rhs_spec", "out_spec"), (0, 1, 2), (0, 1, 2), (0, 1, 2))
+CONV: dict[str, Literal] = {
+    "window_strides": (1,),
+    "padding": ((1, 1),),
+    "lhs_dilation": (1,),
+    "rhs_dilation": (1,),
+    "dimension_numbers": IMAGES,
+    "batch_group_count": 1,
+}
+
+# op, operand shapes, result shapes, parameters --> operands -> results, then what each index asks for
+TABLE: list[tuple[str, Shapes, Shapes, dict[str, Literal], str]] = [
+    ("tanh", [(4, 8)], [(4, 8)], {}, "ab -> ab"),
+    ("add", [(4, 8), (4, 8)], [(4, 8)], {}, "ab ab -> ab"),
+    ("add", [(4, 8), ()], [(4, 8)], {}, "ab - -> ab"),
+    ("add", [(1, 1, 8), (2, 4, 8)], [(2, 4, 8)], {}, "..c abc -> abc"),
+    ("mul", [(), ()], [()], {}, "- - -> -"),
+    ("select_n", [(), (4, 8), (4, 8)], [(4, 8)], {}, "- ab ab -> ab"),
+    ("clamp", [(), (4, 8), ()], [(4, 8)], {}, "- ab - -> ab"),
+    ("threefry2x32", [(), (), (8,), (8,)], [(8,), (8,)], {}, "- - a a -> a a"),
+    ("convert_element_type", [(4, 8)], [(4, 8)], {}, "ab -> ab moves"),
+    ("optimization_barrier", [(6, 8), (3,)], [(6, 8), (3,)], {}, "bc a -> bc a"),
+    ("bitcast_convert_type", [(4, 8)], [(4, 8)], {}, "ab -> ab"),
+    ("bitcast_convert_type", [(4, 8)], [(4, 8, 4)], {}, "ab -> ab."),
+    ("transpose", [(4, 6, 8)], [(8, 4, 6)], {"permutation": (2, 0, 1)}, "bca -> abc moves"),
+    ("broadcast_in_dim", [(6,)], [(3, 6)], {"broadcast_dimensions": (1,)}, "b -> ab"),
+    ("broadcast_in_dim", [(3, 1)], [(3, 5)], {"broadcast_dimensions": (0, 1)}, "a. -> ab"),
+    ("reshape", [(4, 6, 8)], [(4, 48)], {}, "abc -> a(bc) moves"),
+    ("reshape", [(4, 48)], [(4, 1, 6, 8)], {}, "a(bc) -> a.bc moves"),
+    ("reshape", [(6, 4)], [(2, 12)], {}, "(ab)c -> a(bc) moves"),
+    ("reshape", [(4, 6, 4)], [(4, 4, 6)], {}, "a.. -> a.. moves"),
+    ("squeeze", [(1, 6, 1)], [(6,)], {"dimensions": (0, 2)}, ".a. -> a moves"),
+    ("iota", [], [(3, 4)], {"dimension": 1}, "-> ab b:value"),
+    ("concatenate", [(6, 8), (6, 3)], [(6, 11)], {"dimension": 1}, "a. a. -> a."),
+    ("split", [(6, 8)], [(6, 5), (6, 3)], {"axis": 1}, "a. -> a. a."),
+    ("rev", [(6, 8)], [(6, 8)], {"dimensions": (1,)}, "a. -> a. moves"),
+    ("slice", [(6, 8)], [(6, 4)], {"start_indices": (0, 1), "strides": None}, "a. -> a."),
+    ("pad", [(6, 8), ()], [(6, 10)], {"padding_config": ((0, 0, 0), (1, 1, 0))}, "a. - -> a."),
+    ("dot_general", [(4, 6), (6, 8)], [(4, 8)], {"dimension_numbers": (((1,), (0,)), ((), ()))}, "ac cb -> ab c:add"),
+    (
+        "dot_general",
+        [(4, 6, 8), (4, 8, 3)],
+        [(4, 6, 3)],
+        {"dimension_numbers": (((2,), (1,)), ((0,), (0,)))},
+        "abd adc -> abc d:add",
+    ),
+    ("reduce_sum", [(3, 6, 4)], [(3, 4)], {"axes": (1,)}, "acb -> ab c:add"),
+    ("reduce_max", [(3, 6)], [()], {"axes": (0, 1)}, "ab -> - a:max b:max"),
+    ("reduce_prod", [(3, 6, 4)], [(3, 4)], {"axes": (1,)}, "a.b -> ab"),
+    ("argmax", [(3, 6)], [(3,)], {"axes": (1,)}, "a. -> a"),
+    ("cumsum", [(3, 6)], [(3, 6)], {"axis": 1}, "a. -> a."),
+    ("sort", [(6, 8), (6, 8)], [(6, 8), (6, 8)], {"dimension": 1}, "a. a. -> a. a."),
+    ("top_k", [(6, 8)], [(6, 2), (6, 2)], {"axis": 1}, "a. -> a. a."),
+    (
+        "reduce_window_sum",
+        [(6, 8)],
+        [(6, 7)],
+        {
+            "window_dimensions": (1, 2),
+            "window_strides": (1, 1),
+            "padding": ((0, 0), (0, 0)),
+            "window_dilation": (1, 1),
+            "base_dilation": (1, 1),
+        },
+        "a. -> a.",
+    ),
+    ("conv_general_dilated", [(4, 6, 8), (2, 6, 3)], [(4, 2, 8)], {**CONV, "feature_group_count": 1}, "ac. bc. -> ab. c:add"),
+    ("conv_general_dilated", [(4, 6, 8), (9, 2, 3)], [(4, 9, 8)], {**CONV, "feature_group_count": 3}, "a.. ... -> a.."),
+    (
+        "gather",
+        [(32, 8), (2, 4, 1)],
+        [(2, 4, 8)],
+        {"dimension_numbers": ROWS, "mode": CLIP, "fill_value": None},
+        "dc ab. -> abc d:add,lookup1.0,mask-1",
+    ),
+    (
+        "gather",
+        [(4, 6, 8), (4, 6, 3, 1)],
+        [(4, 6, 3)],
+        {"dimension_numbers": ALONG, "mode": FILL, "fill_value": None},
+        "abd abc. -> abc d:add,lookup1.0,mask-1",
+    ),
+    (
+        "scatter_add",
+        [(32, 8), (2, 4, 1), (2, 4, 8)],
+        [(32, 8)],
+        {"dimension_numbers": INTO_ROWS, "mode": FILL},
+        "ab cd. cdb -> ab a:lookup1.0,mask2 c:add,once0 d:add,once0",
+    ),
+    (
+        "scatter_max",
+        [(32, 8), (2, 4, 1), (2, 4, 8)],
+        [(32, 8)],
+        {"dimension_numbers": INTO_ROWS, "mode": FILL},
+        ".a bc. bca -> .a b:max c:max",
+    ),
+    (
+        "scatter",
+        [(32, 8), (2, 4, 1), (2, 4, 8)],
+        [(32, 8)],
+        {"dimension_numbers": INTO_ROWS, "mode": FILL},
+        ".a ... ..a -> .a",
+    ),
+    ("dynamic_slice", [(6, 8), (), ()], [(1, 8)], {}, "ba - - -> .a b:add,lookup1.0,mask-1"),
+    ("dynamic_slice", [(6, 8), (), ()], [(3, 8)], {}, ".a - - -> .a"),
+    ("dynamic_update_slice", [(6, 8), (1, 8), (), ()], [(6, 8)], {}, ".a .a - - -> .a"),
+    ("scan_const", [(6, 8)], [(6, 8)], {}, "ab -> ab moves"),
+    ("scan_xs", [(4, 6, 8)], [(6, 8)], {}, ".ab -> ab"),
+    ("scan_ys", [(6, 8)], [(4, 6, 8)], {}, "ab -> .ab"),
+    ("scan_carry", [(6, 8), (6, 8)], [(6, 8)], {}, "ab ab -> ab"),
+    ("whole", [(6, 8), (2,)], [(3, 4, 5)], {"primitive": "svd"}, ".. . -> ..."),
+]
+
+
+@pytest.mark.parametrize(("name", "ins", "outs", "params", "wanted"), TABLE, ids=[f"{row[0]}: {row[-1]}" for row in TABLE])
+def test_tilings_follow_from_the_definition(
+    name: str, ins: Shapes, outs: Shapes, params: dict[str, Literal], wanted: str
+) -> None:
+    assert tilings(name, ins, outs, **params) == wanted
+
+
+@pytest.mark.parametrize(("name", "monoid"), [("reduce_and", "min"), ("reduce_or", "max")])
+def test_logical_folds_are_placed_for_booleans_and_not_for_integers(name: str, monoid: str) -> None:
+    assert tilings(name, [(3, 6)], [(3,)], "bool", axes=(1,)) == f"ab -> a b:{monoid}"
+    assert tilings(name, [(3, 6)], [(3,)], "int32", axes=(1,)) == "a. -> a"
+
+
+def test_a_window_over_everything_is_a_plain_index_only_if_it_cannot_move() -> None:
+    over_all = gather_dims((1,), (), (0,), (), ())
+    ins, outs = [(4,), (5, 1)], [(5, 4)]
+    assert tilings("gather", ins, outs, dimension_numbers=over_all, mode=CLIP, fill_value=None) == "b a. -> ab"
+    assert tilings("gather", ins, outs, dimension_numbers=over_all, mode=FILL, fill_value=None) == ". a. -> a."
+
+
+def test_an_index_that_stands_on_two_dims_is_not_placed() -> None:
+    trace = parse_definitions("trace(x) out[] = sum(i) x[i, i]")["trace"]
+    assert written(bind(trace, ParamsAttr.of(), [("float32", (4, 4))], [("float32", ())])) == ".. -> -"
+
+
+def test_a_fold_inside_a_function_is_not_placed() -> None:
+    norm = parse_definitions("norm(x) out[i] = sqrt(sum(k) x[i, k] * x[i, k])")["norm"]
+    assert written(bind(norm, ParamsAttr.of(), [("float32", (4, 8))], [("float32", (4,))])) == "a. -> a"
+
+
+# op, how many operands, the pending ones, those known to be zero --> linear?
+LINEAR: list[tuple[str, int, list[int], list[int], bool]] = [
+    ("add", 2, [0, 1], [], True),
+    ("add", 2, [0], [], False),
+    ("add", 2, [0], [1], True),
+    ("sub", 2, [1], [0], True),
+    ("neg", 1, [0], [], True),
+    ("mul", 2, [0], [], True),
+    ("mul", 2, [0, 1], [], False),
+    ("div", 2, [0], [], True),
+    ("div", 2, [1], [], False),
+    ("exp", 1, [0], [], False),
+    ("max", 2, [0, 1], [], False),
+    ("convert_element_type", 1, [0], [], True),
+    ("real", 1, [0], [], True),
+    ("select_n", 3, [1, 2], [], True),
+    ("select_n", 3, [1], [], False),
+    ("select_n", 3, [1], [2], True),
+    ("select_n", 3, [0], [], False),
+    ("dot_general", 2, [0], [], True),
+    ("dot_general", 2, [0, 1], [], False),
+    ("reduce_sum", 1, [0], [], True),
+    ("reduce_max", 1, [0], [], False),
+    ("transpose", 1, [0], [], True),
+    ("reshape", 1, [0], [], True),
+    ("broadcast_in_dim", 1, [0], [], True),
+    ("concatenate", 2, [0, 1], [], True),
+    ("concatenate", 2, [0], [], False),
+    ("concatenate", 2, [0], [1], True),
+    ("pad", 2, [0], [1], True),
+    ("pad", 2, [0], [], False),
+    ("scatter_add", 3, [0, 2], [], True),
+    ("scatter_add", 3, [2], [0], True),
+    ("scatter_add", 3, [2], [], False),
+    ("scatter_add", 3, [1, 2], [0], False),
+    ("dynamic_slice", 3, [0], [], True),
+    ("dynamic_update_slice", 4, [0, 1], [], True),
+    ("cumsum", 1, [0], [], False),
+    ("scan_carry", 2, [0, 1], [], False),
+]
+
+
+@pytest.mark.parametrize(("name", "arity", "pending", "zeros", "wanted"), LINEAR)
+def test_a_pending_sum_passes_what_is_linear(name: str, arity: int, pending: list[int], zeros: list[int], wanted: bool) -> None:
+    assert definitions[name].with_arity(arity, 1).linear_in(frozenset(pending), frozenset(zeros)) is wanted
+
+
+RESTORED: list[tuple[str, Shapes, Shapes, dict[str, Literal], dict[str, Literal]]] = [
+    ("reshape", [(4, 6)], [(2, 12)], {}, {"new_sizes": (2, 12), "dimensions": None, "sharding": None}),
+    ("broadcast_in_dim", [(6,)], [(3, 6)], {"broadcast_dimensions": (1,)}, {"shape": (3, 6), "sharding": None}),
+    ("iota", [], [(3, 6)], {"dimension": 1}, {"shape": (3, 6), "sharding": None}),
+    ("slice", [(9, 8)], [(4, 8)], {"start_indices": (1, 0), "strides": (2, 1)}, {"limit_indices": (8, 8)}),
+    ("slice", [(9, 8)], [(4, 8)], {"start_indices": (1, 0), "strides": None}, {"limit_indices": (5, 8)}),
+    ("split", [(6, 8)], [(6, 5), (6, 3)], {"axis": 1}, {"sizes": (5, 3)}),
+    ("top_k", [(6, 8)], [(6, 2), (6, 2)], {"axis": 1}, {"k": 2}),
+    ("dynamic_slice", [(6, 8), (), ()], [(1, 4)], {}, {"slice_sizes": (1, 4)}),
+    ("gather", [(32, 8), (2, 1)], [(2, 8)], {"dimension_numbers": gather_dims((1,), (0,), (0,), (), ()), "mode": CLIP, "fill_value": None}, {"slice_sizes": (1, 8)}),
+    ("gather", [(4, 6, 8), (4, 6, 3, 1)], [(4, 6, 3)], {"dimension_numbers": ALONG, "mode": CLIP, "fill_value": None}, {"slice_sizes": (1, 1, 1)}),
+    ("add", [(6,), (6,)], [(6,)], {}, {}),
+]
+
+
+@pytest.mark.parametrize(("name", "ins", "outs", "params", "wanted"), RESTORED)
+def test_extents_are_restored_from_types(
+    name: str, ins: Shapes, outs: Shapes, params: dict[str, Literal], wanted: dict[str, Literal]
+) -> None:
+    assert definitions[name].restore(ParamsAttr.of(**params), ins, outs) == wanted
+    assert wanted.keys() <= definitions[name].dropped
+
+
+def functions(definition: Definition) -> list[str]:
+    pending, found = [definition.body], list[str]()
+    while pending:
+        expr = pending.pop()
+        if isinstance(expr, Call):
+            found.append(definition.name if expr.function == "@" else expr.function)
+        pending += [child for child in children(expr) if not isinstance(child, str)]  # pyright: ignore[reportArgumentType]
+    return found
+
+
+def test_every_function_of_a_definition_is_known() -> None:
+    assert len(definitions) == len([*definitions]) > 120
+    unknown = {f for d in definitions.values() for f in functions(d) if not (scalars.known(f) or wholes.known(f))}
+    # The pseudo-op of a carry is never run, and a primitive without a definition cannot be.
+    assert unknown == {"either", "whole", "igamma_grad_a"}
+
+
+MISTAKES = {
+    "add(lhs, rhs) out[i..] = lhs[i..] + rgs[i..]": """\
+error: `rgs` is no operand
+  --> <definitions>:1:37
+   |
+ 1 | add(lhs, rhs) out[i..] = lhs[i..] + rgs[i..]
+   |                                     ^^^ operands stand in the parentheses before
+help: did you mean `rhs`?""",
+    "neg(x)  out[i..] = -x[j..]": """\
+error: `j..` is not bound
+  --> <definitions>:1:23
+   |
+ 1 | neg(x)  out[i..] = -x[j..]
+   |                       ^^^ an index stands left of `=` or under a fold""",
+    "neg(x)  out[i..] = -x[i..\nabs(x) out[i..] = @(x[i..])": """\
+error: this definition cannot be read
+  --> <definitions>:1:26
+   |
+ 1 | neg(x)  out[i..] = -x[i..
+   |                          ^ the definition ends too early""",
+    "neg(x)  out[i..] = x[i..] ?": """\
+error: this definition cannot be read
+  --> <definitions>:1:27
+   |
+ 1 | neg(x)  out[i..] = x[i..] ?
+   |                           ^ `?` cannot stand here""",
+    "neg(x)  out[i..] = x[i..] where = 3": """\
+error: this definition cannot be read
+  --> <definitions>:1:33
+   |
+ 1 | neg(x)  out[i..] = x[i..] where = 3
+   |                                 ^ `=` cannot stand here""",
+    "sum(src)  out[i..] = sum(k..) src[i.., k..]  at scr k = axes": """\
+error: `scr` is neither an operand nor a result
+  --> <definitions>:1:49
+   |
+ 1 | sum(src)  out[i..] = sum(k..) src[i.., k..]  at scr k = axes
+   |                                                 ^^^
+help: did you mean `src`?""",
+    "sum(src)  out[i..] = sum(k..) src[i.., k..]  at src q = axes": """\
+error: `q` is no index of this definition
+  --> <definitions>:1:53
+   |
+ 1 | sum(src)  out[i..] = sum(k..) src[i.., k..]  at src q = axes
+   |                                                     ^""",
+    "neg(x)  out[i..] = x[i..]\n# again\nabs, neg(x)  out[i..] = x[i..]": """\
+error: `neg` is defined twice
+  --> <definitions>:3:6
+   |
+ 3 | abs, neg(x)  out[i..] = x[i..]
+   |      ^^^""",
+    "take(x)  out[i..] = x[i..]  by window": """\
+error: no front end is called `window`
+  --> <definitions>:1:32
+   |
+ 1 | take(x)  out[i..] = x[i..]  by window
+   |                                ^^^^^^
+help: did you mean `windows`?""",
+}
+
+
+@pytest.mark.parametrize("text", MISTAKES)
+def test_a_mistake_in_a_definition_gets_a_caret(text: str) -> None:
+    with pytest.raises(Error) as caught:
+        parse_definitions(text)
+    assert str(caught.value) == MISTAKES[text]
+
+
+def test_shapes_that_do_not_fit_are_an_error() -> None:
+    with pytest.raises(Error, match="an index has extent 4 and, in dim 0 of `rhs`, 5"):
+        tilings("add", [(4, 8), (5, 8)], [(4, 8)])
+    with pytest.raises(Error, match="does not take an array of shape"):
+        tilings("add", [(4, 8), (8,)], [(4, 8)])

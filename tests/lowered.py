@@ -1,0 +1,46 @@
+"""The second way to a plan's device-local module, by its text; and what that module computes."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.parser import Parser
+
+from partita.compiler.plan import Plan
+from partita.dialects import context
+from partita.dialects.devices import collect, distribute
+from partita.dialects.interpret import run_devices
+from partita.dialects.types import ArrayType
+from partita.rewrites.fuse import fuse
+from partita.rewrites.lower import to_spmd
+
+
+def parse(text: str) -> ModuleOp:
+    return Parser(context(), text).parse_module()
+
+
+def reparsed(module: ModuleOp) -> ModuleOp:
+    """The module through its text, which must be whole: it verifies, and prints as it was read."""
+    module.verify()
+    text = str(module)
+    read = parse(text)
+    read.verify()
+    assert str(read) == text
+    return read
+
+
+def lowered_text(plan: Plan) -> str:
+    """The text of the spmd module that the rules make of the text of the unfused program."""
+    reparsed(plan.ir())
+    reparsed(plan.spmd())
+    return str(to_spmd(reparsed(fuse(reparsed(plan.ir(fused=False))))))
+
+
+def interpreted(plan: Plan, args: Sequence[Any]) -> list[Any]:
+    """What the plan's device-local module computes on all devices in lockstep."""
+    types = cast(FuncOp, plan.ir().body.block.first_op).function_type
+    ins, outs = (cast("Sequence[ArrayType]", side.data) for side in (types.inputs, types.outputs))
+    held = [distribute(arg, type.layout, plan.mesh) for arg, type in zip(args, ins, strict=True)]
+    results = run_devices(cast(FuncOp, plan.spmd().body.block.first_op), held, plan.mesh)
+    return [collect(value, type.layout, plan.mesh) for value, type in zip(results, outs, strict=True)]
