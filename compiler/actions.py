@@ -5,14 +5,14 @@ A tactic changes a plan or fails with a reason; it never half-applies, because i
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from ..dialects.errors import Error
 from ..rewrites.placement import WHOLE, Claim, Table, natural
 from ..rewrites.propagate import propagate as carry
+from .given import axis_of
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -36,31 +36,10 @@ class Seed:
     name: str
 
 
-def as_axis(axis: object) -> str:
-    """The name of one axis. Raises Error for anything else."""
-    if not isinstance(axis, str):
-        helps = ['an axis is named by a text, "data"; for several: pt.DataParallel(("data", "model"), ...), or one tactic each']
-        raise Error(f"{axis!r} is no name of a mesh axis", helps=helps)
-    return axis
-
-
-def as_dim(dim: object) -> int | str:
-    """A dim as it is given: a number (NumPy's too), or a range name. Raises Error for anything else."""
-    if isinstance(dim, str):
-        return dim
-    try:
-        number = None if isinstance(dim, bool) else operator.index(cast(int, dim))
-    except TypeError:
-        number = None
-    if number is None:
-        raise Error(f"{dim!r} is no dim", helps=["a dim is a number, negative from the end, or a range that plan.name named"])
-    return number
-
-
 def place_seeds(plan: Plan, seeds: Sequence[Seed], number: int, propagate: bool) -> Table:
     """The plan's table with these claims, and what follows from them."""
     table = plan.table.copy()
-    for axis in dict.fromkeys(as_axis(seed.axis) for seed in seeds):
+    for axis in dict.fromkeys(axis_of(seed.axis) for seed in seeds):
         if plan.mesh[axis] == 1:
             continue
         claims = table.touch(axis)

@@ -6,13 +6,11 @@ Arguments and results go by path, intermediates by tag or scope, and every value
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import cast
 
-from ..dialects.errors import Error
 from ..rewrites.program import Program
+from .given import patterns_of
 from .names import Patterns, match, pattern, unknown
 from .trace import Traced
 
@@ -65,7 +63,7 @@ class Addresses:
     def find(self, given: Patterns) -> dict[str, int]:
         """Name -> value for all that the patterns take: arguments first, then results, tags and scopes, ops by number."""
         found: dict[str, int] = {}
-        for glob in checked(given):
+        for glob in patterns_of(given):
             found.update(self.one(glob))
         return found
 
@@ -88,22 +86,5 @@ class Addresses:
 
     def inputs(self, given: Patterns) -> dict[str, int]:
         """As `find`, among the arguments only."""
-        names = match(checked(given), self.arguments, what="argument")
+        names = match(patterns_of(given), self.arguments, what="argument")
         return {name: self.arguments[name] for name in names}
-
-
-def checked(given: object) -> tuple[str, ...]:
-    """One pattern or several, as several. Raises Error for what is no pattern, and for none at all."""
-    globs = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else tuple(cast("Iterable[object]", given))
-    for glob in globs:
-        if not isinstance(glob, str):
-            raise Error(f"{glob!r:.60} is no pattern", helps=['name values by text: "params/**/w1", or a list of such'])
-    if not globs:
-        raise Error("the list of patterns is empty", helps=['name at least one value; "**" takes every argument and result'])
-    return cast("tuple[str, ...]", globs)
-
-
-def listed(names: Sequence[str], most: int = 4) -> str:
-    """A few names for a message."""
-    shown = ", ".join(f"`{name}`" for name in names[:most])
-    return shown + (f" and {len(names) - most} more" if len(names) > most else "")

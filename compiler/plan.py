@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ModuleOp
 
 from ..dialects.array import set_mesh
-from ..dialects.errors import Error
+from ..dialects.errors import Error, nearest
 from ..dialects.mesh import Mesh
 from ..rewrites.classes import Classes, classes
 from ..rewrites.decide import Decisions, decide
@@ -26,6 +26,7 @@ from ..rewrites.program import Program, flatten
 from .actions import Action, Seed, place_seeds
 from .addresses import Addresses
 from .diff import Diff, diff
+from .given import dim_number, mesh_given, run_tactic
 from .names import Patterns
 from .quiet import without_collector
 from .readings import (
@@ -84,6 +85,7 @@ class Plan:
 
             tile("x", 0, "data"):   x: f32[256, 8]   -->   x: f32[data*64, 8]
         """
+        dim = dim_number(dim)
         text = _call("tile", (values, dim, axis), {} if propagate else {"propagate": False})
         seeds = [Seed(value, self.dim_of(value, dim, name), axis, name) for name, value in self.names(values, dim).items()]
         return self.place(seeds, text, propagate=propagate)
@@ -102,9 +104,13 @@ class Plan:
 
             name("batch/x", 0, "B").tile("*", "B", "data")
         """
-        found = self.source.addresses.find(values)
-        first, value = next(iter(found.items()))
-        root = self.source.classes.of(value, self.dim_of(value, dim, first))
+        of = self.source.classes.of
+        roots = {name: of(value, self.dim_of(value, dim, name)) for name, value in self.source.addresses.find(values).items()}
+        (first, root), *rest = roots.items()
+        for other, its in rest:
+            if its != root:
+                title = f"dim {dim} of `{first}` and of `{other}` are different ranges: one name cannot stand for both"
+                raise Error(title, helps=["name them one by one, each by a name of its own"])
         action = Action(_call("name", (values, dim, label), {}), "name")
         return replace(self, labels={**self.labels, label: root}, actions=(*self.actions, action))
 
@@ -116,7 +122,7 @@ class Plan:
         """Apply tactics, one after another: each a function from plan to plan, the library's or your own."""
         plan = self
         for tactic in tactics:
-            plan = tactic(plan)
+            plan = run_tactic(tactic, plan)
         return plan
 
     def place(self, seeds: Sequence[Seed], text: str, *, propagate: bool = True) -> Plan:
@@ -193,9 +199,13 @@ class Plan:
     def expect(self, **wanted: int) -> Plan:
         """The plan itself, if it has exactly these counts; else an Error with the offending collectives."""
         have = self.counts()
-        wrong = {kind: count for kind, count in wanted.items() if have.get(kind, 0) != count}
+        for kind in wanted.keys() - have.keys():
+            near = nearest(kind, have)
+            helps = [f"did you mean `{near[0]}`?"] if near else [f"the kinds are {', '.join(have)}"]
+            raise Error(f"there is no collective `{kind}` to expect", helps=helps)
+        wrong = {kind: count for kind, count in wanted.items() if have[kind] != count}
         if wrong:
-            said = ", ".join(f"{kind}: {have.get(kind, 0)}, expected {count}" for kind, count in wrong.items())
+            said = ", ".join(f"{kind}: {have[kind]}, expected {count}" for kind, count in wrong.items())
             notes = [str(each) for each in self.collectives() if each.kind in wrong]
             raise Error(f"the plan has other collectives than expected: {said}", notes=notes[:20])
         return self
@@ -243,7 +253,10 @@ class Plan:
         root = self.label(dim)
         found = self.source.addresses.find(values)
         of, rank = self.source.classes.of, self.source.program.shape
-        return {name: v for name, v in found.items() if any(of(v, d) == root for d in range(len(rank(v))))}
+        having = {name: v for name, v in found.items() if any(of(v, d) == root for d in range(len(rank(v))))}
+        if not having:
+            raise Error(f"none of {', '.join(f'`{name}`' for name in list(found)[:3])} has the range `{dim}`")
+        return having
 
     def label(self, name: str) -> int:
         root = self.labels.get(name)
@@ -254,7 +267,7 @@ class Plan:
 
     def dim_of(self, value: int, dim: int | str, name: str) -> int:
         """The number of a dim, given by number (negative from the end) or by range name."""
-        shape = self.source.program.shape(value)
+        shape, dim = self.source.program.shape(value), dim_number(dim)
         if isinstance(dim, str):
             root = self.label(dim)
             dims = [d for d in range(len(shape)) if self.source.classes.of(value, d) == root]
@@ -263,10 +276,12 @@ class Plan:
                     f"`{name}` has the range `{dim}` twice: dims {' and '.join(map(str, dims))} of {list(shape)}",
                     helps=[f'say which: plan.tile("{name}", {dims[0]}, ...)'],
                 )
+            if not dims:
+                raise Error(f"no dim of `{name}` has the range `{dim}`: its shape is {list(shape)}")
             return dims[0]
         if not -len(shape) <= dim < len(shape):
-            which = f"0 to {len(shape) - 1}" if shape else "none: it is a scalar"
-            raise Error(f"`{name}` has no dim {dim}: its shape is {list(shape)}", helps=[f"its dims are {which}"])
+            which = f"its dims are 0 to {len(shape) - 1}" if shape else "it is a scalar: leave it whole"
+            raise Error(f"`{name}` has no dim {dim}: its shape is {list(shape)}", helps=[which])
         return dim % len(shape)
 
 
@@ -278,7 +293,7 @@ def plan(fn: Callable[..., Any], mesh: Mesh, *args: Any, static_argnames: Sequen
 def start(traced: Traced, mesh: Mesh) -> Plan:
     """The plan on which nothing is placed."""
     with without_collector():
-        set_mesh(traced.module, mesh)
+        set_mesh(traced.module, mesh_given(mesh))
         program = flatten(traced.module)
     return Plan(Source(traced, program, Addresses(traced, program)), mesh, Table(program, mesh))
 

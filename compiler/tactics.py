@@ -13,6 +13,7 @@ from typing import Any
 
 from ..dialects.errors import Error
 from .actions import Seed
+from .given import patterns_of
 from .names import Patterns, as_patterns
 from .plan import Plan
 
@@ -45,7 +46,7 @@ def _default(tactic: Tactic, field: Any) -> bool:
 
 def _tiles(plan: Plan, dims: Dims, default: int, axis: str) -> Iterator[Seed]:
     """A seed for each value of each pattern, on the dim that the mapping gives, or the default one."""
-    table = dims if isinstance(dims, Mapping) else dict.fromkeys(as_patterns(dims), default)
+    table = dims if isinstance(dims, Mapping) else dict.fromkeys(patterns_of(dims), default)
     for pattern, dim in table.items():
         for name, value in plan.source.addresses.find(pattern).items():
             yield Seed(value, plan.dim_of(value, dim, name), axis, name)
@@ -62,6 +63,8 @@ class Tile(Tactic):
     axis: str
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
+        if not self.values:
+            raise Error("`Tile` names no values", helps=[f'say which, and which dim of each: pt.Tile({{"x": 0}}, {self.axis!r})'])
         yield from _tiles(plan, self.values, 0, self.axis)
 
 
@@ -93,6 +96,9 @@ class DataParallel(Tactic):
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
         found = plan.source.addresses.inputs(self.inputs)
+        if not any(plan.source.program.shape(value) for value in found.values()):
+            names = ", ".join(f"`{name}`" for name in list(found)[:3])
+            raise Error(f"`DataParallel` has nothing to tile: {names} are scalars", helps=["give inputs that have a batch dim"])
         for axis in as_axes(self.axis):
             for name, value in found.items():
                 if plan.source.program.shape(value):
@@ -114,8 +120,11 @@ class Megatron(Tactic):
     row: Dims = ()
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
-        yield from _tiles(plan, self.column, 1, self.axis)
-        yield from _tiles(plan, self.row, 0, self.axis)
+        if not self.column and not self.row:
+            raise Error("`Megatron` names no weights", helps=['give `column`, `row` or both: column="**/w1"'])
+        for given, dim in ((self.column, 1), (self.row, 0)):
+            if given:
+                yield from _tiles(plan, given, dim, self.axis)
 
 
 @dataclass(frozen=True, repr=False)
@@ -137,8 +146,10 @@ class ZeRO(Tactic):
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
         if self.stage not in (1, 2, 3):
-            raise Error(f"ZeRO has no stage {self.stage}", helps=["stages are 1, 2 and 3"])
-        params = plan.source.addresses.inputs(self.params)
+            raise Error(f"ZeRO has no stage {self.stage!r}", helps=["stages are 1, 2 and 3"])
+        if not as_patterns(self.params) and not as_patterns(self.optimizer):
+            raise Error("`ZeRO` names no values", helps=['give `params`, `optimizer` or both: params="params"'])
+        params = plan.source.addresses.inputs(self.params) if as_patterns(self.params) else {}
         sharded = plan.source.addresses.inputs(self.optimizer) if as_patterns(self.optimizer) else {}
         if self.stage == 3:
             sharded = {**params, **sharded}

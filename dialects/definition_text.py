@@ -64,7 +64,7 @@ class _Reader:
         """What the grammar does not take."""
         word, label = " ", "the definition ends too early"
         if isinstance(error, UnexpectedCharacters):
-            sign = self.source.splitlines()[error.line - 1][error.column - 1 : error.column]
+            sign = [*self.source.splitlines(), ""][error.line - 1][error.column - 1 : error.column]
             label = f"`{sign}` cannot stand here" if sign else label
         elif isinstance(error, UnexpectedToken):
             token = cast(Token, error.token)  # pyright: ignore[reportUnknownMemberType]

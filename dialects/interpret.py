@@ -42,7 +42,8 @@ def interpret(program: Operation, args: Sequence[Array], mesh: Mesh | None = Non
     if len(args) != len(block.args):
         raise Error(f"the program takes {len(block.args)} arguments, not {len(args)}")
     inputs = [
-        distribute(np.asarray(arg), _type(value).layout, machine.mesh) for arg, value in zip(args, block.args, strict=True)
+        machine.enter(np.asarray(arg), _type(value), position)
+        for position, (arg, value) in enumerate(zip(args, block.args, strict=True))
     ]
     outputs = machine.block(block, inputs)
     end = block.last_op
@@ -80,6 +81,13 @@ class Machine:
 
     def __init__(self, mesh: Mesh) -> None:
         self.mesh = mesh
+
+    def enter(self, array: Array, type: ArrayType, position: int) -> Value:
+        """An argument, as its type distributes it."""
+        if array.shape != tuple(type.layout.global_shape(self.mesh)):
+            title = f"argument {position} is {type.text}, and {array.dtype}{list(array.shape)} was given"
+            raise Error(title, helps=["a kernel takes what each device holds: use `run_devices`"])
+        return distribute(array, type.layout, self.mesh)
 
     def block(self, block: Block, inputs: Sequence[Value], outer: dict[SSAValue, Value] | None = None) -> list[Value]:
         """The operands of the block's terminator. What a block inside another sees of it is in `outer`."""

@@ -46,7 +46,7 @@ class _Reader:
         match expr:
             case Read():
                 return reduce(lambda left, right: ("add", left, right), self.reads(expr))
-            case Arith("-", Number(0), right):
+            case Arith("*", Number(-1), right):
                 return ("neg", self.term(right))
             case Arith(sign, left, right):
                 return (_HEADS[sign], self.term(left), self.term(right))

@@ -25,7 +25,7 @@ os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 
 # `make test` tries the same examples everywhere, `make fuzz` goes looking for new ones.
 hypothesis.settings.register_profile("default", deadline=None, derandomize=True)
-hypothesis.settings.register_profile("fuzz", deadline=None, max_examples=2000)
+hypothesis.settings.register_profile("fuzz", deadline=None, derandomize=False, max_examples=2000)
 hypothesis.settings.load_profile("default")
 
 

@@ -62,9 +62,10 @@ def linear(x: jax.Array, y: jax.Array, c: jax.Array) -> list[jax.Array]:
     """A pending sum through every law of linearity."""
     s, t = x @ y, (x * 2) @ y
     z = jax.lax.complex(s, t)
+    narrow = x.astype(jnp.bfloat16) @ y.astype(jnp.bfloat16)
     flags = c > 0
     parts = [s + t, s - t, -s, s * c, c * s, s / (c + 2), jax.lax.select(flags, s, t), s.sum(axis=1)]
-    return [*parts, jax.lax.real(z), jax.lax.imag(z), jax.lax.conj(z), (x.astype(jnp.bfloat16) @ y.astype(jnp.bfloat16)).astype(jnp.float32)]
+    return [*parts, jax.lax.real(z), jax.lax.imag(z), jax.lax.conj(z), narrow.astype(jnp.float32)]
 
 
 def looked_up(table: jax.Array, ids: jax.Array, acc: jax.Array, rows: jax.Array) -> list[jax.Array]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from string import ascii_lowercase
 
 import pytest
+
 from partita.dialects import scalars, wholes
 from partita.dialects.definition import Call, Definition, children, definitions
 from partita.dialects.definition_text import parse_definitions
@@ -22,8 +23,14 @@ def tilings(name: str, ins: Shapes, outs: Shapes, dtype: str = "float32", **para
 
 def written(instance: Instance) -> str:
     sides = [
-        " ".join("".join("." if not dim else "(" * (len(dim) > 1) + "".join(ascii_lowercase[i] for i in dim) + ")" * (len(dim) > 1)
-                         for dim in dims) or "-" for dims in side)
+        " ".join(
+            "".join(
+                "." if not dim else "(" * (len(dim) > 1) + "".join(ascii_lowercase[i] for i in dim) + ")" * (len(dim) > 1)
+                for dim in dims
+            )
+            or "-"
+            for dims in side
+        )
         for side in (instance.operands, instance.results)
     ]
     roles = [f"{ascii_lowercase[i]}:{role(index)}" for i, index in enumerate(instance.indices) if role(index)]
@@ -263,8 +270,20 @@ RESTORED: list[tuple[str, Shapes, Shapes, dict[str, Literal], dict[str, Literal]
     ("split", [(6, 8)], [(6, 5), (6, 3)], {"axis": 1}, {"sizes": (5, 3)}),
     ("top_k", [(6, 8)], [(6, 2), (6, 2)], {"axis": 1}, {"k": 2}),
     ("dynamic_slice", [(6, 8), (), ()], [(1, 4)], {}, {"slice_sizes": (1, 4)}),
-    ("gather", [(32, 8), (2, 1)], [(2, 8)], {"dimension_numbers": gather_dims((1,), (0,), (0,), (), ()), "mode": CLIP, "fill_value": None}, {"slice_sizes": (1, 8)}),
-    ("gather", [(4, 6, 8), (4, 6, 3, 1)], [(4, 6, 3)], {"dimension_numbers": ALONG, "mode": CLIP, "fill_value": None}, {"slice_sizes": (1, 1, 1)}),
+    (
+        "gather",
+        [(32, 8), (2, 1)],
+        [(2, 8)],
+        {"dimension_numbers": gather_dims((1,), (0,), (0,), (), ()), "mode": CLIP, "fill_value": None},
+        {"slice_sizes": (1, 8)},
+    ),
+    (
+        "gather",
+        [(4, 6, 8), (4, 6, 3, 1)],
+        [(4, 6, 3)],
+        {"dimension_numbers": ALONG, "mode": CLIP, "fill_value": None},
+        {"slice_sizes": (1, 1, 1)},
+    ),
     ("add", [(6,), (6,)], [(6,)], {}, {}),
 ]
 

@@ -1,0 +1,73 @@
+"""What a person gives for an axis, a dim, a pattern, a mesh or a tactic: taken, or answered with what to write instead.
+
+Each check stands here once, so that a wrong type is an error of ours at the call, never a traceback from the middle.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from ..dialects.errors import Error
+from ..dialects.mesh import Mesh
+
+if TYPE_CHECKING:
+    from .plan import Plan
+
+
+def axis_of(given: object) -> str:
+    """The name of one mesh axis. Raises Error for what is no text."""
+    if not isinstance(given, str):
+        helps = ['an axis is named by a text, "data"; for several: pt.DataParallel(("data", "model"), ...), or one tactic each']
+        raise Error(f"{given!r:.60} is no name of a mesh axis", helps=helps)
+    return given
+
+
+def dim_number(given: object) -> int | str:
+    """A dim: its number (NumPy's too), or a range name. Raises Error for anything else."""
+    if isinstance(given, str):
+        return given
+    try:
+        number = None if isinstance(given, bool) else operator.index(cast(int, given))
+    except TypeError:
+        number = None
+    if number is None:
+        helps = ["a dim is a number, negative from the end, or a range that `plan.name` named"]
+        raise Error(f"{given!r:.60} is no dim", helps=helps)
+    return number
+
+
+def patterns_of(given: object) -> tuple[str, ...]:
+    """One pattern or a list of them, as several. Raises Error for what is no pattern, and for none at all."""
+    several = isinstance(given, Sequence) and not isinstance(given, str)
+    globs = tuple(cast("Sequence[object]", given)) if several else (given,)
+    for glob in globs:
+        if not isinstance(glob, str):
+            helps = ['name values by text: "params/**/w1", or a list of such']
+            raise Error(f"{glob!r:.60} is no pattern of names", helps=helps)
+    if not globs:
+        raise Error("the list of patterns is empty", helps=['name at least one value; "**" takes every argument and result'])
+    return cast("tuple[str, ...]", globs)
+
+
+def mesh_given(given: object) -> Mesh:
+    """The mesh. Raises Error for a mapping, a mesh of JAX's, or whatever else stands in its place."""
+    if isinstance(given, Mesh):
+        return given
+    axes = cast("Mapping[Any, Any] | None", given if isinstance(given, Mapping) else getattr(given, "shape", None))
+    known = axes if isinstance(axes, Mapping) and all(isinstance(name, str) for name in axes) else {"data": 4}
+    written = ", ".join(f"{name}={size}" for name, size in known.items())
+    raise Error(f"the mesh is a {type(given).__name__}", helps=[f"write pt.Mesh({written}): devices are given to `compile`"])
+
+
+def run_tactic(tactic: Callable[[Plan], Plan], plan: Plan) -> Plan:
+    """The plan that a tactic makes of this one. Raises Error for what is no tactic, or gives no plan."""
+    if isinstance(tactic, type) or not callable(tactic):
+        helps = ["a tactic is a function from plan to plan, such as pt.Tile({...}, axis); pass several as apply(*tactics)"]
+        raise Error(f"{tactic!r:.60} is no tactic", helps=helps)
+    made: object = tactic(plan)
+    if not isinstance(made, type(plan)):
+        name = getattr(tactic, "__name__", repr(tactic))
+        raise Error(f"the tactic `{name}` gives a {type(made).__name__}, and no plan", helps=["return the plan that it makes"])
+    return made
