@@ -61,12 +61,24 @@ def mesh_given(given: object) -> Mesh:
     raise Error(f"the mesh is a {type(given).__name__}", helps=[f"write pt.Mesh({written}): devices are given to `compile`"])
 
 
+def tactics_given(given: object) -> tuple[Callable[[Plan], Plan], ...]:
+    """The tactics of a list. Raises Error for one that is in no list, and for what is no tactic."""
+    if callable(given):
+        raise Error("the tactics are no list", helps=[f"write tactics=[{given!r:.60}]"])
+    return tuple(map(tactic_given, cast("Sequence[object]", given)))
+
+
+def tactic_given(given: object) -> Callable[[Plan], Plan]:
+    """The tactic. Raises Error for what is none: a text, a list, a class that was not called."""
+    if isinstance(given, type) or not callable(given):
+        helps = ["a tactic is a function from plan to plan, such as pt.Tile({...}, axis); pass several as apply(*tactics)"]
+        raise Error(f"{given!r:.60} is no tactic", helps=helps)
+    return cast("Callable[[Plan], Plan]", given)
+
+
 def run_tactic(tactic: Callable[[Plan], Plan], plan: Plan) -> Plan:
     """The plan that a tactic makes of this one. Raises Error for what is no tactic, or gives no plan."""
-    if isinstance(tactic, type) or not callable(tactic):
-        helps = ["a tactic is a function from plan to plan, such as pt.Tile({...}, axis); pass several as apply(*tactics)"]
-        raise Error(f"{tactic!r:.60} is no tactic", helps=helps)
-    made: object = tactic(plan)
+    made: object = tactic_given(tactic)(plan)
     if not isinstance(made, type(plan)):
         name = getattr(tactic, "__name__", repr(tactic))
         raise Error(f"the tactic `{name}` gives a {type(made).__name__}, and no plan", helps=["return the plan that it makes"])

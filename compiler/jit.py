@@ -13,9 +13,10 @@ from typing import Any
 
 from ..dialects.mesh import Mesh
 from .arguments import Function
+from .given import mesh_given, tactics_given
 from .plan import Plan, Tactic
 from .plan import plan as make_plan
-from .run import Compiled, device_mesh, devices_of, elsewhere
+from .run import Compiled, device_mesh, donated, misplaced
 from .untyped import jax
 
 
@@ -33,13 +34,14 @@ class Jitted:
     ) -> None:
         function = Function.of(fn, static_argnames)
         self.fn = fn
-        self.mesh = mesh
-        self.tactics = tuple(tactics)
+        self.mesh = mesh_given(mesh)
+        self.tactics = tactics_given(tactics)
         self.static = function.static
         self.devices = devices
         functools.update_wrapper(self, fn, updated=())
         self.__signature__: inspect.Signature = function.signature
-        self.jitted = jax.jit(self.partitioned(), static_argnames=self.static, donate_argnames=donate_argnames)
+        donate = donated(function, donate_argnames)
+        self.jitted = jax.jit(self.partitioned(), static_argnames=self.static, donate_argnames=donate)
 
     def partitioned(self) -> Callable[..., Any]:
         """What JAX traces: the plan of these arguments, applied to them."""
@@ -61,10 +63,7 @@ class Jitted:
         try:
             return self.jitted(*args, **kwargs)
         except (ValueError, TypeError) as error:
-            plan = self.plan(*args, **kwargs)
-            leaves = plan.source.traced.flatten(args, kwargs)
-            here = devices_of(device_mesh(self.mesh, self.devices))
-            problem = elsewhere(plan.source.traced.arg_names, leaves, here, self.mesh)
+            problem = misplaced(self.plan(*args, **kwargs), args, kwargs, device_mesh(self.mesh, self.devices))
             raise (problem or error) from None
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:

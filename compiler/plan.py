@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ModuleOp
 
 from ..dialects.array import set_mesh
-from ..dialects.errors import Error, nearest
+from ..dialects.errors import Error
 from ..dialects.mesh import Mesh
 from ..rewrites.classes import Classes, classes
 from ..rewrites.decide import Decisions, decide
@@ -106,11 +106,10 @@ class Plan:
         """
         of = self.source.classes.of
         roots = {name: of(value, self.dim_of(value, dim, name)) for name, value in self.source.addresses.find(values).items()}
-        (first, root), *rest = roots.items()
-        for other, its in rest:
-            if its != root:
-                title = f"dim {dim} of `{first}` and of `{other}` are different ranges: one name cannot stand for both"
-                raise Error(title, helps=["name them one by one, each by a name of its own"])
+        (first, root), *_ = roots.items()
+        if other := next((name for name, its in roots.items() if its != root), None):
+            title = f"dim {dim} of `{first}` and of `{other}` are different ranges, and `{label}` names one"
+            raise Error(title, helps=["name them one by one, each by a name of its own"])
         action = Action(_call("name", (values, dim, label), {}), "name")
         return replace(self, labels={**self.labels, label: root}, actions=(*self.actions, action))
 
@@ -198,16 +197,9 @@ class Plan:
 
     def expect(self, **wanted: int) -> Plan:
         """The plan itself, if it has exactly these counts; else an Error with the offending collectives."""
-        have = self.counts()
-        for kind in wanted.keys() - have.keys():
-            near = nearest(kind, have)
-            helps = [f"did you mean `{near[0]}`?"] if near else [f"the kinds are {', '.join(have)}"]
-            raise Error(f"there is no collective `{kind}` to expect", helps=helps)
-        wrong = {kind: count for kind, count in wanted.items() if have[kind] != count}
-        if wrong:
-            said = ", ".join(f"{kind}: {have[kind]}, expected {count}" for kind, count in wrong.items())
-            notes = [str(each) for each in self.collectives() if each.kind in wrong]
-            raise Error(f"the plan has other collectives than expected: {said}", notes=notes[:20])
+        from .expect import expect
+
+        expect(self, wanted)
         return self
 
     # --- lowering --------------------------------------------------------------------------------------------------

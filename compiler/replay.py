@@ -7,7 +7,9 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Callable
+from typing import Any
 
 from ..dialects.errors import Error, Place, nearest
 from . import tactics
@@ -15,6 +17,7 @@ from .plan import Plan
 
 LIBRARY = ("Tile", "Replicate", "DataParallel", "ZeRO", "Megatron")
 ACTIONS = ("tile", "replicate", "name", "propagate")
+HELP = f"write a call of {', '.join((*LIBRARY, *ACTIONS))} with literal arguments"
 
 
 def tactics_of(text: str) -> list[Callable[[Plan], Plan]]:
@@ -22,30 +25,61 @@ def tactics_of(text: str) -> list[Callable[[Plan], Plan]]:
     found: list[Callable[[Plan], Plan]] = []
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.lstrip().startswith("#"):
-            found.append(_tactic(line, Place("tactics", number, 1, len(line) + 1, line)))
+            start = len(line) - len(line.lstrip())
+            found.append(_tactic(line.strip(), Place("tactics", number, start + 1, len(line.rstrip()) + 1, line)))
     return found
 
 
 def _tactic(line: str, place: Place) -> Callable[[Plan], Plan]:
-    try:
-        call = ast.parse(line.strip(), mode="eval").body
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-            raise ValueError("it is no call")
-        name = call.func.id
-        args = [ast.literal_eval(each) for each in call.args]
-        kwargs = {each.arg: ast.literal_eval(each.value) for each in call.keywords if each.arg is not None}
-    except (SyntaxError, ValueError) as error:
-        raise Error("this line is no tactic", place=place, label=str(error).splitlines()[0], helps=[HELP]) from None
+    name, args, kwargs = _call(line, place)
     if name in LIBRARY:
-        try:
-            return getattr(tactics, name)(*args, **kwargs)
-        except TypeError as error:
-            raise Error(f"`{name}` takes other arguments", place=place, label=str(error)) from None
-    if name not in ACTIONS:
+        make = getattr(tactics, name)
+    elif name in ACTIONS:
+        make = getattr(Plan, name)
+        args = [None, *args]
+    else:
         near = nearest(name, (*LIBRARY, *ACTIONS))
         helps = [f"did you mean {' or '.join(f'`{each}`' for each in near)}?"] if near else [HELP]
         raise Error(f"there is no tactic `{name}`", place=place, helps=helps)
-    return lambda plan: getattr(plan, name)(*args, **kwargs)
+    try:
+        inspect.signature(make).bind(*args, **kwargs)
+    except TypeError as error:
+        raise Error(f"`{name}` takes other arguments", place=place, label=str(error), helps=[_shown(name, make)]) from None
+
+    def tactic(plan: Plan) -> Plan:
+        try:
+            return make(*args, **kwargs)(plan) if name in LIBRARY else make(plan, *args[1:], **kwargs)
+        except Error as error:
+            # The line is what the reader of a trace can put right.
+            raise Error(error.title, place=place, label=error.label, notes=error.notes, helps=error.helps) from error
+
+    return tactic
 
 
-HELP = f"write a call of {', '.join((*LIBRARY, *ACTIONS))} with literal arguments"
+def _call(line: str, place: Place) -> tuple[str, list[Any], dict[str, Any]]:
+    """The name and the arguments of the call that a line is."""
+
+    def no_tactic(why: str) -> Error:
+        return Error("this line is no tactic", place=place, label=why, helps=[HELP])
+
+    try:
+        call = ast.parse(line, mode="eval").body
+    except SyntaxError as error:
+        raise no_tactic(error.msg) from None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        raise no_tactic("not a call of a name")
+    values = {"": call.args, **{each.arg or "**": [each.value] for each in call.keywords}}
+    found: dict[str, list[Any]] = {}
+    for key, nodes in values.items():
+        try:
+            found[key] = [ast.literal_eval(each) for each in nodes]
+        except ValueError:
+            raise no_tactic(f"`{', '.join(map(ast.unparse, nodes))}` is no literal") from None
+    if "**" in found:
+        raise no_tactic("`**` is no literal")
+    return call.func.id, found.pop(""), {key: value for key, (value,) in found.items()}
+
+
+def _shown(name: str, make: Callable[..., Any]) -> str:
+    names = [each for each in inspect.signature(make).parameters if each != "self"]
+    return f"it takes {name}({', '.join(names)})"

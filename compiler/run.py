@@ -6,7 +6,7 @@ JAX compiles and dispatches; Partita adds nothing to a call. What is checked is 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,7 +18,9 @@ from xdsl.dialects import func
 from ..dialects.errors import Error
 from ..dialects.mesh import Mesh
 from ..rewrites.placing import Tiles, boundary
+from .arguments import Function
 from .execute import run_local
+from .given import patterns_of
 from .names import Patterns, as_patterns, match
 from .untyped import jax
 
@@ -76,7 +78,7 @@ class Compiled:
     def jit(self, donate: Patterns) -> Callable[..., Any]:
         traced = self.plan.source.traced
         signature = traced.function.signature
-        names = match(donate, signature.parameters, what="argument") if as_patterns(donate) else []
+        names = donated(traced.function, donate)
 
         def call(partita_consts: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
             leaves = traced.flatten(args, kwargs)
@@ -87,7 +89,7 @@ class Compiled:
         kinds = [p.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD) if p is first else p for p in parameters]
         cast(Any, call).__signature__ = inspect.Signature(kinds)
         call.__name__ = traced.name
-        return jax.jit(call, static_argnames=tuple(traced.static), donate_argnames=tuple(names))
+        return jax.jit(call, static_argnames=tuple(traced.static), donate_argnames=names)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The results, as arrays with the `NamedSharding` that the plan gives them."""
@@ -107,33 +109,52 @@ class Compiled:
 
     def diagnose(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """Say what is wrong with a call that JAX refused; nothing, if it is none of ours."""
-        traced = self.plan.source.traced
-        problem = elsewhere(traced.arg_names, traced.flatten(args, kwargs), devices_of(self.mesh), self.plan.mesh)
+        problem = misplaced(self.plan, args, kwargs, self.mesh)
         if problem is not None:
             raise problem
 
 
-def devices_of(mesh: DeviceMesh) -> set[Any]:
-    """The devices of a mesh, in no order."""
-    return set(cast(Any, mesh.devices).flat)
+def donated(function: Function, given: Patterns) -> tuple[str, ...]:
+    """The names of the arguments that are donated. Raises Error for one that there is not, or that is static."""
+    if not as_patterns(given):
+        return ()
+    static = set(function.static)
+    parameters = [name for name, each in function.signature.parameters.items() if each.kind is not each.VAR_POSITIONAL]
+    globs = patterns_of(given)
+    for glob in globs:
+        if glob in static:
+            raise Error(f"argument `{glob}` is static and cannot be donated", helps=["donate arguments that are arrays"])
+        if glob not in parameters and glob in function.signature.parameters:
+            raise Error(f"argument `*{glob}` cannot be donated: it has no name at the call", helps=["give it as one tuple"])
+    if function.keyword:
+        return globs
+    return tuple(match(globs, [name for name in parameters if name not in static], what="argument"))
 
 
-def elsewhere(names: Sequence[str], leaves: Sequence[Any], here: set[Any], mesh: Mesh) -> Error | None:
-    """The error of the first argument that is committed to other devices than the mesh's; None if there is none."""
-    for name, leaf in zip(names, leaves, strict=False):
+def misplaced(plan: Plan, args: Sequence[Any], kwargs: dict[str, Any], mesh: DeviceMesh) -> Error | None:
+    """The error of the first argument that is no array yet, or lies on other devices than the mesh's; None if none does."""
+    traced, devices = plan.source.traced, list(cast(Any, mesh.devices).flat)
+    for name, leaf in zip(traced.arg_names, traced.flatten(args, kwargs), strict=False):
+        if isinstance(leaf, jax.ShapeDtypeStruct):
+            title = f"argument `{name}` is a shape, and a call needs an array"
+            return Error(title, helps=["shapes are enough to plan, and for `lower` and `jaxpr`"])
         if not isinstance(leaf, jax.Array) or isinstance(leaf, jax.core.Tracer) or not leaf.committed:
             continue
-        if leaf.sharding.device_set != here:
-            there = ", ".join(sorted(map(str, leaf.sharding.device_set)))
-            return _elsewhere(name, there, mesh)
+        there = leaf.sharding.device_set
+        if there != set(devices):
+            return _elsewhere(plan, name, f"on {', '.join(sorted(map(str, there)))}", f"on {len(devices)} devices")
+        if isinstance(leaf.sharding, NamedSharding) and list(leaf.sharding.mesh.devices.flat) != devices:
+            return _elsewhere(plan, name, "on the same devices in another order", "in the order of its mesh")
     return None
 
 
-def _elsewhere(name: str, there: str, mesh: Mesh) -> Error:
+def _elsewhere(plan: Plan, name: str, there: str, here: str) -> Error:
+    traced = plan.source.traced
     return Error(
-        f"argument `{name}` is committed to {there}, and the plan runs on {mesh.size} devices ({mesh})",
+        f"argument `{name}` is committed to {there.removeprefix('on ')}, and the plan runs {here} ({plan.mesh})",
+        place=traced.function.place(name.split("/")[0]),
         helps=[
-            "leave it uncommitted, or put it where the plan wants it: jax.device_put(x, f.in_shardings[i])",
+            f"leave it uncommitted, or move it: jax.device_put(x, f.in_shardings[{traced.arg_names.index(name)}])",
             "or compile for its devices: plan.compile(devices=...)",
         ],
     )
@@ -141,10 +162,11 @@ def _elsewhere(name: str, there: str, mesh: Mesh) -> Error:
 
 def device_mesh(mesh: Mesh, devices: Sequence[Any] | None) -> DeviceMesh:
     """The mesh on real devices, in order. Raises Error where there are too few."""
-    found = list(jax.devices() if devices is None else devices)
+    found = _distinct(jax.devices() if devices is None else devices)
     if len(found) < mesh.size:
+        given = f"there are {len(found)}" if devices is None else f"{len(found)} are given"
         raise Error(
-            f"the mesh {mesh} needs {mesh.size} devices, and there are {len(found)}",
+            f"the mesh {mesh} needs {mesh.size} devices, and {given}",
             helps=[
                 f'on a host without accelerators: jax.config.update("jax_num_cpu_devices", {mesh.size}) before first use',
                 "a plan can be made, looked at and lowered without devices",
@@ -156,6 +178,17 @@ def device_mesh(mesh: Mesh, devices: Sequence[Any] | None) -> DeviceMesh:
     shape = tuple(mesh.axes.values())
     auto = (AxisType.Auto,) * len(shape)
     return DeviceMesh(np.array(found[: mesh.size]).reshape(shape), tuple(mesh.axes), axis_types=auto)
+
+
+def _distinct(devices: object) -> list[Any]:
+    """The devices as a list. Raises Error for what is no device, and for one that is given twice."""
+    found = cast("list[object]", list(devices) if isinstance(devices, Iterable) else [devices])
+    for position, each in enumerate(found):
+        if not isinstance(each, jax.Device):
+            raise Error(f"{each!r:.60} is no device", helps=["give `devices` a list of those in jax.devices()"])
+        if each in found[:position]:
+            raise Error(f"the device {each} is given twice", helps=["each place of the mesh has a device of its own"])
+    return found
 
 
 def spec(rank: int, tiles: Tiles) -> PartitionSpec:

@@ -16,25 +16,25 @@ from partita.dialects.params import Literal, ParamsAttr, Record
 Shapes = list[tuple[int, ...]]
 
 
-def tilings(name: str, ins: Shapes, outs: Shapes, dtype: str = "float32", **params: Literal) -> str:
+def tilings(name: str, ins: Shapes, outs: Shapes, /, **params: Literal) -> str:
     """The indices of each dim as letters, `.` where nothing can be placed, and what an index asks of the local op."""
+    return tilings_of("float32", name, ins, outs, **params)
+
+
+def tilings_of(dtype: str, name: str, ins: Shapes, outs: Shapes, /, **params: Literal) -> str:
     return written(bind(definitions[name], ParamsAttr.of(**params), [(dtype, s) for s in ins], [(dtype, s) for s in outs]))
 
 
 def written(instance: Instance) -> str:
-    sides = [
-        " ".join(
-            "".join(
-                "." if not dim else "(" * (len(dim) > 1) + "".join(ascii_lowercase[i] for i in dim) + ")" * (len(dim) > 1)
-                for dim in dims
-            )
-            or "-"
-            for dims in side
-        )
-        for side in (instance.operands, instance.results)
-    ]
+    sides = [" ".join(map(letters, side)) for side in (instance.operands, instance.results)]
     roles = [f"{ascii_lowercase[i]}:{role(index)}" for i, index in enumerate(instance.indices) if role(index)]
     return " ".join([f"{sides[0]} -> {sides[1]}".strip(), *roles, *(["moves"] if instance.moves else [])])
+
+
+def letters(dims: tuple[tuple[int, ...], ...]) -> str:
+    """One array: `a(bc).`, or `-` for a scalar."""
+    words = ["".join(ascii_lowercase[i] for i in dim) or "." for dim in dims]
+    return "".join(f"({word})" if len(word) > 1 else word for word in words) or "-"
 
 
 def role(index: Index) -> str:
@@ -193,8 +193,8 @@ def test_tilings_follow_from_the_definition(
 
 @pytest.mark.parametrize(("name", "monoid"), [("reduce_and", "min"), ("reduce_or", "max")])
 def test_logical_folds_are_placed_for_booleans_and_not_for_integers(name: str, monoid: str) -> None:
-    assert tilings(name, [(3, 6)], [(3,)], "bool", axes=(1,)) == f"ab -> a b:{monoid}"
-    assert tilings(name, [(3, 6)], [(3,)], "int32", axes=(1,)) == "a. -> a"
+    assert tilings_of("bool", name, [(3, 6)], [(3,)], axes=(1,)) == f"ab -> a b:{monoid}"
+    assert tilings_of("int32", name, [(3, 6)], [(3,)], axes=(1,)) == "a. -> a"
 
 
 def test_a_window_over_everything_is_a_plain_index_only_if_it_cannot_move() -> None:
@@ -261,6 +261,12 @@ def test_a_pending_sum_passes_what_is_linear(name: str, arity: int, pending: lis
     assert definitions[name].with_arity(arity, 1).linear_in(frozenset(pending), frozenset(zeros)) is wanted
 
 
+CLIPPED_ROWS: dict[str, Literal] = {
+    "dimension_numbers": gather_dims((1,), (0,), (0,), (), ()),
+    "mode": CLIP,
+    "fill_value": None,
+}
+CLIPPED_ALONG: dict[str, Literal] = {**CLIPPED_ROWS, "dimension_numbers": ALONG}
 RESTORED: list[tuple[str, Shapes, Shapes, dict[str, Literal], dict[str, Literal]]] = [
     ("reshape", [(4, 6)], [(2, 12)], {}, {"new_sizes": (2, 12), "dimensions": None, "sharding": None}),
     ("broadcast_in_dim", [(6,)], [(3, 6)], {"broadcast_dimensions": (1,)}, {"shape": (3, 6), "sharding": None}),

@@ -55,7 +55,7 @@ def test_a_scan_runs_one_trip_after_another(reverse: bool) -> None:
         }} : f32[], f32[4] -> f32[], f32[4]
         func.return %0, %1 : !array.array<f32[]>, !array.array<f32[4]>
       }}""")
-    last, stacked = interpret(program, [np.float32(2), np.asarray([1, 2, 3, 4], np.float32)])
+    last, stacked = interpret(program, [np.asarray(2, np.float32), np.asarray([1, 2, 3, 4], np.float32)])
     assert last == (81 if reverse else 58)
     np.testing.assert_array_equal(stacked, [80, 38, 16, 4] if reverse else [4, 10, 24, 54])
 
@@ -137,10 +137,8 @@ COLLECTIVES: dict[str, list[list[float]]] = {
 def test_collectives(text: str) -> None:
     mesh = Mesh(a=2, b=2)
     size = text[text.rindex("f32[") :]
-    program = module(
-        f"func.func @main(%x: !array.array<f32[2]>) -> !array.array<{size}> {{ %0 = {text} func.return %0 : !array.array<{size}> }}",
-        str(mesh),
-    )
+    body = f"%0 = {text} func.return %0 : !array.array<{size}>"
+    program = module(f"func.func @main(%x: !array.array<f32[2]>) -> !array.array<{size}> {{ {body} }}", str(mesh))
     kernel = entry_of(program)
     assert isinstance(kernel, FuncOp)
     (out,) = run_devices(kernel, [[np.asarray([10 * d, 10 * d + 1], np.float32) for d in range(4)]], mesh)
