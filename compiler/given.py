@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from ..dialects.errors import Error
 from ..dialects.mesh import Mesh
@@ -40,8 +40,9 @@ def dim_number(given: object) -> int | str:
 
 def patterns_of(given: object) -> tuple[str, ...]:
     """One pattern or a list of them, as several. Raises Error for what is no pattern, and for none at all."""
-    several = isinstance(given, Sequence) and not isinstance(given, str)
-    globs = tuple(cast("Sequence[object]", given)) if several else (given,)
+    globs: tuple[object, ...] = (given,)
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        globs = tuple(cast("Sequence[object]", given))
     for glob in globs:
         if not isinstance(glob, str):
             helps = ['name values by text: "params/**/w1", or a list of such']
@@ -55,10 +56,11 @@ def mesh_given(given: object) -> Mesh:
     """The mesh. Raises Error for a mapping, a mesh of JAX's, or whatever else stands in its place."""
     if isinstance(given, Mesh):
         return given
-    axes = cast("Mapping[Any, Any] | None", given if isinstance(given, Mapping) else getattr(given, "shape", None))
-    known = axes if isinstance(axes, Mapping) and all(isinstance(name, str) for name in axes) else {"data": 4}
+    axes = cast(object, given if isinstance(given, Mapping) else getattr(given, "shape", None))
+    known = cast("Mapping[object, object]", axes) if isinstance(axes, Mapping) else {"data": 4}
     written = ", ".join(f"{name}={size}" for name, size in known.items())
-    raise Error(f"the mesh is a {type(given).__name__}", helps=[f"write pt.Mesh({written}): devices are given to `compile`"])
+    kind = type(cast(object, given)).__name__
+    raise Error(f"the mesh is a {kind}", helps=[f"write pt.Mesh({written}): devices are given to `compile`"])
 
 
 def tactics_given(given: object) -> tuple[Callable[[Plan], Plan], ...]:

@@ -300,4 +300,3 @@ def _moved(plan: Plan, move: Move) -> Iterator[str]:
         if claim is not None and own is not None and own.tactic != claim.tactic and own.at != WHOLE:
             first, later = plan.actions[claim.tactic].text, plan.actions[own.tactic].text
             yield f"    {use} already uses `{axis}` by {first}, which was earlier; {later} loses there"
-

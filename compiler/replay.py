@@ -1,7 +1,7 @@
 """Replaying a trace: the text of tactics, a call a line, read back without evaluating anything.
 
-    DataParallel(axis='data', inputs='batch/*')
-    tile('params/w1', 1, 'model')
+DataParallel(axis='data', inputs='batch/*')
+tile('params/w1', 1, 'model')
 """
 
 from __future__ import annotations

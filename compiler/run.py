@@ -143,7 +143,7 @@ def misplaced(plan: Plan, args: Sequence[Any], kwargs: dict[str, Any], mesh: Dev
         there = leaf.sharding.device_set
         if there != set(devices):
             return _elsewhere(plan, name, f"on {', '.join(sorted(map(str, there)))}", f"on {len(devices)} devices")
-        if isinstance(leaf.sharding, NamedSharding) and list(leaf.sharding.mesh.devices.flat) != devices:
+        if isinstance(leaf.sharding, NamedSharding) and list(cast(Any, leaf.sharding.mesh).devices.flat) != devices:
             return _elsewhere(plan, name, "on the same devices in another order", "in the order of its mesh")
     return None
 
@@ -182,7 +182,7 @@ def device_mesh(mesh: Mesh, devices: Sequence[Any] | None) -> DeviceMesh:
 
 def _distinct(devices: object) -> list[Any]:
     """The devices as a list. Raises Error for what is no device, and for one that is given twice."""
-    found = cast("list[object]", list(devices) if isinstance(devices, Iterable) else [devices])
+    found: list[object] = list(cast("Iterable[object]", devices)) if isinstance(devices, Iterable) else [devices]
     for position, each in enumerate(found):
         if not isinstance(each, jax.Device):
             raise Error(f"{each!r:.60} is no device", helps=["give `devices` a list of those in jax.devices()"])

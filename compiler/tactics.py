@@ -56,7 +56,7 @@ def _tiles(plan: Plan, dims: Dims, default: int, axis: str) -> Iterator[Seed]:
 class Tile(Tactic):
     """Tile dims of values on an axis, and propagate: `{pattern: dim}`.
 
-        Tile({"params/**/w1": 1}, "model"):   w1: f32[256, 1024]   -->   w1: f32[256, model*512]
+    Tile({"params/**/w1": 1}, "model"):   w1: f32[256, 1024]   -->   w1: f32[256, model*512]
     """
 
     values: Mapping[str, int]
@@ -64,7 +64,9 @@ class Tile(Tactic):
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
         if not self.values:
-            raise Error("`Tile` names no values", helps=[f'say which, and which dim of each: pt.Tile({{"x": 0}}, {self.axis!r})'])
+            raise Error(
+                "`Tile` names no values", helps=[f'say which, and which dim of each: pt.Tile({{"x": 0}}, {self.axis!r})']
+            )
         yield from _tiles(plan, self.values, 0, self.axis)
 
 
@@ -72,7 +74,7 @@ class Tile(Tactic):
 class Replicate(Tactic):
     """Keep values whole along an axis; propagation does not cross them.
 
-        Replicate("params/embedding", "data"):   embedding stays f32[512, 64] whatever its uses want
+    Replicate("params/embedding", "data"):   embedding stays f32[512, 64] whatever its uses want
     """
 
     values: Patterns
@@ -87,7 +89,7 @@ class Replicate(Tactic):
 class DataParallel(Tactic):
     """Tile the leading dim (or `dim`) of the inputs on one axis, or on several, major to minor.
 
-        DataParallel("data", inputs="batch/*"):   x: f32[512, 256]   -->   x: f32[data*128, 256], gradients all_reduced
+    DataParallel("data", inputs="batch/*"):   x: f32[512, 256]   -->   x: f32[data*128, 256], gradients all_reduced
     """
 
     axis: Axes

@@ -232,9 +232,9 @@ def _check_effects(function: Function, closed: ClosedJaxpr) -> None:
         return
     eqn = next(_with_effect(closed.jaxpr), None)
     place = None if eqn is None else resolve((cast(Any, eqn).source_info, None)).place()
-    name = type(ordered[0]).__name__ if eqn is None else f"{eqn.primitive.name}` (`{type(ordered[0]).__name__}`)"[:-1]
+    kind = type(ordered[0]).__name__
     raise Error(
-        f"`{function.name}` has an ordered effect, `{name}",
+        f"`{function.name}` has an ordered effect, {f'`{kind}`' if eqn is None else f'`{eqn.primitive.name}` (`{kind}`)'}",
         place=place or function.place(),
         label="runs in order with other effects",
         notes=["devices run their parts of a program independently, so effects have no order among them"],

@@ -174,7 +174,7 @@ class At:
 
 @dataclass(frozen=True)
 class Definition:
-    """The meaning of one op. `arity` is how many operands (or results) its variadic one stands for, once bound.
+    """The meaning of one op. `arity` is how many operands, and how many results, its variadic one stands for, once bound.
 
     `extents` are the JAX parameters that say extents: they follow from the types, so they are not stored in the IR and
     `restore` gives them back. `dropped` adds those that say nothing to us.
@@ -192,7 +192,7 @@ class Definition:
     forgotten: frozenset[str] = frozenset()
     front: str | None = None
     text: str = field(default="", compare=False)
-    arity: int = 1
+    arity: tuple[int, int] = (1, 1)
 
     @property
     def dropped(self) -> frozenset[str]:
@@ -201,10 +201,8 @@ class Definition:
 
     def with_arity(self, operands: int, results: int) -> Definition:
         """This definition for so many operands and results; itself, if nothing in it is variadic."""
-        for formals, count in ((self.operands, operands), (self.results, results)):
-            if any(formal.variadic for formal in formals):
-                return _with_arity(self, count - len(formals) + 1)
-        return self
+        arity = _stands_for(self.operands, operands), _stands_for(self.results, results)
+        return self if arity == self.arity else _with_arity(self, arity)
 
     def positions(self, name: str) -> range:
         """The operand positions that `name` stands for; results count -1, -2, ..."""
@@ -229,18 +227,24 @@ class Definition:
         return _reads(self.body)
 
 
+def _stands_for(formals: tuple[Formal, ...], count: int) -> int:
+    """How many arrays the variadic one is, of `count` in all; 1 if none is variadic."""
+    return count - len(formals) + 1 if any(formal.variadic for formal in formals) else 1
+
+
 @cache
-def _with_arity(definition: Definition, arity: int) -> Definition:
-    return definition if arity == definition.arity else replace(definition, arity=arity)
+def _with_arity(definition: Definition, arity: tuple[int, int]) -> Definition:
+    return replace(definition, arity=arity)
 
 
 @cache
 def _positions(definition: Definition) -> dict[str, range]:
     found: dict[str, range] = {}
-    for formals, step in ((definition.operands, 1), (definition.results, -1)):
+    sides = (definition.operands, 1, definition.arity[0]), (definition.results, -1, definition.arity[1])
+    for formals, step, arity in sides:
         at = 0 if step == 1 else -1
         for formal in formals:
-            end = at + step * (definition.arity if formal.variadic else 1)
+            end = at + step * (arity if formal.variadic else 1)
             found[formal.name] = range(at, end, step)
             at = end
     return found

@@ -6,6 +6,7 @@ A pending sum may cross a widening cast, never a narrowing one.
 from __future__ import annotations
 
 from functools import cache
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -29,15 +30,20 @@ def widens(source: str, target: str) -> bool:
     if _kind(before) != _kind(after):
         return False
     if _kind(before) == "f":
-        a, b = ml_dtypes.finfo(before), ml_dtypes.finfo(after)
-        return b.nmant >= a.nmant and b.maxexp >= a.maxexp
+        (digits, range_), (more, wider) = _float(before), _float(after)
+        return more >= digits and wider >= range_
     return after.itemsize >= before.itemsize
+
+
+def _float(dtype: np.dtype) -> tuple[int, int]:
+    """The bits of a float's mantissa and its largest exponent."""
+    info: Any = cast(Any, ml_dtypes).finfo(dtype)
+    return int(info.nmant), int(info.maxexp)
 
 
 def _part(dtype: str) -> np.dtype:
     """The element type, or that of the parts of a complex number."""
-    found = np.dtype(dtype)
-    return np.empty((), found).real.dtype if found.kind == "c" else found
+    return np.dtype({"complex64": "float32", "complex128": "float64"}.get(dtype, dtype))
 
 
 def _kind(dtype: np.dtype) -> str:

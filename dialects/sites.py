@@ -60,9 +60,9 @@ def copies(definition: Definition) -> tuple[int, frozenset[str]]:
         return 1, frozenset()
     joined = {t.name for read in (*reads, *definition.targets) for t in read.terms if isinstance(t, Concat)}
     if joined:
-        return definition.arity, frozenset(joined)
+        return max(definition.arity), frozenset(joined)
     own = {name for read in (*reads, *definition.targets) for term in read.terms for name in names(term)}
-    return definition.arity, frozenset(own)
+    return max(definition.arity), frozenset(own)
 
 
 class Sites:

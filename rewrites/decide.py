@@ -186,9 +186,7 @@ class _Mover:
             by_target[wanted].uses.append((number, position))
         self.result.moves += moves
 
-    def make(
-        self, value: int, source: Tiles, pend: Pend, target: Tiles, before: Move | None, shared: bool, trips: int
-    ) -> Move:
+    def make(self, value: int, source: Tiles, pend: Pend, target: Tiles, before: Move | None, shared: bool, trips: int) -> Move:
         type = self.program.types[value]
         way = path(type.shape, itemsize(type.dtype), source, pend, target, self.mesh)
         return Move(value, source, pend, target, way, before, shared, trips)
@@ -204,4 +202,3 @@ def _cost(moves: Iterable[Move]) -> tuple[float, int]:
 
 def _first_use(move: Move) -> tuple[int, int]:
     return min(move.uses, default=(NO_NODE, move.value))
-

@@ -11,17 +11,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import reduce
+from typing import TypeAlias, cast
 
 from ..dialects.definition import Arith, Call, Definition, Expr, Fold, Guard, Number, Otherwise, Read
+from .rule_compiler import Environment
 from .rules import rules
 
-Term = object
+Term: TypeAlias = "str | tuple[Term, ...]"
 OVER = "r"
 """The range of the pending sums; a fold of the definition's own runs over another."""
 
 _HEADS = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
 _known: dict[tuple[str, frozenset[int], frozenset[int]], bool] = {}
-_FACTS = {"widening": lambda _: True}  # pyright: ignore[reportUnknownLambdaType]
+
+
+def _widening(_: object) -> bool:
+    """Whether a cast keeps every value: `pending` asks that of the whole op, by its types, before it asks here."""
+    return True
+
+
+_FACTS: Environment = {"widening": _widening}
 
 
 def linear_in(definition: Definition, pending: frozenset[int], zeros: frozenset[int]) -> bool:
@@ -82,12 +91,11 @@ def _turned(term: Term) -> Term:
     """The term with its sums moved outwards as far as the laws allow."""
     if not isinstance(term, tuple):
         return term
-    head, *args = (_turned(part) for part in term)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    made = (head, *args)
-    if head == "sum" and args[0] == OVER or not any(map(_is_sum, args)):
+    made = tuple(map(_turned, term))
+    if _is_sum(made) or not any(map(_is_sum, made)):
         return made
     found = rules("linearity").rewrite_root(made, _FACTS)
-    return made if found is None else found[0]
+    return made if found is None else cast(Term, found[0])
 
 
 def _is_sum(term: Term) -> bool:
@@ -97,9 +105,9 @@ def _is_sum(term: Term) -> bool:
 def _inside(term: Term) -> Iterator[Term]:
     """All terms below the root."""
     if isinstance(term, tuple):
-        for part in term[1:]:  # pyright: ignore[reportUnknownVariableType]
+        for part in term[1:]:
             yield part
-            yield from _inside(part)  # pyright: ignore[reportUnknownArgumentType]
+            yield from _inside(part)
 
 
 def forget() -> None:

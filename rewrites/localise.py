@@ -11,7 +11,7 @@ here knows an op by name but the tag, which is the identity.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import cast
+from typing import TypeAlias, cast
 
 from xdsl.ir import SSAValue
 
@@ -27,7 +27,7 @@ IDS = "int32"
 OP = "op"
 """The leaf of a term that stands for the op itself, with what its other indices ask for."""
 
-Term = object
+Term: TypeAlias = "str | int | tuple[Term, ...]"
 
 
 def localise(program: Program, node: Node, placed: Placed, locals: Sequence[SSAValue], into: Constructor) -> list[SSAValue]:
@@ -41,9 +41,7 @@ def localise(program: Program, node: Node, placed: Placed, locals: Sequence[SSAV
 class _Local:
     """One op being emitted; `locals` are its operands, changed as the laws say before the op is."""
 
-    def __init__(
-        self, program: Program, node: Node, placed: Placed, locals: list[SSAValue], into: Constructor
-    ) -> None:
+    def __init__(self, program: Program, node: Node, placed: Placed, locals: list[SSAValue], into: Constructor) -> None:
         self.program = program
         self.node = node
         self.placed = placed
@@ -73,7 +71,7 @@ class _Local:
             return self.op(self.locals)
         found = rules("masks").rewrite_root(asked[0], {})
         assert found is not None, "every form that is asked for has its law"
-        return self.realise(found[0], asked[1:])
+        return self.realise(cast(Term, found[0]), asked[1:])
 
     def realise(self, term: Term, rest: list[Term]) -> list[SSAValue]:
         """Emit a term that a law gave; its leaf is the op with the rest of what is asked for."""
@@ -233,9 +231,7 @@ class _Local:
         dtype = cast(ArrayType, scalar.type).dtype
         return self.make("broadcast_in_dim", (scalar,), dtype, shape, broadcast_dimensions=())
 
-    def make(
-        self, kind: str, ins: Sequence[SSAValue], dtype: str, shape: tuple[int, ...], /, **params: Literal
-    ) -> SSAValue:
+    def make(self, kind: str, ins: Sequence[SSAValue], dtype: str, shape: tuple[int, ...], /, **params: Literal) -> SSAValue:
         op = OPS[kind].of(ins, [ArrayType.whole(dtype, shape)], ParamsAttr.of(**params) if params else NO_PARAMS)
         self.into.append(op)
         return op.results[0]

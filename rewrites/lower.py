@@ -129,17 +129,13 @@ def collective(step: Step, x: SSAValue, mesh: Mesh) -> Operation:
         case "all_reduce":
             return spmd.AllReduceOp.make(x, step.axes, mesh, monoid=step.monoid)
         case "reduce_scatter":
-            return spmd.ReduceScatterOp.make(
-                x, step.axes, mesh, monoid=step.monoid, dim=step.dim, block=step.block(mesh)
-            )
+            return spmd.ReduceScatterOp.make(x, step.axes, mesh, monoid=step.monoid, dim=step.dim, block=step.block(mesh))
         case "all_gather":
             return spmd.AllGatherOp.make(x, step.axes, mesh, dim=step.dim, block=step.block(mesh))
         case "slice":
             return spmd.SliceOp.make(x, step.axes, mesh, dim=step.dim, block=step.block(mesh))
         case "all_to_all":
             split = {"split": step.to_dim, "split_block": step.to_block(mesh)}
-            return spmd.AllToAllOp.make(
-                x, step.axes, mesh, **split, concat=step.dim, concat_block=step.block(mesh)
-            )
+            return spmd.AllToAllOp.make(x, step.axes, mesh, **split, concat=step.dim, concat_block=step.block(mesh))
         case _:
             return spmd.PermuteOp.make(x, step.axes, mesh, pairs=spmd.PairsAttr(pairs(step, mesh)))

@@ -199,4 +199,3 @@ class _Writer:
         into.open()
         local = into.slice(made, target)
         return into.close([(local, target)], axes_of(target))[0]
-

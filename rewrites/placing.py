@@ -43,9 +43,7 @@ def place(signature: Signature, placement: Placement) -> Placed:
 
 
 def _tiles(at: dict[int, tuple[int, int, int]], placement: Placement) -> Tiles:
-    return tuple(
-        (axis, at[index][0], stride * at[index][1]) for axis, index, stride in placement if index in at
-    )
+    return tuple((axis, at[index][0], stride * at[index][1]) for axis, index, stride in placement if index in at)
 
 
 def _pending(signature: Signature, placement: Placement) -> tuple[Pend, ...]:

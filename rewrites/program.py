@@ -225,9 +225,7 @@ class _Flattener:
         if moves or node.kind in ("scan_const", "scan_xs"):
             program.parameter[node.results[0]] = program.parameter[node.operands[0]]
 
-    def signature(
-        self, kind: str, params: ParamsAttr, ins: tuple[ArrayType, ...], outs: tuple[ArrayType, ...]
-    ) -> Signature:
+    def signature(self, kind: str, params: ParamsAttr, ins: tuple[ArrayType, ...], outs: tuple[ArrayType, ...]) -> Signature:
         """The bound definition, one object for equal (op, params, types): a transformer repeats a few dozen."""
         table = self.program.signatures
         key = (kind, id(params), *map(id, ins), 0, *map(id, outs))
