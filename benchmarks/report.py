@@ -1,10 +1,12 @@
 """What a benchmark found: tables that print, and that are written as JSON and Markdown."""
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import jax
 from rich.console import Console
 from rich.table import Table as Grid
 
@@ -42,6 +44,11 @@ class Table:
         RESULTS.mkdir(exist_ok=True)
         (RESULTS / f"{self.name}.json").write_text(json.dumps(asdict(self), indent=2) + "\n")
         (RESULTS / f"{self.name}.md").write_text(self.markdown())
+
+
+def machine() -> str:
+    """What the figures were measured on, and how busy it was with other work: a note for a table of times."""
+    return f"{os.cpu_count()} cores, jax {jax.__version__}, load average {os.getloadavg()[1]:.1f} when it ended."
 
 
 def _line(cells: Sequence[str]) -> str:

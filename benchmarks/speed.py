@@ -16,7 +16,7 @@ from rich.progress import track
 
 from . import fresh
 from .gpt3 import MESH, shapes, train_step
-from .report import Table
+from .report import Table, machine
 
 LAYERS = (2, 6, 12, 24, 48, 96)
 REPEATS = 3
@@ -86,6 +86,7 @@ def _ratios(figures: dict[int, dict[str, float]]) -> Table:
             "divided by it.",
             "The last column divides the three tactics together by Shardy's C++ propagation of the same program.",
             f"Cold: each measurement in a fresh process, the median of {REPEATS}; the bounds hold at 96 layers.",
+            machine(),
         ],
     )
 

@@ -20,7 +20,7 @@ from partita.examples import demo, gpt, text
 from partita.tests.jaxpr_collectives import collectives, counts, received
 
 from . import handwritten
-from .report import Table
+from .report import Table, machine
 
 ROUNDS = 150
 
@@ -73,6 +73,7 @@ def _times(args: Tree, steps: dict[str, Step]) -> Table:
         [
             "`jit`: jax.jit with the same input shardings, Auto axes; `shard_map`: the same strategy by hand.",
             f"One step of each in turn, {ROUNDS} times, each first as often as last; the bound for partita is 1.05.",
+            machine(),
         ],
     )
 

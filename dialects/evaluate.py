@@ -316,7 +316,7 @@ class _Evaluator:
     def contract(self, folded: tuple[int, ...], values: Sequence[Labelled]) -> Labelled:
         """A sum of products, in the type of the result or wider."""
         kept = tuple(dict.fromkeys(i for value in values for i in value.ids if i not in folded))
-        dtype = np.result_type(widen(np.zeros((), self.dtype)), *(widen(value.array[:0].ravel()) for value in values))
+        dtype = np.result_type(widen(np.zeros((), self.dtype)), *(widen(np.zeros((), value.array.dtype)) for value in values))
         # Few distinct labels: einsum takes 52 at most.
         number = {i: place for place, i in enumerate(dict.fromkeys(i for value in values for i in value.ids))}
         operands: list[Any] = []

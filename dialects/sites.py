@@ -58,11 +58,12 @@ def copies(definition: Definition) -> tuple[int, frozenset[str]]:
     reads = [*definition.reads()]
     if any(read.spread for read in reads) or not many:
         return 1, frozenset()
+    count = definition.arity[0] if any(formal.variadic for formal in definition.operands) else definition.arity[1]
     joined = {t.name for read in (*reads, *definition.targets) for t in read.terms if isinstance(t, Concat)}
     if joined:
-        return max(definition.arity), frozenset(joined)
+        return count, frozenset(joined)
     own = {name for read in (*reads, *definition.targets) for term in read.terms for name in names(term)}
-    return max(definition.arity), frozenset(own)
+    return count, frozenset(own)
 
 
 class Sites:

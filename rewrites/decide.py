@@ -84,7 +84,7 @@ class _Mover:
 
     def decisions(self) -> Decisions:
         self.fixed_values()
-        for value, uses in sorted(self.mismatches().items()):
+        for (value, _), uses in sorted(self.mismatches().items()):
             self.move_value(value, uses)
         for move in self.result.moves:
             for use in move.uses:
@@ -111,9 +111,12 @@ class _Mover:
         self.result.homes[value] = move
         self.result.moves.append(move)
 
-    def mismatches(self) -> dict[int, list[tuple[int, int, Tiles]]]:
-        """value -> its uses (node, operand, wanted tiles) that cannot read it as it lies."""
-        found: dict[int, list[tuple[int, int, Tiles]]] = {}
+    def mismatches(self) -> dict[tuple[int, int], list[tuple[int, int, Tiles]]]:
+        """(value, loop) -> the uses there (node, operand, wanted tiles) that cannot read it as it lies.
+
+        A loop's carry is read inside the loop and, as its result, behind it: nothing is shared between the two.
+        """
+        found: dict[tuple[int, int], list[tuple[int, int, Tiles]]] = {}
         homes, sources, carried = self.placements.homes, self.placements.sources, self.carried
         for node, placed in zip(self.program.nodes, self.placements.nodes, strict=True):
             for position, value in enumerate(node.operands):
@@ -123,12 +126,13 @@ class _Mover:
                         continue
                 elif wanted == homes[value]:
                     continue
-                found.setdefault(value, []).append((node.number, position, wanted))
+                key = value, self.program.operand_loop(node, position)
+                found.setdefault(key, []).append((node.number, position, wanted))
         end = len(self.program.nodes)
         for position, value in enumerate(self.program.returned):
             wanted = boundary(self.placements, value)
             if value in sources or wanted != homes[value]:
-                found.setdefault(value, []).append((end, position, wanted))
+                found.setdefault((value, 0), []).append((end, position, wanted))
         return found
 
     def move_value(self, value: int, uses: list[tuple[int, int, Tiles]]) -> None:

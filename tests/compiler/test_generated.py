@@ -15,7 +15,7 @@ import pytest
 from agreement import disagreement
 from figures import Figures
 from generated import Case, cases
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, Phase, given
 from jaxpr_collectives import collectives, counts, received
 from lowered import interpreted, lowered_text
 
@@ -26,11 +26,13 @@ COMPILED, INTERPRETED, LOWERED = 24, 30, 60
 
 
 def examples(number: int) -> hypothesis.settings:
-    """So many examples in `make test`; as many as the profile says where it looks for new ones."""
+    """So many examples in `make test`, and a failure as it comes; in `make fuzz` as the profile says, made small."""
     profile = hypothesis.settings.default
     assert profile is not None
+    fixed = profile.derandomize
     return hypothesis.settings(
-        max_examples=number if profile.derandomize else profile.max_examples,
+        max_examples=number if fixed else profile.max_examples,
+        phases=[Phase.explicit, Phase.generate] if fixed else profile.phases,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
     )
 

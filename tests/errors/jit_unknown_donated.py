@@ -1,0 +1,7 @@
+"""A donated argument of `pt.jit` that there is not."""
+
+from models import chain
+
+import partita as pt
+
+pt.jit(chain, mesh=pt.Mesh(data=4), donate_argnames=("weights",))
