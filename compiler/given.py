@@ -60,7 +60,7 @@ def mesh_given(given: object) -> Mesh:
     known = cast("Mapping[object, object]", axes) if isinstance(axes, Mapping) else {"data": 4}
     written = ", ".join(f"{name}={size}" for name, size in known.items())
     kind = type(cast(object, given)).__name__
-    raise Error(f"the mesh is a {kind}", helps=[f"write pt.Mesh({written}): devices are given to `compile`"])
+    raise Error(f"the mesh is a {kind}, and no pt.Mesh", helps=[f"write pt.Mesh({written}): devices are given to `compile`"])
 
 
 def tactics_given(given: object) -> tuple[Callable[[Plan], Plan], ...]:

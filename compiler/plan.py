@@ -26,6 +26,8 @@ from ..rewrites.program import Program, flatten
 from .actions import Action, Seed, place_seeds
 from .addresses import Addresses
 from .diff import Diff, diff
+from .expect import expect
+from .explain import explain
 from .given import dim_number, mesh_given, run_tactic
 from .names import Patterns
 from .quiet import without_collector
@@ -37,7 +39,6 @@ from .readings import (
     collectives,
     conflicts,
     counts,
-    explain,
     layout_text,
     layouts,
     stops,
@@ -197,8 +198,6 @@ class Plan:
 
     def expect(self, **wanted: int) -> Plan:
         """The plan itself, if it has exactly these counts; else an Error with the offending collectives."""
-        from .expect import expect
-
         expect(self, wanted)
         return self
 
@@ -245,8 +244,8 @@ class Plan:
         root = self.label(dim)
         found = self.source.addresses.find(values)
         of, rank = self.source.classes.of, self.source.program.shape
-        having = {name: v for name, v in found.items() if any(of(v, d) == root for d in range(len(rank(v))))}
-        return having or found  # With none, `dim_of` says so.
+        # With none, `dim_of` says so.
+        return {name: v for name, v in found.items() if any(of(v, d) == root for d in range(len(rank(v))))} or found
 
     def label(self, name: str) -> int:
         root = self.labels.get(name)
@@ -267,11 +266,12 @@ class Plan:
                     helps=[f'say which: plan.tile("{name}", {dims[0]}, ...)'],
                 )
             if not dims:
-                raise Error(f"no dim of `{name}` has the range `{dim}`: its shape is {list(shape)}")
+                helps = [f'say its dim by number, or name it: plan.name("{name}", 0, ...)']
+                raise Error(f"no dim of `{name}` has the range `{dim}`: its shape is {list(shape)}", helps=helps)
             return dims[0]
         if not -len(shape) <= dim < len(shape):
-            which = f"its dims are 0 to {len(shape) - 1}" if shape else "it is a scalar: leave it whole"
-            raise Error(f"`{name}` has no dim {dim}: its shape is {list(shape)}", helps=[which])
+            helps = [f"its dims are 0 to {len(shape) - 1}" if shape else "it is a scalar: leave it whole"]
+            raise Error(f"`{name}` has no dim {dim}: its shape is {list(shape)}", helps=helps)
         return dim % len(shape)
 
 

@@ -10,7 +10,6 @@ from ..dialects.errors import Error
 from ..dialects.layouts import Layout
 from ..rewrites import placement
 from ..rewrites.decide import Move
-from ..rewrites.placement import WHOLE
 from ..rewrites.placing import Pend, Tiles, boundary
 from ..rewrites.program import Node
 from ..rewrites.steps import Step
@@ -130,7 +129,7 @@ def collectives(plan: Plan) -> list[Collective]:
 
 def _collective(plan: Plan, move: Move, step: Step) -> Collective:
     addresses = plan.source.addresses
-    node = _use(plan, move)
+    node = use_of(plan, move)
     return Collective(
         step.kind,
         step.axes,
@@ -138,12 +137,12 @@ def _collective(plan: Plan, move: Move, step: Step) -> Collective:
         int(step.bytes),
         move.trips,
         "the result" if node is None else node.kind,
-        _where(plan, move.value, node),
+        place_of(plan, move.value, node),
         _cause(plan, move, step),
     )
 
 
-def _use(plan: Plan, move: Move) -> Node | None:
+def use_of(plan: Plan, move: Move) -> Node | None:
     nodes = plan.source.program.nodes
     if not move.uses:
         return nodes[plan.source.program.producer[move.value]] if plan.source.program.producer[move.value] >= 0 else None
@@ -151,7 +150,7 @@ def _use(plan: Plan, move: Move) -> Node | None:
     return nodes[number] if number < len(nodes) else None
 
 
-def _where(plan: Plan, value: int, node: Node | None) -> Source | None:
+def place_of(plan: Plan, value: int, node: Node | None) -> Source | None:
     """The line of the use, or else of the op that makes the value."""
     program, sources = plan.source.program, plan.source.traced.sources
     made = program.producer[value]
@@ -228,7 +227,7 @@ def _conflict(plan: Plan, each: placement.Conflict) -> Conflict:
         claims.append(f"{who} `{name}` on dim {claim.at}, from {tactic}")
         if node is not None and who.startswith("operand"):
             operands.append(name)
-    where = _where(plan, each.value if node is None else node.results[0], node)
+    where = place_of(plan, each.value if node is None else node.results[0], node)
     op = f"argument `{names[each.value]}`" if node is None else f"`{node.kind}`"
     return Conflict(plan, op, each.axis, where, tuple(claims), tuple(dict.fromkeys(operands)))
 
@@ -248,7 +247,7 @@ def stops(plan: Plan) -> list[Stop]:
         if plan.table.axes[each.axis].nodes[each.node] is None:
             node = program.nodes[each.node]
             value = node.operands[each.operand] if each.operand >= 0 else node.results[-1 - each.operand]
-            where = _where(plan, value, node)
+            where = place_of(plan, value, node)
             stop = Stop(node.kind, names[value], each.dim, each.extent, each.axis, each.size, each.reason, where)
             found.append(stop)
     return found
@@ -261,42 +260,5 @@ def wholes(plan: Plan) -> list[WholeOp]:
         if node.kind == "whole":
             name = str(node.op.properties["params"].get("primitive"))  # pyright: ignore
             value = node.results[0] if node.results else node.operands[0] if node.operands else -1
-            found.append(WholeOp(name, names.get(value, ""), _where(plan, value, node)))
+            found.append(WholeOp(name, names.get(value, ""), place_of(plan, value, node)))
     return found
-
-
-def explain(plan: Plan, values: Patterns) -> str:
-    addresses = plan.source.addresses
-    return "\n\n".join("\n".join(_explained(plan, name, value)) for name, value in addresses.find(values).items())
-
-
-def _explained(plan: Plan, name: str, value: int) -> Iterator[str]:
-    """A value's layout, the tactic behind each axis, and each use that wants it otherwise."""
-    program, placements = plan.source.program, plan.decisions.placements
-    yield f"{name}: {layout_text(plan, value, placements.home(value), placements.sources.get(value, ()))}"
-    for axis, table in plan.table.axes.items():
-        claim = plan.table.claim(value, axis)
-        if claim is not None:
-            what = "kept whole along" if claim.at == WHOLE else f"dim {claim.at} on"
-            how = "said" if table.values[value] is not None and value not in program.arguments else "decided"
-            yield f"  {what} `{axis}`: {how} by {plan.actions[claim.tactic].text}"
-    for move in plan.decisions.moves:
-        if move.value == value:
-            yield from _moved(plan, move)
-
-
-def _moved(plan: Plan, move: Move) -> Iterator[str]:
-    """One move, and which earlier tactic made its use want another layout."""
-    node = _use(plan, move)
-    target = layout_text(plan, move.value, move.target)
-    use = "the result" if node is None else f"`{node.kind}`"
-    where = _where(plan, move.value, node)
-    yield f"  for {use}{f' at {where}' if where else ''}: {target} by {move.path}"
-    if node is None or not move.uses or move.uses[0][0] >= len(plan.source.program.nodes):
-        return
-    for axis, table in plan.table.axes.items():
-        claim = table.nodes[node.number]
-        own = plan.table.claim(move.value, axis)
-        if claim is not None and own is not None and own.tactic != claim.tactic and own.at != WHOLE:
-            first, later = plan.actions[claim.tactic].text, plan.actions[own.tactic].text
-            yield f"    {use} already uses `{axis}` by {first}, which was earlier; {later} loses there"

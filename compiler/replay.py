@@ -71,10 +71,12 @@ def _call(line: str, place: Place) -> tuple[str, list[Any], dict[str, Any]]:
     values = {"": call.args, **{each.arg or "**": [each.value] for each in call.keywords}}
     found: dict[str, list[Any]] = {}
     for key, nodes in values.items():
-        try:
-            found[key] = [ast.literal_eval(each) for each in nodes]
-        except ValueError:
-            raise no_tactic(f"`{', '.join(map(ast.unparse, nodes))}` is no literal") from None
+        found[key] = []
+        for each in nodes:
+            try:
+                found[key].append(ast.literal_eval(each))
+            except ValueError:
+                raise no_tactic(f"`{ast.unparse(each)}` is no literal") from None
     if "**" in found:
         raise no_tactic("`**` is no literal")
     return call.func.id, found.pop(""), {key: value for key, (value,) in found.items()}

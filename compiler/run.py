@@ -163,16 +163,15 @@ def _elsewhere(plan: Plan, name: str, there: str, here: str) -> Error:
 def device_mesh(mesh: Mesh, devices: Sequence[Any] | None) -> DeviceMesh:
     """The mesh on real devices, in order. Raises Error where there are too few."""
     found = _distinct(jax.devices() if devices is None else devices)
-    if len(found) < mesh.size:
-        given = f"there are {len(found)}" if devices is None else f"{len(found)} are given"
+    if len(found) < mesh.size and devices is None:
         raise Error(
-            f"the mesh {mesh} needs {mesh.size} devices, and {given}",
+            f"the mesh {mesh} needs {mesh.size} devices, and there are {len(found)}",
             helps=[
                 f'on a host without accelerators: jax.config.update("jax_num_cpu_devices", {mesh.size}) before first use',
                 "a plan can be made, looked at and lowered without devices",
             ],
         )
-    if devices is not None and len(found) > mesh.size:
+    if devices is not None and len(found) != mesh.size:
         title = f"the mesh {mesh} has {mesh.size} devices, and {len(found)} are given"
         raise Error(title, helps=["give as many as the mesh has"])
     shape = tuple(mesh.axes.values())

@@ -4,7 +4,7 @@
     ranges, layouts               how many, and where: the algebra behind every type
     types, params                 attributes: `f32[data*128, 256]{+model}`, `{axes = (0,)}`
     definitions.def, definition   the meaning of each named op, in index notation; all else is derived from it
-    instance, linearity           its tilings, and what a pending sum may pass
+    instance                      its tilings
     interpret                     its values, in NumPy: the oracle of the tests
 
     lax      the named ops, one class for each definition             %2 = lax.dot_general %0, %1 {...} : ...

@@ -1,7 +1,7 @@
 """Definitions: what every named op means, in index notation.
 
 A `Definition` is one line of `definitions.def` as a tree. It has no field in which a tiling or a device-local body could be
-written: `instance.bind` reads the tilings off the tree, `evaluate` runs it, `linearity` says what a pending sum passes.
+written: `instance.bind` reads the tilings off the tree, `evaluate` runs it, `rewrites.linearity` asks what a sum may pass.
 
     dot_general(lhs, rhs)   out[b.., m.., n..] = sum(k..) lhs[b.., m.., k..] * rhs[b.., n.., k..]
 
@@ -215,12 +215,6 @@ class Definition:
         from .extents import restore
 
         return restore(self, params, in_shapes, out_shapes)
-
-    def linear_in(self, pending: frozenset[int], zeros: frozenset[int] = frozenset()) -> bool:
-        """Is the op linear jointly in the operands `pending`, where the operands `zeros` are known to be zero?"""
-        from .linearity import linear_in
-
-        return linear_in(self, pending, zeros)
 
     def reads(self) -> Iterator[Read]:
         """Every read of an operand, those inside guards too."""

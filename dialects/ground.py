@@ -91,8 +91,8 @@ class _Writer:
                     return ()
                 ids = self.indices.of(self.indices.key(name, copy, component))
                 return Every() if ids is None else ids
-            case Join(names):
-                return tuple(i for name in names for i in self.indices.of(self.indices.key(name, copy)) or ())
+            case Join(joined):
+                return tuple(i for name in joined for i in self.indices.of(self.indices.key(name, copy)) or ())
             case _:
                 return self.affine(term, copy, component, extent)
 

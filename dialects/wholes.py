@@ -87,10 +87,10 @@ def _top_k(task: Task) -> list[Array]:
 
 
 def _bitcast(task: Task) -> list[Array]:
-    x, (dtype, shape) = task.args[0], task.outs[0]
-    to = dtype_of(dtype)
-    if not shape:
-        return [np.frombuffer(x.tobytes(), to).reshape(shape)]
+    """Another width makes a last dim, or takes it; axes before it need not be the result's dims, where these have extent 1."""
+    x, to = task.args[0], dtype_of(task.outs[0][0])
+    old, new = x.dtype.itemsize, to.itemsize
+    shape = (*x.shape, old // new) if old > new else x.shape[: x.ndim - (new > old)]
     return [np.frombuffer(np.ascontiguousarray(x).tobytes(), to).reshape(shape)]
 
 

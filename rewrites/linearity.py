@@ -22,7 +22,7 @@ OVER = "r"
 """The range of the pending sums; a fold of the definition's own runs over another."""
 
 _HEADS = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
-_known: dict[tuple[str, frozenset[int], frozenset[int]], bool] = {}
+_known: dict[tuple[str, tuple[int, int], frozenset[int], frozenset[int]], bool] = {}
 
 
 def _widening(_: object) -> bool:
@@ -35,7 +35,7 @@ _FACTS: Environment = {"widening": _widening}
 
 def linear_in(definition: Definition, pending: frozenset[int], zeros: frozenset[int]) -> bool:
     """Whether the op is linear jointly in the operands at `pending`, those at `zeros` being zero and no cast narrowing."""
-    key = (definition.name, pending, zeros)
+    key = (definition.name, definition.arity, pending, zeros)
     found = _known.get(key)
     if found is None:
         term = _turned(_Reader(definition, pending, zeros).term(definition.body))

@@ -83,7 +83,9 @@ class _Writer:
     def define(self, value: int, made: Global, into: Constructor) -> None:
         """Name what stands for a value; one with a layout of its own moves there at once."""
         home = self.decisions.homes.get(value)
-        self.values[value] = made if home is None else self.move(home, made, into)
+        if home is not None:
+            made = self.cut(self.move(home, made, into), self.type_at(value, home.target), into)
+        self.values[value] = made
 
     def body(self, loop: int, into: Constructor) -> None:
         """The ops of one loop's body, inner loops where they stand."""

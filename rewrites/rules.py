@@ -10,7 +10,6 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from .rule import Apply
 from .rule_compiler import RuleSet, load
 
 FILES = ("builders", "collectives", "order", "linearity", "masks")
@@ -32,22 +31,3 @@ def __getattr__(name: str) -> RuleSet:
     if name.isupper() and name.lower() in FILES:
         return rules(name.lower())
     raise AttributeError(name)
-
-
-@cache
-def linear_positions() -> frozenset[tuple[str, frozenset[int]]]:
-    """Each operation with the arguments that may be sums at once: where a law of linearity has `sum(r, .)` on its left.
-
-    `dialects.linearity` holds the same table, for the rooms below do not see this one; a test compares them.
-
-    ```
-    sum(r, x) / y => sum(r, x / y)     -->     ("div", {0})
-    ```
-    """
-    lefts = [rule.rule.left for rule in rules("linearity")]
-    return frozenset((left.head, _sums(left)) for left in lefts)
-
-
-def _sums(left: Apply) -> frozenset[int]:
-    arguments = enumerate(left.args)
-    return frozenset(at for at, argument in arguments if isinstance(argument, Apply) and argument.head == "sum")

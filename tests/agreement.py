@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 # Of the largest element of a result, or of what the tests compute with: what cancels leaves errors of that size.
-BOUND = 2e-5
+BOUND = 1e-4
 SMALL = 0.05
 
 

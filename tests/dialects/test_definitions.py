@@ -1,4 +1,4 @@
-"""From a definition follow the tilings, the linearity and the parameters of an op, as a table; mistakes get a caret."""
+"""From a definition follow the tilings and the parameters of an op, as a table; mistakes get a caret."""
 
 from __future__ import annotations
 
@@ -77,7 +77,6 @@ CONV: dict[str, Literal] = {
     "lhs_dilation": (1,),
     "rhs_dilation": (1,),
     "dimension_numbers": IMAGES,
-    "batch_group_count": 1,
 }
 
 # op, operand shapes, result shapes, parameters --> operands -> results, then what each index asks for
@@ -136,8 +135,8 @@ TABLE: list[tuple[str, Shapes, Shapes, dict[str, Literal], str]] = [
         },
         "a. -> a.",
     ),
-    ("conv_general_dilated", [(4, 6, 8), (2, 6, 3)], [(4, 2, 8)], {**CONV, "feature_group_count": 1}, "ac. bc. -> ab. c:add"),
-    ("conv_general_dilated", [(4, 6, 8), (9, 2, 3)], [(4, 9, 8)], {**CONV, "feature_group_count": 3}, "a.. ... -> a.."),
+    ("conv_general_dilated", [(4, 6, 8), (2, 6, 3)], [(4, 2, 8)], CONV, "ac. bc. -> ab. c:add"),
+    ("conv_general_dilated", [(4, 6, 8), (9, 2, 3)], [(4, 9, 8)], CONV, "a(bd). (bc)d. -> a(bc). d:add"),
     (
         "gather",
         [(32, 8), (2, 4, 1)],
@@ -214,53 +213,6 @@ def test_a_fold_inside_a_function_is_not_placed() -> None:
     assert written(bind(norm, ParamsAttr.of(), [("float32", (4, 8))], [("float32", (4,))])) == "a. -> a"
 
 
-# op, how many operands, the pending ones, those known to be zero --> linear?
-LINEAR: list[tuple[str, int, list[int], list[int], bool]] = [
-    ("add", 2, [0, 1], [], True),
-    ("add", 2, [0], [], False),
-    ("add", 2, [0], [1], True),
-    ("sub", 2, [1], [0], True),
-    ("neg", 1, [0], [], True),
-    ("mul", 2, [0], [], True),
-    ("mul", 2, [0, 1], [], False),
-    ("div", 2, [0], [], True),
-    ("div", 2, [1], [], False),
-    ("exp", 1, [0], [], False),
-    ("max", 2, [0, 1], [], False),
-    ("convert_element_type", 1, [0], [], True),
-    ("real", 1, [0], [], True),
-    ("select_n", 3, [1, 2], [], True),
-    ("select_n", 3, [1], [], False),
-    ("select_n", 3, [1], [2], True),
-    ("select_n", 3, [0], [], False),
-    ("dot_general", 2, [0], [], True),
-    ("dot_general", 2, [0, 1], [], False),
-    ("reduce_sum", 1, [0], [], True),
-    ("reduce_max", 1, [0], [], False),
-    ("transpose", 1, [0], [], True),
-    ("reshape", 1, [0], [], True),
-    ("broadcast_in_dim", 1, [0], [], True),
-    ("concatenate", 2, [0, 1], [], True),
-    ("concatenate", 2, [0], [], False),
-    ("concatenate", 2, [0], [1], True),
-    ("pad", 2, [0], [1], True),
-    ("pad", 2, [0], [], False),
-    ("scatter_add", 3, [0, 2], [], True),
-    ("scatter_add", 3, [2], [0], True),
-    ("scatter_add", 3, [2], [], False),
-    ("scatter_add", 3, [1, 2], [0], False),
-    ("dynamic_slice", 3, [0], [], True),
-    ("dynamic_update_slice", 4, [0, 1], [], True),
-    ("cumsum", 1, [0], [], False),
-    ("scan_carry", 2, [0, 1], [], False),
-]
-
-
-@pytest.mark.parametrize(("name", "arity", "pending", "zeros", "wanted"), LINEAR)
-def test_a_pending_sum_passes_what_is_linear(name: str, arity: int, pending: list[int], zeros: list[int], wanted: bool) -> None:
-    assert definitions[name].with_arity(arity, 1).linear_in(frozenset(pending), frozenset(zeros)) is wanted
-
-
 CLIPPED_ROWS: dict[str, Literal] = {
     "dimension_numbers": gather_dims((1,), (0,), (0,), (), ()),
     "mode": CLIP,
@@ -273,6 +225,13 @@ RESTORED: list[tuple[str, Shapes, Shapes, dict[str, Literal], dict[str, Literal]
     ("iota", [], [(3, 6)], {"dimension": 1}, {"shape": (3, 6), "sharding": None}),
     ("slice", [(9, 8)], [(4, 8)], {"start_indices": (1, 0), "strides": (2, 1)}, {"limit_indices": (8, 8)}),
     ("slice", [(9, 8)], [(4, 8)], {"start_indices": (1, 0), "strides": None}, {"limit_indices": (5, 8)}),
+    (
+        "conv_general_dilated",
+        [(4, 6, 8), (9, 2, 3)],
+        [(4, 9, 8)],
+        CONV,
+        {"feature_group_count": 3, "batch_group_count": 1, "out_sharding": None},
+    ),
     ("split", [(6, 8)], [(6, 5), (6, 3)], {"axis": 1}, {"sizes": (5, 3)}),
     ("top_k", [(6, 8)], [(6, 2), (6, 2)], {"axis": 1}, {"k": 2}),
     ("dynamic_slice", [(6, 8), (), ()], [(1, 4)], {}, {"slice_sizes": (1, 4)}),

@@ -1,5 +1,8 @@
 """A device that is given twice."""
 
+# JAX annotates its functions only in part.
+# pyright: basic
+
 import jax
 import numpy as np
 from models import chain

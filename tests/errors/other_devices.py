@@ -1,5 +1,8 @@
 """An argument that is committed to a device of its own."""
 
+# JAX annotates its functions only in part.
+# pyright: basic
+
 import jax
 import numpy as np
 

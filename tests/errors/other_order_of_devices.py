@@ -1,5 +1,8 @@
 """An argument that is committed to the same devices in another order."""
 
+# JAX annotates its functions only in part.
+# pyright: basic
+
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec

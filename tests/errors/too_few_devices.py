@@ -1,5 +1,8 @@
 """Fewer devices than the mesh has."""
 
+# JAX annotates its functions only in part.
+# pyright: basic
+
 import jax
 import numpy as np
 from models import chain

@@ -10,11 +10,8 @@ import pytest
 from xdsl.dialects.test import TestOp as AnyOp
 from xdsl.ir import Operation, SSAValue
 
-from partita.dialects.definition import definitions
-from partita.dialects.linearity import ARITHMETIC, FUNCTIONS, Kind
 from partita.dialects.types import ArrayType
 from partita.rewrites import firing, rules
-from partita.rewrites.linearity import linear_in
 from partita.rewrites.rule_compiler import Environment, load
 from partita.rewrites.terms import OpTerms
 
@@ -114,21 +111,3 @@ def test_the_same_rules_rewrite_operations() -> None:
     assert terms.head(found[0]) == "f"
     inner, leaf = terms.args(found[0])
     assert (terms.head(inner), leaf, terms.head(leaf)) == ("neg", x, None)
-
-
-SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
-
-
-@pytest.mark.parametrize("function", [*SIGNS, *FUNCTIONS])
-def test_the_table_of_linearity_is_what_the_rules_say(function: str) -> None:
-    table = ARITHMETIC[SIGNS[function]] if function in SIGNS else FUNCTIONS[function]
-    count = {"select": 3, "complex": 2}.get(function, 2 if function in SIGNS else 1)
-    subsets = [frozenset(at for at in range(count) if bits >> at & 1) for bits in range(1, 1 << count)]
-    linear = [s for s in subsets if table(*(Kind.LINEAR if at in s else Kind.FREE for at in range(count))) is Kind.LINEAR]
-    assert set(linear) == {positions for name, positions in rules.linear_positions() if name == function}
-
-
-@pytest.mark.parametrize(("op", "head"), [("neg", "neg"), ("reduce_sum", "sum"), ("convert_element_type", "cast")])
-def test_an_op_of_one_operand_is_linear_as_the_rules_say(op: str, head: str) -> None:
-    assert head in {name for name, _ in rules.linear_positions()}
-    assert linear_in(definitions[op], frozenset({0}), frozenset())
