@@ -19,19 +19,19 @@ from partita.examples import gpt
 Tree = Any
 
 BLOCK = {
-    "ln1": {"scale": P("data"), "bias": P("data")},
+    "ln1": {"scale": P(), "bias": P()},
     "wqkv": P("data", None, "model", None),
     "wo": P("model", "data", None),
-    "ln2": {"scale": P("data"), "bias": P("data")},
+    "ln2": {"scale": P(), "bias": P()},
     "w1": P("data", "model"),
     "w2": P("model", "data"),
-    "b2": P("data"),
+    "b2": P(),
 }
 BATCH = {"x": P("data", None), "y": P("data", None)}
 
 
 def specs(config: gpt.Config) -> Tree:
-    """Where every parameter lies: Megatron's dim over `model`, the first dim that is left over `data`."""
+    """Where every parameter lies: Megatron's dim over `model`, of matrices the first dim that is left over `data`."""
     return {"embed": P("data", None), "position": P("data", None), "blocks": [BLOCK] * config.layers}
 
 
@@ -103,9 +103,9 @@ def _block(x: jax.Array, shards: Tree, wholes: Tree) -> jax.Array:
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(2,))
-def _gather(shard: jax.Array, whole: jax.Array, dim: int) -> jax.Array:
+def _gather(shard: jax.Array, whole: jax.Array, dim: int | None) -> jax.Array:
     """The whole parameter; its gradient, not summed yet, goes to `whole`, so that all uses of it share one sum."""
-    return jax.lax.all_gather(shard, "data", axis=dim, tiled=True)
+    return shard if dim is None else jax.lax.all_gather(shard, "data", axis=dim, tiled=True)
 
 
 _gather.defvjp(
@@ -141,16 +141,22 @@ _leave.defvjp(lambda x: (jax.lax.psum(x, "model"), None), lambda _, gradient: (g
 
 def _proxy(replicas: int, shard: jax.Array, spec: P) -> jax.Array:
     shape = list(shard.shape)
-    shape[_dim(spec)] *= replicas
+    dim = _dim(spec)
+    if dim is not None:
+        shape[dim] *= replicas
     return jnp.zeros(shape, shard.dtype)
 
 
 def _scatter(gradient: jax.Array, spec: P) -> jax.Array:
-    return jax.lax.psum_scatter(gradient, "data", scatter_dimension=_dim(spec), tiled=True)
+    dim = _dim(spec)
+    if dim is None:
+        return jax.lax.psum(gradient, "data")
+    return jax.lax.psum_scatter(gradient, "data", scatter_dimension=dim, tiled=True)
 
 
-def _dim(spec: P) -> int:
-    return tuple(spec).index("data")
+def _dim(spec: P) -> int | None:
+    """The dim over `data`; None for a vector, which is whole."""
+    return tuple(spec).index("data") if "data" in tuple(spec) else None
 
 
 def _is_spec(node: Any) -> bool:

@@ -238,13 +238,12 @@ class Plan:
     # --- addressing ------------------------------------------------------------------------------------------------
 
     def names(self, values: Patterns, dim: int | str) -> dict[str, int]:
-        """The values that the patterns take; with a range name, those arguments that have the range."""
+        """The values that the patterns take; with a range name, those that have it (or all, and `dim_of` says so)."""
         if isinstance(dim, int):
             return self.source.addresses.find(values)
         root = self.label(dim)
         found = self.source.addresses.find(values)
         of, rank = self.source.classes.of, self.source.program.shape
-        # With none, `dim_of` says so.
         return {name: v for name, v in found.items() if any(of(v, d) == root for d in range(len(rank(v))))} or found
 
     def label(self, name: str) -> int:

@@ -124,7 +124,7 @@ class _Mover:
                 if value in sources:
                     if node.number in carried:
                         continue
-                elif wanted == homes[value]:
+                elif wanted == self.lies(node.number, value):
                     continue
                 key = value, self.program.operand_loop(node, position)
                 found.setdefault(key, []).append((node.number, position, wanted))
@@ -134,6 +134,12 @@ class _Mover:
             if value in sources or wanted != homes[value]:
                 found.setdefault((value, 0), []).append((end, position, wanted))
         return found
+
+    def lies(self, number: int, value: int) -> Tiles:
+        """How a use finds a value: at home; behind a loop as the loop carries it, wherever a tactic put it inside."""
+        if number < len(self.program.nodes) and self.program.nodes[number].kind == "scan_out":
+            return self.placements.nodes[self.program.producer[value]].produced[0]
+        return self.placements.homes[value]
 
     def move_value(self, value: int, uses: list[tuple[int, int, Tiles]]) -> None:
         if self.program.parameter[value]:
@@ -173,7 +179,7 @@ class _Mover:
 
     def move_shared(self, value: int, uses: list[tuple[int, int, Tiles]]) -> None:
         """Each layout once: straight from the value, or by way of what all of them have in common if that is cheaper."""
-        source = self.placements.homes[value]
+        source = self.lies(uses[0][0], value)
         pend = self.placements.sources.get(value, ())
         targets = list(dict.fromkeys(wanted for _, _, wanted in uses))
         times = self.program.trips(self.use_loop(*uses[0][:2]))

@@ -179,11 +179,12 @@ class _Writer:
 
     def leave(self, node: Node, out: SSAValue, into: Constructor) -> None:
         """A result of the loop; one whose end is placed finer than the carry is cut behind the loop."""
+        made: Global = out
         if node.kind == "scan_out":
             move = self.decisions.at_use.get((node.number, 0))
             if move is not None:
-                out = into.force(self.cut(self.move(move, out, into), self.end_type(node), into))
-        self.define(node.results[0], out, into)
+                made = self.cut(self.move(move, out, into), self.end_type(node), into)
+        self.define(node.results[0], made, into)
 
     def end_type(self, node: Node) -> ArrayType:
         return self.type_at(node.results[0], self.placements.nodes[node.number].produced[0])

@@ -114,7 +114,20 @@ class Table:
             if claim is not None and claim.at == index:
                 factors.append((claim.stride, table.size))
         info = node.signature.instance.indices[index]
-        return chain_ok(info.extent, factors) and (not (info.value or info.lookups) or contiguous(info.extent, factors))
+        whole_blocks = not (info.value or info.lookups) or contiguous(info.extent, factors)
+        return chain_ok(info.extent, factors) and whole_blocks and self.fits_results(node, axis, index, stride)
+
+    def fits_results(self, node: Node, axis: str, index: int, stride: int) -> bool:
+        """Whether a result that a tactic placed by itself, on other axes, has room for the index' factor too."""
+        for value, at in zip(node.results, node.signature.result_at, strict=True):
+            if index not in at:
+                continue
+            claimed = [name for name, table in self.axes.items() if table.values[value] is not None]
+            if claimed and axis not in claimed:
+                dim, minor, _ = at[index]
+                if not self.fits_value(value, axis, dim, stride * minor):
+                    return False
+        return True
 
 
 def contiguous(extent: int, factors: list[tuple[int, int]]) -> bool:

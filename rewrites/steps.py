@@ -132,7 +132,7 @@ def _one(first: Step, then: Step, mesh: Mesh) -> Step | None:
             return replace(both, axes=then.axes + first.axes, stride=first.stride)
         case "slice" | "reduce_scatter" if _outside(first, then, mesh):
             return replace(both, axes=first.axes + then.axes)
-        case "all_to_all" if _outside(first, then, mesh) and _lands_outside(first, then, mesh):
+        case "all_to_all" if _outside(first, then, mesh) and _lands_outside(first, then, mesh) and _parts(first, then, mesh):
             return replace(both, axes=first.axes + then.axes)
         case _:
             return None
@@ -146,6 +146,19 @@ def _outside(major: Step, minor: Step, mesh: Mesh) -> bool:
 def _lands_outside(major: Step, minor: Step, mesh: Mesh) -> bool:
     width = prod(mesh[axis] for axis in minor.axes)
     return major.to_dim == minor.to_dim and major.to_stride == minor.to_stride * width
+
+
+def _parts(major: Step, minor: Step, mesh: Mesh) -> bool:
+    """Whether a device has a part for every other one: within a dimension, what lies between old and new place is all it has.
+
+    [2*b*a] -> [b*2*a] -> [b*a*2] stays two steps: with two elements each, four devices cannot exchange all at once.
+    """
+    if major.dim != major.to_dim:
+        return True
+    low, high = sorted((major.stride, major.to_stride))
+    axes = (*major.axes, *minor.axes)
+    others = [mesh[axis] for axis, on, at in major.before if on == major.dim and low < at <= high and axis not in axes]
+    return high // low // prod(others) % prod(mesh[axis] for axis in axes) == 0
 
 
 def _in_order(axes: tuple[str, ...], mesh: Mesh) -> tuple[str, ...]:

@@ -146,8 +146,9 @@ def programs(draw: st.DrawFn, grad: bool, pool: tuple[int, ...]) -> Program:
         if 0 < prod(shape) <= LARGEST and len(shape) <= 4:
             made.append(step)
             known.append(shape)
-    others = draw(st.lists(st.integers(0, len(known) - 1), max_size=1))
-    return Program(shapes, ids, tuple(made), (len(known) - 1, *others), grad)
+    used = {operand for step in made for operand in step.operands}
+    results = [n for n in range(len(shapes), len(known)) if n not in used]
+    return Program(shapes, ids, tuple(made), tuple(results or [0]), grad)
 
 
 def _structs(shapes: list[Shape]) -> list[jax.ShapeDtypeStruct]:
@@ -160,7 +161,7 @@ def cases(draw: st.DrawFn, grad: bool = False) -> Case:
     program = draw(programs(grad, draw(st.sampled_from(POOLS))))
     number = st.integers(0, 1 << 10)
     tactic = st.builds(Tactic, st.sampled_from(KINDS), number, number, number)
-    return Case(program, tuple(mesh.items()), tuple(draw(st.lists(tactic, min_size=3, max_size=8))))
+    return Case(program, tuple(mesh.items()), tuple(draw(st.lists(tactic, min_size=4, max_size=10))))
 
 
 __all__ = ["FUNCTIONS", "Case", "Program", "Tactic", "cases", "programs"]

@@ -85,8 +85,8 @@ def loop(x: Array, w: Array) -> Array:
 
 
 def layers(x: Array, w: Array) -> Array:
-    """Layers in a loop: `w` is a stack of square matrices."""
-    return lax.scan(lambda x, w: (jnp.tanh(x @ w) + x, None), x, w)[0]
+    """Layers in a loop: `w` is a stack of square matrices, made small so that no difference grows from layer to layer."""
+    return lax.scan(lambda x, w: (jnp.tanh(x @ (0.1 * w)) + x, None), x, w)[0]
 
 
 def dropout(x: Array) -> Array:
@@ -154,8 +154,8 @@ def steps(shapes: Sequence[Shape]) -> st.SearchStrategy[Step]:
     options = [
         (unary, 2),
         (binary, 3),
-        (along, 3),
-        (dots, 4),
+        (along, 4),
+        (dots, 5),
         (biases, 1),
         (reshapes, 2),
         (pairs, 1),
