@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias, cast
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ..dialects.lax import OPS
 from ..dialects.params import NO_PARAMS, Literal, ParamsAttr, Record
@@ -36,6 +36,13 @@ def localise(program: Program, node: Node, placed: Placed, locals: Sequence[SSAV
         return list(locals)
     local = _Local(program, node, placed, list(locals), into)
     return local.emit(list(local.asked()))
+
+
+def same_op(op: Operation, locals: Sequence[SSAValue], into: Constructor) -> list[SSAValue]:
+    """Emit an op that gives each operand as it is, in whatever layout: the same op, on the local values together."""
+    made = type(op).create(operands=locals, result_types=[value.type for value in locals], properties=op.properties)
+    into.append(made)
+    return list(made.results)
 
 
 class _Local:

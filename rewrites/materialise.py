@@ -23,7 +23,7 @@ from ..dialects.mesh import Mesh
 from ..dialects.types import ArrayType
 from .constructors import Constructor, Fusing, Global, Plain, axes_of, type_of
 from .decide import Decisions, Move
-from .localise import localise
+from .localise import localise, same_op
 from .placing import Pend, Tiles, boundary
 from .program import Node
 
@@ -112,19 +112,33 @@ class _Writer:
         return [self.program.nodes[number] for number in (*inside, *outside)]
 
     def node(self, node: Node, into: Constructor) -> None:
-        placed = self.placements.nodes[node.number]
-        globals = [self.read(value, node.number, at, into) for at, value in enumerate(node.operands)]
+        """One op: its operands sliced, its local form emitted, its results built."""
+        nodes = self.program.together(node)
+        if node is not nodes[0]:
+            return
+        read = [(each, at, self.read(v, each.number, at, into)) for each in nodes for at, v in enumerate(each.operands)]
         into.open()
-        locals = [into.slice(made, self.wanted(node, at)) for at, made in enumerate(globals)]
-        outs = localise(self.program, node, placed, locals, into)
-        sources = self.placements.sources
-        results: list[tuple[SSAValue, ArrayType]] = []
-        for value, tiles, pend, out in zip(node.results, placed.produced, placed.pending, outs, strict=True):
-            results.append((out, self.type_at(value, tiles, sources.get(value, pend))))
-        axes = [axis for axis, _, _ in placed.placement]
-        axes += [each.axis for value in node.results for each in sources.get(value, ())]
-        for value, made in zip(node.results, into.close(results, axes), strict=True):
-            self.define(value, made, into)
+        locals = [into.slice(made, self.wanted(each, at)) for each, at, made in read]
+        if len(nodes) == 1:
+            outs = localise(self.program, node, self.placements.nodes[node.number], locals, into)
+        else:
+            outs = same_op(node.op, locals, into)
+        results = [self.built(each, at) for each in nodes for at in range(len(each.results))]
+        axes = [axis for each in nodes for axis in self.axes(each)]
+        made = into.close(list(zip(outs, results, strict=True)), axes)
+        for value, each in zip((v for each in nodes for v in each.results), made, strict=True):
+            self.define(value, each, into)
+
+    def built(self, node: Node, position: int) -> ArrayType:
+        """The type in which an op leaves a result; a sum that it carries is pending there."""
+        value, placed = node.results[position], self.placements.nodes[node.number]
+        pending = self.placements.sources.get(value, placed.pending[position])
+        return self.type_at(value, placed.produced[position], pending)
+
+    def axes(self, node: Node) -> list[str]:
+        """The axes that an op's iterations run over, and those over which a result is pending."""
+        pending = [each.axis for value in node.results for each in self.placements.sources.get(value, ())]
+        return [axis for axis, _, _ in self.placements.nodes[node.number].placement] + pending
 
     def wanted(self, node: Node, position: int) -> ArrayType:
         """The type under which an op slices an operand: what its placement wants, pending sums carried along."""

@@ -30,6 +30,10 @@ Position = tuple[int, int, int]
 """Where an index stands in a value: (dim, product of the extents minor to it in that dim, its extent)."""
 
 
+APART = ("lax.optimization_barrier",)
+"""Ops whose values have nothing to do with one another: a node for each, so that each is placed by itself."""
+
+
 class Signature:
     """An instance with both directions of its index tables: index -> position in a value, and dim -> indices in it."""
 
@@ -103,6 +107,12 @@ class Program:
     argument_names: tuple[str, ...] = ()
     result_names: tuple[str, ...] = ()
     signatures: dict[object, Signature] = field(default_factory=dict[object, Signature])
+
+    def together(self, node: Node) -> list[Node]:
+        """The nodes of the node's op: one, but for an op whose values are placed apart."""
+        if node.op.name not in APART:
+            return [node]
+        return [self.nodes[self.producer[self.numbers[result]]] for result in node.op.results]
 
     @property
     def main(self) -> func.FuncOp:
@@ -183,6 +193,9 @@ class _Flattener:
         for op in block.ops:
             if op.name == "lax.scan":
                 self.scan(cast(LaxOp, op), loop)
+            elif op.name in APART:
+                for value, out in zip(op.operands, op.results, strict=True):
+                    self.node(op.name[4:], op, (numbers[value],), (out,), loop)
             elif op is not block.last_op:
                 operands = tuple(numbers[value] for value in op.operands)
                 self.node(op.name[4:], op, operands, op.results, loop)

@@ -23,7 +23,7 @@ MESHES = {
     "pod=2, data=2, model=2": pt.Mesh(pod=2, data=2, model=2),
 }
 MESH = MESHES["data=4, model=2"]
-MODEL = Transformer(layers=2)
+MODEL = Transformer(layers=1)
 
 
 @cache

@@ -183,7 +183,6 @@ def test_remat_stays_recomputation() -> None:
     assert plan.check(X, W) < 2e-4
 
 
-@pytest.mark.xfail(reason="a barrier of several values takes one index of one of them: the others are gathered")
 def test_remat_is_partitioned_like_the_rest() -> None:
     plan = pt.plan(gradient, MESH, X, W).tile("x", 0, "data")
     assert plan.counts() == {"all_gather": 0, "all_reduce": 1, "reduce_scatter": 0, "all_to_all": 0, "permute": 0}
