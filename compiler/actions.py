@@ -79,9 +79,10 @@ def _claim(plan: Plan, table: Table, seed: Seed, number: int) -> Claim | None:
 
 def _stride(plan: Plan, table: Table, seed: Seed) -> int:
     assert seed.dim is not None
-    if plan.source.program.shape(seed.value)[seed.dim] == 0:
-        title = f"`{seed.name}` cannot be tiled: its dim {seed.dim} has no elements"
-        raise Error(title, notes=[f"its shape is {list(plan.source.program.shape(seed.value))}"], helps=["leave it whole"])
+    shape = plan.source.program.shape(seed.value)
+    if 0 in shape:
+        title = f"`{seed.name}` cannot be tiled: its dim {shape.index(0)} has no elements"
+        raise Error(title, notes=[f"its shape is {list(shape)}"], helps=["leave it whole"])
     stride = natural(table, seed.value, seed.dim, seed.axis)
     if stride is None:
         raise _uneven(plan, table, seed)

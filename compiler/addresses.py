@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ..rewrites.program import Program
-from .given import patterns_of
+from .given import no_list, patterns_of
 from .names import Patterns, match, pattern, unknown
 from .trace import Traced
 
@@ -22,6 +22,9 @@ class Addresses:
     traced: Traced
     program: Program
     _own: dict[int, str] = field(default_factory=dict[int, str])
+
+    def __repr__(self) -> str:
+        return f"Addresses({self.traced})"
 
     @cached_property
     def arguments(self) -> dict[str, int]:
@@ -81,10 +84,14 @@ class Addresses:
         if not taken and "#" in glob and glob in self.by_op:
             taken[glob] = self.by_op[glob]
         if not taken:
+            no_list(glob)
             raise unknown(glob, [*paths, *self.inside])
         return taken
 
     def inputs(self, given: Patterns) -> dict[str, int]:
         """As `find`, among the arguments only."""
-        names = match(patterns_of(given), self.arguments, what="argument")
+        for glob in (globs := patterns_of(given)):
+            if not any(map(pattern(glob).fullmatch, self.arguments)):
+                no_list(glob)
+        names = match(globs, self.arguments, what="argument")
         return {name: self.arguments[name] for name in names}

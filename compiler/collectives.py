@@ -7,13 +7,14 @@ JAX's tiled one; elsewhere the dim is taken apart around it, `M * block --> [M, 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 from xdsl.ir import Operation
 
 from ..dialects import spmd
 from ..dialects.array import mesh_of
-from .untyped import jnp, lax
+from .untyped import jax, jnp, lax
 
 Array: TypeAlias = Any
 
@@ -31,7 +32,24 @@ def _all_reduce(op: Operation, operands: Sequence[Array]) -> list[Array]:
     return [_REDUCE[op.monoid.data](x, op.axes)]
 
 
-_REDUCE: Mapping[str, Callable[..., Array]] = {"add": lax.psum, "max": lax.pmax, "min": lax.pmin}
+def _extreme(fold: Callable[..., Array]) -> Callable[..., Array]:
+    """`pmax` or `pmin` with a derivative, which JAX does not give them: it goes to the devices that hold the extreme."""
+
+    @partial(jax.custom_jvp, nondiff_argnums=(1,))
+    def extreme(x: Array, axes: tuple[str, ...]) -> Array:
+        return fold(x, axes)
+
+    @extreme.defjvp
+    def _(axes: tuple[str, ...], primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+        (x,), (tangent,) = primals, tangents
+        found = extreme(x, axes)
+        here = (x == found).astype(x.dtype)
+        return found, lax.psum(here * tangent, axes) / lax.psum(here, axes)
+
+    return lambda x, axes: extreme(x, axes) if jnp.issubdtype(x.dtype, jnp.inexact) else fold(x, axes)
+
+
+_REDUCE: Mapping[str, Callable[..., Array]] = {"add": lax.psum, "max": _extreme(lax.pmax), "min": _extreme(lax.pmin)}
 
 
 def _all_gather(op: Operation, operands: Sequence[Array]) -> list[Array]:

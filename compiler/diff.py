@@ -30,9 +30,13 @@ class Diff:
         lines.append(f"bytes of arguments on a device: {self.memory[0]:,} --> {self.memory[1]:,}")
         return "\n".join(lines)
 
+    __repr__ = __str__
+
 
 def diff(before: Plan, after: Plan) -> Diff:
-    """Raises Error for plans of two different traces."""
+    """Raises Error for plans of two different traces, and for what is no plan."""
+    if not isinstance(before, type(after)):
+        raise Error(f"{before!r:.60} is no plan to compare with", helps=["write after.diff(before)"])
     if before.source is not after.source:
         raise Error("these plans are of two traces", helps=["derive both from one `pt.plan(...)`"])
     layouts = _changed(before.layout(), after.layout())

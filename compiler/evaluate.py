@@ -55,7 +55,16 @@ def bind_local(
     decoded = decode(name, params, shapes, tuple(out_types), foreign)
     if name in _SCATTERS:
         return [_SCATTERS[name](*inputs, **decoded)]
+    if name == "dynamic_slice":
+        inputs = _clamped(inputs, out_types[0][1])
     return _bind(name, inputs, decoded)
+
+
+def _clamped(inputs: Sequence[Array], window: Sequence[int]) -> list[Array]:
+    """The starts moved so that the window lies inside: XLA does that too, but not where it merges two dynamic slices."""
+    x, *starts = inputs
+    room = [extent - size for extent, size in zip(np.shape(x), window, strict=True)]
+    return [x, *(jnp.clip(start, 0, most).astype(start.dtype) for start, most in zip(starts, room, strict=True))]
 
 
 def constant(value: Literal, dtype: str) -> np.ndarray[Any, Any]:

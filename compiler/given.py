@@ -38,6 +38,28 @@ def dim_number(given: object) -> int | str:
     return number
 
 
+def flag_of(name: str, given: object) -> bool:
+    """True or False. Raises Error for anything else: a text such as "no" would count as true."""
+    if not isinstance(given, bool):
+        raise Error(f"{given!r:.60} is neither True nor False", helps=[f"write {name}=True or {name}=False"])
+    return given
+
+
+def no_axis(mesh: Mesh, values: object, dim: object, axis: object) -> None:
+    """Raises Error for an axis of the mesh in the place of a dim: the two are swapped."""
+    if isinstance(dim, str) and dim in mesh:
+        number = dim_number(axis) if isinstance(axis, int) else 0
+        helps = [f"write tile({values!r:.60}, {number}, {dim!r}): the values, their dim, the axis"]
+        raise Error(f"`{dim}` is a mesh axis, and no dim", helps=helps)
+
+
+def no_list(glob: str) -> None:
+    """Raises Error for several patterns in one text."""
+    if "," in glob:
+        several = [each.strip() for each in glob.split(",")]
+        raise Error(f"`{glob}` is no name, for several stand in it", helps=[f"give a list: {several!r}"])
+
+
 def patterns_of(given: object) -> tuple[str, ...]:
     """One pattern or a list of them, as several. Raises Error for what is no pattern, and for none at all."""
     globs: tuple[object, ...] = (given,)
@@ -56,11 +78,14 @@ def mesh_given(given: object) -> Mesh:
     """The mesh. Raises Error for a mapping, a mesh of JAX's, or whatever else stands in its place."""
     if isinstance(given, Mesh):
         return given
-    axes = cast(object, given if isinstance(given, Mapping) else getattr(given, "shape", None))
-    known = cast("Mapping[object, object]", axes) if isinstance(axes, Mapping) else {"data": 4}
-    written = ", ".join(f"{name}={size}" for name, size in known.items())
-    kind = type(cast(object, given)).__name__
-    raise Error(f"the mesh is a {kind}, and no pt.Mesh", helps=[f"write pt.Mesh({written}): devices are given to `compile`"])
+    title = f"the mesh is a {type(given).__name__}, and no pt.Mesh"
+    axes: object = cast(object, given) if isinstance(given, Mapping) else getattr(given, "shape", None)
+    sizes = cast("Mapping[object, object]", axes) if isinstance(axes, Mapping) else {}
+    if sizes and all(isinstance(size, int) for size in sizes.values()):
+        written = ", ".join(f"{name}={size}" for name, size in sizes.items())
+        raise Error(title, helps=[f"write pt.Mesh({written}): devices are given to `compile`"])
+    helps = ["write pt.plan(fn, mesh, *args) or pt.jit(fn, mesh=mesh, ...), with mesh = pt.Mesh(data=4, model=2)"]
+    raise Error(title, helps=helps)
 
 
 def tactics_given(given: object) -> tuple[Callable[[Plan], Plan], ...]:

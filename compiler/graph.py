@@ -49,6 +49,9 @@ class Graph:
     module: ModuleOp
     traced: Traced | None = None
 
+    def __repr__(self) -> str:
+        return f"<graph of {len(self.kernels)} kernels>"
+
     @staticmethod
     def parse(text: str) -> Graph:
         """The graph that `text()` printed. Raises Error, with the line, for a text that is none."""

@@ -43,6 +43,9 @@ class Jitted:
         donate = donated(function, donate_argnames)
         self.jitted = jax.jit(self.partitioned(), static_argnames=self.static, donate_argnames=donate)
 
+    def __repr__(self) -> str:
+        return f"<{getattr(self.fn, '__name__', 'function')}, partitioned for {self.mesh} by {len(self.tactics)} tactics>"
+
     def partitioned(self) -> Callable[..., Any]:
         """What JAX traces: the plan of these arguments, applied to them."""
 

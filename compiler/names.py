@@ -11,7 +11,6 @@ In a key, `/` and the glob characters are escaped with a backslash, in names and
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -133,14 +132,26 @@ class Tree:
 def successors(arguments: Sequence[Tree], results: Sequence[Tree]) -> Mapping[str, str]:
     """Which result leaf takes the place of which argument leaf when the program is called again.
 
-    A result succeeds an argument when structure and avals are equal and no other argument or result could be meant.
+    A result succeeds an argument when structure and avals are equal. Of several that are, the one of the same name does
+    (`params` and `result/params`), and the rest in order, if as many results as arguments are left; otherwise none.
 
         step(params, opt, batch) -> (params, opt, loss)    -->    params/w: result/0/w, opt/m/w: result/1/m/w, ...
     """
-    offered, wanted = (Counter(tree.kind for tree in trees) for trees in (arguments, results))
-    by_kind = {tree.kind: tree for tree in results}
     found: dict[str, str] = {}
-    for tree in arguments:
-        if tree.names and offered[tree.kind] == wanted[tree.kind] == 1:
-            found.update(zip(tree.names, by_kind[tree.kind].names, strict=True))
+    for kind in dict.fromkeys(tree.kind for tree in arguments if tree.names):
+        before = [tree for tree in arguments if tree.kind == kind]
+        after = [tree for tree in results if tree.kind == kind]
+        pairs = [(old, new) for old in before for new in after if parts(old.names[0])[0] == _root(new)]
+        before = [tree for tree in before if all(tree is not old for old, _ in pairs)]
+        after = [tree for tree in after if all(tree is not new for _, new in pairs)]
+        if len(before) == len(after):
+            pairs += zip(before, after, strict=True)
+        for old, new in pairs:
+            found.update(zip(old.names, new.names, strict=True))
     return found
+
+
+def _root(tree: Tree) -> str:
+    """The key under which a part of the result stands: `params` of `result/params/w`."""
+    split = parts(tree.names[0])
+    return split[1] if len(split) > 1 else ""

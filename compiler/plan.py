@@ -28,7 +28,7 @@ from .addresses import Addresses
 from .diff import Diff, diff
 from .expect import expect
 from .explain import explain
-from .given import dim_number, mesh_given, run_tactic
+from .given import dim_number, flag_of, mesh_given, no_axis, run_tactic
 from .names import Patterns
 from .quiet import without_collector
 from .readings import (
@@ -36,6 +36,7 @@ from .readings import (
     Conflict,
     Stop,
     WholeOp,
+    brief,
     collectives,
     conflicts,
     counts,
@@ -61,6 +62,9 @@ class Source:
     program: Program
     addresses: Addresses
 
+    def __repr__(self) -> str:
+        return f"Source({self.traced})"
+
     @cached_property
     def classes(self) -> Classes:
         return classes(self.program)
@@ -76,6 +80,9 @@ class Plan:
     actions: tuple[Action, ...] = ()
     labels: Mapping[str, int] = field(default_factory=dict[str, int])
 
+    def __repr__(self) -> str:
+        return brief(self)
+
     # --- tactics ---------------------------------------------------------------------------------------------------
 
     def tile(self, values: Patterns, dim: int | str, axis: str, *, propagate: bool = True) -> Plan:
@@ -87,6 +94,8 @@ class Plan:
             tile("x", 0, "data"):   x: f32[256, 8]   -->   x: f32[data*64, 8]
         """
         dim = dim_number(dim)
+        if dim not in self.labels:
+            no_axis(self.mesh, values, dim, axis)
         text = _call("tile", (values, dim, axis), {} if propagate else {"propagate": False})
         seeds = [Seed(value, self.dim_of(value, dim, name), axis, name) for name, value in self.names(values, dim).items()]
         return self.place(seeds, text, propagate=propagate)
@@ -127,6 +136,7 @@ class Plan:
 
     def place(self, seeds: Sequence[Seed], text: str, *, propagate: bool = True) -> Plan:
         """What every tactic does in the end: claim these places, all at once, and propagate. All of it, or an Error."""
+        propagate = flag_of("propagate", propagate)
         with without_collector():
             table = place_seeds(self, seeds, len(self.actions), propagate)
         return replace(self, table=table, actions=(*self.actions, Action(text, "place")))
@@ -274,8 +284,9 @@ class Plan:
         return dim % len(shape)
 
 
-def plan(fn: Callable[..., Any], mesh: Mesh, *args: Any, static_argnames: Sequence[str] = (), **kwargs: Any) -> Plan:
+def plan(fn: Callable[..., Any], mesh: Mesh, /, *args: Any, static_argnames: Sequence[str] = (), **kwargs: Any) -> Plan:
     """Trace a function on arrays or `jax.ShapeDtypeStruct`s and start a plan on which nothing is placed."""
+    mesh = mesh_given(mesh)
     return start(trace(fn, *args, static_argnames=static_argnames, **kwargs), mesh)
 
 
@@ -287,7 +298,7 @@ def start(traced: Traced, mesh: Mesh) -> Plan:
     return Plan(Source(traced, program, Addresses(traced, program)), mesh, Table(program, mesh))
 
 
-def replay(fn: Callable[..., Any], mesh: Mesh, text: str, *args: Any, **kwargs: Any) -> Plan:
+def replay(fn: Callable[..., Any], mesh: Mesh, text: str, /, *args: Any, **kwargs: Any) -> Plan:
     """A plan of `fn` with the tactics of `plan.trace`; lines that are blank or begin with `#` are passed over."""
     from .replay import tactics_of
 

@@ -41,6 +41,8 @@ class Collective:
         what = f"{self.kind} of `{self.value}` over {', '.join(self.axes)}"
         return f"{what}: {self.bytes} bytes{times} for {self.use}{where}, by {self.tactic}"
 
+    __repr__ = __str__
+
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
@@ -48,6 +50,11 @@ class Resolution:
 
     tactic: str
     bytes: int
+
+    def __str__(self) -> str:
+        return f"{self.tactic}: {self.bytes:,} bytes received by a device in a call"
+
+    __repr__ = __str__
 
 
 @dataclass(frozen=True)
@@ -77,6 +84,8 @@ class Conflict:
         where = f" at {self.source}" if self.source is not None else ""
         return f"conflict on `{self.axis}` in {self.op}{where}: " + "; ".join(self.claims)
 
+    __repr__ = __str__
+
 
 @dataclass(frozen=True, slots=True)
 class Stop:
@@ -98,6 +107,8 @@ class Stop:
             f"dim {self.dim} of `{self.value}` ({self.extent}): {self.reason}"
         )
 
+    __repr__ = __str__
+
 
 @dataclass(frozen=True, slots=True)
 class WholeOp:
@@ -106,6 +117,30 @@ class WholeOp:
     primitive: str
     value: str
     source: Source | None
+
+    def __str__(self) -> str:
+        where = f" at {self.source}" if self.source is not None else ""
+        return f"`{self.primitive}`{where}, which makes `{self.value}`, runs whole: it has no definition"
+
+    __repr__ = __str__
+
+
+MOST = 8
+"""Tactics that a plan's `repr` shows."""
+
+
+def brief(plan: Plan) -> str:
+    """What a prompt shows of a plan: its function, mesh and tactics; its counts, if they are known already.
+
+    Computes nothing: a plan must cost nothing to look at.
+    """
+    lines = [f"Plan of {plan.source.traced.name} on {plan.mesh}: {len(plan.actions) or 'no'} tactics"]
+    lines += [f"  {action.text:.120}" for action in plan.actions[:MOST]]
+    if (more := len(plan.actions) - MOST) > 0:
+        lines.append(f"  ... and {more} more")
+    if "decisions" in vars(plan):
+        lines.append(", ".join(f"{n} {kind}" for kind, n in counts(plan).items() if n) or "no collectives")
+    return "\n".join(lines)
 
 
 def counts(plan: Plan) -> dict[str, int]:

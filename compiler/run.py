@@ -46,6 +46,9 @@ class Compiled:
         self.__name__ = traced.name
         self.__signature__ = traced.function.signature
 
+    def __repr__(self) -> str:
+        return f"<{self.__name__}, compiled for {self.plan.mesh}>"
+
     def sharding(self, value: int, tiles: Tiles) -> NamedSharding:
         rank = len(self.plan.source.program.shape(value))
         return NamedSharding(self.mesh, spec(rank, tiles))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from ..dialects.errors import Error
+from ..rewrites.placement import WHOLE
 from .actions import Seed
 from .given import patterns_of
 from .names import Patterns, as_patterns
@@ -157,10 +158,22 @@ class ZeRO(Tactic):
             sharded = {**params, **sharded}
         else:
             yield from self.kept(plan, params)
-        for name, value in sharded.items():
-            dim = free_dim(plan, value, self.axis)
+        dims = {name: free_dim(plan, value, self.axis) for name, value in sharded.items()}
+        held = [name for name, value in sharded.items() if is_tiled(plan, value, self.axis)]
+        if not held and all(dim is None for dim in dims.values()):
+            raise self.nothing(plan, sharded)
+        for name, dim in dims.items():
             if dim is not None:
-                yield Seed(value, dim, self.axis, name)
+                yield Seed(sharded[name], dim, self.axis, name)
+
+    def nothing(self, plan: Plan, sharded: Mapping[str, int]) -> Error:
+        """Why the tactic would do nothing."""
+        if not sharded:
+            title = f"`ZeRO({self.stage}, ...)` shards optimizer state, and none is named"
+            return Error(title, helps=['name it: optimizer="opt"', "or take stage 3, which shards the parameters"])
+        shapes = [f"`{name}` {list(plan.source.program.shape(value))}" for name, value in sharded.items()]
+        title = f"`ZeRO({self.stage}, ...)` shards nothing over `{self.axis}` ({plan.mesh[self.axis]} devices)"
+        return Error(title, notes=[f"no free dim divides of {', '.join(shapes[:4])}"], helps=["take an axis of another size"])
 
     def kept(self, plan: Plan, params: Mapping[str, int]) -> Iterator[Seed]:
         """Parameters, and the results that become the parameters of the next step."""
@@ -168,15 +181,25 @@ class ZeRO(Tactic):
         if as_patterns(self.results):
             after = plan.source.addresses.find(self.results)
         else:
-            after = {plan.successors[name]: results[plan.successors[name]] for name in params if name in plan.successors}
+            if unknown := [name for name in params if name not in plan.successors]:
+                title = f"`ZeRO({self.stage}, ...)` keeps the new `{unknown[0]}` whole, and which result that is, is not known"
+                notes = ["a result succeeds the argument of its own name, or the only one of its tree, shapes and dtypes"]
+                raise Error(title, notes=notes, helps=['say it: results="result/0"', "or take stage 3"])
+            after = {plan.successors[name]: results[plan.successors[name]] for name in params}
         for name, value in {**params, **after}.items():
             if (claim := plan.table.claim(value, self.axis)) is None or claim.at < 0:
                 yield Seed(value, None, self.axis, name)
 
 
+def is_tiled(plan: Plan, value: int, axis: str) -> bool:
+    """Whether the axis is on a dim of the value already."""
+    claim = plan.table.claim(value, axis)
+    return claim is not None and claim.at != WHOLE
+
+
 def free_dim(plan: Plan, value: int, axis: str) -> int | None:
     """The first dim that divides over the axis, carries no axis yet and is not iterated by a loop; None if there is none."""
-    if plan.table.claim(value, axis) is not None:
+    if is_tiled(plan, value, axis):
         return None
     taken = {dim for _, dim, _ in plan.table.tiles(value)}
     loops = len(plan.source.program.loops) > 1

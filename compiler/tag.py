@@ -28,8 +28,10 @@ def tag(x: T, name: str) -> T:
     A name given twice stands for both values. Inside a loop's body it stands for the value of each trip. Raises Error
     for an empty name or one that is no string.
     """
+    if isinstance(x, str) and not isinstance(name, str):
+        raise Error("the arguments of `pt.tag` are swapped", helps=[f'write `pt.tag(x, "{x}")`: the value, then its name'])
     if not isinstance(name, str) or not name.strip("/"):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise Error(f"{name!r} is no name for a tag", helps=['write `pt.tag(x, "name")`'])
+        raise Error(f"{name!r:.60} is no name for a tag", helps=['write `pt.tag(x, "name")`'])
     leaves, structure = tree.tree_flatten_with_path(x)
     tagged = [tag_p.bind(leaf, name="/".join([name, *path(keys)])) for keys, leaf in leaves]
     return cast(T, tree.tree_unflatten(structure, tagged))

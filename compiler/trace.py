@@ -59,6 +59,9 @@ class Traced:
     def name(self) -> str:
         return self.function.name
 
+    def __repr__(self) -> str:
+        return f"<{self.name}, traced: {len(self.arg_names)} arguments, {len(self.result_names)} results>"
+
     @property
     def main(self) -> func.FuncOp:
         """The program's function."""
@@ -149,7 +152,7 @@ def _trees(children: Sequence[PyTreeDef], names: Sequence[str], avals: Sequence[
     return found
 
 
-def trace(fn: Callable[..., Any], *args: Any, static_argnames: str | Sequence[str] = (), **kwargs: Any) -> Traced:
+def trace(fn: Callable[..., Any], /, *args: Any, static_argnames: str | Sequence[str] = (), **kwargs: Any) -> Traced:
     """The program that `fn` is on these arguments: arrays, or `jax.ShapeDtypeStruct`s where only shapes matter.
 
     Arguments named in `static_argnames` keep their values and must be hashable. Raises Error for a leaf that is no

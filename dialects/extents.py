@@ -26,7 +26,7 @@ def restore(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], ou
             known = form.groups.get((variable.name, 0), ())
             return known if form.places is None else _full(known, form.places, len(ins[0]))
         copies = [form.groups.get((variable.name, copy), (1,))[0] for copy in range(_spread(form, variable))]
-        return tuple(copies) if len(form.equations) > 1 else copies[0]
+        return tuple(copies) if any(formal.variadic for formal in definition.results) else copies[0]
 
     def value(expr: Expr) -> Literal:
         match expr:

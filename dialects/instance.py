@@ -79,7 +79,7 @@ class Instance:
 def bind(definition: Definition, params: ParamsAttr, in_types: Sequence[Value], out_types: Sequence[Value]) -> Instance:
     """The tilings of an op on operands and results of these types. Raises Error where the shapes do not fit."""
     form = ground(definition, params, [shape for _, shape in in_types], [shape for _, shape in out_types])
-    roles = _Roles(form, boolean=bool(out_types) and out_types[0][0] == "bool")
+    roles = _Roles(form, out_types[0][0] if out_types else "")
     return roles.instance(len(in_types), len(out_types), _moves(form, in_types, out_types))
 
 
@@ -141,9 +141,12 @@ def accesses(body: Ground) -> list[Access]:
 class _Roles:
     """Walks the ground equations once and notes what each index is."""
 
-    def __init__(self, form: Grounded, *, boolean: bool) -> None:
+    def __init__(self, form: Grounded, dtype: str) -> None:
         self.form = form
-        self.monoids = _COLLECTIVES | _BOOLEAN if boolean else _COLLECTIVES
+        self.monoids = _COLLECTIVES | _BOOLEAN if dtype == "bool" else _COLLECTIVES
+        if dtype.startswith("complex"):
+            # Complex numbers have no order that a collective could fold by.
+            self.monoids = {fold: monoid for fold, monoid in _COLLECTIVES.items() if monoid == "add"}
         self.roles = [_Role() for _ in form.extents]
         self.arrays: dict[int, tuple[Dim, ...]] = {}
         self.bar(form.fixed)

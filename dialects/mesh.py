@@ -8,6 +8,7 @@ import operator
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Never
 
 from .errors import Error, nearest
 from .interned import Interned, intern
@@ -38,13 +39,15 @@ class Mesh(Interned, Mapping[str, int]):
 
     pairs: tuple[tuple[str, int], ...]
 
-    def __new__(cls, axes: Mapping[str, int] | None = None, /, **more: int) -> Mesh:
+    def __new__(cls, axes: Mapping[str, int] | None = None, /, *rest: Never, **more: int) -> Mesh:
+        if rest or not isinstance(axes, Mapping | None):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise Error("a mesh's axes have names", helps=["write pt.Mesh(data=4, model=2)"])
         given = {**(axes or {}), **more}
         return intern(cls, tuple((name, _count(name, size)) for name, size in given.items()))
 
     def check(self) -> None:
         for name in self:
-            if not _NAME.fullmatch(name):
+            if not isinstance(name, str) or not _NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise Error(f"`{name}` cannot name a mesh axis", helps=["use a letter, then letters, digits and `_`"])
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:

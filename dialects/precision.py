@@ -19,6 +19,12 @@ def itemsize(dtype: str) -> int:
 
 
 @cache
+def divides(dtype: str) -> bool:
+    """Whether every number but zero has an inverse, up to rounding: not among integers."""
+    return _kind(_part(dtype)) == "f"
+
+
+@cache
 def widens(source: str, target: str) -> bool:
     """Whether every value of `source` is one of `target`, in the same kind of number: float32 -> float64, not -> bfloat16.
 
@@ -32,7 +38,8 @@ def widens(source: str, target: str) -> bool:
     if _kind(before) == "f":
         (digits, range_), (more, wider) = _float(before), _float(after)
         return more >= digits and wider >= range_
-    return after.itemsize >= before.itemsize
+    # Integers wrap around, each width at its own place.
+    return False
 
 
 def _float(dtype: np.dtype) -> tuple[int, int]:

@@ -22,25 +22,30 @@ OVER = "r"
 """The range of the pending sums; a fold of the definition's own runs over another."""
 
 _HEADS = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
-_known: dict[tuple[str, tuple[int, int], frozenset[int], frozenset[int]], bool] = {}
+_known: dict[tuple[str, tuple[int, int], frozenset[int], frozenset[int], bool], bool] = {}
 
 
-def _widening(_: object) -> bool:
-    """Whether a cast keeps every value: `pending` asks that of the whole op, by its types, before it asks here."""
+def linear_in(definition: Definition, pending: frozenset[int], zeros: frozenset[int], field: bool = True) -> bool:
+    """Whether the op is linear jointly in the operands at `pending`, those at `zeros` being zero and no cast narrowing.
+
+    `field` says that the numbers divide: floats do, integers leave a remainder.
+    """
+    key = (definition.name, definition.arity, pending, zeros, field)
+    found = _known.get(key)
+    if found is None:
+        # Whether a cast is widening, `pending` asks of the whole op by its types, before it asks here.
+        facts: Environment = {"widening": _always, "field": _always if field else _never}
+        term = _turned(_Reader(definition, pending, zeros).term(definition.body), facts)
+        found = _known[key] = bool(pending) and _is_sum(term) and not any(map(_is_sum, _inside(term)))
+    return found
+
+
+def _always(_: object) -> bool:
     return True
 
 
-_FACTS: Environment = {"widening": _widening}
-
-
-def linear_in(definition: Definition, pending: frozenset[int], zeros: frozenset[int]) -> bool:
-    """Whether the op is linear jointly in the operands at `pending`, those at `zeros` being zero and no cast narrowing."""
-    key = (definition.name, definition.arity, pending, zeros)
-    found = _known.get(key)
-    if found is None:
-        term = _turned(_Reader(definition, pending, zeros).term(definition.body))
-        found = _known[key] = bool(pending) and _is_sum(term) and not any(map(_is_sum, _inside(term)))
-    return found
+def _never(_: object) -> bool:
+    return False
 
 
 class _Reader:
@@ -87,14 +92,14 @@ class _Reader:
         return (function, *terms)
 
 
-def _turned(term: Term) -> Term:
+def _turned(term: Term, facts: Environment) -> Term:
     """The term with its sums moved outwards as far as the laws allow."""
     if not isinstance(term, tuple):
         return term
-    made = tuple(map(_turned, term))
+    made = tuple(_turned(part, facts) for part in term)
     if _is_sum(made) or not any(map(_is_sum, made)):
         return made
-    found = rules("linearity").rewrite_root(made, _FACTS)
+    found = rules("linearity").rewrite_root(made, facts)
     return made if found is None else cast(Term, found[0])
 
 

@@ -27,6 +27,9 @@ IDS = "int32"
 OP = "op"
 """The leaf of a term that stands for the op itself, with what its other indices ask for."""
 
+PROMISES = ("indices_are_sorted", "unique_indices")
+"""Parameters that promise something of looked-up ids."""
+
 Term: TypeAlias = "str | int | tuple[Term, ...]"
 
 
@@ -104,6 +107,9 @@ class _Local:
     def op(self, locals: list[SSAValue]) -> list[SSAValue]:
         types = [self.local_type(position) for position in range(len(self.node.results))]
         params = cast(ParamsAttr, self.node.op.properties.get("params", NO_PARAMS))
+        if any(self.indices[index].lookups for _, index, _ in self.placed.placement):
+            # Rows that are another device's are all sent to one place: what was promised of the ids holds no more.
+            params = ParamsAttr.of(**{name: False if name in PROMISES else value for name, value in params.items()})
         op = OPS[self.node.kind].create(operands=locals, result_types=types, properties={"params": params})
         self.into.append(op)
         return list(op.results)
@@ -152,20 +158,22 @@ class _Local:
         type = cast(ArrayType, ids.type)
         if type.dtype != IDS:
             ids = self.cast(ids, IDS)
-        shape, extent, block = type.shape, self.indices[index].extent, self.block(index)
+        # The other components of the vectors count along dims of their own: they stay as they are given.
+        given, shape, extent, block = ids, type.shape, self.indices[index].extent, self.block(index)
         mode = self.mode()
-        if mode == "CLIP":
+        looked_up = -1 in self.indices[index].masked
+        if mode == "CLIP" or (looked_up and mode != "FILL_OR_DROP"):
             high = self.number(extent - 1, IDS)
             ids = self.make("clamp", (self.number(0, IDS), ids, high), IDS, shape)
         here = self.make("sub", (ids, self.spread(self.offset(index, IDS), shape)), IDS, shape)
         inside = self.between(here, block, shape)
         kept = self.make("select_n", (inside, self.spread(self.number(0, IDS), shape), here), IDS, shape)
-        if mode == "FILL_OR_DROP" and -1 in self.indices[index].masked:
+        if mode == "FILL_OR_DROP" and looked_up:
             outside = self.make("not", (self.between(ids, extent, shape),), "bool", shape)
             mine = self.make("and", (outside, self.spread(self.first(index), shape)), "bool", shape)
             kept = self.make("select_n", (mine, kept, self.spread(self.number(-1, IDS), shape)), IDS, shape)
             inside = self.make("or", (inside, mine), "bool", shape)
-        self.locals[operand] = self.only(ids, kept, component)
+        self.locals[operand] = self.only(given, kept, component)
         return self.component(inside, component)
 
     def mode(self) -> str:

@@ -126,8 +126,9 @@ class _Writer:
         results = [self.built(each, at) for each in nodes for at in range(len(each.results))]
         axes = [axis for each in nodes for axis in self.axes(each)]
         made = into.close(list(zip(outs, results, strict=True)), axes)
-        for value, each in zip((v for each in nodes for v in each.results), made, strict=True):
-            self.define(value, each, into)
+        values = [value for each in nodes for value in each.results]
+        for value, result in zip(values, made, strict=True):
+            self.define(value, result, into)
 
     def built(self, node: Node, position: int) -> ArrayType:
         """The type in which an op leaves a result; a sum that it carries is pending there."""

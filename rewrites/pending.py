@@ -12,7 +12,7 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass, field
 
-from ..dialects.precision import widens
+from ..dialects.precision import divides, widens
 from .cut import ENDLESS, Network
 from .linearity import linear_in
 from .placement import Tile
@@ -82,7 +82,7 @@ class _Reach:
         before, after = program.types[node.operands[min(positions)]].dtype, program.types[node.results[0]].dtype
         if any(each.monoid != "add" for each in pend) or not widens(before, after):
             return None
-        if not linear_in(node.signature.instance.definition, positions, zeros):
+        if not linear_in(node.signature.instance.definition, positions, zeros, divides(before)):
             return None
         placed = self.placements.reduced(node, pend)
         return pend if self.undisturbed(node, positions, placed, pend) else None

@@ -37,10 +37,11 @@ APART = ("lax.optimization_barrier",)
 class Signature:
     """An instance with both directions of its index tables: index -> position in a value, and dim -> indices in it."""
 
-    __slots__ = ("instance", "operand_at", "operand_dims", "placed", "result_at", "result_dims")
+    __slots__ = ("empty", "instance", "operand_at", "operand_dims", "placed", "result_at", "result_dims")
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, empty: bool) -> None:
         self.instance = instance
+        self.empty = empty
         extents = [index.extent for index in instance.indices]
         self.operand_dims = tuple(_dims(value, extents) for value in instance.operands)
         self.result_dims = tuple(_dims(value, extents) for value in instance.results)
@@ -247,7 +248,9 @@ class _Flattener:
             slow = (kind, params, ins, outs)
             found = table.get(slow)
             if found is None:
-                found = table[slow] = Signature(_bind(kind, params, ins, outs))
+                found = table[slow] = Signature(
+                    _bind(kind, params, ins, outs), empty=any(0 in type.shape for type in (*ins, *outs))
+                )
             table[key] = found
         return found
 

@@ -158,9 +158,19 @@ class _Sweep:
     def block(self, node: Node, position: int, claim: Claim, row: tuple[tuple[int, int, int], ...]) -> None:
         value = node.operands[position] if position >= 0 else node.results[-1 - position]
         extent = self.program.shape(value)[claim.at]
-        reason = "does not divide" if row else "this dim cannot be placed"
+        reason = self.reason(node, claim, row)
         key = (node.number, position, self.axis)
         self.table.blocked[key] = Blocked(node.number, position, self.axis, claim.at, extent, self.size, reason)
+
+    def reason(self, node: Node, claim: Claim, row: tuple[tuple[int, int, int], ...]) -> str:
+        """Why no index of the dim takes the claim."""
+        if not row:
+            return "this dim cannot be placed"
+        indices = {index for index, _, _ in row}
+        beside = [a for a, t in self.table.axes.items() if (c := t.nodes[node.number]) is not None and c.at in indices]
+        if beside:
+            return f"its blocks of {claim.stride} do not fit beside those of {', '.join(f'`{axis}`' for axis in beside)}"
+        return "does not divide"
 
     def argument(self, value: int) -> None:
         """An argument takes the one dim on which all its uses want it."""

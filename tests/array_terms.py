@@ -72,11 +72,11 @@ def linear_instance(rule: Rule, random: Random) -> tuple[Bindings, Environment]:
                 pass
 
     fill(rule.left, frozenset())
-    return bound, {"widening": _widening}
+    return bound, {"widening": _true, "field": _true}
 
 
-def _widening(value: object) -> bool:
-    """`cast` is to double precision here."""
+def _true(value: object) -> bool:
+    """`cast` is to double precision here, and the numbers are floats."""
     return True
 
 

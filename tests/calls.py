@@ -71,7 +71,7 @@ TOTAL = "eq_to le_to lt_to add_any".split()
 SHIFTS = "shift_left shift_right_arithmetic shift_right_logical".split()
 BITS = {"and": lax.bitwise_and, "or": lax.bitwise_or, "xor": lax.bitwise_xor}
 REDUCES = {"reduce_sum": jnp.sum, "reduce_max": jnp.max, "reduce_min": jnp.min, "reduce_prod": jnp.prod}
-CUMULATIVE = "cumsum cumprod cummax cummin cumlogsumexp".split()
+CUMULATIVE = {name: getattr(lax, name) for name in "cumsum cumprod cummax cummin cumlogsumexp".split()}
 
 
 def elementwise() -> Iterator[Call]:
@@ -101,7 +101,9 @@ def elementwise() -> Iterator[Call]:
     yield Call("clamp", lax.clamp, (signed(*SHAPE) - 1, signed(*SHAPE), signed(*SHAPE) + 1))
     yield Call("clamp", lambda x: lax.clamp(-0.5, x, 0.5), (signed(*SHAPE),), "scalars")
     yield Call("select_n", lax.select, (bools(*SHAPE), signed(*SHAPE), signed(*SHAPE)))
-    yield Call("select_n", lambda w, *x: lax.select_n(w, *x), (ints(*SHAPE, high=3), *(signed(*SHAPE) for _ in range(3))), "three")
+    yield Call(
+        "select_n", lambda w, *x: lax.select_n(w, *x), (ints(*SHAPE, high=3), *(signed(*SHAPE) for _ in range(3))), "three"
+    )
     yield Call("select_n", lambda x, y: lax.select(x[0, 0] > 0, x, y), (signed(*SHAPE), signed(*SHAPE)), "scalar")
     yield Call("threefry2x32", prim("threefry2x32"), tuple(words(*SHAPE) for _ in range(4)))
     yield Call("convert_element_type", lambda x: x.astype(jnp.int32), (4 * signed(*SHAPE),))
@@ -136,7 +138,9 @@ def moves() -> Iterator[Call]:
 def folds() -> Iterator[Call]:
     yield Call("dot_general", lambda x, y: lax.dot_general(x, y, (((1,), (0,)), ((), ()))), (signed(8, 16), signed(16, 8)))
     batched = (((3, 1), (1, 2)), ((0,), (3,)))
-    yield Call("dot_general", lambda x, y: lax.dot_general(x, y, batched), (signed(8, 16, 8, 8), signed(8, 8, 16, 8)), "batched")
+    yield Call(
+        "dot_general", lambda x, y: lax.dot_general(x, y, batched), (signed(8, 16, 8, 8), signed(8, 8, 16, 8)), "batched"
+    )
     yield Call("dot_general", lambda x, y: lax.dot_general(x, y, (((1,), (0,)), ((), ()))), (ints(8, 16), ints(16, 8)), "ints")
     x = floats(8, 16, 8, low=0.8, high=1.2)
     for name, function in REDUCES.items():
@@ -175,9 +179,9 @@ def whole_dims() -> Iterator[Call]:
     x = signed(8, 6, 8)
     yield Call("argmax", lambda x: lax.argmax(x, 1, jnp.int32), (x,))
     yield Call("argmin", lambda x: lax.argmin(x, 1, jnp.int32), (x,))
-    for name in CUMULATIVE:
-        yield Call(name, lambda x, f=getattr(lax, name): f(x, 1), (x,))
-        yield Call(name, lambda x, f=getattr(lax, name): f(x, 1, reverse=True), (x,), "reverse")
+    for name, function in CUMULATIVE.items():
+        yield Call(name, lambda x, f=function: f(x, 1), (x,))
+        yield Call(name, lambda x, f=function: f(x, 1, reverse=True), (x,), "reverse")
     yield Call("sort", lambda x: lax.sort(x, dimension=1), (x,))
     yield Call("sort", lambda x, y: lax.sort((x, y), dimension=1, num_keys=1), (x, ints(8, 6, 8)), "two")
     yield Call("top_k", lambda x: lax.top_k(x, 2), (signed(8, 16, 6),))
@@ -192,6 +196,9 @@ def lookups() -> Iterator[Call]:
     yield Call("gather", lambda x, i: jnp.take_along_axis(x, i, 1), (signed(8, 16), along), "along")
     yield Call("gather", lambda x, i: jnp.take(x, i, 1, mode="clip"), (signed(8, 16, 8), ints(8, high=16)), "middle")
     yield Call("gather", lambda x, i, j: x[i, j], (signed(8, 16), ints(8, high=8), ints(8, high=16)), "pairs")
+    for mode in ("clip", "fill"):
+        far = ints(8, low=-9, high=20), ints(8, low=-17, high=40)
+        yield Call("gather", lambda x, i, j, m=mode: x.at[i, j].get(mode=m), (signed(8, 16), *far), f"pairs-{mode}")
     yield Call("gather", lambda x, i: x[i], (ints(16, 8), ints(8, high=16)), "ints")
     # Where there is one row, the ids decide nothing, and still say how many rows come out.
     for mode in ("clip", "fill"):
@@ -212,9 +219,17 @@ def scatters() -> Iterator[Call]:
         op = {"subtract": "scatter_sub", "multiply": "scatter_mul"}.get(name, f"scatter_{name}")
         yield Call(op, lambda a, i, u, n=name: getattr(a.at[i], n)(u, mode="drop"), (acc, ids, updates))
     yield Call("scatter_add", lambda a, i, u: a.at[i].add(u, mode="clip"), (acc, ids, updates), "clip")
+    far = ints(8, low=-18, high=20), ints(8, low=-9, high=12)
+    for mode in ("clip", "drop"):
+        yield Call("scatter_add", lambda a, i, j, u, m=mode: a.at[i, j].add(u, mode=m), (acc, *far, signed(8)), f"pairs-{mode}")
     yield Call("scatter_add", lambda i, u: jnp.zeros((16, 8), u.dtype).at[i].add(u, mode="drop"), (ids, updates), "zeros")
     yield Call("scatter_add", lambda a, i, j, u: a.at[i, j].add(u), (acc, ints(8, high=16), ints(8), signed(8)), "pairs")
-    yield Call("scatter_add", lambda a, i, u: jax.vmap(lambda a, i, u: a.at[i].add(u))(a, i, u), (signed(8, 16), ints(8, 8), signed(8, 8)), "batched")
+    yield Call(
+        "scatter_add",
+        lambda a, i, u: jax.vmap(lambda a, i, u: a.at[i].add(u))(a, i, u),
+        (signed(8, 16), ints(8, 8), signed(8, 8)),
+        "batched",
+    )
     yield Call("scatter_add", lambda a, i, u: a.at[i].add(u, mode="clip"), (signed(1, 8), ints(8), signed(8, 8)), "one")
     unique = RANDOM.permutation(16)[:8].astype(np.int32)
     yield Call("scatter", lambda a, i, u: a.at[i].set(u, mode="drop", unique_indices=True), (acc, unique, updates))

@@ -1,6 +1,6 @@
 """Figures that tests report, added up at the end of a run: how much of what could be tested was.
 
-    figures.add("programs that communicate", 31, of=40)   -->   programs that communicate: 31 of 40 (78 %)
+figures.add("programs that communicate", 31, of=40)   -->   programs that communicate: 31 of 40 (78 %)
 """
 
 from collections import defaultdict

@@ -107,7 +107,7 @@ class Tactic:
             return plan
 
 
-KINDS = ["tile"] * 4 + ["tile inside"] * 3 + ["replicate", "replicate inside", "later", "propagate"]
+KINDS = ["tile"] * 4 + ["tile inside"] * 5 + ["replicate", "replicate inside", "later", "propagate"]
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def cases(draw: st.DrawFn, grad: bool = False) -> Case:
     program = draw(programs(grad, draw(st.sampled_from(POOLS))))
     number = st.integers(0, 1 << 10)
     tactic = st.builds(Tactic, st.sampled_from(KINDS), number, number, number)
-    return Case(program, tuple(mesh.items()), tuple(draw(st.lists(tactic, min_size=4, max_size=10))))
+    return Case(program, tuple(mesh.items()), tuple(draw(st.lists(tactic, min_size=5, max_size=12))))
 
 
 __all__ = ["FUNCTIONS", "Case", "Program", "Tactic", "cases", "programs"]

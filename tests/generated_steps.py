@@ -193,7 +193,9 @@ def dots(shapes: Sequence[Shape]) -> list[Step]:
         for m, y in _numbered(shapes):
             equal = [(i, j) for i, a in enumerate(x) for j, b in enumerate(y) if a == b]
             found += [Step("dot", (n, m), (one, None)) for one in equal]
-            found += [Step("dot", (n, m), (one, two)) for one in equal for two in equal if one[0] != two[0] and one[1] != two[1]]
+            found += [
+                Step("dot", (n, m), (one, two)) for one in equal for two in equal if one[0] != two[0] and one[1] != two[1]
+            ]
     return found
 
 

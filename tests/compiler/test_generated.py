@@ -22,7 +22,7 @@ from lowered import interpreted, lowered_text
 from partita.dialects.interpret import interpret
 
 # Compiling dominates: what needs no compiler can be tried more often.
-COMPILED, INTERPRETED, LOWERED = 24, 30, 60
+COMPILED, INTERPRETED, LOWERED = 30, 60, 60
 
 
 def examples(number: int) -> hypothesis.settings:

@@ -82,3 +82,12 @@ def test_a_successor_is_the_result_that_only_one_argument_can_mean():
         "opt/1/w": "result/1/1/w",
         "step": "result/2",
     }
+
+
+def test_of_several_alike_the_one_of_the_same_name_succeeds_and_the_rest_in_order() -> None:
+    w = {"w": np.ones(3)}
+    named = successors([tree("p", w), tree("m", w)], [tree("result/m", w), tree("result/p", w)])
+    assert named == {"p/w": "result/p/w", "m/w": "result/m/w"}
+    ordered = successors([tree("p", w), tree("m", w)], [tree("result/0", w), tree("result/1", w)])
+    assert ordered == {"p/w": "result/0/w", "m/w": "result/1/w"}
+    assert successors([tree("p", w), tree("m", w)], [tree("result", w)]) == {}

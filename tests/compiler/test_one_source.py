@@ -48,9 +48,7 @@ def stacked(gradients: bool) -> Plan:
     params, _, batch = MODEL.shapes()
     function = jax.value_and_grad(stacked_loss) if gradients else stacked_loss
     plan = pt.plan(function, MESH, jax.eval_shape(stack, params), batch).apply(pt.DataParallel("data", inputs="batch/*"))
-    megatron = pt.Megatron(
-        "model", column={"params/**/wqkv": 3, "params/**/w1": 2}, row={"params/**/wo": 1, "params/**/w2": 1}
-    )
+    megatron = pt.Megatron("model", column={"params/**/wqkv": 3, "params/**/w1": 2}, row={"params/**/wo": 1, "params/**/w2": 1})
     return plan.apply(megatron, pt.ZeRO(3, "data", params=["params/**/w*", "params/embed"]))
 
 

@@ -77,7 +77,7 @@ def test_every_action_is_replayed(plan: Plan) -> None:
         .tile("*", "B", "data", propagate=False)
         .propagate("data")
         .replicate(["w1"], "model")
-        .apply(pt.Replicate("w2", "data"), pt.Tile({"w2": -2}, "model"), pt.ZeRO(1, "data", params="w1", results="result"))
+        .apply(pt.Replicate("w2", "data"), pt.Tile({"w2": -2}, "model"), pt.ZeRO(3, "data", params="w1"))
         .tile("result", np.int64(1), "model")  # pyright: ignore[reportArgumentType]
     )
     text = f"# what was found to be best\n\n{made.trace}\n"

@@ -1,0 +1,89 @@
+"""Programs that once went wrong, each with what it shows."""
+
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import partita as pt
+
+MESH = pt.Mesh(a=4, b=2)
+RANDOM = np.random.default_rng(0)
+TABLE = RANDOM.normal(size=(16, 8)).astype(np.float32)
+
+
+def exact(function: Any, *args: Any, tile: tuple[str, int, str]) -> pt.Plan:
+    plan = pt.plan(function, MESH, *args).tile(*tile)
+    np.testing.assert_array_equal(plan.compile()(*args), jax.jit(function)(*args))
+    return plan
+
+
+def test_a_sum_of_integers_does_not_move_through_a_division() -> None:
+    x = RANDOM.integers(-20, 20, (8, 16)).astype(np.int32)
+    exact(lambda x: lax.div(jnp.sum(x, 0), np.int32(3)).sum(), x, tile=("x", 0, "a"))
+
+
+def test_a_sum_that_wraps_does_not_move_through_a_cast_to_wider_integers() -> None:
+    x = RANDOM.integers(60, 120, (8, 16)).astype(np.int8)
+    exact(lambda x: jnp.sum(x, 0, dtype=jnp.int8).astype(jnp.int32).sum(), x, tile=("x", 0, "a"))
+
+
+@pytest.mark.parametrize("mode", [None, "clip", "fill"])
+def test_an_index_out_of_range_reads_from_a_tiled_table_what_it_reads_from_a_whole_one(mode: str | None) -> None:
+    ids = np.array([0, 3, 17, -20, 30], np.int32)
+    exact(lambda table, ids: table.at[ids].get(mode=mode), TABLE, ids, tile=("table", 0, "a"))
+
+
+@pytest.mark.parametrize("start", [-3, 2, 5, 9])
+def test_a_clamped_slice_that_is_cut_finer_keeps_its_clamp(start: int) -> None:
+    exact(lambda x, i: jnp.tanh(lax.dynamic_slice(x, (i, 0), (4, 8))), TABLE[:8], np.int32(start), tile=("result", 0, "a"))
+
+
+def test_a_split_into_one_piece_is_tiled() -> None:
+    exact(lambda x: lax.split(x, (8,), 1)[0] * 2, TABLE, tile=("x", 0, "a"))
+
+
+def test_what_was_promised_of_the_ids_is_not_promised_of_shifted_ones() -> None:
+    def add(table: jax.Array, ids: jax.Array, rows: jax.Array) -> jax.Array:
+        return table.at[ids].add(rows, indices_are_sorted=True, unique_indices=True)
+
+    plan = exact(add, TABLE, np.array([1, 4, 9], np.int32), TABLE[:3], tile=("table", 0, "a"))
+    (local,) = (line for line in str(plan.spmd()).splitlines() if "lax.scatter_add" in line)
+    assert "indices_are_sorted = False" in local and "unique_indices = False" in local
+
+
+def test_a_compiled_plan_with_a_maximum_over_devices_has_a_gradient() -> None:
+    def loss(x: jax.Array) -> jax.Array:
+        return jnp.sum(jax.nn.softmax(x, 0) ** 2) + jnp.max(x, 0).sum() + jax.nn.logsumexp(x, 0).sum()
+
+    compiled = pt.plan(loss, MESH, TABLE).tile("x", 0, "a").compile()
+    np.testing.assert_allclose(jax.grad(compiled)(TABLE), jax.grad(loss)(TABLE), atol=1e-6)
+
+
+def test_complex_numbers_are_not_folded_by_an_order_that_no_collective_has() -> None:
+    plan = exact(lambda x: jnp.max(x + 1j * x, 0), TABLE, tile=("x", 0, "a"))
+    assert plan.counts()["all_gather"] == 1
+
+
+def test_a_momentum_that_looks_like_the_parameters_has_its_own_successor() -> None:
+    def step(params: Any, momentum: Any, x: Any) -> Any:
+        grads = jax.grad(lambda w: jnp.sum((x @ w) ** 2))(params)
+        momentum = 0.9 * momentum + grads
+        return params - 0.1 * momentum, momentum
+
+    w, x = np.ones((8, 8), np.float32), np.ones((16, 8), np.float32)
+    plan = pt.plan(step, pt.Mesh(data=8), w, w, x)
+    plan = plan.apply(pt.DataParallel("data", inputs="x"), pt.ZeRO(1, "data", params="params", optimizer="momentum"))
+    assert plan.layout(["result/0", "result/1"]) == {"result/0": "f32[8, 8]", "result/1": "f32[data, 8]"}
+    assert (
+        plan.counts()
+        == pt.plan(step, pt.Mesh(data=8), w, w, x)
+        .apply(pt.DataParallel("data", inputs="x"), pt.ZeRO(2, "data", params="params", optimizer="momentum"))
+        .counts()
+    )
