@@ -101,9 +101,12 @@ def lower(form: str, **what: Any) -> None:
 
 @main.command()
 @takes_a_plan
-@click.option("--value", required=True, help="The value's name: params/w1, result/0, the name of a tag.")
-def explain(value: str, **what: Any) -> None:
+@click.option("--value", help="The value's name: params/w1, result/0, the name of a tag.")
+def explain(value: str | None, **what: Any) -> None:
     """Print why a value is laid out as it is, step by step."""
+    if value is None:
+        said = next((each for each in what["shapes"] if "[" not in each), "w1")
+        raise Error("no value is named", helps=[f"name it by an option: --value {said}"])
     click.echo(str(made(**what).explain(value)))
 
 

@@ -80,7 +80,7 @@ def mesh_given(given: object) -> Mesh:
         return given
     title = f"the mesh is a {type(given).__name__}, and no pt.Mesh"
     axes: object = cast(object, given) if isinstance(given, Mapping) else getattr(given, "shape", None)
-    sizes = cast("Mapping[object, object]", axes) if isinstance(axes, Mapping) else {}
+    sizes = cast("Mapping[object, object]", axes if isinstance(axes, Mapping) else {})
     if sizes and all(isinstance(size, int) for size in sizes.values()):
         written = ", ".join(f"{name}={size}" for name, size in sizes.items())
         raise Error(title, helps=[f"write pt.Mesh({written}): devices are given to `compile`"])

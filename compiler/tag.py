@@ -28,7 +28,7 @@ def tag(x: T, name: str) -> T:
     A name given twice stands for both values. Inside a loop's body it stands for the value of each trip. Raises Error
     for an empty name or one that is no string.
     """
-    if isinstance(x, str) and not isinstance(name, str):
+    if isinstance(x, str) and not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Error("the arguments of `pt.tag` are swapped", helps=[f'write `pt.tag(x, "{x}")`: the value, then its name'])
     if not isinstance(name, str) or not name.strip("/"):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Error(f"{name!r:.60} is no name for a tag", helps=['write `pt.tag(x, "name")`'])

@@ -16,6 +16,7 @@ from typing import Any
 
 import jax
 
+from ..dialects.dtypes import short
 from ..dialects.errors import Error, nearest
 from ..dialects.layouts import parse_array
 from ..dialects.mesh import Mesh
@@ -30,8 +31,10 @@ def find(target: str) -> Callable[..., Any]:
     """
     file, colon, name = target.rpartition(":")
     path = Path(file).resolve()
-    if not colon or not path.is_file():
+    if not colon:
         raise Error(f"`{target}` names no file and function", helps=["write it as FILE.py:FUNCTION"])
+    if not path.is_file():
+        raise Error(f"no such file: `{file}`", helps=[f"write it as FILE.py:FUNCTION; the folder is {Path.cwd()}"])
     module = _load(path)
     found = vars(module).get(name)
     if not callable(found):
@@ -62,9 +65,21 @@ def find_plan(target: str, shapes: Sequence[str], mesh: str, tactics: str) -> Pl
 
 
 def struct(text: str) -> jax.ShapeDtypeStruct:
-    """`f32[256, 8]` --> the argument of that shape and dtype."""
-    dtype, layout = parse_array(text)
-    return jax.ShapeDtypeStruct(layout.global_shape(Mesh()), dtype)
+    """`f32[256, 8]` --> the argument of that shape and dtype. Raises Error for what is none, or what JAX would narrow."""
+    try:
+        dtype, layout = parse_array(text)
+        shape = layout.global_shape(Mesh())
+    except Error as error:
+        raise Error(f"`{text}` is no shape", notes=[error.title], helps=["write it like f32[512,256]"]) from None
+    try:
+        taken = jax.dtypes.canonicalize_dtype(dtype)
+    except TypeError:
+        helps = ["write it like f32[512,256]; others are bf16, f16, i32, u32, bool"]
+        raise Error(f"`{short(dtype)}` in `{text}` is no dtype", helps=helps) from None
+    if taken.name != dtype:
+        helps = [f"write {short(taken.name)}, or set JAX_ENABLE_X64=1"]
+        raise Error(f"`{short(dtype)}` in `{text}` would become {short(taken.name)} in JAX", helps=helps)
+    return jax.ShapeDtypeStruct(shape, dtype)
 
 
 def _load(path: Path) -> ModuleType:

@@ -15,7 +15,8 @@ from typing import Any, TypeAlias
 
 import jax
 import numpy as np
-from generated_steps import FUNCTIONS, Shape, Step, steps
+from generated_steps import Shape, Step, steps
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 import partita as pt
@@ -131,6 +132,18 @@ class Case:
         return any(self.plan.counts().values())
 
 
+def examples(number: int) -> settings:
+    """So many examples in `make test`, and a failure as it comes; in `make fuzz` as the profile says, made small."""
+    profile = settings.default
+    assert profile is not None
+    fixed = profile.derandomize
+    return settings(
+        max_examples=number if fixed else profile.max_examples,
+        phases=[Phase.explicit, Phase.generate] if fixed else profile.phases,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+    )
+
+
 @st.composite
 def programs(draw: st.DrawFn, grad: bool, pool: tuple[int, ...]) -> Program:
     """Three to eight steps; what does not fit a step's shapes is not drawn."""
@@ -162,6 +175,3 @@ def cases(draw: st.DrawFn, grad: bool = False) -> Case:
     number = st.integers(0, 1 << 10)
     tactic = st.builds(Tactic, st.sampled_from(KINDS), number, number, number)
     return Case(program, tuple(mesh.items()), tuple(draw(st.lists(tactic, min_size=5, max_size=12))))
-
-
-__all__ = ["FUNCTIONS", "Case", "Program", "Tactic", "cases", "programs"]

@@ -90,7 +90,12 @@ def test_rules_without_a_name_prints_them_all(run: Run):
 @pytest.mark.parametrize(
     ("arguments", "title", "help"),
     [
-        (["show", "mpl.py:chain"], "`mpl.py:chain` names no file and function", "write it as FILE.py:FUNCTION"),
+        (["show", "mpl.py:chain"], "no such file: `mpl.py`", "write it as FILE.py:FUNCTION"),
+        (["show", "mlp.py"], "`mlp.py` names no file and function", "write it as FILE.py:FUNCTION"),
+        (["show", "mlp.py:chain", "f23[8]", *MESH], "`f23` in `f23[8]` is no dtype", "f32[512,256]"),
+        (["show", "mlp.py:chain", "f64[8]", *MESH], "`f64` in `f64[8]` would become f32", "JAX_ENABLE_X64=1"),
+        (["show", "mlp.py:chain", "512,256", *MESH], "`512,256` is no shape", "f32[512,256]"),
+        (["explain", "mlp.py:made", "w1"], "no value is named", "--value w1"),
         (["show", "mlp.py:chian"], "`mlp.py` has no function `chian`", "did you mean `chain`"),
         (["show", "mlp.py:chain"], "`mlp.py:chain` cannot be called with 0 shapes", "(x, w1, w2)"),
         (["show", "mlp.py:chain", *SHAPES], "`mlp.py:chain` is given shapes, and no mesh", "--mesh data=4,model=2"),

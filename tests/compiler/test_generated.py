@@ -14,8 +14,8 @@ import jax
 import pytest
 from agreement import disagreement
 from figures import Figures
-from generated import Case, cases
-from hypothesis import HealthCheck, Phase, given
+from generated import Case, cases, examples
+from hypothesis import given
 from jaxpr_collectives import collectives, counts, received
 from lowered import interpreted, lowered_text
 
@@ -23,18 +23,6 @@ from partita.dialects.interpret import interpret
 
 # Compiling dominates: what needs no compiler can be tried more often.
 COMPILED, INTERPRETED, LOWERED = 30, 60, 60
-
-
-def examples(number: int) -> hypothesis.settings:
-    """So many examples in `make test`, and a failure as it comes; in `make fuzz` as the profile says, made small."""
-    profile = hypothesis.settings.default
-    assert profile is not None
-    fixed = profile.derandomize
-    return hypothesis.settings(
-        max_examples=number if fixed else profile.max_examples,
-        phases=[Phase.explicit, Phase.generate] if fixed else profile.phases,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-    )
 
 
 def try_all(number: int, grad: bool, check: Callable[[Case], None]) -> list[bool]:

@@ -10,9 +10,9 @@ from typing import Any
 
 import jax
 import pytest
-from generated import MESHES, POOLS, Case, Program, cases, programs
+from generated import MESHES, POOLS, Case, Program, cases, examples, programs
 from generated_steps import Step
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from models import Transformer, train_step
 from strategies import strategy
@@ -21,7 +21,6 @@ import partita as pt
 from partita.compiler.plan import Plan
 from partita.rewrites.placement import same
 
-CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 MESH = pt.Mesh(data=4, model=2)
 
 
@@ -46,7 +45,7 @@ def seeded(start: Plan, values: Sequence[str], dim: int, axis: str) -> Plan | No
         return None
 
 
-@settings(suppress_health_check=CHECKS, max_examples=60)
+@examples(60)
 @given(cases(grad=True), st.data())
 def test_the_order_of_a_tactics_seeds_changes_nothing(case: Case, data: st.DataObject) -> None:
     start, axis = case.start, next(iter(case.start.mesh.axes))
@@ -88,7 +87,7 @@ def reordered(draw: st.DrawFn, program: Program) -> Program:
     return replace(program, steps=tuple(made), results=tuple(number[result] for result in program.results))
 
 
-@settings(suppress_health_check=CHECKS, max_examples=60)
+@examples(60)
 @given(st.data())
 def test_the_order_of_independent_equations_changes_nothing(data: st.DataObject) -> None:
     program = data.draw(programs(grad=False, pool=data.draw(st.sampled_from(POOLS))))
@@ -117,7 +116,7 @@ def tiled(program: Program, mesh: dict[str, int], tactics: list[tuple[int, int, 
 # Plans do not change.
 
 
-@settings(suppress_health_check=CHECKS, max_examples=30)
+@examples(30)
 @given(cases())
 def test_a_plan_is_as_it_was_after_any_tactic_on_it(case: Case) -> None:
     plan = case.start

@@ -1,0 +1,5 @@
+"""A mesh whose axis has no name."""
+
+import partita as pt
+
+pt.Mesh(4)  # pyright: ignore[reportArgumentType]
