@@ -46,7 +46,10 @@ def _extreme(fold: Callable[..., Array]) -> Callable[..., Array]:
         here = (x == found).astype(x.dtype)
         return found, lax.psum(here * tangent, axes) / lax.psum(here, axes)
 
-    return lambda x, axes: extreme(x, axes) if jnp.issubdtype(x.dtype, jnp.inexact) else fold(x, axes)
+    def run(x: Array, axes: tuple[str, ...]) -> Array:
+        return extreme(x, axes) if jnp.issubdtype(x.dtype, jnp.inexact) else fold(x, axes)
+
+    return run
 
 
 _REDUCE: Mapping[str, Callable[..., Array]] = {"add": lax.psum, "max": _extreme(lax.pmax), "min": _extreme(lax.pmin)}

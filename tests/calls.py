@@ -98,12 +98,15 @@ def elementwise() -> Iterator[Call]:
     yield Call("complex", lax.complex, (signed(*SHAPE), signed(*SHAPE)))
     for name, function in {"real": lax.real, "imag": lax.imag, "conj": lax.conj}.items():
         yield Call(name, function, ((signed(*SHAPE) + 1j * signed(*SHAPE)).astype(np.complex64),))
+
+
+def choices() -> Iterator[Call]:
+    """Elementwise ops of several operands, and casts."""
     yield Call("clamp", lax.clamp, (signed(*SHAPE) - 1, signed(*SHAPE), signed(*SHAPE) + 1))
     yield Call("clamp", lambda x: lax.clamp(-0.5, x, 0.5), (signed(*SHAPE),), "scalars")
     yield Call("select_n", lax.select, (bools(*SHAPE), signed(*SHAPE), signed(*SHAPE)))
-    yield Call(
-        "select_n", lambda w, *x: lax.select_n(w, *x), (ints(*SHAPE, high=3), *(signed(*SHAPE) for _ in range(3))), "three"
-    )
+    three = (ints(*SHAPE, high=3), *(signed(*SHAPE) for _ in range(3)))
+    yield Call("select_n", lambda w, *x: lax.select_n(w, *x), three, "three")
     yield Call("select_n", lambda x, y: lax.select(x[0, 0] > 0, x, y), (signed(*SHAPE), signed(*SHAPE)), "scalar")
     yield Call("threefry2x32", prim("threefry2x32"), tuple(words(*SHAPE) for _ in range(4)))
     yield Call("convert_element_type", lambda x: x.astype(jnp.int32), (4 * signed(*SHAPE),))
@@ -249,7 +252,7 @@ def loops() -> Iterator[Call]:
         yield Call(kind, looped, args)
 
 
-CALLS = [*elementwise(), *moves(), *folds(), *whole_dims(), *lookups(), *loops()]
+CALLS = [*elementwise(), *choices(), *moves(), *folds(), *whole_dims(), *lookups(), *loops()]
 
 # Definitions that no call of JAX's can bring into a program with an index to place, and why.
 NO_CALL = {
