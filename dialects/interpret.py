@@ -4,8 +4,7 @@ A traced program runs on whole arrays; a placed one, its kernels and its graph r
 one array for each device. Loops run one iteration after another. It is the oracle of the tests: slow, plain, and
 independent of the rules and tables that the compiler works with.
 
-    >>> module = ...                                                        # doctest: +SKIP
-    >>> interpret(module, [np.ones((4, 8), np.float32)])                    # doctest: +SKIP
+    interpret(plan.spmd(), arrays)   -->   what the program gives on whole arrays
 """
 
 from __future__ import annotations
