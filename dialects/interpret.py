@@ -4,7 +4,7 @@ A traced program runs on whole arrays; a placed one, its kernels and its graph r
 one array for each device. Loops run one iteration after another. It is the oracle of the tests: slow, plain, and
 independent of the rules and tables that the compiler works with.
 
-    interpret(plan.spmd(), arrays)   -->   what the program gives on whole arrays
+    interpret(plan.ir(), arrays)   -->   what the program gives on whole arrays
 """
 
 from __future__ import annotations
