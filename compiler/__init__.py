@@ -2,13 +2,15 @@
 
 trace            a JAX function becomes an xDSL module in named ops, with names and source lines
   arguments, paths, names, scopes, sources     what leaves and values are called, and where they stand
-  importer, expand, params, keys, tag          jaxpr -> ops; composite primitives in terms of defined ones
+  importer, expand, primitives, params, keys, tag    jaxpr -> ops; composite primitives in terms of defined ones
 plan             an immutable program with placements; each tactic gives a new one
-  actions, tactics, replay                     the claims that a tactic seeds; the library; a trace read back
-  addresses, readings, diff, report            what a plan says of itself
+  given, actions, tactics, replay              what a person gives, checked; the claims that a tactic seeds; a trace read back
+  addresses, readings, explain, diff, expect, report   what a plan says of itself
 (rewrites)       propagate, decide, materialise, fuse, lower: placements -> placed IR -> device-local code
-graph            the dataflow graph of kernels and redistributions: to read, to emit, to run node by node
+graph            the dataflow graph of kernels and redistributions
+  graph_nodes, graph_text, graph_run           to read, to emit, to run node by node
 run, jit         one kernel with its collectives inside, as jax.jit(jax.shard_map(...))
   execute, evaluate, collectives               ops by JAX primitives, on one device's arrays
-cli, opt         the commands `partita` and `partita-opt`
+cli, opt         the commands `partita` (target, laws: what they look at) and `partita-opt` (passes, universe)
+untyped, quiet   JAX as an untyped module; a pipeline without the cyclic collector
 """

@@ -273,15 +273,13 @@ class SliceOp(IRDLOperation):
             )
 
 
-@irdl_op_definition
-class RedistributeOp(PlainOp):
-    """The same value in another layout: what is left where a slicer does not match its builder.
+class Redistribute(PlainOp):
+    """The same value in another layout.
 
     Constraints: both types have one element type and one global shape; nothing is pending in the result that was not
     pending in the operand.
     """
 
-    name = "array.redistribute"
     source = operand_def(ArrayType)
     out = result_def(ArrayType)
 
@@ -293,6 +291,13 @@ class RedistributeOp(PlainOp):
     def verify_(self) -> None:
         source, target = array_types([self.source, self.out])
         check_redistribution(self, source, target)
+
+
+@irdl_op_definition
+class RedistributeOp(Redistribute):
+    """What is left where a slicer does not match its builder."""
+
+    name = "array.redistribute"
 
 
 class Barrier(PlainOp):

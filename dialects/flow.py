@@ -27,20 +27,18 @@ from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
     lazy_traits_def,
-    operand_def,
     prop_def,
     region_def,
-    result_def,
     traits_def,
     var_operand_def,
     var_result_def,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, NoMemoryEffect, SymbolOpInterface
+from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from .array import Barrier, check_redistribution, mesh_of
+from .array import Barrier, Redistribute, mesh_of
 from .errors import nearest
 from .signature import PlainOp, array_types, parse_operands, parse_signature, print_signature
 from .types import ArrayType
@@ -170,24 +168,10 @@ class KernelOp(IRDLOperation):
 
 
 @irdl_op_definition
-class RedistributeOp(PlainOp):
-    """The same value in another layout: an edge of the graph that communicates.
-
-    Constraints: those of `array.redistribute`.
-    """
+class RedistributeOp(Redistribute):
+    """An edge of the graph that communicates."""
 
     name = "flow.redistribute"
-    source = operand_def(ArrayType)
-    out = result_def(ArrayType)
-
-    traits = traits_def(NoMemoryEffect())
-
-    def __init__(self, source: SSAValue, result_type: ArrayType):
-        super().__init__(operands=[source], result_types=[result_type])
-
-    def verify_(self) -> None:
-        source, target = array_types([self.source, self.out])
-        check_redistribution(self, source, target)
 
 
 @irdl_op_definition
