@@ -121,7 +121,11 @@ def watched() -> Iterator[Plan]:
 
 def sum_of_part(number: int) -> Callable[..., jax.Array]:
     """One part of `linear` alone, folded to a scalar: a sum that gets there before it resolves costs less."""
-    return lambda x, y, c: jnp.real(linear(x, y, c)[number]).sum()
+
+    def part(x: jax.Array, y: jax.Array, c: jax.Array) -> jax.Array:
+        return jnp.real(linear(x, y, c)[number]).sum()
+
+    return part
 
 
 @cache
