@@ -28,6 +28,8 @@ Array: TypeAlias = Any
 """A JAX array, a tracer, or the NumPy array of a constant."""
 Body: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
 """One trip of a loop: consts, carries and scanned elements in, carries and elements to stack out."""
+RunOp: TypeAlias = Callable[[Operation, Sequence[Array], Sequence[object]], list[Array]]
+"""Runs one op on its operands, given the program's parameters without text."""
 
 
 def bind_local(
@@ -111,21 +113,22 @@ def _scan(params: ParamsAttr, inputs: Sequence[Array], body: Body) -> list[Array
     return [*carry, *ys]
 
 
-def run_block(block: Block, inputs: Sequence[Array], foreign: Sequence[object] = ()) -> list[Array]:
-    """The operands of the block's terminator, for these values of its arguments."""
+def run_block(block: Block, inputs: Sequence[Array], foreign: Sequence[object] = (), run: RunOp | None = None) -> list[Array]:
+    """The operands of the block's terminator, for these values of its arguments; `run` runs each op."""
     env: dict[SSAValue, Array] = dict(zip(block.args, inputs, strict=True))
     for op in block.ops:
         operands = [env[value] for value in op.operands]
         if op.next_op is None:
             return operands
-        env |= zip(op.results, _run(op, operands, foreign), strict=True)
+        env.update(zip(op.results, (run or run_op)(op, operands, foreign), strict=True))
     raise AssertionError("a block ends in a terminator")
 
 
-def _run(op: Operation, operands: Sequence[Array], foreign: Sequence[object]) -> list[Array]:
+def run_op(op: Operation, operands: Sequence[Array], foreign: Sequence[object], run: RunOp | None = None) -> list[Array]:
+    """The results of one named op; `run` runs the ops of its body."""
     params = cast(ParamsAttr, op.properties["params"])
     types = [(array.dtype, array.shape) for array in cast("Sequence[ArrayType]", op.result_types)]
-    body = partial(run_block, op.regions[0].block, foreign=foreign) if op.regions else None
+    body = partial(run_block, op.regions[0].block, foreign=foreign, run=run) if op.regions else None
     return bind_local(op.name.removeprefix("lax."), params, operands, types, body=body, foreign=foreign)
 
 

@@ -10,9 +10,7 @@ JAX traces the function to a jaxpr, `importer` turns that into operations; this 
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -28,6 +26,7 @@ from .importer import Importer
 from .keys import implementation, is_key, text, unwrap, wrap
 from .names import Tree, join, successors
 from .paths import path
+from .quiet import without_collector
 from .scopes import addresses, value_names
 from .sources import Sources, resolve
 from .untyped import PyTreeDef, RefEffect, dce_jaxpr, jax, jaxprs_in_params, ordered_effects, tree
@@ -174,7 +173,7 @@ def trace(fn: Callable[..., Any], /, *args: Any, static_argnames: str | Sequence
             _check_result(function, leaf, name)
         return [leaf for _, leaf in with_paths]
 
-    with _without_gc():
+    with without_collector():
         structs = [jax.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in avals]
         closed = jax.make_jaxpr(flat)(*structs)
         _check_effects(function, closed)
@@ -256,15 +255,3 @@ def _with_effect(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
             for inner in jaxprs_in_params(eqn.params):
                 yield from _with_effect(inner)
             yield eqn
-
-
-@contextmanager
-def _without_gc() -> Generator[None]:
-    """Nothing that is made here becomes garbage, and looking for it takes half of the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

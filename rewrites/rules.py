@@ -1,4 +1,4 @@
-"""The rules of this room, each file loaded when it is first asked for, and the linear positions that they say.
+"""The rules of this room, each file loaded when it is first asked for.
 
 ```
 rules("builders").rewrite_root(("slice", L, ("build", L, x)), {})   -->   (x, beta)
