@@ -8,23 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from functools import cache
 from pathlib import Path as File
 from typing import NoReturn, cast
 
-from lark import Lark, Token, Tree
+from lark import Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
+from . import grammar
 from .definition import Definition, Formal, Read
 from .definition_tree import Node, assign, bare, expr, formal, placing, read, tokens, trees
 from .errors import Error, Place, nearest
 from .gathers import FRONT_ENDS
 
-
-@cache
-def _grammar() -> Lark:
-    text = File(__file__).with_name("definitions.lark").read_text(encoding="utf-8")
-    return Lark(text, parser="lalr", propagate_positions=True, maybe_placeholders=True)
+_GRAMMAR = File(__file__).with_name("definitions.lark")
 
 
 def parse_definitions(source: str, file: str = "<definitions>") -> dict[str, Definition]:
@@ -56,7 +52,7 @@ class _Reader:
 
     def tree(self) -> Node:
         try:
-            return _grammar().parse(self.source)  # pyright: ignore[reportUnknownMemberType]
+            return grammar.read(_GRAMMAR, self.source)
         except UnexpectedInput as error:
             raise self.unread(error) from None
 

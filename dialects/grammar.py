@@ -1,0 +1,31 @@
+"""Grammars of index notation: a file each, and what they share in `expressions.lark`."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TypeAlias
+
+from lark import Lark, Token, Tree
+
+Node: TypeAlias = Tree[Token]
+
+
+@cache
+def grammar(file: Path) -> Lark:
+    """The parser of a grammar file."""
+    shared = str(Path(__file__).parent)
+    return Lark.open(  # pyright: ignore[reportUnknownMemberType]
+        str(file), parser="lalr", propagate_positions=True, maybe_placeholders=True, import_paths=[shared]
+    )
+
+
+def read(file: Path, text: str) -> Node:
+    """The tree of a text; lark's `UnexpectedInput` for one that the grammar does not take.
+
+    Lark puts the name of the file before the kinds of phrase that a grammar imports, `expressions__add`; here each has its own.
+    """
+    tree: Node = grammar(file).parse(text)  # pyright: ignore[reportUnknownMemberType]
+    for phrase in tree.iter_subtrees():
+        phrase.data = phrase.data.rpartition("__")[2]
+    return tree
