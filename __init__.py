@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .compiler.plan import plan as plan
     from .compiler.plan import replay as replay
     from .compiler.tactics import DataParallel as DataParallel
+    from .compiler.tactics import ExpertParallel as ExpertParallel
     from .compiler.tactics import Megatron as Megatron
     from .compiler.tactics import Replicate as Replicate
     from .compiler.tactics import Tile as Tile
@@ -34,7 +35,7 @@ __version__ = "0.1.0"
 _ROOMS = {
     "compiler.jit": ("jit",),
     "compiler.plan": ("Plan", "plan", "replay"),
-    "compiler.tactics": ("DataParallel", "Megatron", "Replicate", "Tile", "ZeRO"),
+    "compiler.tactics": ("DataParallel", "ExpertParallel", "Megatron", "Replicate", "Tile", "ZeRO"),
     "compiler.tag": ("tag",),
     "compiler.trace": ("trace",),
     "dialects.errors": ("Error",),
@@ -45,6 +46,7 @@ _HOMES = {name: module for module, names in _ROOMS.items() for name in names}
 __all__ = [
     "DataParallel",
     "Error",
+    "ExpertParallel",
     "Megatron",
     "Mesh",
     "Plan",

@@ -36,7 +36,7 @@ class Seed:
     name: str
 
 
-def place_seeds(plan: Plan, seeds: Sequence[Seed], number: int, propagate: bool) -> Table:
+def place_seeds(plan: Plan, seeds: Sequence[Seed], number: int, propagate: bool, held: bool) -> Table:
     """The plan's table with these claims, and what follows from them."""
     table = plan.table.copy()
     for axis in dict.fromkeys(axis_of(seed.axis) for seed in seeds):
@@ -50,17 +50,17 @@ def place_seeds(plan: Plan, seeds: Sequence[Seed], number: int, propagate: bool)
             if seed.value < 0:
                 changed += [value for value in range(len(claims.values)) if table.claim(value, axis) is not None]
                 continue
-            claim = _claim(plan, table, seed, number)
+            claim = _claim(plan, table, seed, number, held)
             if claim is not None:
                 claims.values[seed.value] = claim
             # Also where it says what already holds: an earlier action may have left that where it stood.
             changed.append(seed.value)
         if propagate:
-            carry(table, axis, changed, number)
+            carry(table, axis, changed, number, held)
     return table
 
 
-def _claim(plan: Plan, table: Table, seed: Seed, number: int) -> Claim | None:
+def _claim(plan: Plan, table: Table, seed: Seed, number: int, held: bool) -> Claim | None:
     """The claim of a seed; None where it says what already holds."""
     have = table.claim(seed.value, seed.axis)
     own = table.axes[seed.axis].values[seed.value]
@@ -71,7 +71,7 @@ def _claim(plan: Plan, table: Table, seed: Seed, number: int) -> Claim | None:
             raise _taken(plan, seed, own)
         return Claim(WHOLE, 0, number)
     if have is None:
-        return Claim(seed.dim, _stride(plan, table, seed), number)
+        return Claim(seed.dim, _stride(plan, table, seed), number, held)
     if have.at != seed.dim:
         raise _taken(plan, seed, have)
     return None

@@ -134,11 +134,14 @@ class Plan:
             plan = run_tactic(tactic, plan)
         return plan
 
-    def place(self, seeds: Sequence[Seed], text: str, *, propagate: bool = True) -> Plan:
-        """What every tactic does in the end: claim these places, all at once, and propagate. All of it, or an Error."""
+    def place(self, seeds: Sequence[Seed], text: str, *, propagate: bool = True, held: bool = False) -> Plan:
+        """What every tactic does in the end: claim these places, all at once, and propagate. All of it, or an Error.
+
+        Claims that are `held` go only through ops in which every array has the range, and no later tactic carries them on.
+        """
         propagate = flag_of("propagate", propagate)
         with without_collector():
-            table = place_seeds(self, seeds, len(self.actions), propagate)
+            table = place_seeds(self, seeds, len(self.actions), propagate, held)
         return replace(self, table=table, actions=(*self.actions, Action(text, "place")))
 
     # --- what happens ----------------------------------------------------------------------------------------------

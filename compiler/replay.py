@@ -15,7 +15,7 @@ from ..dialects.errors import Error, Place, nearest
 from . import tactics
 from .plan import Plan
 
-LIBRARY = ("Tile", "Replicate", "DataParallel", "ZeRO", "Megatron")
+LIBRARY = ("Tile", "Replicate", "DataParallel", "ExpertParallel", "ZeRO", "Megatron")
 ACTIONS = ("tile", "replicate", "name", "propagate")
 HELP = f"write a call of {', '.join((*LIBRARY, *ACTIONS))} with literal arguments"
 

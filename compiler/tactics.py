@@ -131,6 +131,46 @@ class Megatron(Tactic):
 
 
 @dataclass(frozen=True, repr=False)
+class ExpertParallel(Tactic):
+    """Tile the experts over an axis that the tokens are on too: tokens travel to their experts, and back (arXiv 2006.16668).
+
+    `experts` are the parameters that lead with the experts; a mapping from pattern to dim says otherwise. Ops in which every
+    array leads with the experts take the axis there, forward, backward and in the optimizer; dispatch and combine, which
+    know the tokens too, are left to the tactic that places the tokens. So it goes before that one: the earlier decides.
+
+        ExpertParallel("data", experts="params/experts"), DataParallel("data", inputs="batch/*"):
+            sent: f32[8, data*2, 16, 64]   -->   f32[data*1, 16, 16, 64] at the experts: an all_to_all, and one behind them
+    """
+
+    axis: str
+    experts: Dims
+
+    def seeds(self, plan: Plan) -> Iterator[Seed]:
+        if not self.experts:
+            raise Error(
+                "`ExpertParallel` names no experts", helps=['say which parameters lead with them: experts="**/experts"']
+            )
+        yield from _tiles(plan, self.experts, 0, self.axis)
+
+    def __call__(self, plan: Plan) -> Plan:
+        seeds = list(self.seeds(plan))
+        placed = plan.place(seeds, repr(self), held=True)
+        if plan.mesh[self.axis] > 1:
+            self.used(plan, placed, seeds)
+        return placed
+
+    def used(self, plan: Plan, placed: Plan, seeds: Sequence[Seed]) -> None:
+        """Raises Error where no op could take the experts, because an earlier tactic has placed them all otherwise."""
+        program, nodes = plan.source.program, placed.table.axes[self.axis].nodes
+        claims = [nodes[number] for seed in seeds for number, _ in program.uses[seed.value]]
+        before = {claim.tactic: None for claim in claims if claim is not None and not claim.held}
+        if before and not any(claim is not None and claim.held for claim in claims):
+            by = plan.actions[next(iter(before))].text
+            title = f"the ops that read `{seeds[0].name}` are on `{self.axis}` already, by {by}"
+            raise Error(title, helps=["apply `ExpertParallel` before it: the earlier tactic decides", "or use another axis"])
+
+
+@dataclass(frozen=True, repr=False)
 class ZeRO(Tactic):
     """Shard optimizer state (stages 1 and 2), and parameters too (stage 3), over an axis (arXiv 1910.02054).
 

@@ -22,11 +22,15 @@ WHOLE = -1
 
 
 class Claim(NamedTuple):
-    """An axis at an index of an op, or at a dim of a value: which, the stride in elements, and the tactic's number."""
+    """An axis at an index of an op, or at a dim of a value: which, the stride in elements, and the tactic's number.
+
+    A claim that is `held` holds where it stands and asks nobody else: no later tactic carries it on.
+    """
 
     at: int
     stride: int
     tactic: int
+    held: bool = False
 
 
 @dataclass(slots=True)
@@ -157,7 +161,7 @@ def claim_of(program: Program, table: AxisTable, value: int) -> Claim | None:
     results = node.signature.result_at
     at = results[0] if len(results) == 1 else results[node.results.index(value)]
     position = at.get(claim.at)
-    return None if position is None else Claim(position[0], claim.stride * position[1], claim.tactic)
+    return None if position is None else Claim(position[0], claim.stride * position[1], claim.tactic, claim.held)
 
 
 def natural(table: Table, value: int, dim: int, axis: str) -> int | None:

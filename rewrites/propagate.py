@@ -6,6 +6,13 @@ Forward visits ops in program order, each after all its operands; backward in th
 until nothing changes. Only ops beside a changed claim are visited, which gives the same plan as full sweeps do.
 
     tile x 0 data:   %h = dot %x %w1; %z = dot %h %w2   -->   both dots place their row index on data
+
+Held propagation goes along a range and never across one: only through ops in which every array has the range. What stands
+behind them, an op that makes the range or folds it among others, is left to later tactics, and the value between is
+redistributed.
+
+    tile w1 0 data, held:   %s = dot %d %x   %h = dot %s %w1   %z = dot %h %w2   %y = dot %c %z   -->   the inner two on data
+                            [e,g,m]          [e,g,f]           [e,g,m]           [g,m]                  at e, for g the others
 """
 
 from __future__ import annotations
@@ -20,20 +27,21 @@ Candidates = dict[tuple[int, int], tuple[Claim, str]]
 """(index, stride) -> the claim that asks for it, and in words who asks."""
 
 
-def propagate(table: Table, axis: str, changed: Iterable[int], tactic: int) -> None:
+def propagate(table: Table, axis: str, changed: Iterable[int], tactic: int, held: bool = False) -> None:
     """Carry the axis' claims from the changed values until stable; `table` is changed in place."""
-    _Sweep(table, axis, tactic).run(changed)
+    _Sweep(table, axis, tactic, held).run(changed)
 
 
 class _Sweep:
     """One propagation; the two heaps hold the nodes that a changed claim may concern."""
 
-    def __init__(self, table: Table, axis: str, tactic: int) -> None:
+    def __init__(self, table: Table, axis: str, tactic: int, held: bool) -> None:
         self.table = table
         self.program = table.program
         self.axis = axis
         self.size = table.mesh[axis]
         self.tactic = tactic
+        self.held = held
         self.claims: AxisTable = table.axes[axis]
         self.ahead: list[int] = []
         self.back: list[int] = []
@@ -97,9 +105,27 @@ class _Sweep:
             self.table.conflicts[key] = Conflict(node.number, -1, self.axis, tuple(candidates.values()))
         elif candidates:
             ((index, stride),) = candidates
+            if self.held and not self.along(node, index):
+                return
             self.table.conflicts.pop(key, None)
-            self.claims.nodes[node.number] = Claim(index, stride, self.tactic)
+            self.claims.nodes[node.number] = Claim(index, stride, self.tactic, self.held)
             self.decided(node)
+
+    def along(self, node: Node, index: int) -> bool:
+        """Whether the op only goes along the index: every array that it reads has it, and what it makes of several too.
+
+        An op that reads no array can make its result anywhere: it follows if all uses of the result have gone along.
+        """
+        program, signature = self.program, node.signature
+        read = [at for at, v in zip(signature.operand_at, node.operands, strict=True) if max(program.shape(v), default=1) > 1]
+        if not read:
+            uses = [self.claims.nodes[number] for value in node.results for number, _ in program.uses[value]]
+            return all(claim is not None and claim.held for claim in uses)
+        return all(index in at for at in (*read, *(signature.result_at if len(read) > 1 else ())))
+
+    def asks(self, claim: Claim) -> bool:
+        """Whether the claim is for others to follow."""
+        return claim.at != WHOLE and (not claim.held or claim.tactic == self.tactic)
 
     def decided(self, node: Node) -> None:
         for value in node.operands:
@@ -112,7 +138,7 @@ class _Sweep:
         program, claims = self.program, self.claims
         for position, value in enumerate(node.operands):
             claim = claim_of(program, claims, value)
-            if claim is not None and claim.at != WHOLE:
+            if claim is not None and self.asks(claim):
                 row = node.signature.operand_dims[position][claim.at]
                 self.ask(node, position, row, claim, f"operand {position}", candidates)
 
@@ -126,15 +152,15 @@ class _Sweep:
         """The dims on which the value's own claim, or else its decided uses, want it tiled."""
         own = self.claims.values[value]
         if own is not None:
-            return set() if own.at == WHOLE else {own}
+            return {own} if self.asks(own) else set()
         found: set[Claim] = set()
         nodes = self.program.nodes
         for number, position in self.program.uses[value]:
             claim = self.claims.nodes[number]
-            if claim is not None:
+            if claim is not None and self.asks(claim):
                 at = nodes[number].signature.operand_at[position].get(claim.at)
                 if at is not None:
-                    found.add(Claim(at[0], claim.stride * at[1], claim.tactic))
+                    found.add(Claim(at[0], claim.stride * at[1], claim.tactic, claim.held))
         return found
 
     def ask(
@@ -185,6 +211,6 @@ class _Sweep:
             ((dim, stride),) = wants
             if self.table.fits_value(value, self.axis, dim, stride):
                 self.table.conflicts.pop(key, None)
-                self.claims.values[value] = Claim(dim, stride, self.tactic)
+                self.claims.values[value] = Claim(dim, stride, self.tactic, self.held)
                 for number, _ in self.program.uses[value]:
                     self.mark_ahead(number)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from partita.examples import demo, gpt, mlp, scan_layers
+from partita.examples import demo, gpt, mlp, moe, scan_layers
 
 
 def test_the_shortest_example_equals_the_unpartitioned_function(capsys: pytest.CaptureFixture[str]) -> None:
@@ -18,6 +18,14 @@ def test_layers_in_a_scan_train_as_unpartitioned(capsys: pytest.CaptureFixture[s
     assert len(losses) == 5
     for line in losses:
         assert float(line[1].rstrip(",")) == pytest.approx(float(line[3]), rel=1e-4)
+
+
+def test_tokens_find_their_experts_on_other_devices(capsys: pytest.CaptureFixture[str]) -> None:
+    moe.main()
+    said = capsys.readouterr().out
+    assert "'all_to_all': 4" in said
+    _, loss, _, expected = said.splitlines()[-1].replace(",", "").split()
+    assert float(loss) == pytest.approx(float(expected), rel=1e-4)
 
 
 def test_the_demo_trains_and_the_losses_agree(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
