@@ -6,7 +6,7 @@ The counts are derived, not copied: what each tensor costs is said beside the nu
 # JAX and the libraries of models annotate their functions only in part.
 # pyright: basic
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -29,7 +29,7 @@ class Program:
     main: Callable[[], None]
     step: Callable[..., Any]
     args: tuple[Any, ...]
-    ways: dict[str, Sequence[Any]]
+    ways: Mapping[str, Sequence[Any]]
     counts: dict[str, dict[str, int]]
 
     def plan(self, way: str) -> Plan:
