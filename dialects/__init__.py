@@ -33,10 +33,12 @@ def context() -> "Context":
 
     from .array import ARRAY
     from .flow import FLOW
-    from .lax import LAX
+    from .lax import LAX, defined
     from .spmd import SPMD
 
     made = Context()
     for dialect in (Builtin, Func, ARRAY, FLOW, LAX, SPMD):
         made.load_dialect(dialect)
+    for op in defined():
+        made.load_op(op)
     return made

@@ -135,12 +135,13 @@ class Guard:
     """`[v.. = ids[b..] + w..]`: the window `w..` that starts where `ids` says lies on `v..`.
 
     As a factor it keeps or drops the product: where it is false, the product is the unit of the fold around it. Which
-    component of the index vector `ids[b.., :]` moves which of `v..` the op's front end says.
+    component of the index vector `ids[b.., :]` moves which of `v..` the op's front end says. Without a window,
+    `[v = ids[b]]`, each element of `ids` is one index.
     """
 
     variable: Var
     start: Read
-    window: Var
+    window: Var | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +173,15 @@ class At:
     source: Param | Number
 
 
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """`sum(b..) dw[d:]` left of `=`: this one of several results is folded over indices that the others have."""
+
+    result: str
+    monoid: str
+    variables: tuple[Var, ...]
+
+
 @dataclass(frozen=True)
 class Definition:
     """The meaning of one op. `arity` is how many operands, and how many results, its variadic one stands for, once bound.
@@ -191,6 +201,7 @@ class Definition:
     extents: tuple[tuple[str, Expr], ...] = ()
     forgotten: frozenset[str] = frozenset()
     front: str | None = None
+    partials: tuple[Partial, ...] = ()
     text: str = field(default="", compare=False)
     arity: tuple[int, int] = (1, 1)
 
@@ -269,7 +280,11 @@ def _reads(expr: Term) -> Iterator[Read]:
 
 
 class Definitions(Mapping[str, Definition]):
-    """The definitions of one file by op name, read when first asked for."""
+    """The definitions of one file by op name, read when first asked for, and behind them those that are added at run time.
+
+    What is added is never changed: programs hold ops by name. A definition that takes the place of another has a name of
+    its own, `attend` and then `attend.2`; `replaced` counts how often that happened.
+    """
 
     def __init__(self, file: File) -> None:
         self.file = file
@@ -278,8 +293,22 @@ class Definitions(Mapping[str, Definition]):
         self.source = file.read_text(encoding="utf-8")
         heads = re.finditer(r"^(\w[\w,\s]*)\(", self.source, re.MULTILINE)
         self._names = dict.fromkeys(name.strip() for head in heads for name in head[1].split(","))
+        self.added: dict[str, Definition] = {}
+        self.replaced = 0
+
+    def add(self, definition: Definition) -> Definition:
+        """The definition under a name that is still free: its own, or that with the next number behind it."""
+        name, number = definition.name, 1
+        while name in self:
+            number += 1
+            name = f"{definition.name}.{number}"
+        self.replaced += number > 1
+        self.added[name] = definition = replace(definition, name=name)
+        return definition
 
     def __getitem__(self, name: str) -> Definition:
+        if name in self.added:
+            return self.added[name]
         if not self._found:
             from .definition_text import parse_definitions
 
@@ -287,10 +316,10 @@ class Definitions(Mapping[str, Definition]):
         return self._found[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return iter((*self._names, *self.added))
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._names) + len(self.added)
 
 
-definitions: Mapping[str, Definition] = Definitions(File(__file__).with_name("definitions.def"))
+definitions = Definitions(File(__file__).with_name("definitions.def"))

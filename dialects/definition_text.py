@@ -16,7 +16,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 
 from . import grammar
 from .definition import Definition, Formal, Read
-from .definition_tree import Node, assign, bare, expr, formal, placing, read, tokens, trees
+from .definition_tree import Node, assign, bare, expr, formal, placing, target, tokens, trees
 from .errors import Error, Place, nearest
 from .gathers import FRONT_ENDS
 
@@ -75,13 +75,15 @@ class _Reader:
         assert isinstance(heads, Tree) and isinstance(targets, Tree) and isinstance(body, Tree)
         operands = tuple(formal(each) for each in trees(formals)) if isinstance(formals, Tree) else ()
         bound = set(_bound(tree, targets))
-        written = [read(each, bound) for each in trees(targets)]
+        left = [target(each, bound) for each in trees(targets)]
+        written = [result for result, _ in left]
         definition = Definition(
             str(tokens(heads)[0]),
             operands,
             tuple(Formal(each.name, each.spread) for each in written),
             tuple(Read(each.name, each.terms) for each in written),
             expr(body, bound),
+            partials=tuple(partial for _, partial in left if partial is not None),
             text=self.source[tree.meta.start_pos : tree.meta.end_pos],
         )
         self.check_reads(body, [each.name for each in operands])
@@ -89,6 +91,8 @@ class _Reader:
         for clause in tree.children[4:]:
             assert isinstance(clause, Tree)
             definition = self.clause(definition, clause, bound)
+        self.check_guards(body, definition.front)
+        self.check_results(targets, body)
         return definition
 
     def clause(self, definition: Definition, tree: Node, bound: Collection[str]) -> Definition:
@@ -120,6 +124,22 @@ class _Reader:
             if bare(token) not in operands:
                 self.fail(token, f"`{bare(token)}` is no operand", "operands stand in the parentheses before", operands)
 
+    def check_guards(self, body: Node, front: str | None) -> None:
+        for guard in body.find_data("guard"):
+            window = tokens(guard)
+            if window and front is None:
+                self.fail(window[0], f"nothing says where the window `{window[0]}` lies", "`by windows` does, for ops like `gather`")
+
+    def check_results(self, targets: Node, body: Node) -> None:
+        """Several results at once, and folds of one of them, are what an op's own function gives."""
+        if body.data == "own" or next(body.find_data("own"), None) is not None:
+            return
+        for partial in targets.find_data("partial"):
+            self.fail(tokens(partial)[0], "a fold stands behind `=`, unless the op's own function `@` gives several results")
+        if len(trees(targets)) > 1:
+            second = tokens(trees(targets)[1])[0]
+            self.fail(second, "several results are what the op's own function gives: `= @(...)`")
+
     def check_indices(self, tree: Node, bound: Collection[str]) -> None:
         for each in tree.find_data("group"):
             (token,) = tokens(each)
@@ -141,9 +161,10 @@ def _bound(tree: Node, targets: Node) -> Iterator[str]:
     """The indices of a definition: those on the left, those under folds, and the dims that are whole, joined or ravelled."""
     for phrase in (*targets.find_data("name"), *targets.find_data("group")):
         yield from map(bare, tokens(phrase))
-    for fold in tree.find_data("fold"):
-        for variable in trees(trees(fold)[0]):
-            yield from map(bare, tokens(variable))
+    for kind in ("fold", "partial"):
+        for fold in tree.find_data(kind):
+            for variable in trees(trees(fold)[0]):
+                yield from map(bare, tokens(variable))
     for kind in ("whole", "concat", "join"):
         for phrase in tree.find_data(kind):
             yield from map(bare, tokens(phrase))

@@ -20,6 +20,7 @@ from .definition import (
     Number,
     Otherwise,
     Param,
+    Partial,
     Read,
     Size,
     Term,
@@ -78,6 +79,15 @@ def read(tree: Node, bound: Collection[str]) -> Read:
     return Read(bare(token), tuple(term(each, bound) for each in terms), token.endswith("*"))
 
 
+def target(tree: Node, bound: Collection[str]) -> tuple[Read, Partial | None]:
+    """A result left of `=`, and what is folded there: `dx[b.., d:]`, `sum(b..) dw[d:]`."""
+    if tree.data == "read":
+        return read(tree, bound), None
+    groups, result = trees(tree)
+    made = read(result, bound)
+    return made, Partial(made.name, str(tokens(tree)[0]), tuple(variables(groups)))
+
+
 def term(tree: Node, bound: Collection[str]) -> Term:
     """What stands between the commas of a read."""
     words = tokens(tree)
@@ -109,7 +119,8 @@ def expr(tree: Node, bound: Collection[str]) -> Expr:
             return Fold(str(tokens(tree)[0]), tuple(variables(trees(tree)[0])), expr(inner[0], bound))
         case "guard":
             (variable,) = variables(tree)
-            return Guard(variable, read(inner[0], bound), _group(tokens(tree)[0]))
+            window = tokens(tree)
+            return Guard(variable, read(inner[0], bound), _group(window[0]) if window else None)
         case "read":
             return read(tree, bound)
         case _:

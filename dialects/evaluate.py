@@ -17,8 +17,10 @@ import numpy as np
 from . import scalars, wholes
 from .definition import definitions
 from .errors import Error
+from .functions import FUNCTIONS
 from .ground import ground
 from .grounded import (
+    ELEMENT,
     Access,
     Affine,
     Apply,
@@ -55,6 +57,8 @@ def evaluate(name: str, params: ParamsAttr, inputs: Sequence[Array], out_types: 
     definition = definitions.get(name)
     if definition is None or name == "whole":
         raise Error(f"`{params.get('primitive', name)}` has no definition, so the interpreter cannot run it")
+    if name in FUNCTIONS:
+        return FUNCTIONS[name](inputs, params, out_types)
     if definition.ravel is not None:
         return [inputs[0].reshape(out_types[0][1])]
     form = _ground(name, params, tuple(each.shape for each in inputs), tuple(shape for _, shape in out_types))
@@ -347,6 +351,8 @@ class _Evaluator:
         if not ids.ndim:
             return Labelled(ids.astype(np.int64))
         vectors = self.read(lands.start, ids)
+        if lands.component == ELEMENT:
+            return Labelled(vectors.array.astype(np.int64), vectors.ids)
         return Labelled(vectors.array[..., lands.component].astype(np.int64), vectors.ids)
 
     def guarded(self, fold: Folding, guard: Guarded, others: list[Ground], context: _Context) -> Labelled:

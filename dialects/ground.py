@@ -25,6 +25,7 @@ from .definition import (
 )
 from .errors import Error
 from .grounded import (
+    ELEMENT,
     Access,
     Affine,
     Apply,
@@ -39,6 +40,7 @@ from .grounded import (
     Ground,
     Grounded,
     Guarded,
+    Ids,
     Lands,
     Part,
 )
@@ -70,7 +72,16 @@ class _Writer:
         targets = tuple(
             self.access(array, target, copy) for target in self.definition.targets for array in self.sites.arrays(target, copy)
         )
-        return Equation(targets, self.expr(self.definition.body, copy))
+        return Equation(targets, self.expr(self.definition.body, copy), self.partials(targets, copy))
+
+    def partials(self, targets: Sequence[Access], copy: int) -> tuple[tuple[str, Ids], ...]:
+        """For each target the monoid and the indices that it is folded over left of `=`."""
+        said = {
+            array: (partial.monoid, self.folded(partial.variables, copy))
+            for partial in self.definition.partials
+            for array in self.definition.positions(partial.result)
+        }
+        return tuple(said.get(target.array, ("", ())) for target in targets) if said else ()
 
     def access(self, array: int, read: Read, copy: int) -> Access:
         site = self.sites.table[array, read.terms, copy]
@@ -152,9 +163,7 @@ class _Writer:
             case Call(function, args):
                 return Apply(function, tuple(part for arg in args for part in self.argument(arg, copy)))
             case Fold(monoid, variables, body):
-                keys = [key for var in variables for key in self.variable(var, copy)]
-                ids = dict.fromkeys(i for key in keys for i in self.indices.of(key) or ())
-                return Folding(monoid, tuple(ids), self.expr(body, copy))
+                return Folding(monoid, self.folded(variables, copy), self.expr(body, copy))
             case Guard():
                 return self.guarded(expr, copy)
             case Otherwise(body, default):
@@ -168,6 +177,10 @@ class _Writer:
             case Size(variable):
                 return Constant(self.indices.extents.get(self.indices.key(variable.name, copy), 1))
 
+    def folded(self, variables: Sequence[Var], copy: int) -> Ids:
+        keys = [key for var in variables for key in self.variable(var, copy)]
+        return tuple(dict.fromkeys(i for key in keys for i in self.indices.of(key) or ()))
+
     def variable(self, var: Var, copy: int) -> list[Key]:
         return self.indices.keys(var.name, copy) if var.many else [self.indices.key(var.name, copy)]
 
@@ -179,8 +192,15 @@ class _Writer:
             yield self.expr(arg, copy)
 
     def guarded(self, guard: Guard, copy: int) -> Guarded:
-        assert self.sites.front is not None
         arrays = self.sites.arrays(guard.start, copy)
+        own = {name for target in self.definition.targets for term in target.terms for name in names(term)}
+        folded = guard.variable.name not in own
+        if guard.window is None:
+            (ids,) = (self.access(array, guard.start, copy) for array in arrays)
+            key = self.indices.key(guard.variable.name, copy)
+            land = Lands(self.indices.of(key) or (), self.indices.extents.get(key, 1), ids, ELEMENT, (), 1)
+            return Guarded((land,), (ids,), False, folded)
+        assert self.sites.front is not None
         lands: list[Lands] = []
         for number, start in enumerate(self.sites.front.starts):
             dim, window = self.indices.key(guard.variable.name, 0, number), self.indices.key(guard.window.name, 0, number)
@@ -191,5 +211,4 @@ class _Writer:
             component = start if start is not None and not guard.start.spread else 0
             lands.append(Lands(self.indices.of(dim) or (), extent, access, component, self.indices.of(window) or (), width))
         vectors = tuple(self.access(array, guard.start, copy) for array in arrays)
-        own = {name for target in self.definition.targets for term in target.terms for name in names(term)}
-        return Guarded(tuple(lands), vectors, self.sites.front.clamps, guard.variable.name not in own)
+        return Guarded(tuple(lands), vectors, self.sites.front.clamps, folded)

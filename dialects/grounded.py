@@ -40,6 +40,9 @@ class Part:
     copy: int
 
 
+ELEMENT = -1
+"""The component of a looked-up index that is an element itself, not one of the vectors along a last dim."""
+
 Dim: TypeAlias = Ids | Affine | Every | Part
 
 
@@ -87,7 +90,8 @@ class Folding:
 class Lands:
     """`[v = start + w]` for one dim: the window index `window` of extent `width` lies on `dim` of extent `extent`.
 
-    `start` is where the window starts, component `component` of the index vectors read there; None: at 0.
+    `start` is where the window starts, component `component` of the index vectors read there (`ELEMENT`: the elements read
+    there); None: at 0.
     """
 
     dim: Ids
@@ -123,10 +127,14 @@ Ground: TypeAlias = "Access | Constant | Counter | Binary | Apply | Folding | Gu
 
 @dataclass(frozen=True, slots=True)
 class Equation:
-    """`targets = body`: each result in `targets` at each of its indices."""
+    """`targets = body`: each result in `targets` at each of its indices.
+
+    `partials` says of each target, if of any, by which monoid it is folded over which indices that the others have.
+    """
 
     targets: tuple[Access, ...]
     body: Ground
+    partials: tuple[tuple[str, Ids], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,6 +111,8 @@ class Indices:
 
     def unify(self, guard: Guard) -> None:
         """A window over the full extent that cannot move starts at 0: its index *is* the array's."""
+        if guard.window is None:
+            return
         assert self.sites.front is not None
         for number, start in enumerate(self.sites.front.starts):
             dim, window = self.key(guard.variable.name, 0, number), self.key(guard.window.name, 0, number)

@@ -24,6 +24,7 @@ from .grounded import (
     Counter,
     Dim,
     Else,
+    Equation,
     Every,
     Folding,
     Ground,
@@ -44,9 +45,10 @@ Dims: TypeAlias = tuple[tuple[int, ...], ...]
 class Index:
     """An index that may be placed, and what its place asks of the local op.
 
-    * `monoid`: the index is folded, so its place leaves the result pending ("add", "max", "min").
+    * `monoid`: the index is folded, so its place leaves the result pending ("add", "max", "min"); of several results those
+      that it does not stand in.
     * `value`: the index is used as a value (iota): coordinate times block is added to the local result.
-    * `lookups`: (operand with the index vectors, component of their last dim): ids lose coordinate times block, and where
+    * `lookups`: (operand with the index vectors, component of their last dim; -1: of indices, not vectors): ids lose coordinate times block, and where
       they then leave the block, the arrays in `masked` are zero; operands count 0, 1, ..., the result is -1. Ids that are
       clipped by the op's mode are clipped to `extent` first; ids that are out of range everywhere belong to coordinate 0,
       where the local op fills as it would alone.
@@ -152,11 +154,20 @@ class _Roles:
         self.bar(form.fixed)
         for equation in form.equations:
             targets = [{i for dim in target.dims if isinstance(dim, tuple) for i in dim} for target in equation.targets]
-            self.targets = set[int].union(*targets)
-            self.bar(self.targets - set[int].intersection(*targets))
+            self.targets, self.lone = set[int].union(*targets), len(targets) == 1
+            for index in sorted(self.targets - set[int].intersection(*targets)):
+                self.some(index, equation, targets)
             for target in equation.targets:
                 self.access(target)
             self.visit(equation.body, _Context())
+
+    def some(self, index: int, equation: Equation, targets: list[set[int]]) -> None:
+        """An index that some results have: the others do not depend on it, or all of them are folded over it alike."""
+        partials = equation.partials or (("", ()),) * len(targets)
+        folds = {fold if index in ids else "" for (fold, ids), own in zip(partials, targets, strict=True) if index not in own}
+        monoids = {self.monoids.get(fold) if fold else "" for fold in folds}
+        self.bar([index] if len(monoids) > 1 or None in monoids else ())
+        self.roles[index].monoid = (monoids.pop() or None) if self.roles[index].free else None
 
     def bar(self, ids: Iterable[int]) -> None:
         for index in ids:
@@ -231,7 +242,9 @@ class _Roles:
                 continue
             single = lands.start is not None and not lands.window and monoid == "add" and len(lands.dim) == 1
             folded = single and lands.dim[0] in fold.ids
-            if not single or (folded and context.functions):
+            # A mask goes on the one result, or on a factor beside the guard.
+            maskable = self.lone and not context.functions if folded else bool(beside)
+            if not single or not maskable:
                 self.bar((*lands.dim, *lands.window))
                 continue
             assert lands.start is not None

@@ -31,7 +31,7 @@ from .params import NO_PARAMS, ParamsAttr, parse_params
 from .signature import PlainOp, array_types, parse_operands, parse_signature, print_operands, print_signature
 from .types import ArrayType
 
-__all__ = ["LAX", "OPS", "ConstantOp", "LaxOp", "ScanOp", "WholeOp", "YieldOp", "op_class"]
+__all__ = ["LAX", "OPS", "ConstantOp", "LaxOp", "ScanOp", "WholeOp", "YieldOp", "defined", "op_class"]
 
 
 class LaxOp(IRDLOperation):
@@ -167,10 +167,15 @@ OPS: dict[str, type[LaxOp]] = {"constant": ConstantOp, "scan": ScanOp, "whole": 
 def op_class(primitive: str) -> type[LaxOp]:
     """The op of a definition, made when it is first asked for: a user's definition becomes an op like any other."""
     if primitive not in OPS:
-        title = "".join(part.capitalize() for part in primitive.split("_"))
+        title = "".join(part.capitalize() for part in primitive.replace(".", "_").split("_"))
         body: dict[str, object] = {"name": f"lax.{primitive}", "traits": traits_def(NoMemoryEffect()), "__annotations__": {}}
         OPS[primitive] = irdl_op_definition(type(f"{title}Op", (LaxOp,), body))
     return OPS[primitive]
+
+
+def defined() -> list[type[LaxOp]]:
+    """The ops of the definitions that were added at run time."""
+    return [op_class(name) for name in definitions.added]
 
 
 for _name in definitions:

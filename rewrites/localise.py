@@ -15,6 +15,7 @@ from typing import TypeAlias, cast
 
 from xdsl.ir import Operation, SSAValue
 
+from ..dialects.grounded import ELEMENT
 from ..dialects.lax import OPS
 from ..dialects.params import NO_PARAMS, Literal, ParamsAttr, Record
 from ..dialects.types import ArrayType
@@ -162,7 +163,7 @@ class _Local:
         given, shape, extent, block = ids, type.shape, self.indices[index].extent, self.block(index)
         mode = self.mode()
         looked_up = -1 in self.indices[index].masked
-        if mode == "CLIP" or (looked_up and mode != "FILL_OR_DROP"):
+        if component != ELEMENT and (mode == "CLIP" or (looked_up and mode != "FILL_OR_DROP")):
             high = self.number(extent - 1, IDS)
             ids = self.make("clamp", (self.number(0, IDS), ids, high), IDS, shape)
         here = self.make("sub", (ids, self.spread(self.offset(index, IDS), shape)), IDS, shape)
@@ -189,7 +190,7 @@ class _Local:
     def component(self, mask: SSAValue, component: int) -> SSAValue:
         """One component of the mask along the index vectors' dim, which is the last (a scalar start has none)."""
         shape = cast(ArrayType, mask.type).shape
-        if not shape:
+        if not shape or component == ELEMENT:
             return mask
         *batch, width = shape
         if width > 1:
@@ -201,7 +202,7 @@ class _Local:
     def only(self, ids: SSAValue, shifted: SSAValue, component: int) -> SSAValue:
         """The shifted ids in this component, the others as they were."""
         shape = cast(ArrayType, ids.type).shape
-        if not shape or shape[-1] == 1:
+        if not shape or shape[-1] == 1 or component == ELEMENT:
             return shifted
         at = self.make("iota", (), IDS, shape, dtype=Record("dtype", (("name", IDS),)), dimension=len(shape) - 1)
         this = self.make("eq", (at, self.spread(self.number(component, IDS), shape)), "bool", shape)

@@ -47,9 +47,9 @@ def _tiles(at: dict[int, tuple[int, int, int]], placement: Placement) -> Tiles:
 
 
 def _pending(signature: Signature, placement: Placement) -> tuple[Pend, ...]:
-    indices = signature.instance.indices
-    pend = tuple(Pending(monoid, axis) for axis, index, _ in placement if (monoid := indices[index].monoid) is not None)
-    return tuple(pend for _ in signature.result_at)
+    monoids = [(axis, index, signature.instance.indices[index].monoid) for axis, index, _ in placement]
+    folded = [(axis, index, monoid) for axis, index, monoid in monoids if monoid is not None]
+    return tuple(tuple(Pending(m, axis) for axis, index, m in folded if index not in at) for at in signature.result_at)
 
 
 def without(tiles: Tiles, axes: Iterable[str]) -> Tiles:
