@@ -128,7 +128,9 @@ class _Reader:
         for guard in body.find_data("guard"):
             window = tokens(guard)
             if window and front is None:
-                self.fail(window[0], f"nothing says where the window `{window[0]}` lies", "`by windows` does, for ops like `gather`")
+                self.fail(
+                    window[0], f"nothing says where the window `{window[0]}` lies", "`by windows` does, for ops like `gather`"
+                )
 
     def check_results(self, targets: Node, body: Node) -> None:
         """Several results at once, and folds of one of them, are what an op's own function gives."""

@@ -48,10 +48,10 @@ class Index:
     * `monoid`: the index is folded, so its place leaves the result pending ("add", "max", "min"); of several results those
       that it does not stand in.
     * `value`: the index is used as a value (iota): coordinate times block is added to the local result.
-    * `lookups`: (operand with the index vectors, component of their last dim; -1: of indices, not vectors): ids lose coordinate times block, and where
-      they then leave the block, the arrays in `masked` are zero; operands count 0, 1, ..., the result is -1. Ids that are
-      clipped by the op's mode are clipped to `extent` first; ids that are out of range everywhere belong to coordinate 0,
-      where the local op fills as it would alone.
+    * `lookups`: (operand with the index vectors, component of their last dim; `ELEMENT` if each element of it is an index):
+      ids lose coordinate times block, and where they then leave the block, the arrays in `masked` are zero; operands count
+      0, 1, ..., the result is -1. Ids that are clipped by the op's mode are clipped to `extent` first; ids that are out of
+      range everywhere belong to coordinate 0, where the local op fills as it would alone.
     * `once`: operands in terms that do not contain this folded index: they are zero except on coordinate 0.
     """
 

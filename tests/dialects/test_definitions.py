@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from string import ascii_lowercase
 
 import pytest
 
 from partita.dialects import scalars, wholes
-from partita.dialects.definition import Call, Definition, children, definitions
+from partita.dialects.definition import Call, Definition, Definitions, children, definitions
 from partita.dialects.definition_text import parse_definitions
 from partita.dialects.errors import Error
+from partita.dialects.grounded import ELEMENT
 from partita.dialects.instance import Index, Instance, bind
-from partita.dialects.params import Literal, ParamsAttr, Record
+from partita.dialects.params import NO_PARAMS, Literal, ParamsAttr, Record
 
 Shapes = list[tuple[int, ...]]
 
@@ -336,6 +339,24 @@ error: no front end is called `window`
  1 | take(x)  out[i..] = x[i..]  by window
    |                                ^^^^^^
 help: did you mean `windows`?""",
+    "rows(x, ids)  out[i] = sum(v) [v = ids[i] + w] * x[v]": """\
+error: nothing says where the window `w` lies
+  --> <definitions>:1:45
+   |
+ 1 | rows(x, ids)  out[i] = sum(v) [v = ids[i] + w] * x[v]
+   |                                             ^ `by windows` does, for ops like `gather`""",
+    "norm(x)  sum(j) out[i] = x[i, j]": """\
+error: a fold stands behind `=`, unless the op's own function `@` gives several results
+  --> <definitions>:1:10
+   |
+ 1 | norm(x)  sum(j) out[i] = x[i, j]
+   |          ^^^""",
+    "both(x)  left[i], right[i] = x[i]": """\
+error: several results are what the op's own function gives: `= @(...)`
+  --> <definitions>:1:19
+   |
+ 1 | both(x)  left[i], right[i] = x[i]
+   |                   ^^^^^""",
 }
 
 
@@ -351,3 +372,66 @@ def test_shapes_that_do_not_fit_are_an_error() -> None:
         tilings("add", [(4, 8), (5, 8)], [(4, 8)])
     with pytest.raises(Error, match="does not take an array of shape"):
         tilings("add", [(4, 8), (8,)], [(4, 8)])
+
+
+@pytest.mark.parametrize(
+    ("text", "ins", "outs", "operands", "results", "monoids"),
+    [
+        (
+            "norm_bwd(x, w, g) dx[b.., d:], sum(b..) dw[d:] = @(x[b.., d:], w[d:], g[b.., d:])",
+            [(8, 4), (4,), (8, 4)],
+            [(8, 4), (4,)],
+            (((0,), ()), ((),), ((0,), ())),
+            (((0,), ()), ((),)),
+            ("add",),
+        ),
+        (
+            "attend(q, k, v) out[s, e], top[s] = @(q[s, d:], k[t:, d:], v[t:, e])",
+            [(8, 4), (6, 4), (6, 12)],
+            [(8, 12), (8,)],
+            (((0,), ()), ((), ()), ((), (1,))),
+            (((0,), (1,)), ((0,),)),
+            (None, None),
+        ),
+        (
+            "mixed(x) sum(i) a[j], max(i) b[j], c[i, j] = @(x[i, j])",
+            [(8, 4)],
+            [(4,), (4,), (8, 4)],
+            (((), (0,)),),
+            (((0,),), ((0,),), ((), (0,))),
+            (None,),
+        ),
+    ],
+)
+def test_of_several_results_some_are_folded_and_some_do_not_depend(
+    text: str,
+    ins: list[tuple[int, ...]],
+    outs: list[tuple[int, ...]],
+    operands: object,
+    results: object,
+    monoids: tuple[str | None, ...],
+):
+    (definition,) = parse_definitions(text).values()
+    instance = bind(definition, NO_PARAMS, [("float32", shape) for shape in ins], [("float32", shape) for shape in outs])
+    assert (instance.operands, instance.results) == (operands, results)
+    assert tuple(index.monoid for index in instance.indices) == monoids
+
+
+def test_an_element_is_looked_up_without_a_front_end():
+    sums = parse_definitions("segment_sum(x, ids) out[v, j..] = sum(i) [v = ids[i]] * x[i, j..]")["segment_sum"]
+    instance = bind(sums, NO_PARAMS, [("float32", (8, 4)), ("int32", (8,))], [("float32", (16, 4))])
+    rows = next(index for index in instance.indices if index.extent == 16)
+    assert (rows.lookups, rows.masked) == (((1, ELEMENT),), (0,))
+    rows_of = parse_definitions("rows_of(x, ids) out[i.., j] = sum(v) [v = ids[i..]] * x[v, j]")["rows_of"]
+    instance = bind(rows_of, NO_PARAMS, [("float32", (16, 4)), ("int32", (8, 2))], [("float32", (8, 2, 4))])
+    rows = next(index for index in instance.indices if index.extent == 16)
+    assert (rows.lookups, rows.masked, rows.monoid) == (((1, ELEMENT),), (-1,), "add")
+
+
+def test_a_definition_that_takes_the_place_of_another_has_a_name_of_its_own(tmp_path: Path):
+    (tmp_path / "some.def").write_text("neg(x) out[i..] = -x[i..]\n")
+    some = Definitions(tmp_path / "some.def")
+    (added,) = parse_definitions("twice(x) out[i..] = 2 * x[i..]").values()
+    assert [some.add(added).name, some.add(added).name, some.add(some["neg"]).name] == ["twice", "twice.2", "neg.2"]
+    assert [*some] == ["neg", "twice", "twice.2", "neg.2"]
+    assert some["twice.2"] == replace(added, name="twice.2")
