@@ -391,14 +391,18 @@ class _Evaluator:
         over = tuple(dict.fromkeys([*updates.ids, *inside.ids, *(i for place in own for i in place.ids)]))
         full = [self.form.extents[i] for i in over]
         keep = np.broadcast_to(self.align(inside, over), full)
-        at = tuple(np.broadcast_to(self.align(place, over), full)[keep] for place in own)
+        # One number for each element, for there may be no dim to count along.
+        at = np.broadcast_to(np.int64(0), full)[keep]
+        for place, extent in zip(own, shape, strict=True):
+            at = at * extent + np.broadcast_to(self.align(place, over), full)[keep]
         values = np.broadcast_to(self.align(updates, over), full)[keep].astype(dtype)
+        flat = result.reshape(-1)
         if fold.monoid == "last":
-            result[at] = values
+            flat[at] = values
         else:
             accumulate: Callable[..., None] = getattr(monoid.function, "at")  # noqa: B009
-            accumulate(result, at, values)
-        return Labelled(result, ids)
+            accumulate(flat, at, values)
+        return Labelled(flat.reshape(shape), ids)
 
 
 def _factors(body: Ground) -> list[Ground]:

@@ -132,6 +132,23 @@ def _logical_right(x: Array, by: Array) -> Array:
     return (x.astype(unsigned) >> by.astype(unsigned)).astype(x.dtype)
 
 
+def _arithmetic_right(x: Array, by: Array) -> Array:
+    """The first bit says the sign, of unsigned numbers too."""
+    signed = x.view(f"i{x.dtype.itemsize}")
+    return np.asarray(np.right_shift(signed, by.astype(signed.dtype))).astype(signed.dtype).view(x.dtype)
+
+
+def _signs(x: Array) -> Array:
+    """All bits equal to the first."""
+    return _arithmetic_right(x, np.full_like(x, 8 * x.dtype.itemsize - 1))
+
+
+def _atan2(y: Array, x: Array) -> Array:
+    if x.dtype.kind != "c":
+        return np.arctan2(y, x)
+    return -1j * np.log((x + 1j * y) / np.sqrt(x * x + y * y))
+
+
 def _leading_zeros(x: Array) -> Array:
     bits = x.dtype.itemsize * 8
     unsigned = x.astype(f"u{x.dtype.itemsize}")
@@ -157,7 +174,7 @@ _FUNCTIONS: dict[str, Function] = {
     "asin": np.arcsin,
     "asinh": np.arcsinh,
     "atan": np.arctan,
-    "atan2": np.arctan2,
+    "atan2": _atan2,
     "atanh": np.arctanh,
     "cbrt": np.cbrt,
     "ceil": np.ceil,
@@ -213,7 +230,7 @@ _EXACT: dict[str, Function] = {
     "population_count": lambda x: np.bitwise_count(x.astype(f"u{x.dtype.itemsize}")),
     "select": _select,
     "shift_left": _shift(np.left_shift, np.zeros_like),
-    "shift_right_arithmetic": _shift(np.right_shift, lambda x: np.where(x < 0, ~np.zeros_like(x), np.zeros_like(x))),
+    "shift_right_arithmetic": _shift(_arithmetic_right, _signs),
     "shift_right_logical": _shift(_logical_right, np.zeros_like),
     "xor": np.bitwise_xor,
 }

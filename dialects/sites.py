@@ -127,7 +127,8 @@ class Sites:
     def try_place(self, site: Site, least: bool = False) -> bool:
         rank = len(self.shape(site.array))
         site.placed.clear()
-        if not rank:
+        if not rank and not any(isinstance(term, Whole) for term in site.terms):
+            # It may stand for any operand of an elementwise op, so it does not say how long the groups are.
             return True
         placed: dict[int, Dims] = {}
         for number, term in enumerate(site.terms):

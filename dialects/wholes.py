@@ -55,6 +55,8 @@ def _along(accumulate: Callable[..., Array]) -> Callable[[Task], list[Array]]:
 
 
 def _logcumsumexp(x: Array, axis: int) -> Array:
+    if x.dtype.kind == "c":
+        return np.log(np.add.accumulate(np.exp(x), axis=axis))
     return np.logaddexp.accumulate(x, axis=axis)
 
 

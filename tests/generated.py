@@ -36,6 +36,8 @@ MESHES = [
 ]
 POOLS = [(8, 16, 4), (8, 24), (16, 8, 6), (4, 12, 8), (8, 16, 3), (24, 12, 8)]
 LARGEST = 1 << 12
+# How many times as many examples `make fuzz` tries.
+MORE = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +135,12 @@ class Case:
 
 
 def examples(number: int) -> settings:
-    """So many examples in `make test`, and a failure as it comes; in `make fuzz` as the profile says, made small."""
+    """So many examples in `make test`, and a failure as it comes; in `make fuzz` ten times as many, made small."""
     profile = settings.default
     assert profile is not None
     fixed = profile.derandomize
     return settings(
-        max_examples=number if fixed else profile.max_examples,
+        max_examples=number if fixed else number * MORE,
         phases=[Phase.explicit, Phase.generate] if fixed else profile.phases,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
     )
