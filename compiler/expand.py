@@ -16,7 +16,11 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from jax.extend.core import ClosedJaxpr, JaxprEqn
 
+from ..dialects.definition import definitions
 from .keys import is_key, key_rank, physical
+from .params import op_name
+from .reasons import REASONS
+from .unfold import unfold
 from .untyped import jax, jnp, lax, prng
 
 Function: TypeAlias = Callable[..., Any]
@@ -35,10 +39,15 @@ def expand(eqn: JaxprEqn) -> ClosedJaxpr | None:
     function = rule(eqn) if rule else None
     if eqn.primitive.name in _STRUCTURAL and any(is_key(atom.aval) for atom in (*eqn.invars, *eqn.outvars)):
         function = _mapped(eqn, function or partial(cast(Any, eqn.primitive).bind, **eqn.params))
-    if function is None:
-        return None
     with cast(Any, eqn).ctx.manager:
+        if function is None:
+            return None if _stays(eqn.primitive.name) else unfold(eqn)
         return jax.make_jaxpr(function)(*(physical(atom.aval) for atom in eqn.invars))
+
+
+def _stays(name: str) -> bool:
+    """A definition says more than what JAX would lower to; what names mesh axes, or its author alone knows, is run as it is."""
+    return op_name(name) in definitions or name in REASONS
 
 
 def _mapped(eqn: JaxprEqn, function: Function) -> Function:
@@ -169,3 +178,6 @@ _RULES: Mapping[str, Rule] = {
     "tile": _tile,
     "unstack": _unstack,
 }
+
+EXPANDED = frozenset(_RULES)
+"""The names of the primitives that have a rule here."""

@@ -258,3 +258,6 @@ _HANDLERS: Mapping[str, Handler] = {
     # Where a program runs and how its values lie is Partita's to say.
     **dict.fromkeys(("device_put", "layout_constraint", "sharding_constraint"), _same),
 }
+
+INLINED = frozenset(_HANDLERS)
+"""The names of the primitives that leave no op of their own, and of those that keep a region."""

@@ -88,9 +88,7 @@ class Compiled:
             return traced.unflatten(self.mapped(*leaves, *partita_consts))
 
         first = inspect.Parameter("partita_consts", inspect.Parameter.POSITIONAL_ONLY)
-        parameters = [first, *signature.parameters.values()]
-        kinds = [p.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD) if p is first else p for p in parameters]
-        cast(Any, call).__signature__ = inspect.Signature(kinds)
+        cast(Any, call).__signature__ = inspect.Signature([first, *signature.parameters.values()])
         call.__name__ = traced.name
         return jax.jit(call, static_argnames=tuple(traced.static), donate_argnames=names)
 

@@ -21,11 +21,15 @@ mlir: Any = import_module("jax.interpreters.mlir")
 
 jaxprs_in_params: Any = import_module("jax.extend.core").jaxprs_in_params
 shaped_abstractify: Any = import_module("jax._src.core").shaped_abstractify
+core_primitive: Any = import_module("jax._src.core").Primitive
+apply_primitive: Any = import_module("jax._src.dispatch").apply_primitive
 ordered_effects: Any = import_module("jax._src.effects").ordered_effects
 lowerings: Any = import_module("jax._src.interpreters.mlir")._lowerings
+lower_fun: Any = import_module("jax._src.interpreters.mlir").lower_fun
 platform_lowerings: Any = import_module("jax._src.interpreters.mlir")._platform_specific_lowerings
 dce_jaxpr: Any = import_module("jax._src.interpreters.partial_eval").dce_jaxpr
 GatherScatterMode: Any = import_module("jax._src.lax.slicing").GatherScatterMode
+fancy_batchers: Any = import_module("jax._src.interpreters.batching").fancy_primitive_batchers
 prng: Any = import_module("jax._src.random.prng")
 source_info_util: Any = import_module("jax._src.source_info_util")
 RefEffect: Any = import_module("jax._src.state.types").RefEffect

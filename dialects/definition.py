@@ -152,6 +152,8 @@ class Otherwise:
     default: Expr
 
 
+Source: TypeAlias = "Param | Number | Arith"
+"""What says dims or sizes: a parameter, a number, or a parameter less a number (`left_side - 2`: a truth is 1 or 0)."""
 Expr: TypeAlias = "Var | Number | Param | Size | Read | Arith | Call | Fold | Guard | Otherwise"
 Term: TypeAlias = "Expr | Whole | Concat | Join"
 
@@ -166,11 +168,11 @@ class Formal:
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """`at rhs k = axes`: which dims of an array (of all arrays, if `array` is None) a variable takes."""
+    """`at rhs k = axes`: which dims of an array (of all arrays, if `array` is None) a variable takes; -1 is its last dim."""
 
     array: str | None
     variable: str
-    source: Param | Number
+    source: Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +186,10 @@ class Partial:
 
 @dataclass(frozen=True)
 class Definition:
-    """The meaning of one op. `arity` is how many operands, and how many results, its variadic one stands for, once bound.
+    """The meaning of one op.
+
+    `arity` is how many operands, and how many results, each variadic one stands for, once bound: all those of one side stand
+    for equally many, and one beside results of its own may stand for none.
 
     `extents` are the JAX parameters that say extents: they follow from the types, so they are not stored in the IR and
     `restore` gives them back. `dropped` adds those that say nothing to us.
@@ -197,7 +202,7 @@ class Definition:
     body: Expr
     at: tuple[At, ...] = ()
     ravel: tuple[str, str] | None = None
-    sizes: tuple[tuple[str, Param | Number], ...] = ()
+    sizes: tuple[tuple[str, Source], ...] = ()
     extents: tuple[tuple[str, Expr], ...] = ()
     forgotten: frozenset[str] = frozenset()
     front: str | None = None
@@ -233,8 +238,9 @@ class Definition:
 
 
 def _stands_for(formals: tuple[Formal, ...], count: int) -> int:
-    """How many arrays the variadic one is, of `count` in all; 1 if none is variadic."""
-    return count - len(formals) + 1 if any(formal.variadic for formal in formals) else 1
+    """How many arrays each variadic one is, of `count` in all; 1 if none is variadic."""
+    many = sum(formal.variadic for formal in formals)
+    return (count - len(formals) + many) // many if many else 1
 
 
 @cache

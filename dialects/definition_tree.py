@@ -23,6 +23,7 @@ from .definition import (
     Partial,
     Read,
     Size,
+    Source,
     Term,
     Var,
     Whole,
@@ -53,16 +54,23 @@ def formal(tree: Node) -> Formal:
     return Formal(bare(tokens(tree)[0]), tree.data == "many")
 
 
-def source(tree: Node) -> Param | Number:
+def source(tree: Node) -> Source:
     """The right side of `at k = axes`."""
-    (token,) = tokens(tree)
-    if token.type == "NUMBER":
-        return Number(int(token))
-    name, *steps = token.split(".")
-    return Param(name, tuple(steps))
+    match tree.data, *tokens(tree):
+        case "behind", name, number:
+            return Arith("-", Param(str(name)), Number(int(number)))
+        case "last", number:
+            return Number(-int(number))
+        case "number", number:
+            return Number(int(number))
+        case _, token:
+            name, *steps = token.split(".")
+            return Param(name, tuple(steps))
+        case _:
+            raise TypeError(tree)
 
 
-def assign(tree: Node) -> tuple[str, Param | Number]:
+def assign(tree: Node) -> tuple[str, Source]:
     return str(tokens(tree)[0]), source(trees(tree)[0])
 
 

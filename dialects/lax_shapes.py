@@ -47,9 +47,9 @@ def _problem(kind: str, params: ParamsAttr, ins: Types, outs: Types) -> str:
 
 
 def _miscounted(side: str, arrays: Types, formals: Sequence[Formal]) -> str:
-    variadic = any(formal.variadic for formal in formals)
+    variadic = sum(formal.variadic for formal in formals)
     wanted = len(formals) - variadic
-    if len(arrays) == wanted or (variadic and len(arrays) > wanted):
+    if len(arrays) == wanted or (variadic and len(arrays) > wanted and (len(arrays) - wanted) % variadic == 0):
         return ""
     return f"has {len(arrays)} {side}s where its definition has {'at least ' if variadic else ''}{wanted}"
 

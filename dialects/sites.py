@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from .definition import Arith, Concat, Definition, Join, Number, Param, Read, Shape, Term, Var, Whole
+from .definition import Arith, Concat, Definition, Join, Number, Param, Read, Shape, Source, Term, Var, Whole
 from .errors import Error
 from .gathers import FRONT_ENDS, Dims
-from .params import ParamsAttr
+from .params import Literal, ParamsAttr
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,9 @@ def copies(definition: Definition) -> tuple[int, frozenset[str]]:
     """How often the equation stands for itself, one variadic operand or result after another, and what they do not share."""
     many = {formal.name for formal in (*definition.operands, *definition.results) if formal.variadic}
     reads = [*definition.reads()]
-    if any(read.spread for read in reads) or not many:
+    # Beside results of its own a variadic one is what more the function of all of them gives.
+    more = any(formal.variadic for formal in definition.results) and len(definition.results) > 1
+    if any(read.spread for read in reads) or not many or more:
         return 1, frozenset()
     count = definition.arity[0] if any(formal.variadic for formal in definition.operands) else definition.arity[1]
     joined = {t.name for read in (*reads, *definition.targets) for t in read.terms if isinstance(t, Concat)}
@@ -121,7 +123,8 @@ class Sites:
                 return self.front.dims[site.name, name]
             for at in self.definition.at:
                 if at.variable == name and at.array in (None, site.name):
-                    return _integers(at.source, self.params)
+                    rank = len(self.shape(site.array))
+                    return tuple(dim % rank for dim in _integers(at.source, self.params))
         return None
 
     def try_place(self, site: Site, least: bool = False) -> bool:
@@ -155,6 +158,8 @@ class Sites:
         for number, term in enumerate(site.terms):
             scopes = [self.scope(group, site.copy) for group in groups(term)]
             known = [self.lengths[scope] for scope in scopes if scope in self.lengths]
+            if isinstance(term, Whole) and term.name in self.sized:
+                known = [len(self.sized[term.name])]
             if number in placed:
                 continue
             if known or not (scopes or (isinstance(term, Whole) and term.many)):
@@ -177,7 +182,15 @@ class Sites:
         return (name, copy if name in self.fresh else 0)
 
 
-def _integers(source: Param | Number, params: ParamsAttr) -> tuple[int, ...]:
-    """What stands after `at k =`: a number or a parameter that holds one or several."""
-    value = source.value if isinstance(source, Number) else source.value(params)
+def _integers(source: Source, params: ParamsAttr) -> tuple[int, ...]:
+    """What stands after `at k =`: numbers, of a parameter that holds one or several."""
+    match source:
+        case Arith(_, Param() as left, Number(int(right))):
+            return tuple(each - right for each in _integers(left, params))
+        case Number(found):
+            value: Literal = found
+        case Param():
+            value = source.value(params)
+        case _:
+            raise TypeError(source)
     return tuple(each for each in (value if isinstance(value, tuple) else (value,)) if isinstance(each, int))

@@ -5,24 +5,14 @@ Each takes its arrays with the whole dims last and the op's parameters, and give
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 
-from .params import ParamsAttr
+from . import matrices
+from .params import Literal, Record
 from .scalars import Array, dtype_of, widen
-
-Shape = tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """What a function gets: operands, the parameters, and the dtype and shape of each result."""
-
-    args: Sequence[Array]
-    params: ParamsAttr
-    outs: Sequence[tuple[str, Shape]]
+from .tasks import Task
 
 
 def run(name: str, task: Task) -> list[Array]:
@@ -96,7 +86,32 @@ def _bitcast(task: Task) -> list[Array]:
     return [np.frombuffer(np.ascontiguousarray(x).tobytes(), to).reshape(shape)]
 
 
+def _approx_top_k(task: Task) -> list[Array]:
+    """The exact ones: how close the approximation has to come is for the device to say."""
+    x = task.args[0]
+    largest = task.flag("is_max_k")
+    count = task.outs[0][1][task.number("reduction_dimension")]
+    order = np.argsort(-widen(x) if largest else widen(x), axis=-1, stable=True)[..., :count]
+    return [np.take_along_axis(x, order, axis=-1), order.astype(dtype_of(task.outs[1][0]))]
+
+
+def _fft(task: Task) -> list[Array]:
+    x, lengths = task.args[0], task.params["fft_lengths"]
+    kind = task.params["fft_type"]
+    assert isinstance(lengths, tuple) and isinstance(kind, Record)
+    axes = range(-len(lengths), 0)
+    functions: dict[Literal, Callable[..., Array]] = {
+        "FFT": np.fft.fftn,
+        "IFFT": np.fft.ifftn,
+        "RFFT": np.fft.rfftn,
+        "IRFFT": np.fft.irfftn,
+    }
+    return [np.asarray(functions[kind["name"]](x, s=lengths, axes=axes)).astype(dtype_of(task.outs[0][0]))]
+
+
 _FUNCTIONS: dict[str, Callable[[Task], list[Array]]] = {
+    **matrices.FUNCTIONS,
+    "approx_top_k": _approx_top_k,
     "argmax": _arg(np.argmax),
     "argmin": _arg(np.argmin),
     "bitcast_convert_type": _bitcast,
@@ -105,6 +120,7 @@ _FUNCTIONS: dict[str, Callable[[Task], list[Array]]] = {
     "cummin": _along(np.minimum.accumulate),
     "cumprod": _along(_product),
     "cumsum": _along(_sum),
+    "fft": _fft,
     "sort": _sort,
     "top_k": _top_k,
 }

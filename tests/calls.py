@@ -7,60 +7,18 @@ Extents are multiples of 8 where an op leaves them free, so that each index can 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from call import RANDOM, Array, Call, bools, floats, ints, prim, signed, words
 from jax import lax
 from jax.ad_checkpoint import checkpoint_name
+from matrix_calls import matrices
 
 import partita as pt
-from partita.compiler.primitives import find
-
-Array = Any
-RANDOM = np.random.default_rng(7)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Call:
-    """`function` on `args` traces to a program in which there is one op `op` to look at."""
-
-    op: str
-    function: Callable[..., Any]
-    args: tuple[Array, ...]
-    what: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.op}-{self.what}" if self.what else self.op
-
-
-def floats(*shape: int, low: float = 0.1, high: float = 0.9) -> Array:
-    return RANDOM.uniform(low, high, shape).astype(np.float32)
-
-
-def signed(*shape: int) -> Array:
-    return floats(*shape, low=-2.0, high=2.0)
-
-
-def ints(*shape: int, low: int = 0, high: int = 8) -> Array:
-    return RANDOM.integers(low, high, shape).astype(np.int32)
-
-
-def words(*shape: int) -> Array:
-    return RANDOM.integers(0, 1 << 32, shape, dtype=np.uint32)
-
-
-def bools(*shape: int) -> Array:
-    return RANDOM.integers(0, 2, shape).astype(bool)
-
-
-def prim(name: str, **params: Any) -> Callable[..., Any]:
-    """The primitive itself, for what no public function of JAX binds as one op."""
-    return lambda *xs: find(name).bind(*map(jnp.asarray, xs), **params)
-
 
 SHAPE = (8, 16)
 
@@ -90,6 +48,7 @@ def elementwise() -> Iterator[Call]:
     yield Call("not", lax.bitwise_not, (words(*SHAPE),))
     yield Call("clz", lax.clz, (words(*SHAPE),))
     yield Call("population_count", lax.population_count, (words(*SHAPE),))
+    yield Call("mulhi", lax.mulhi, (words(*SHAPE), words(*SHAPE)))
     yield Call("integer_pow", lambda x: lax.integer_pow(x, 3), (signed(*SHAPE),))
     yield Call("reduce_precision", lambda x: lax.reduce_precision(x, 5, 7), (signed(*SHAPE),))
     yield Call("polygamma", lax.polygamma, (np.ones(SHAPE, np.float32), floats(*SHAPE, low=1.0, high=2.0)))
@@ -252,7 +211,7 @@ def loops() -> Iterator[Call]:
         yield Call(kind, looped, args)
 
 
-CALLS = [*elementwise(), *choices(), *moves(), *folds(), *whole_dims(), *lookups(), *loops()]
+CALLS = [*elementwise(), *choices(), *moves(), *folds(), *whole_dims(), *matrices(), *lookups(), *loops()]
 
 # Definitions that no call of JAX's can bring into a program with an index to place, and why.
 NO_CALL = {

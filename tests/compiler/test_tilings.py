@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 import jax
+import numpy as np
 import pytest
 from agreement import disagreement
 from calls import CALLS, NO_CALL, Call
@@ -17,6 +18,7 @@ import partita as pt
 from partita.compiler.actions import Action
 from partita.compiler.plan import Plan
 from partita.dialects.definition import definitions
+from partita.dialects.interpret import interpret
 from partita.rewrites.placement import Claim
 from partita.rewrites.program import Node
 from partita.rewrites.propagate import propagate
@@ -93,6 +95,13 @@ def test_a_derived_tiling_changes_no_result(call: Call, at: int, index: int, siz
     found = jax.tree.leaves(plan.compile()(*call.args))
     assert disagreement(found, expected(call)) == ""
     figures.add("derived tilings executed", 1, of=1)
+
+
+@pytest.mark.parametrize("call", CALLS, ids=name)
+def test_the_interpreter_computes_the_same(call: Call) -> None:
+    plan = traced(call)
+    args = [np.asarray(each) for each in (*call.args, *plan.source.traced.consts)]
+    assert disagreement(interpret(plan.source.traced.main, args), expected(call)) == ""
 
 
 @cache

@@ -1,0 +1,37 @@
+"""Why some primitives run whole: they have no index to place, or only their author knows what their dims mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_WHY: Mapping[str, str] = {
+    "it names mesh axes: only the body of a `shard_map` has it, which is run as it is": """
+        all_gather all_gather_done all_gather_invariant all_gather_reduced all_gather_reduced_start all_gather_start all_to_all
+        all_to_all_done all_to_all_start axis_index pbroadcast pbroadcast_done pbroadcast_start pmax pmin ppermute ppermute_done
+        ppermute_start precv preduced psend psum psum_done psum_invariant psum_invariant_start psum_start pvary
+        ragged_all_to_all reduce_scatter reduce_scatter_done reduce_scatter_start reduced_vary_cast_p unreduced_psum
+        unreduced_psum_start unreduced_reduce_scatter unreduced_reduce_scatter_start vary_unreduced_cast_p""",
+    "an effect of the host: it happens once": """
+        check debug_callback debug_print inspect_sharding io_callback shape_assertion dce_sink""",
+    "a token, not an array": "after_all create_token",
+    "of a mutable reference, or of a kernel's body": """
+        accum_grad_in_ref broadcast_to create_linear free_ref freeze get new_ref pin run_scoped run_state swap unpin
+        multiple_of reciprocal with_memory_space_constraint core_map mpmd_map""",
+    "a kernel or a function of the user's: what its dims mean, `pt.define` can say": """
+        call_exported custom_partitioning ffi_call pallas_call pure_callback custom_lin""",
+    "a kernel of one kind of device, which JAX gives no batch dim": """
+        coo_spmm coo_spmv csr_spmm csr_spmv spsolve cudnn_fusion scaled_matmul dot_product_attention_bwd
+        dot_product_attention_fp8_bwd dot_product_attention_fp8_fwd dot_product_attention_fwd""",
+    "a kernel of one kind of device": """
+        scaled_matmul_wrapper dot_product_attention_bwd_wrapper dot_product_attention_fp8_bwd_wrapper
+        dot_product_attention_fp8_fwd_wrapper dot_product_attention_fwd_wrapper""",
+    "a number that the platform or the call's shapes decide": "platform_index dim_as_value dimension_size",
+    "one stream of random bits, in one order": "rng_bit_generator rng_uniform",
+    "its windows overlap, and JAX gives it no batch dim": "select_and_scatter",
+    "its body is opaque": "cond while shard_map reduce reduce_window",
+    "elements of a type of the user's": "from_edtype to_edtype",
+    "what differentiation leaves behind, never in a program": "unreachable",
+}
+
+REASONS: Mapping[str, str] = {name: why for why, names in _WHY.items() for name in names.split()}
+"""Why a primitive runs whole, by its name."""
