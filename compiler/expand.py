@@ -21,7 +21,7 @@ from .keys import is_key, key_rank, physical
 from .params import op_name
 from .reasons import REASONS
 from .unfold import unfold
-from .untyped import jax, jnp, lax, prng
+from .untyped import jax, jnp, lax, mulhi_of_halves, prng
 
 Function: TypeAlias = Callable[..., Any]
 Rule: TypeAlias = Callable[[JaxprEqn], "Function | None"]
@@ -128,6 +128,11 @@ def _tile(eqn: JaxprEqn) -> Function:
     return tiled
 
 
+def _mulhi(eqn: JaxprEqn) -> Function:
+    """Of halves: XLA does not lower its own op inside a `shard_map`."""
+    return mulhi_of_halves
+
+
 def _empty(eqn: JaxprEqn) -> Function:
     """An array whose contents nobody may read is zeros, like JAX's own."""
     struct = physical(eqn.outvars[0].aval)
@@ -169,6 +174,7 @@ _RULES: Mapping[str, Rule] = {
     "empty": _empty,
     "empty2": _empty,
     "iota_2x32_shape": _iota_2x32_shape,
+    "mulhi": _mulhi,
     "random_bits": _random(_bits),
     "random_fold_in": _random(_fold_in),
     "random_seed": _random(_seed),

@@ -155,12 +155,6 @@ def _leading_zeros(x: Array) -> Array:
     return np.asarray(np.vectorize(lambda value: bits - int(value).bit_length(), otypes=[np.int64])(unsigned))
 
 
-def _high(x: Array, y: Array) -> Array:
-    """The upper half of the product of two integers."""
-    bits = x.dtype.itemsize * 8
-    return ((x.astype(object) * y.astype(object)) >> bits).astype(x.dtype)
-
-
 def _by_element(function: Callable[[float], float]) -> Function:
     return lambda x: np.asarray(np.vectorize(function, otypes=[np.float64])(x))
 
@@ -243,7 +237,6 @@ _EXACT: dict[str, Function] = {
     "minimum": np.minimum,
     "nextafter": np.nextafter,
     "not": np.invert,
-    "mulhi": _high,
     "or": np.bitwise_or,
     "population_count": lambda x: np.bitwise_count(x.astype(f"u{x.dtype.itemsize}")),
     "select": _select,

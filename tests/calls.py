@@ -48,7 +48,6 @@ def elementwise() -> Iterator[Call]:
     yield Call("not", lax.bitwise_not, (words(*SHAPE),))
     yield Call("clz", lax.clz, (words(*SHAPE),))
     yield Call("population_count", lax.population_count, (words(*SHAPE),))
-    yield Call("mulhi", lax.mulhi, (words(*SHAPE), words(*SHAPE)))
     yield Call("integer_pow", lambda x: lax.integer_pow(x, 3), (signed(*SHAPE),))
     yield Call("reduce_precision", lambda x: lax.reduce_precision(x, 5, 7), (signed(*SHAPE),))
     yield Call("polygamma", lax.polygamma, (np.ones(SHAPE, np.float32), floats(*SHAPE, low=1.0, high=2.0)))

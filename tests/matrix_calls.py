@@ -53,19 +53,32 @@ def matrices() -> Iterator[Call]:
     yield from solves()
 
 
+def eigen(x: Array, vectors: bool) -> Array:
+    """The eigenvalues, and the part of the vectors that has no phase."""
+    values, *more = linalg.eig(x, compute_left_eigenvectors=False, compute_right_eigenvectors=vectors)
+    return [values, *map(abs, more)]
+
+
+def composed(x: Array, full: bool) -> Array:
+    """The singular values, and the matrix that the factors make: their signs are free."""
+    u, s, v = linalg.svd(x, full_matrices=full)
+    return s, jnp.einsum("bij,bj,bjk->bik", u, s, v[:, : s.shape[-1]])
+
+
+def symmetric(x: Array) -> Array:
+    vectors, values = linalg.eigh(x, symmetrize_input=False)
+    return values, jnp.einsum("bij,bj,bkj->bik", vectors, values, vectors)
+
+
 def spectra(x: Array, wide: Array) -> Iterator[Call]:
     """Values, and vectors only as far as their signs do not matter."""
     for vectors in (False, True):
-        yield Call(
-            "eig",
-            lambda x, v=vectors: linalg.eig(x, compute_left_eigenvectors=False, compute_right_eigenvectors=v)[: 1 + v],
-            (x,),
-            "vectors" if vectors else "",
-        )
-        yield Call("svd", lambda x, v=vectors: linalg.svd(x, compute_uv=v), (wide,), "vectors" if vectors else "")
+        yield Call("eig", lambda x, v=vectors: eigen(x, v), (x,), "vectors" if vectors else "")
         yield Call("schur", lambda x, v=vectors: linalg.schur(x, compute_schur_vectors=v), (x,), "vectors" if vectors else "")
-    yield Call("svd", lambda x: linalg.svd(x, full_matrices=False), (wide,), "thin")
-    yield Call("eigh", lambda x: linalg.eigh(x, symmetrize_input=False), (definite(8, 3, 3),))
+    yield Call("svd", lambda x: linalg.svd(x, compute_uv=False), (wide,))
+    for full in (False, True):
+        yield Call("svd", lambda x, f=full: composed(x, f), (wide,), "full" if full else "thin")
+    yield Call("eigh", symmetric, (definite(8, 3, 3),))
     yield Call("hessenberg", prim("hessenberg"), (x,))
     yield Call("tridiagonal", lambda x: linalg.tridiagonal(x), (definite(8, 4, 4),))
     yield Call("symmetric_product", lambda a, c: linalg.symmetric_product(a, c, alpha=2.0, beta=0.5), (wide, definite(8, 3, 3)))
