@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 from ..dialects.errors import Error
 from ..rewrites.placement import WHOLE
 from .actions import Seed
-from .given import patterns_of
+from .given import flag_of, patterns_of
 from .names import Patterns, as_patterns
 from .plan import Plan
 
@@ -30,11 +30,14 @@ def as_axes(axes: Axes) -> tuple[str, ...]:
 class Tactic:
     """Base of the library's tactics: `seeds` says which places to claim; the text is the constructor call."""
 
+    holds: ClassVar[bool] = False
+    """Whether its claims go only along their ranges, and no later tactic carries them on."""
+
     def seeds(self, plan: Plan) -> Iterator[Seed]:
         raise NotImplementedError
 
     def __call__(self, plan: Plan) -> Plan:
-        return plan.place(list(self.seeds(plan)), repr(self))
+        return plan.place(list(self.seeds(plan)), repr(self), held=self.holds)
 
     def __repr__(self) -> str:
         shown = [f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if not _default(self, each)]  # pyright: ignore
@@ -57,11 +60,18 @@ def _tiles(plan: Plan, dims: Dims, default: int, axis: str) -> Iterator[Seed]:
 class Tile(Tactic):
     """Tile dims of values on an axis, and propagate: `{pattern: dim}`.
 
-    Tile({"params/**/w1": 1}, "model"):   w1: f32[256, 1024]   -->   w1: f32[256, model*512]
+    `held` propagates only through ops in which every array has the dim, and leaves the others to later tactics: where those
+    want another dim on the axis, an all_to_all stands between.
+
+        Tile({"params/**/w1": 1}, "model"):   w1: f32[256, 1024]   -->   w1: f32[256, model*512]
     """
 
     values: Mapping[str, int]
     axis: str
+    held: bool = False
+
+    def __call__(self, plan: Plan) -> Plan:
+        return plan.place(list(self.seeds(plan)), repr(self), held=flag_of("held", self.held))
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
         if not self.values:
@@ -144,6 +154,7 @@ class ExpertParallel(Tactic):
 
     axis: str
     experts: Dims
+    holds: ClassVar[bool] = True
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
         if not self.experts:
@@ -153,10 +164,9 @@ class ExpertParallel(Tactic):
         yield from _tiles(plan, self.experts, 0, self.axis)
 
     def __call__(self, plan: Plan) -> Plan:
-        seeds = list(self.seeds(plan))
-        placed = plan.place(seeds, repr(self), held=True)
+        placed = super().__call__(plan)
         if plan.mesh[self.axis] > 1:
-            self.used(plan, placed, seeds)
+            self.used(plan, placed, list(self.seeds(plan)))
         return placed
 
     def used(self, plan: Plan, placed: Plan, seeds: Sequence[Seed]) -> None:

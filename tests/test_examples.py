@@ -1,8 +1,10 @@
 """The examples run and say what they promise; the demo in small, so that the tests stay fast."""
 
+from types import ModuleType
+
 import pytest
 
-from partita.examples import demo, gpt, mlp, moe, scan_layers
+from partita.examples import decode, demo, gpt, graph_network, lstm, mlp, moe, scan_layers, vocabulary
 
 
 def test_the_shortest_example_equals_the_unpartitioned_function(capsys: pytest.CaptureFixture[str]) -> None:
@@ -12,20 +14,18 @@ def test_the_shortest_example_equals_the_unpartitioned_function(capsys: pytest.C
     assert float(said.rpartition(":")[2]) < 1e-4
 
 
-def test_layers_in_a_scan_train_as_unpartitioned(capsys: pytest.CaptureFixture[str]) -> None:
-    scan_layers.main()
+@pytest.mark.parametrize("example", [scan_layers, moe, graph_network, lstm, vocabulary], ids=lambda each: each.__name__)
+def test_a_model_trains_as_unpartitioned(example: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    example.main()
     losses = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("loss")]
-    assert len(losses) == 5
+    assert losses
     for line in losses:
         assert float(line[1].rstrip(",")) == pytest.approx(float(line[3]), rel=1e-4)
 
 
-def test_tokens_find_their_experts_on_other_devices(capsys: pytest.CaptureFixture[str]) -> None:
-    moe.main()
-    said = capsys.readouterr().out
-    assert "'all_to_all': 4" in said
-    _, loss, _, expected = said.splitlines()[-1].replace(",", "").split()
-    assert float(loss) == pytest.approx(float(expected), rel=1e-4)
+def test_decoding_gives_the_same_tokens(capsys: pytest.CaptureFixture[str]) -> None:
+    decode.main()
+    assert capsys.readouterr().out.count("the same tokens as unpartitioned: True") == len(decode.WAYS)
 
 
 def test_the_demo_trains_and_the_losses_agree(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,11 +6,14 @@ can count by reasoning, forward and backward."""
 
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import pytest
 
 import partita as pt
 from partita.compiler.plan import Plan
-from partita.examples import moe
+from partita.examples import decode, lstm, moe, vocabulary
+from partita.examples import graph_network as graphs
 
 # What JAX's own schedules of one step differ by is about 3e-5.
 BOUND = 2e-4
@@ -26,7 +29,7 @@ def holds(plan: Plan, *args: Any, **counts: int) -> None:
     assert plan.check(*args) <= BOUND
 
 
-# A mixture of experts. Three parameters are not the experts': the loss and two gradients are summed over the tokens.
+# A mixture of experts. Of five parameters three are the experts': the loss and the two other gradients are summed over tokens.
 
 MOE = moe.arguments(moe.Config(groups=8, tokens=16, width=16, experts=8, hidden=32))
 LAYERS = pytest.mark.parametrize("layer", [moe.mixture, moe.scattered_mixture])
@@ -71,3 +74,144 @@ def test_a_plan_says_who_sent_the_tokens() -> None:
     sent = [each for each in plan.collectives() if each.kind == "all_to_all"]
     assert all("moe.py" in str(each.source) for each in sent)
     assert "ExpertParallel" in plan.explain("params/experts/w1")
+
+
+# A graph network of S steps, each with a perceptron for the edges and one for the nodes, of three parameters each.
+
+S = 2
+GRAPH = graphs.Config(nodes=8, edges=32, features=4, width=8, steps=S)
+NETWORK = graphs.parameters(GRAPH), graphs.random_graph(GRAPH)
+
+
+def test_edges_over_devices_sum_once_a_step_what_arrives_at_the_nodes() -> None:
+    plan = pt.plan(graphs.forward, pt.Mesh(data=8), *NETWORK).apply(graphs.EDGES)
+    holds(plan, *NETWORK, all_reduce=S)
+
+
+def test_a_graph_network_trains_with_its_edges_over_devices() -> None:
+    # Backward the gradients that arrive at the nodes from both ends of the edges, and those of the edges' perceptron.
+    plan = pt.plan(graphs.train_step, pt.Mesh(data=8), *NETWORK).apply(graphs.EDGES)
+    holds(plan, *NETWORK, all_reduce=S * (1 + 2 + 3))
+
+
+def test_perceptrons_split_over_a_second_axis_add_the_sums_of_megatron() -> None:
+    # Behind each perceptron forward, before it backward, on every edge or node of the device.
+    megatron = pt.Megatron("model", column="params/**/w1", row="params/**/w2")
+    plan = pt.plan(graphs.train_step, pt.Mesh(data=4, model=2), *NETWORK).apply(graphs.EDGES, megatron)
+    holds(plan, *NETWORK, all_reduce=S * (1 + 2 + 3) + S * (2 + 2))
+
+
+def test_graphs_over_devices_sum_the_loss_and_each_gradient() -> None:
+    params, _ = NETWORK
+    many = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(graphs.random_graph(GRAPH, seed) for seed in range(8)))
+    plan = pt.plan(graphs.train_step_on_many, pt.Mesh(data=8), params, many)
+    holds(plan.apply(pt.DataParallel("data", inputs="graphs")), params, many, all_reduce=1 + len(jax.tree.leaves(params)))
+
+
+# An LSTM of T steps; each of its three weights inside the loop is summed in every trip.
+
+T = 5
+LSTM = lstm.arguments(lstm.Config(batch=8, length=T, features=4, hidden=8))
+IN_LOOP, OUTSIDE = 3 * T, 1 + 1
+
+
+def test_an_lstm_over_a_batch_sums_the_gradients_of_each_trip() -> None:
+    holds(pt.plan(lstm.train_step, pt.Mesh(data=8), *LSTM).apply(lstm.DATA), *LSTM, all_reduce=IN_LOOP + OUTSIDE)
+
+
+def test_an_lstm_over_its_units_gathers_those_of_the_step_before() -> None:
+    # Forward the units are gathered in each trip, and summed behind the loop by `out`. Backward they are gathered again for
+    # the gradient of `wh`, and what the gates want of them is summed where each unit lies.
+    plan = lstm.settled(pt.plan(lstm.train_step, lstm.MESH, *LSTM).apply(lstm.UNITS), LSTM)
+    assert plan.layout("params/w[xh]") == {"params/wh": "f32[8, 4, model*4]", "params/wx": "f32[4, 4, model*4]"}
+    holds(plan, *LSTM, all_gather=T + T, reduce_scatter=T, all_reduce=1)
+
+
+def test_an_lstm_over_batch_and_units_does_both() -> None:
+    plan = lstm.settled(pt.plan(lstm.train_step, lstm.MESH, *LSTM).apply(lstm.DATA, lstm.UNITS), LSTM)
+    holds(plan, *LSTM, all_gather=T + T, reduce_scatter=T, all_reduce=IN_LOOP + OUTSIDE + 1)
+
+
+# A decoder of L layers that makes N tokens; the cache has room for them.
+
+L, N = 2, 3
+SIZES = {"heads": 4, "layers": L, "batch": 4, "length": N, "width": 8, "head": 2, "vocabulary": 8}
+HEADS = decode.arguments(decode.Config(kv=4, **SIZES))
+ONE_HEAD = decode.arguments(decode.Config(kv=1, **SIZES))
+
+
+def test_decoding_over_a_batch_communicates_nothing() -> None:
+    batch = pt.DataParallel("data", inputs=["cache", "first"])
+    holds(pt.plan(decode.decode, decode.MESH, *ONE_HEAD).apply(batch), *ONE_HEAD)
+
+
+def test_decoding_with_heads_over_devices_sums_twice_a_layer_and_step() -> None:
+    plan = pt.plan(decode.decode, decode.MESH, *HEADS).apply(decode.MULTI_HEAD)
+    assert plan.layout("cache/0/k") == {"cache/0/k": "f32[4, 3, model, 2]"}
+    holds(plan, *HEADS, all_reduce=2 * L * N)
+
+
+def test_decoding_with_one_head_of_keys_on_every_device_sums_as_often() -> None:
+    plan = pt.plan(decode.decode, decode.MESH, *ONE_HEAD).apply(decode.MULTI_QUERY)
+    assert plan.layout("cache/0/k") == {"cache/0/k": "f32[4, 3, 1, 2]"}
+    holds(plan, *ONE_HEAD, all_reduce=2 * L * N)
+
+
+def test_a_cache_by_its_batch_sends_the_queries_there_and_what_they_find_back() -> None:
+    # The queries are made by heads, attention runs by rows of the batch, and `wo` reads heads again.
+    plan = pt.plan(decode.decode, decode.MESH, *ONE_HEAD).apply(decode.BATCHED, decode.MULTI_QUERY)
+    kept = "f32[model, 3, 1, 2]"
+    assert plan.layout(["cache/0/k", "result/1/0/k"]) == {"cache/0/k": kept, "result/1/0/k": kept}
+    holds(plan, *ONE_HEAD, all_reduce=2 * L * N, all_to_all=2 * L * N)
+
+
+@pytest.mark.parametrize(
+    ("args", "tactic", "backward"),
+    [(HEADS, decode.MULTI_HEAD, 2), (ONE_HEAD, decode.MULTI_QUERY, 4)],
+    ids=["multi-head", "multi-query"],
+)
+def test_the_gradient_through_a_cache_sums_before_each_part_of_the_layer(args: Any, tactic: Any, backward: int) -> None:
+    # Before attention and before the perceptron; the one head of keys and values has its gradients from all queries too.
+    params, cache, _ = args
+    params, cache = {**params, "layers": params["layers"][:1]}, cache[:1]
+    given = params, cache, jax.random.randint(jax.random.key(1), (N + 1, 4), 0, 8)
+    plan = pt.plan(jax.value_and_grad(decode.surprise), decode.MESH, *given).apply(tactic)
+    holds(plan, *given, all_reduce=(2 + backward) * N)
+
+
+# A vocabulary over devices.
+
+WORDS = vocabulary.arguments(vocabulary.Config(vocabulary=16, width=8, batch=4, length=5))
+# The rows that are looked up, the largest logit of a token, the sum of their exponentials, the logit of the right one.
+FORWARD = 4
+
+
+def test_a_loss_over_the_vocabulary_sums_rows_and_never_logits() -> None:
+    plan = pt.plan(vocabulary.loss, pt.Mesh(model=8), *WORDS).apply(vocabulary.VOCABULARY)
+    assert max(each.bytes for each in plan.collectives()) == 2 * (4 * 4 * 8 * 4) * 7 // 8
+    holds(plan, *WORDS, all_reduce=FORWARD)
+
+
+def test_the_gradient_of_a_lookup_is_added_where_the_row_lies() -> None:
+    # Backward only the sum over the vocabulary in what the logits want of the mixed rows; scattering sends nothing.
+    plan = pt.plan(vocabulary.train_step, pt.Mesh(model=8), *WORDS).apply(vocabulary.VOCABULARY)
+    assert plan.layout("result/0/in") == {"result/0/in": "f32[model*2, 8]"}
+    holds(plan, *WORDS, all_reduce=FORWARD + 1)
+
+
+def test_a_vocabulary_and_a_batch_over_devices_add_the_gradients_of_the_batch() -> None:
+    plan = pt.plan(vocabulary.train_step, pt.Mesh(data=2, model=4), *WORDS).apply(vocabulary.DATA, vocabulary.VOCABULARY)
+    holds(plan, *WORDS, all_reduce=FORWARD + 1 + 1 + 3)
+
+
+def test_a_vocabulary_shared_by_both_ends_sums_as_often() -> None:
+    # The two gradients of the one table lie alike, so that adding them sends nothing.
+    def tied(params: Any, tokens: jax.Array) -> Any:
+        def loss(params: Any) -> jax.Array:
+            return vocabulary.loss({**params, "out": params["in"]}, tokens)
+
+        return jax.value_and_grad(loss)(params)
+
+    params, tokens = WORDS
+    given = {"in": params["in"], "mix": params["mix"]}, tokens
+    holds(pt.plan(tied, pt.Mesh(model=8), *given).tile("params/in", 0, "model"), *given, all_reduce=FORWARD + 1)
