@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .compiler.jit import jit as jit
+    from .compiler.notation.load import Notation as Notation
+    from .compiler.notation.load import load as load
+    from .compiler.notation.load import parse as parse
     from .compiler.plan import Plan as Plan
     from .compiler.plan import plan as plan
     from .compiler.plan import replay as replay
@@ -34,6 +37,7 @@ __version__ = "0.1.0"
 
 _ROOMS = {
     "compiler.jit": ("jit",),
+    "compiler.notation.load": ("Notation", "load", "parse"),
     "compiler.plan": ("Plan", "plan", "replay"),
     "compiler.tactics": ("DataParallel", "ExpertParallel", "Megatron", "Replicate", "Tile", "ZeRO"),
     "compiler.tag": ("tag",),
@@ -49,11 +53,14 @@ __all__ = [
     "ExpertParallel",
     "Megatron",
     "Mesh",
+    "Notation",
     "Plan",
     "Replicate",
     "Tile",
     "ZeRO",
     "jit",
+    "load",
+    "parse",
     "plan",
     "replay",
     "tag",

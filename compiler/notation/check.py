@@ -1,0 +1,102 @@
+"""A whole file: its mesh, its extents, its functions in the order in which they call each other, its plans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lark import Token
+
+from ...dialects.grammar import Node
+from ...dialects.mesh import Mesh
+from . import scalars
+from .diagnostics import Text, span
+from .functions import Functions
+from .read import kinds, phrases, tree, words
+from .sizes import bind, size
+from .terms import Function
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A file without mistakes in its functions; `plans` are still to be read, for they need what tactics know."""
+
+    text: Text
+    mesh: Mesh | None
+    functions: Mapping[str, Function]
+    plans: Mapping[str, Node]
+    order: Mapping[tuple[str, str], int]
+
+
+def check(text: Text) -> Program:
+    """The program that a text says. Raises `Wrong` with the place of its first mistake."""
+    items = tree(text)
+    mesh = read_mesh(text, items)
+    lets: dict[str, int] = {}
+    for each in kinds(items, "lets"):
+        for let in kinds(each, "let"):
+            bind(text, words(phrases(let)[0])[0], size(text, phrases(let)[1], lets), lets)
+    nodes = named(text, items, "function", "function_twice")
+    for name, node in nodes.items():
+        if name in scalars.functions() or name in ("sum", "prod", "all", "any", "where", "lax"):
+            text.fail("function_taken", words(phrases(node)[0])[0], name=name, why="the notation has a function of this name")
+        if name[0].isupper():
+            text.fail("array_upper", words(phrases(node)[0])[0], name=name, lower=name.lower())
+    functions = Functions(text, mesh, lets, {}, {})
+    for name in callees_first(text, nodes):
+        functions.function(nodes[name])
+    return Program(
+        text, mesh, {name: functions.done[name] for name in nodes}, named(text, items, "plan", "plan_twice"), functions.order
+    )
+
+
+def read_mesh(text: Text, items: Node) -> Mesh | None:
+    found = kinds(items, "mesh")
+    if not found:
+        return None
+    if len(found) > 1:
+        text.fail("mesh_twice", found[1], first=text.said(found[0]))
+    axes: dict[str, int] = {}
+    for axis in kinds(found[0], "axis"):
+        name, number = words(phrases(axis)[0])[0], words(axis)[0]
+        if name in axes:
+            text.fail("axis_twice", name, axis=name)
+        if not number.isdecimal() or int(number) < 1:
+            text.fail("axis_size", number, axis=name, size=number)
+        axes[str(name)] = int(number)
+    return Mesh(axes)
+
+
+def named(text: Text, items: Node, kind: str, twice: str) -> dict[str, Node]:
+    """The items of a kind by name."""
+    found: dict[str, Node] = {}
+    for each in kinds(items, kind):
+        word = words(phrases(each)[0])[0]
+        if word in found:
+            text.fail(twice, word, name=word, line=span(found[str(word)]).line)
+        found[str(word)] = each
+    return found
+
+
+def callees_first(text: Text, nodes: Mapping[str, Node]) -> list[str]:
+    """The functions, each behind those that it calls. Raises `Wrong` where they go in a circle."""
+    order: list[str] = []
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        for call in sorted(calls(nodes[name], nodes), key=lambda word: word.start_pos or 0):
+            if call in (*path, name):
+                around = (*path, name)
+                cycle = " calls ".join(f"`{each}`" for each in (*around[around.index(str(call)) :], call))
+                text.fail("recursion", call, name=call, cycle=cycle)
+            if call not in order:
+                visit(str(call), (*path, name))
+        order.append(name)
+
+    for name in nodes:
+        if name not in order:
+            visit(name, ())
+    return order
+
+
+def calls(node: Node, among: Mapping[str, Node]) -> list[Token]:
+    return [words(call)[0] for call in node.find_data("call") if words(call)[0] in among]

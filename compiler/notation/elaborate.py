@@ -1,0 +1,118 @@
+"""From checked functions to Python functions over JAX arrays, compiled from an `ast` whose lines are those of the text.
+
+    h[b, j] = max(sum(k) x[b, k] * w1[k, j], 0)   -->   with jax.named_scope("h"):
+                                                             h = jnp.maximum(jnp.einsum("ab,bc->ac", x, w1), 0)
+
+So tracing, differentiating, partitioning and every message about a line work as for any function of JAX.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..untyped import jax, jnp, lax
+from . import runtime
+from .check import Program
+from .code import Code
+from .diagnostics import Text
+from .terms import Calling, Equation, Function, Index, Joint
+from .values import Value, Values, squeezed, transposed
+
+_MODULES = {"_jax": jax, "_jnp": jnp, "_lax": lax, "_notation": runtime}
+
+
+def elaborate(program: Program) -> Mapping[str, Callable[..., Any]]:
+    """The functions of a program by name."""
+    remember(program.text)
+    names: dict[str, Any] = dict(_MODULES)
+    module = ast.Module([definition(function) for function in program.functions.values()], [])
+    exec(compile(module, program.text.file, "exec"), names)
+    return {name: names[name] for name in program.functions}
+
+
+def remember(text: Text) -> None:
+    """Lets Python show the lines of a text that is in no file."""
+    lines = [line + "\n" for line in text.source.splitlines()]
+    if not linecache.getlines(text.file):
+        linecache.cache[text.file] = (len(text.source), None, lines, text.file)
+
+
+def definition(function: Function) -> ast.stmt:
+    code, body = Code(function.span), list[ast.stmt]()
+    for each in function.arguments:
+        at = Code(each.span)
+        taken = at.call("notation.take", function.name, each.name, each.dtype, each.shape, at.name(each.name))
+        body.append(at.assign([each.name], taken))
+    for statement in function.statements:
+        body.append(equation(statement) if isinstance(statement, Equation) else calling(statement))
+    results = [code.name(name) for name in function.returned]
+    body.append(code.give(results[0] if len(results) == 1 else ast.Tuple(list(results), ast.Load(), **code.at)))
+    return code.function(function.name, [each.name for each in function.arguments], body)
+
+
+def calling(statement: Calling) -> ast.stmt:
+    """A function of the file, inlined, or a primitive of JAX."""
+    code, names = Code(statement.span), [left.array.name for left in statement.lefts]
+    arguments = [code.name(each.name) for each in statement.arguments]
+    if statement.params is None:
+        value = code.call(statement.function, *arguments)
+    else:
+        shapes = tuple(left.array.shape for left in statement.lefts)
+        value = code.call("notation.opaque", statement.function, statement.params, shapes, *arguments)
+        if len(names) == 1:
+            value = ast.Subscript(value, code.value(0), ast.Load(), **code.at)
+    return code.scope("_".join(names), [code.assign(names, value)])
+
+
+def equation(statement: Equation) -> ast.stmt:
+    code, left = Code(statement.span), statement.left
+    dims = left.dims or ()
+    pieces = [piece(code, statement, dims, number) for number in range(len(statement.pieces))]
+    if statement.along is None:
+        value = pieces[0]
+    else:
+        value = code.call("jnp.concatenate", ast.Tuple(list(pieces), ast.Load(), **code.at), statement.along)
+    if any(isinstance(dim, Joint) for dim in dims):
+        value = code.call("jnp.reshape", value, left.array.shape)
+    return code.scope(left.array.name, [code.assign([left.array.name], value)])
+
+
+def piece(code: Code, statement: Equation, dims: tuple[Index | Joint, ...], number: int) -> ast.expr:
+    """One piece of the right side, with a dim for each index on the left."""
+    order: list[Index] = []
+    for place, dim in enumerate(dims):
+        if place == statement.along:
+            order.append(_own(statement, dim, number))
+        else:
+            order += dim.indices if isinstance(dim, Joint) else [dim]
+    values = Values(order)
+    return spread(code, values.term(statement.pieces[number]), order, statement.left.array.dtype).code
+
+
+def _own(statement: Equation, dim: Index | Joint, number: int) -> Index:
+    """The index of one piece along the dim that is joined: the one of that name."""
+    from .terms import free
+
+    assert isinstance(dim, Index)
+    return next(index for index in free(statement.pieces[number]) if index.name == dim.name)
+
+
+def spread(code: Code, value: Value, order: list[Index], dtype: str) -> Value:
+    """The value with a dim for each index of the left side, those that it lacks by broadcasting."""
+    shape = tuple(index.extent for index in order)
+    if value.number:
+        return Value(code.call("jnp.full", shape, value.code, dtype=dtype), tuple(order))
+    if value.indices == tuple(order) and len(value.dims) == len(order):
+        return value
+    wanted = tuple(index if index in value.dims else None for index in order)
+    if value.dims == wanted and all(index.extent == 1 for index in order if index not in value.dims):
+        return Value(value.code, tuple(order))
+    value = squeezed(code, value)
+    value = transposed(code, value, [index for index in order if index in value.dims])
+    if len(value.dims) == len(order):
+        return value
+    places = tuple(dim for dim, index in enumerate(order) if index in value.dims)
+    return Value(code.call("lax.broadcast_in_dim", value.code, shape, places), tuple(order))

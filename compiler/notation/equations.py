@@ -1,0 +1,241 @@
+"""Equations: what stands on the left gets its ranges and its type from the right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import NoReturn
+
+from lark import Token
+
+from ...dialects.dtypes import short
+from ...dialects.grammar import Node
+from ..untyped import jax
+from . import scalars
+from .diagnostics import Text, span
+from .expressions import Expressions, counted
+from .read import kinds, phrases, words
+from .runtime import opaque
+from .scope import Scope
+from .sizes import size
+from .terms import Array, Calling, Equation, Function, Index, Joint, Left, Term, dtype, settled, type_text
+
+
+class Equations:
+    """Reads the equations of one function, one after another; `arrays` are the values so far."""
+
+    def __init__(
+        self, text: Text, extents: Mapping[str, int], functions: Mapping[str, Function], arrays: dict[str, Array]
+    ) -> None:
+        self.text = text
+        self.extents = extents
+        self.functions = functions
+        self.arrays = arrays
+
+    def equation(self, node: Node) -> Equation | Calling:
+        targets, pieces = phrases(node)[0], phrases(phrases(node)[1])
+        for target in phrases(targets):
+            self.check_new(words(target)[0])
+        head = words(pieces[0])[0] if pieces[0].data == "call" else ""
+        if head and (head in self.functions or head.startswith("lax.")):
+            return self.calling(node, phrases(targets), pieces)
+        first, *more = phrases(targets)
+        if more:
+            wanted = counted(1, "result")
+            self.text.fail("call_results", targets, name=self.text.said(pieces[0]), wanted=wanted, given=1 + len(more))
+        return self.pointwise(node, first, pieces)
+
+    def check_new(self, word: Token) -> None:
+        if word in self.arrays:
+            self.text.fail("value_twice", word, name=word, line=self.arrays[str(word)].span.line)
+
+    # --- equations of indices --------------------------------------------------------------------------------------
+
+    def pointwise(self, node: Node, target: Node, pieces: Sequence[Node]) -> Equation:
+        lefts = phrases(kinds(target, "lefts")[0]) if kinds(target, "lefts") else []
+        joined = [place for place, left in enumerate(lefts) if left.data == "summed"]
+        along = self.along(target, lefts, joined, len(pieces))
+        shared: dict[str, Index] = {}
+        scope = Scope(self.text, self.arrays, shared)
+        for place, left in enumerate(lefts):
+            for word in words(left):
+                if place not in joined:
+                    self.declare(scope, left, word)
+        terms, extents = list[Term](), list[int]()
+        for piece in pieces:
+            scope.indices = dict(shared)
+            part = scope.new(words(lefts[joined[0]])[0]) if joined else None
+            if part is not None:
+                scope.indices[part.name] = part
+            terms.append(self.read(scope, piece))
+            if part is not None:
+                self.solve(scope, [part])
+                extents.append(part.extent)
+        self.solve(scope, list(shared.values()))
+        made = self.dtype(pieces, terms)
+        return self.made(node, target, lefts, shared, terms, along, extents, made)
+
+    def along(self, target: Node, lefts: Sequence[Node], joined: Sequence[int], count: int) -> int | None:
+        """The dim along which pieces are joined."""
+        if len(joined) == 1 and count == 1:
+            word = words(lefts[joined[0]])[0]
+            self.text.fail("left_parts", lefts[joined[0]], name=word)
+        if len(joined) != (count > 1):
+            self.text.fail("pieces", target, count=len(joined) or "none")
+        return joined[0] if joined else None
+
+    def declare(self, scope: Scope, left: Node, word: Token) -> None:
+        """An index on the left, with its range if that is declared."""
+        if word in scope.indices:
+            self.text.fail("left_twice", word, name=word)
+        index = scope.indices[str(word)] = scope.new(word)
+        declared = [each for each in phrases(left) if each.data != "places"]
+        if declared:
+            extent = size(self.text, declared[0], self.extents)
+            scope.unify(index, extent, span(declared[0]), "declared on the left")
+
+    def read(self, scope: Scope, piece: Node) -> Term:
+        return Expressions(self.text, scope, self.extents, self.functions).term(piece)
+
+    def solve(self, scope: Scope, indices: Sequence[Index]) -> None:
+        """Every index has its range now, or never."""
+        folded = [index for fold in scope.folds for index in fold.indices]
+        seen = {index for _, joint, _ in scope.joins for index in joint.indices}
+        seen |= {index for _, window, _, _ in scope.windows for index, _ in window.factors}
+        for index in indices:
+            if not index.known and index not in seen:
+                self.text.fail("left_only", index.span, name=index.name)
+        scope.settle([*folded, *indices])
+
+    def dtype(self, pieces: Sequence[Node], terms: Sequence[Term]) -> str:
+        kinds_found = [settled(dtype(term)) for term in terms]
+        for piece, found in zip(pieces, kinds_found, strict=True):
+            if found != kinds_found[0]:
+                self.text.fail("dtypes", piece, sign="++", one=short(kinds_found[0]), other=short(found))
+        return kinds_found[0]
+
+    def made(
+        self,
+        node: Node,
+        target: Node,
+        lefts: Sequence[Node],
+        shared: Mapping[str, Index],
+        terms: Sequence[Term],
+        along: int | None,
+        extents: Sequence[int],
+        made: str,
+    ) -> Equation:
+        dims, shape = list[Index | Joint](), list[int]()
+        for place, left in enumerate(lefts):
+            own = [str(word) for word in words(left)]
+            if place == along:
+                dims.append(Index(own[0], span(left), sum(extents), "joined"))
+            else:
+                dims.append(shared[own[0]] if left.data == "plain" else Joint(tuple(shared[name] for name in own)))
+            shape.append(_extent(dims[-1]))
+        word = words(target)[0]
+        array = Array(str(word), made, tuple(shape), span(word))
+        self.arrays[array.name] = array
+        left = Left(array, tuple(dims), self.places(lefts), span(target))
+        return Equation(left, tuple(terms), along, span(node))
+
+    def places(self, lefts: Sequence[Node]) -> tuple[tuple[str, ...], ...]:
+        for left in lefts:
+            if left.data == "summed" and (axes := words(kinds(left, "places")[0])):
+                self.text.fail("axis_on_parts", left, axis=axes[0], what="a dim that is joined of pieces")
+        return tuple(tuple(map(str, words(kinds(left, "places")[0]))) for left in lefts)
+
+    # --- whole arrays ----------------------------------------------------------------------------------------------
+
+    def calling(self, node: Node, targets: Sequence[Node], pieces: Sequence[Node]) -> Calling:
+        if len(pieces) > 1:
+            self.text.fail("call_inside", pieces[0], name=words(pieces[0])[0])
+        call = pieces[0]
+        name = str(words(call)[0])
+        arguments = tuple(self.argument(name, each) for each in phrases(call) if each.data != "keyword")
+        if name in self.functions:
+            results = self.called(call, self.functions[name], arguments)
+            params = None
+        else:
+            params = ", ".join(self.text.said(each) for each in phrases(call) if each.data == "keyword")
+            results = self.primitive(call, name.removeprefix("lax."), arguments, params, targets)
+        if len(results) != len(targets):
+            wanted = counted(len(results), "result")
+            self.text.fail("call_results", phrases(node)[0], name=name, wanted=wanted, given=len(targets))
+        lefts = tuple(self.left(name, target, *result) for target, result in zip(targets, results, strict=True))
+        return Calling(lefts, name.removeprefix("lax."), arguments, params, span(node))
+
+    def argument(self, name: str, node: Node) -> Array:
+        word = words(node)[0] if node.data == "name" else None
+        if word is None or word not in self.arrays:
+            if word is not None:
+                self.text.fail("value_unknown", word, self.arrays, name=word)
+            self.text.fail("call_argument", node, name=name, said=self.text.said(node))
+        return self.arrays[str(word)]
+
+    def called(self, call: Node, function: Function, given: Sequence[Array]) -> list[tuple[str, tuple[int, ...]]]:
+        wanted = function.arguments
+        signature = f"{function.name}({', '.join(f'{each.name}: {each.type}' for each in wanted)})"
+        if len(given) != len(wanted):
+            count, name = counted(len(wanted), "argument"), function.name
+            self.text.fail("call_count", call, name=name, wanted=count, given=len(given), signature=signature)
+        for node, have, want in zip(phrases(call), given, wanted, strict=True):
+            if have.type != want.type:
+                where, name = (want.name, have.name), function.name
+                types = (want.type, have.type)
+                self.mistyped(node, name, where, types)
+        return [(each.dtype, each.shape) for each in function.results]
+
+    def mistyped(self, node: Node, name: str, names: tuple[str, str], types: tuple[str, str]) -> NoReturn:
+        """An argument of another type than the function's own."""
+        (argument, value), (wanted, given) = names, types
+        self.text.fail("call_type", node, argument=argument, name=name, wanted=wanted, value=value, given=given)
+
+    def primitive(
+        self, call: Node, name: str, given: Sequence[Array], params: str, targets: Sequence[Node]
+    ) -> list[tuple[str, tuple[int, ...]]]:
+        """The types of what JAX's primitive gives, by asking JAX."""
+        wanted = [self.declared(target) for target in targets]
+        structs = [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in given]
+        try:
+            made = jax.eval_shape(partial(opaque, name, params, wanted), *structs)
+        except KeyError as error:
+            if error.args == (name,):
+                self.text.fail("primitive_unknown", words(call)[0], scalars.functions(), name=name)
+            self.text.fail("primitive", call, name=name, why=f"{error} is missing")
+        except Exception as error:
+            # Whatever JAX says of parameters that do not fit, the reader of the text can put right.
+            said = str(error).strip().splitlines() or [type(error).__name__]
+            self.text.fail("primitive", call, name=name, why=said[0][:100])
+        return [(each.dtype.name, tuple(each.shape)) for each in made]
+
+    def declared(self, target: Node) -> tuple[int, ...]:
+        """The extents that the left side declares, for the primitives whose result's type says them."""
+        lefts = phrases(kinds(target, "lefts")[0]) if kinds(target, "lefts") else []
+        sizes = [[each for each in phrases(left) if each.data != "places"] for left in lefts]
+        return tuple(size(self.text, each[0], self.extents) for each in sizes if each)
+
+    def left(self, name: str, target: Node, made: str, shape: tuple[int, ...]) -> Left:
+        """The left side of a call: a bare name, or an index for each dim."""
+        word = words(target)[0]
+        array = Array(str(word), made, shape, span(word))
+        lefts = phrases(kinds(target, "lefts")[0]) if kinds(target, "lefts") else None
+        if lefts is not None and (len(lefts) != len(shape) or any(left.data != "plain" for left in lefts)):
+            given, rank = counted(len(lefts), "index", "indices"), len(shape)
+            self.text.fail("call_rank", target, name=name, type=type_text(made, shape), given=given, rank=rank)
+        scope = Scope(self.text, self.arrays, {})
+        for left, extent in zip(lefts or (), shape, strict=False):
+            self.declare(scope, left, words(left)[0])
+            scope.unify(scope.find(words(left)[0]), extent, span(left), f"a dim of `{name}`'s result")
+        self.arrays[array.name] = array
+        places = self.places(lefts) if lefts is not None else ((),) * len(shape)
+        return Left(array, None, places, span(target))
+
+
+def _extent(dim: Index | Joint) -> int:
+    if isinstance(dim, Index):
+        return dim.extent
+    product = 1
+    for index in dim.indices:
+        product *= index.extent
+    return product

@@ -1,0 +1,293 @@
+"""Expressions: from the tree to checked terms. A function for each kind of phrase."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+from lark import Token
+
+from ...dialects import scalars as numpy_scalars
+from ...dialects.dtypes import long, short
+from ...dialects.grammar import Node
+from ...dialects.params import NO_PARAMS
+from ...dialects.scalars import dtype_of
+from ..untyped import jax
+from . import scalars
+from .diagnostics import Text, span
+from .positions import position
+from .read import phrases, words
+from .scope import Scope
+from .sizes import named, size
+from .terms import Apply, Cast, Fold, Index, Mask, Number, Position, Read, Term, dtype, free, settled
+
+SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "either": "or", "both": "and"}
+COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+CONSTANTS = {"inf": float("inf"), "nan": float("nan")}
+ORDERED = "a sum counts: cast it, `i32(...)`, or ask `any(...)`"
+NUMERIC = {"int", "float", "truth"}
+
+
+class Expressions:
+    """Reads the expressions of one function. `scope` is where the reader stands."""
+
+    def __init__(self, text: Text, scope: Scope, extents: Mapping[str, int], functions: Iterable[str]) -> None:
+        self.text = text
+        self.scope = scope
+        self.extents = extents
+        self.functions = set(functions)
+
+    def term(self, node: Node) -> Term:
+        match node.data:
+            case "number":
+                word = words(node)[0]
+                return Number(int(word) if word.isdecimal() else float(word), span(node))
+            case "extent":
+                return Number(named(self.text, words(node)[0], self.extents), span(node))
+            case "name":
+                return self.name(words(node)[0])
+            case "read":
+                return self.read(node)
+            case "neg":
+                return self.negative(node)
+            case "add" | "sub" | "mul" | "div":
+                return self.arithmetic(node)
+            case "compared" | "equal":
+                return self.comparison(node)
+            case "either" | "both" | "negated":
+                return self.logic(node)
+            case "mask":
+                inside = phrases(node)[0]
+                return Mask(self.truth(inside, "[...]"), span(node))
+            case "fold":
+                return self.fold(node)
+            case _:
+                return self.call(node)
+
+    # --- names and reads -------------------------------------------------------------------------------------------
+
+    def name(self, word: Token) -> Term:
+        """An index used as a value, an array of rank 0, or one of the constants."""
+        if word in self.scope.indices:
+            return Position(self.scope.indices[str(word)], span(word))
+        array = self.scope.arrays.get(str(word))
+        if array is None and word in CONSTANTS:
+            return Number(CONSTANTS[str(word)], span(word))
+        if array is None:
+            self.text.fail("index_unbound", word, [*self.scope.indices, *self.scope.arrays], name=word)
+        if array.shape:
+            indices = ", ".join("ijklmnop"[: len(array.shape)])
+            self.text.fail("not_scalar", word, name=word, type=array.type, indices=indices)
+        return Read(array, (), span(word))
+
+    def read(self, node: Node) -> Read:
+        word, given = words(node)[0], phrases(node)
+        if word not in self.scope.arrays:
+            self.text.fail("value_unknown", word, self.scope.arrays, name=word)
+        array = self.scope.arrays[str(word)]
+        if len(given) != len(array.shape):
+            rank, count = counted(len(array.shape), "dim"), counted(len(given), "index", "indices")
+            self.text.fail("rank", node, name=word, rank=rank, given=count, type=array.type)
+        return Read(array, tuple(position(self, array, dim, each) for dim, each in enumerate(given)), span(node))
+
+    # --- operators -------------------------------------------------------------------------------------------------
+
+    def negative(self, node: Node) -> Term:
+        arg = self.term(phrases(node)[0])
+        if isinstance(arg, Number):
+            return Number(-arg.value, span(node))
+        self.no_truth(node, "-", arg)
+        return Apply("neg", (arg,), dtype(arg), span(node))
+
+    def arithmetic(self, node: Node) -> Term:
+        left, right = map(self.term, phrases(node))
+        sign = SIGNS[node.data]
+        if isinstance(left, Number) and isinstance(right, Number):
+            return self.number(node, lambda: _arithmetic(node.data, left.value, right.value))
+        if node.data == "mul" and (isinstance(left, Mask) != isinstance(right, Mask)):
+            other = right if isinstance(left, Mask) else left
+            return Apply("mul", (left, right), settled(dtype(other)), span(node))
+        made = self.same(node, sign, left, right)
+        self.no_truth(node, sign, left, right)
+        if node.data == "div" and dtype_of(made).kind in "iu":
+            self.text.fail("divide", node, dtype=short(made))
+        return Apply(node.data, (left, right), made, span(node))
+
+    def same(self, node: Node, sign: str, *args: Term) -> str:
+        """The one dtype of the arguments; numbers take that of the others."""
+        kinds = {dtype(arg) for arg in args}
+        strong = sorted(kinds - NUMERIC, key=[dtype(arg) for arg in args].index)
+        if len(strong) > 1:
+            self.text.fail("dtypes", node, sign=sign, one=short(strong[0]), other=short(strong[1]))
+        if not strong:
+            return "float32" if "float" in kinds else "int32"
+        number = next((arg for arg in args if isinstance(arg, Number) and dtype(arg) == "float"), None)
+        if number is not None and dtype_of(strong[0]).kind in "iub":
+            self.text.fail("number", number.span, number=f"{number.value:g}", dtype=short(strong[0]))
+        return strong[0]
+
+    def no_truth(self, node: Node, sign: str, *args: Term) -> None:
+        if any(dtype(arg) == "bool" for arg in args):
+            self.text.fail("dtypes", node, sign=sign, one="i32", other="bool")
+
+    def comparison(self, node: Node) -> Term:
+        left, right = map(self.term, phrases(node))
+        sign = str(words(node)[0]) if words(node) else "=="
+        self.same(node, sign, left, right)
+        made = Apply(COMPARISONS[sign], (left, right), "bool", span(node))
+        return Mask(made, span(node)) if node.data == "equal" else made
+
+    def logic(self, node: Node) -> Term:
+        name, sign = {"either": ("or", "or"), "both": ("and", "and"), "negated": ("not", "not")}[node.data]
+        return Apply(name, tuple(self.truth(each, sign) for each in phrases(node)), "bool", span(node))
+
+    def truth(self, node: Node, what: str) -> Term:
+        term = self.term(node)
+        if dtype(term) != "bool":
+            self.text.fail("truth", node, what=what, dtype=short(settled(dtype(term))))
+        return term.condition if isinstance(term, Mask) else term
+
+    def number(self, node: Node, compute: Callable[[], float]) -> Number:
+        """A number that is known here. Raises `Wrong` where it is not defined."""
+        try:
+            return Number(compute(), span(node))
+        except (ArithmeticError, ValueError) as error:
+            self.text.fail("undefined", node, said=self.text.said(node), why=str(error))
+
+    # --- folds -----------------------------------------------------------------------------------------------------
+
+    def fold(self, node: Node) -> Term:
+        word, variables, body = words(node)[0], phrases(phrases(node)[0]), phrases(node)[1]
+        around, hanging = dict(self.scope.indices), self.scope.hanging
+        indices = tuple(self.variable(each) for each in variables)
+        self.scope.hanging = hanging or word in ("sum", "max", "min")
+        term = self.term(body)
+        self.scope.indices, self.scope.hanging = around, hanging
+        used = free(term)
+        for index in indices:
+            if index not in used and not index.known:
+                self.text.fail("index_unused", index.span, name=index.name, fold=word)
+        self.fold_dtype(node, str(word), settled(dtype(term)))
+        fold = Fold(str(word), indices, term, span(node))
+        self.scope.folds.append(fold)
+        return fold
+
+    def variable(self, node: Node) -> Index:
+        """An index of a fold, from here on in scope."""
+        word, declared = words(node)[0], phrases(node)
+        index = self.scope.new(word)
+        if declared:
+            self.scope.unify(index, size(self.text, declared[0], self.extents), span(declared[0]), "declared in the fold")
+        self.scope.indices[index.name] = index
+        return index
+
+    def fold_dtype(self, node: Node, fold: str, made: str) -> None:
+        if fold in ("all", "any"):
+            if made != "bool":
+                self.text.fail(
+                    "fold_dtype",
+                    node,
+                    fold=fold,
+                    dtype=short(made),
+                    cure=f"compare what is folded, in parentheses: `{fold}(...) (... != 0)`",
+                )
+        elif made == "bool":
+            self.text.fail("fold_dtype", node, fold=fold, dtype="bool", cure=ORDERED)
+
+    # --- calls -----------------------------------------------------------------------------------------------------
+
+    def call(self, node: Node) -> Term:
+        word = words(node)[0]
+        name = str(word)
+        given = [each for each in phrases(node) if each.data != "keyword"]
+        if name in self.functions or name.startswith("lax."):
+            self.text.fail("call_inside", node, name=name)
+        if (cast := long(name)) != name or name == "bool":
+            return self.cast(node, cast, given)
+        known = scalars.functions()
+        if name not in known:
+            self.text.fail("function_unknown", word, [*known, *self.functions, "f32", "i32", "sum", "max"], name=name)
+        if len(given) != len(known[name]):
+            wanted = counted(len(known[name]), "argument")
+            operands = ", ".join(known[name])
+            self.text.fail("function_count", node, name=name, wanted=wanted, given=len(given), operands=operands)
+        keywords = ", ".join(self.text.said(each) for each in phrases(node) if each.data == "keyword")
+        return self.apply(node, scalars.ALIASES.get(name, name), [*map(self.term, given)], keywords)
+
+    def cast(self, node: Node, wanted: str, given: list[Node]) -> Term:
+        word = words(node)[0]
+        self.check_dtype(word, wanted)
+        if len(given) != 1:
+            self.text.fail("function_count", node, name=word, wanted="1 argument", given=len(given), operands="x")
+        return Cast(self.term(given[0]), wanted, span(node))
+
+    def check_dtype(self, word: Token, wanted: str) -> None:
+        check_dtype(self.text, word, wanted)
+
+    def apply(self, node: Node, name: str, args: list[Term], params: str) -> Term:
+        if name == "relu":
+            name, args = "max", [*args, Number(0, span(node))]
+        if name == "where":
+            return self.where(node, args)
+        if all(isinstance(arg, Number) for arg in args) and not params:
+            return self.number(node, lambda: _constant(name, [arg.value for arg in args if isinstance(arg, Number)]))
+        # An operand beside numbers gives them its dtype; those that differ are JAX's to judge, or ours where JAX would cast.
+        made = self.same(node, name, *args)
+        try:
+            return Apply(name, tuple(args), scalars.result(name, (made,) * len(args), params), span(node), params)
+        except (TypeError, ValueError, KeyError, AttributeError, SyntaxError) as error:
+            why = str(error).strip().splitlines()[0].strip("'\"")[:100]
+            if isinstance(error, TypeError) and not params and "missing" not in why and "argument" not in why.split("dtype")[0]:
+                self.text.fail("function_dtype", node, name=name, dtypes=short(made), why=why, cast=_other(made))
+            self.text.fail(
+                "function_keyword", node, name=name, why=why, cure=f"write `{name}(x, parameter=2)`, as the IR names it"
+            )
+
+    def where(self, node: Node, args: list[Term]) -> Term:
+        condition, *branches = args
+        if dtype(condition) != "bool":
+            self.text.fail("truth", phrases(node)[0], what="where", dtype=short(settled(dtype(condition))))
+        condition = condition.condition if isinstance(condition, Mask) else condition
+        return Apply("where", (condition, *branches), self.same(node, "where", *branches), span(node))
+
+
+def check_dtype(text: Text, word: Token, wanted: str) -> None:
+    """Raises `Wrong` for a dtype that there is not, or that JAX would narrow."""
+    try:
+        taken = jax.dtypes.canonicalize_dtype(dtype_of(wanted)).name
+    except TypeError:
+        text.fail("dtype_unknown", word, ["f32", "f16", "bf16", "f64", "i32", "i8", "i64", "u32", "u8", "bool"], name=word)
+    if taken != wanted:
+        text.fail("dtype_wide", word, name=word, short=short(taken))
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """`1 dim`, `2 dims`."""
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def _arithmetic(name: str, left: float, right: float) -> float:
+    """Of numbers, as Python has it: `/` is exact."""
+    match name:
+        case "add":
+            return left + right
+        case "sub":
+            return left - right
+        case "mul":
+            return left * right
+        case _:
+            return left / right
+
+
+def _other(made: str) -> str:
+    return "i32" if dtype_of(made).kind in "fV" else "f32"
+
+
+def _constant(name: str, values: list[float]) -> float:
+    """A function of numbers, in double precision: it is a number too."""
+    arrays = [np.asarray(value, np.float64) for value in values]
+    found = numpy_scalars.apply(name, arrays, NO_PARAMS, np.dtype("float64"))
+    value = float(found[0])
+    if np.isnan(value) and not any(np.isnan(values)):
+        raise ValueError(f"{name} is not defined there")
+    return int(value) if name in ("max", "min", "abs") and all(isinstance(each, int) for each in values) else value

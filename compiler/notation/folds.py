@@ -1,0 +1,134 @@
+"""Folds as code: a sum of a product is an einsum or a convolution, every other fold a reduction.
+
+sum(k) x[b, k] * w[k, j]   -->   jnp.einsum("ab,bc->ac", x, w)          sum(d) x[b, d] / D   -->   jnp.sum(x, 1) / D
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from .code import Code
+from .terms import Apply, Fold, Index, Mask, Number, Term, free
+from .values import Value, alongside, fit, squeezed, transposed
+from .windows import convolution, pooling
+
+if TYPE_CHECKING:
+    from .values import Values
+
+REDUCE = {"sum": "jnp.sum", "max": "jnp.max", "min": "jnp.min", "prod": "jnp.prod", "all": "jnp.all", "any": "jnp.any"}
+
+
+def fold(values: Values, term: Fold) -> Value:
+    if term.monoid != "sum":
+        return pooling(values, term) or reduction(values, term)
+    body, behind = outside(term.body, term.indices)
+    made = product(values, term, body)
+    for sign, other in behind:
+        code = Code(term.span)
+        args, dims = alongside(code, [made, values.term(other)], values.order)
+        made = Value(code.binary(sign, args[0].code, args[1].code), dims)
+    return made
+
+
+def outside(body: Term, indices: Sequence[Index]) -> tuple[Term, list[tuple[ast.operator, Term]]]:
+    """What a sum of a product may be multiplied or divided by afterwards: what does not depend on its indices."""
+    behind: list[tuple[ast.operator, Term]] = []
+    while isinstance(body, Apply) and body.function in ("div", "mul") and not set(free(body.args[1])) & set(indices):
+        if isinstance(body.args[1], Mask) or (body.function == "mul" and not isinstance(body.args[1], Number)):
+            break
+        behind.insert(0, (ast.Div() if body.function == "div" else ast.Mult(), body.args[1]))
+        body = body.args[0]
+    return body, behind
+
+
+def factors(body: Term) -> list[Term]:
+    """The factors of a product."""
+    if isinstance(body, Apply) and body.function == "mul":
+        return [each for arg in body.args for each in factors(arg)]
+    return [body]
+
+
+def product(values: Values, term: Fold, body: Term) -> Value:
+    code, parts = Code(term.span), factors(body)
+    if (found := convolution(values, term, parts)) is not None:
+        return found
+    if (found := pooling(values, Fold(term.monoid, term.indices, body, term.span))) is not None:
+        return found
+    numbers = [part for part in parts if isinstance(part, Number)]
+    arrays = [part for part in parts if not isinstance(part, Number | Mask)]
+    masks = [part for part in parts if isinstance(part, Mask)]
+    if len(arrays) < 2 or any(not free(part) for part in arrays):
+        return reduction(values, Fold(term.monoid, term.indices, body, term.span))
+    if masks:
+        first: Term = arrays[0]
+        for mask in masks:
+            first = Apply("mul", (mask, first), "", term.span)
+        arrays[0] = first
+    given = [squeezed(code, values.term(part)) for part in arrays]
+    made = einsum(code, values, given, term.indices)
+    for number in numbers:
+        made = Value(code.binary(ast.Mult(), made.code, code.value(number.value)), made.dims)
+    return made
+
+
+def einsum(code: Code, values: Values, given: Sequence[Value], folded: Sequence[Index]) -> Value:
+    """The sum of a product of arrays. Of two it is a `dot_general`: what an einsum is then, without a scope of its own."""
+    if len(given) == 2 and all(set(folded) <= set(value.dims) for value in given) and not _twice(given):
+        return dot(code, values, given[0], given[1], folded)
+    every = list(dict.fromkeys(index for value in given for index in value.indices))
+    letters = subscripts(every)
+    left = [index for index in values.order if index in every and index not in folded]
+    left += [index for index in every if index not in left and index not in folded]
+    inputs = ",".join("".join(letters[index] for index in value.indices) for value in given)
+    text = f"{inputs}->{''.join(letters[index] for index in left)}"
+    return _times(code, Value(code.call("jnp.einsum", text, *(value.code for value in given)), tuple(left)), folded, every)
+
+
+def _twice(given: Sequence[Value]) -> bool:
+    return any(len(set(value.dims)) < len(value.dims) for value in given)
+
+
+def dot(code: Code, values: Values, left: Value, right: Value, folded: Sequence[Index]) -> Value:
+    batch = [index for index in values.order if index in left.dims and index in right.dims and index not in folded]
+    batch += [index for index in left.indices if index in right.dims and index not in (*folded, *batch)]
+    own = [[index for index in value.indices if index not in (*folded, *batch)] for value in (left, right)]
+    wanted = [index for index in values.order if index in (*batch, *own[0], *own[1])]
+    if wanted != [*batch, *own[0], *own[1]]:
+        left, right, own = right, left, own[::-1]
+    contracted, batched = (
+        tuple(tuple(map(value.dims.index, indices)) for value in (left, right)) for indices in (folded, batch)
+    )
+    made = Value(code.call("lax.dot_general", left.code, right.code, (contracted, batched)), (*batch, *own[0], *own[1]))
+    return transposed(code, made, wanted) if len(wanted) == len(made.dims) else made
+
+
+def subscripts(indices: Sequence[Index]) -> dict[Index, str]:
+    """A letter for each index: its own name, where all names are letters that differ."""
+    names = [index.name for index in indices]
+    if any(len(name) > 1 or not name.isascii() for name in names) or len(set(names)) < len(names):
+        names = [chr(ord("a") + number) for number in range(len(names))]
+    return dict(zip(indices, names, strict=True))
+
+
+def _times(code: Code, value: Value, folded: Sequence[Index], seen: Sequence[Index]) -> Value:
+    """A sum along an index on which nothing depends counts its values."""
+    for index in folded:
+        if index not in seen:
+            value = Value(code.binary(ast.Mult(), value.code, code.value(index.extent)), value.dims)
+    return value
+
+
+def reduction(values: Values, term: Fold) -> Value:
+    code, value = Code(term.span), values.term(term.body)
+    if value.number:
+        value = Value(code.call("jnp.asarray", value.code), ())
+    unused = [index for index in term.indices if index not in value.dims]
+    if unused:
+        value = fit(code, value, (*unused, *value.dims)) if value.dims else value
+        shape = tuple(index.extent for index in unused) + tuple(1 if i is None else i.extent for i in value.dims[len(unused) :])
+        value = Value(code.call("jnp.broadcast_to", value.code, shape), (*unused, *value.dims[len(unused) :]))
+    axes = tuple(sorted(value.dims.index(index) for index in term.indices))
+    kept = tuple(index for dim, index in enumerate(value.dims) if dim not in axes)
+    return Value(code.call(REDUCE[term.monoid], value.code, axes), kept)

@@ -1,0 +1,167 @@
+"""Functions: the types in their heads, the mesh axes that stand behind dims, and what they return."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lark import Token
+
+from ...dialects.dtypes import long
+from ...dialects.grammar import Node
+from ...dialects.mesh import Mesh
+from .diagnostics import Span, Text, span
+from .equations import Equations
+from .expressions import check_dtype, counted
+from .read import kinds, phrases, words
+from .sizes import bind, size
+from .terms import Array, Calling, Equation, Function, Left
+
+Places = tuple[tuple[str, ...], ...]
+
+
+@dataclass(slots=True)
+class Functions:
+    """Checks the functions of one file; `done` are those so far, `order` where two axes first shared a dim."""
+
+    text: Text
+    mesh: Mesh | None
+    lets: Mapping[str, int]
+    done: dict[str, Function]
+    order: dict[tuple[str, str], int]
+
+    def function(self, node: Node) -> Function:
+        name = words(phrases(node)[0])[0]
+        extents = dict(self.lets)
+        arrays: dict[str, Array] = {}
+        places: dict[str, Places] = {}
+        for formal in kinds(node, "formal"):
+            array, at = self.formal(formal, extents)
+            if array.name in arrays:
+                self.text.fail("argument_twice", formal, name=array.name)
+            arrays[array.name], places[array.name] = array, at
+        arguments = tuple(arrays.values())
+        results = [self.type(each, "result", extents, bound=False) for each in kinds(node, "type")]
+        statements, last = self.statements(node, extents, arrays)
+        returned = self.returned(node, last, arrays, [array for array, _ in results])
+        made = Function(
+            str(name),
+            arguments,
+            tuple(places[each.name] for each in arguments),
+            tuple(array for array, _ in results),
+            tuple(at for _, at in results),
+            statements,
+            returned,
+            arrays,
+            span(name),
+            extents,
+        )
+        self.done[made.name] = made
+        return made
+
+    def formal(self, node: Node, extents: dict[str, int]) -> tuple[Array, Places]:
+        word = words(phrases(node)[0])[0]
+        self.check_name(word)
+        return self.type(phrases(node)[1], str(word), extents, bound=True)
+
+    def check_name(self, word: Token) -> None:
+        if word[0].isupper():
+            self.text.fail("array_upper", word, name=word, lower=word.lower())
+        if keyword.iskeyword(word):
+            self.text.fail("name_python", word, name=word)
+
+    def type(self, node: Node, value: str, extents: dict[str, int], *, bound: bool) -> tuple[Array, Places]:
+        """The type of an argument or a result, and the axes behind its dims."""
+        word = words(node)[0]
+        dtype = long(str(word))
+        check_dtype(self.text, word, dtype if dtype != str(word) or word == "bool" else "?")
+        shape, names, at = list[int](), list[str | None](), list[tuple[str, ...]]()
+        used: set[str] = set()
+        for dim in kinds(node, "dim"):
+            named, extent = kinds(dim, "word"), _extent(dim)
+            shape.append(size(self.text, extent, extents))
+            if named:
+                bind(self.text, words(named[0])[0], shape[-1], extents)
+            names.append(str(words(named[0])[0]) if named else str(words(extent)[0]) if extent.data == "extent" else None)
+            at.append(self.axes(words(kinds(dim, "places")[0]), value, shape[-1], used))
+        return Array(value, dtype, tuple(shape), span(node), tuple(names)), tuple(at)
+
+    def axes(self, axes: Sequence[Token], value: str, extent: int, used: set[str]) -> tuple[str, ...]:
+        """The axes of one dim, major to minor. Raises `Wrong` for those that cannot be there."""
+        size = 1
+        for number, axis in enumerate(axes):
+            self.check_axis(axis)
+            assert self.mesh is not None
+            if axis in used:
+                self.text.fail("axis_used", axis, value=value, axis=axis)
+            used.add(str(axis))
+            size *= self.mesh[str(axis)]
+            if extent % size:
+                over = " and ".join(f"`{each}` ({self.mesh[str(each)]} devices)" for each in axes[: number + 1])
+                self.text.fail("axis_divides", axis, value=value, extent=extent, axes=over, size=size)
+            for major in axes[:number]:
+                if line := self.order.get((str(axis), str(major))):
+                    self.text.fail("axis_order", axis, first=major, second=axis, line=line)
+                self.order.setdefault((str(major), str(axis)), axis.line or 1)
+        return tuple(map(str, axes))
+
+    def check_axis(self, axis: Token) -> None:
+        if self.mesh is None:
+            self.text.fail("mesh_missing", axis, axis=axis)
+        if axis not in self.mesh:
+            self.text.fail("axis_unknown", axis, self.mesh, axis=axis, mesh=self.mesh)
+
+    def statements(
+        self, node: Node, extents: Mapping[str, int], arrays: dict[str, Array]
+    ) -> tuple[tuple[Equation | Calling, ...], Node | None]:
+        """The equations, checked, and the `return`."""
+        equations = Equations(self.text, extents, self.done, arrays)
+        found = list[Equation | Calling]()
+        last: Node | None = None
+        for each in phrases(node):
+            if each.data not in ("equation", "returned"):
+                continue
+            if last is not None:
+                self.text.fail("return_early", each)
+            if each.data == "returned":
+                last = each
+                continue
+            for target in phrases(phrases(each)[0]):
+                self.check_name(words(target)[0])
+            made = equations.equation(each)
+            found.append(made)
+            for left in (made.left,) if isinstance(made, Equation) else made.lefts:
+                self.left_axes(each, left)
+        return tuple(found), last
+
+    def left_axes(self, node: Node, left: Left) -> None:
+        """The axes behind the indices on a left side."""
+        used: set[str] = set()
+        target = next(each for each in phrases(phrases(node)[0]) if words(each)[0] == left.array.name)
+        lefts = phrases(kinds(target, "lefts")[0]) if kinds(target, "lefts") else []
+        for each, extent in zip(lefts, left.array.shape, strict=False):
+            self.axes(words(kinds(each, "places")[0]), left.array.name, extent, used)
+
+    def returned(self, node: Node, last: Node | None, arrays: Mapping[str, Array], results: Sequence[Array]) -> tuple[str, ...]:
+        name = str(words(phrases(node)[0])[0])
+        if last is None:
+            end = span(node)
+            brace = Span(end.end_line, end.end_column - 1, end.end_line, end.end_column)
+            self.text.fail("return_missing", brace, name=name, last=list(arrays)[-1] if arrays else "y")
+        given = words(last)
+        for word in given:
+            if word not in arrays:
+                self.text.fail("return_unknown", word, arrays, name=word)
+        if len(given) != len(results):
+            count = counted(len(given), "value")
+            self.text.fail("return_count", last, name=name, given=count, wanted=len(results))
+        for word, wanted in zip(given, results, strict=True):
+            if (made := arrays[str(word)]).type != wanted.type:
+                self.text.fail("return_type", wanted.span, value=word, given=made.type, name=name, wanted=wanted.type)
+        return tuple(map(str, given))
+
+
+def _extent(dim: Node) -> Node:
+    """The phrase that says how much a dim is."""
+    return next(each for each in phrases(dim) if each.data not in ("word", "places"))

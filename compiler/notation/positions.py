@@ -1,0 +1,80 @@
+"""What stands between the brackets of a read: an index, a number, a product, a window, or a position that is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ...dialects.grammar import Node
+from ...dialects.scalars import dtype_of
+from .diagnostics import span
+from .read import words
+from .terms import Affine, Apply, Array, Fixed, Index, Joint, Look, Number, Position, Sliding, Sub, Term, dtype, free
+
+if TYPE_CHECKING:
+    from .expressions import Expressions
+
+
+def position(reader: Expressions, array: Array, dim: int, node: Node) -> Sub:
+    """The position that a phrase says in one dim of an array; indices that stand alone get their range from it."""
+    extent, scope, text = array.shape[dim], reader.scope, reader.text
+    if node.data == "join":
+        joint = Joint(tuple(scope.find(word) for word in words(node)))
+        scope.joins.append((extent, joint, span(node)))
+        return joint
+    term = reader.term(node)
+    if isinstance(term, Position):
+        scope.unify(term.index, extent, span(node), f"dim {dim} of `{array.name}`")
+        return term.index
+    kind = dtype(term)
+    if kind not in ("int",) and (kind in ("float", "truth") or dtype_of(kind).kind not in "iu"):
+        text.fail("index_float", node, said=text.said(node), dtype={"float": "no whole number"}.get(kind, kind))
+    if (linear := linearity(term)) is not None:
+        offset, factors = linear
+        if not factors:
+            window = Affine(offset, ())
+            scope.check_window(extent, window, span(node), hangs=False)
+            return Fixed(offset)
+        window = Affine(offset, tuple(factors.items()))
+        scope.windows.append((extent, window, span(node), scope.hanging and len(factors) > 1))
+        return window
+    return sliding(term) or Look(term)
+
+
+def linearity(term: Term) -> tuple[int, Mapping[Index, int]] | None:
+    """The term as an offset and factors of indices; None if it is not linear in them."""
+    match term:
+        case Number(int() as value):
+            return value, {}
+        case Position(index):
+            return 0, {index: 1}
+        case Apply("neg", (arg,)):
+            return scaled(linearity(arg), -1)
+        case Apply("add" | "sub" as name, (left, right)):
+            one, other = linearity(left), scaled(linearity(right), 1 if name == "add" else -1)
+            if one is None or other is None:
+                return None
+            factors = {index: one[1].get(index, 0) + other[1].get(index, 0) for index in (*one[1], *other[1])}
+            return one[0] + other[0], {index: factor for index, factor in factors.items() if factor}
+        case Apply("mul", (left, right)):
+            one, other = linearity(left), linearity(right)
+            if one is None or other is None or (one[1] and other[1]):
+                return None
+            return scaled(one, other[0]) if one[1] else scaled(other, one[0])
+        case _:
+            return None
+
+
+def scaled(linear: tuple[int, Mapping[Index, int]] | None, by: int) -> tuple[int, Mapping[Index, int]] | None:
+    if linear is None:
+        return None
+    return linear[0] * by, {index: factor * by for index, factor in linear[1].items()}
+
+
+def sliding(term: Term) -> Sliding | None:
+    """`start + i` with a start that depends on no index."""
+    match term:
+        case Apply("add", (Position(index), start)) | Apply("add", (start, Position(index))) if not free(start):
+            return Sliding(start, index)
+        case _:
+            return None

@@ -1,0 +1,79 @@
+"""What the functions made of a text call while they are traced, beside `jax.numpy` and `jax.lax`.
+
+JAX passes over these frames: what is traced here stands at the line of the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...dialects.definition import definitions
+from ...dialects.dtypes import short
+from ...dialects.errors import Error
+from ...dialects.params import NO_PARAMS, ParamsAttr, read
+from ..evaluate import bind_local
+from ..primitives import find
+from ..untyped import jnp, lax
+
+Array = Any
+
+
+def take(function: str, name: str, dtype: str, shape: tuple[int, ...], x: Array) -> Array:
+    """An argument as it was declared. Raises Error for another type."""
+    given = jnp.shape(x), jnp.result_type(x).name
+    if given != (shape, dtype):
+        wanted, have = (f"{short(d)}[{', '.join(map(str, s))}]" for s, d in ((shape, dtype), given))
+        helps = ["change the extents in the file, or pass what it declares"]
+        raise Error(f"argument `{name}` of `{function}` is declared as {wanted}, and {have} is given", helps=helps)
+    return x
+
+
+def apply(name: str, text: str, dtype: str, *args: Array) -> Array:
+    """The elementwise op of a name; numbers take the dtype of the arrays."""
+    arrays = [np.asarray(arg, jnp.dtype(dtype)) if isinstance(arg, bool | int | float) else arg for arg in args]
+    params = read(f"{{{text}}}") if text else NO_PARAMS
+    return bind_local(name, params, arrays, [(dtype, ())])[0]
+
+
+def opaque(name: str, text: str, shapes: Sequence[tuple[int, ...]], *arrays: Array) -> list[Array]:
+    """A primitive of JAX on whole arrays, its parameters as the IR shows them. Raises KeyError for an unknown one."""
+    params = read(f"{{{text}}}") if text else NO_PARAMS
+    dtypes = params.get("result")
+    own = ParamsAttr.of(**{key: value for key, value in params.items() if key != "result"})
+    if name not in definitions or name == "whole":
+        find(name)
+        return bind_local("whole", ParamsAttr.of(primitive=name, **dict(own.items())), arrays, [])
+    given = dtypes if isinstance(dtypes, tuple) else (arrays[0].dtype.name if arrays else "float32",) * len(shapes)
+    return bind_local(name, own, arrays, list(zip(map(str, given), shapes, strict=True)))
+
+
+def convolve(
+    x: Array,
+    kernel: Array,
+    strides: tuple[int, ...],
+    padding: tuple[tuple[int, int], ...],
+    dilation: tuple[int, ...],
+    dims: tuple[tuple[int, ...], ...],
+) -> Array:
+    """A convolution; `dims` are the batch, the feature and the spatial dims of image, kernel and result."""
+    numbers = lax.ConvDimensionNumbers(*dims)
+    return lax.conv_general_dilated(x, kernel, strides, padding, rhs_dilation=dilation, dimension_numbers=numbers)
+
+
+def pool(
+    monoid: str,
+    x: Array,
+    window: tuple[int, ...],
+    strides: tuple[int, ...],
+    padding: tuple[tuple[int, int], ...],
+    dilation: tuple[int, ...],
+) -> Array:
+    """A fold over windows; what hangs over is the unit."""
+    exact = jnp.issubdtype(x.dtype, jnp.integer)
+    low, high = (jnp.iinfo(x.dtype).min, jnp.iinfo(x.dtype).max) if exact else (-np.inf, np.inf)
+    unit, combine = {"sum": (0, lax.add), "max": (low, lax.max), "min": (high, lax.min)}[monoid]
+    start = np.asarray(unit, x.dtype)
+    return lax.reduce_window(x, start, combine, window, strides, padding, window_dilation=dilation)

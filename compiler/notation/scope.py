@@ -1,0 +1,88 @@
+"""The indices around a place in an equation, and the ranges that reads give them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from lark import Token
+
+from .diagnostics import Span, Text, span
+from .terms import Affine, Array, Fold, Index, Joint
+
+
+@dataclass(slots=True)
+class Scope:
+    """Indices by name, and what has to be looked at again when all ranges are known."""
+
+    text: Text
+    arrays: dict[str, Array]
+    indices: dict[str, Index]
+    joins: list[tuple[int, Joint, Span]] = field(default_factory=list[tuple[int, Joint, Span]])
+    windows: list[tuple[int, Affine, Span, bool]] = field(default_factory=list[tuple[int, Affine, Span, bool]])
+    folds: list[Fold] = field(default_factory=list[Fold])
+    hanging: bool = False
+
+    def new(self, word: Token) -> Index:
+        """An index that begins to exist here."""
+        if word in self.arrays:
+            self.text.fail("index_array", word, name=word)
+        if word in self.indices:
+            self.text.fail("index_shadowed", word, name=word)
+        return Index(str(word), span(word))
+
+    def find(self, word: Token) -> Index:
+        if word not in self.indices:
+            self.text.fail("index_unbound", word, [*self.indices, *self.arrays], name=word)
+        return self.indices[str(word)]
+
+    def unify(self, index: Index, extent: int, where: Span, why: str) -> None:
+        """The index has this extent too."""
+        if not index.known:
+            index.extent, index.why = extent, why
+        elif index.extent != extent:
+            notes = [f"over {index.extent}: {index.why}", f"over {extent}: {why}"]
+            notes += ["a dim of extent 1 is read at `0`"] if 1 in (extent, index.extent) else []
+            self.text.fail("index_ranges", where, (), notes, name=index.name, one=index.extent, other=extent)
+
+    def settle(self, known: Sequence[Index]) -> None:
+        """Solves the products, and looks at the windows. Raises `Wrong` for an index without a range."""
+        waiting = list(self.joins)
+        while waiting:
+            ready = [each for each in waiting if sum(not index.known for index in each[1].indices) <= 1]
+            if not ready:
+                index = next(index for index in waiting[0][1].indices if not index.known)
+                self.text.fail("range_unknown", waiting[0][2], name=index.name)
+            for each in ready:
+                self.solve(*each)
+            waiting = [each for each in waiting if each not in ready]
+        for extent, affine, where, hangs in self.windows:
+            self.check_window(extent, affine, where, hangs)
+        for index in known:
+            if not index.known:
+                self.text.fail("range_unknown", index.span, name=index.name)
+
+    def solve(self, extent: int, joint: Joint, where: Span) -> None:
+        product = 1
+        missing: Index | None = None
+        for index in joint.indices:
+            product *= index.extent if index.known else 1
+            missing = missing if index.known else index
+        if (extent % product if product else extent) or (missing is None and product != extent):
+            names = " and ".join(f"`{index.name}`" for index in joint.indices)
+            known = ", ".join(f"{index.name} has {index.extent}" for index in joint.indices if index.known)
+            self.text.fail("join_uneven", where, extent=extent, names=names, known=known)
+        if missing is not None:
+            missing.extent, missing.why = extent // max(product, 1), "what is left of a product"
+
+    def check_window(self, extent: int, affine: Affine, where: Span, hangs: bool) -> None:
+        """A window that is not folded lies inside the dim."""
+        for index, _ in affine.factors:
+            if not index.known:
+                self.text.fail("range_unknown", where, name=index.name)
+        ends = [sorted((0, factor * (index.extent - 1))) for index, factor in affine.factors]
+        low = affine.offset + sum(first for first, _ in ends)
+        high = affine.offset + sum(last for _, last in ends)
+        if not hangs and (low < 0 or high >= extent) and all(index.extent for index, _ in affine.factors):
+            said, last = self.text.said(where), extent - 1
+            self.text.fail("window", where, said=said, low=low, high=high, extent=extent, last=last)

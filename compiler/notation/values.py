@@ -1,0 +1,183 @@
+"""Terms as code over whole arrays: each value knows which index runs along each of its dims.
+
+x[b, d] - m[b]   -->   x: (b, d), m: (b)   -->   _x - jnp.expand_dims(_m, (1,)): (b, d)
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from .code import Code, Expr
+from .terms import Apply, Cast, Fold, Index, Mask, Number, Position, Read, Term, dtype, settled
+
+Dims: TypeAlias = "tuple[Index | None, ...]"
+"""For each dim the index that runs along it; None for a dim of extent 1 that none does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """Code for an array. A `number` is a Python number, which meets arrays of every rank."""
+
+    code: Expr
+    dims: Dims
+    number: bool = False
+
+    @property
+    def indices(self) -> tuple[Index, ...]:
+        return tuple(index for index in self.dims if index is not None)
+
+
+OPERATORS: Mapping[str, type[ast.operator]] = {
+    "add": ast.Add, "sub": ast.Sub, "mul": ast.Mult, "div": ast.Div, "and": ast.BitAnd, "or": ast.BitOr,
+}  # fmt: skip
+COMPARISONS: Mapping[str, type[ast.cmpop]] = {
+    "eq": ast.Eq, "ne": ast.NotEq, "lt": ast.Lt, "le": ast.LtE, "gt": ast.Gt, "ge": ast.GtE,
+}  # fmt: skip
+NATURAL = {"max": "jnp.maximum", "min": "jnp.minimum", "where": "jnp.where"}
+"""What a person who writes JAX would call; everything else is the primitive of its name."""
+
+
+def fit(code: Code, value: Value, order: Sequence[Index | None]) -> Value:
+    """The value with dims in this order, those that it does not have as dims of extent 1."""
+    wanted = tuple(index if index in value.dims else None for index in order)
+    if value.number or value.dims == wanted or not value.dims:
+        return value
+    value = transposed(code, squeezed(code, value), [index for index in wanted if index is not None])
+    missing = tuple(dim for dim, index in enumerate(wanted) if index is None)
+    if missing:
+        value = Value(code.call("jnp.expand_dims", value.code, missing), wanted)
+    return value
+
+
+def squeezed(code: Code, value: Value) -> Value:
+    """Without the dims along which no index runs."""
+    units = tuple(dim for dim, index in enumerate(value.dims) if index is None)
+    return Value(code.call("jnp.squeeze", value.code, units), value.indices) if units else value
+
+
+def transposed(code: Code, value: Value, order: Sequence[Index]) -> Value:
+    permutation = tuple(value.dims.index(index) for index in order)
+    if permutation == tuple(range(len(order))):
+        return value
+    return Value(code.call("jnp.transpose", value.code, permutation), tuple(order))
+
+
+def alongside(code: Code, values: Sequence[Value], order: Sequence[Index]) -> tuple[list[Value], Dims]:
+    """The values with one order of dims, that of the one which has most if the others follow it."""
+    dims = common([value.dims for value in values if value.dims and not value.number], order)
+    return [fit(code, value, dims) for value in values], dims
+
+
+def chosen(code: Code, values: Sequence[Value], order: Sequence[Index]) -> tuple[list[Value], Dims]:
+    """As `alongside`, for a choice, whose operands have one shape: leading dims that one lacks come with its broadcast."""
+    dims = common([value.dims for value in values if value.dims and not value.number], order)
+    shape = tuple(1 if index is None else index.extent for index in dims)
+    made: list[Value] = []
+    for value in values:
+        value = transposed(code, value, _order(value, dims)) if None not in value.dims else value
+        start = len(dims) - len(value.dims)
+        if value.dims and start and None not in value.dims and value.dims == dims[start:]:
+            places = tuple(range(start, len(dims)))
+            value = Value(code.call("lax.broadcast_in_dim", value.code, shape, places), dims)
+        made.append(fit(code, value, dims))
+    return made, dims
+
+
+def _order(value: Value, dims: Dims) -> list[Index]:
+    return [index for index in dims if index is not None and index in value.dims]
+
+
+def common(all_dims: Sequence[Dims], order: Sequence[Index]) -> Dims:
+    if not all_dims:
+        return ()
+    longest = max(all_dims, key=len)
+    if all(_over(dims, longest) for dims in all_dims):
+        merged = [
+            next((d[place] for d in all_dims if len(d) == len(longest) and d[place]), None) for place in range(len(longest))
+        ]
+        if len({index for index in merged if index}) == sum(index is not None for index in merged):
+            return tuple(merged)
+    every = list(dict.fromkeys(index for dims in all_dims for index in dims if index is not None))
+    first = next((dims for dims in all_dims if set(every) <= set(dims)), None)
+    if first is not None and all(_follows(dims, first) for dims in all_dims):
+        return tuple(index for index in first if index is not None)
+    known = [index for index in order if index in every]
+    return (*known, *(index for index in every if index not in known))
+
+
+def _over(dims: Dims, longest: Dims) -> bool:
+    """Do the dims lie over those of the longest, one for one?"""
+    return len(dims) == len(longest) and all(a is b or a is None or b is None for a, b in zip(dims, longest, strict=True))
+
+
+def _follows(dims: Dims, first: Dims) -> bool:
+    places = [first.index(index) for index in dims if index is not None]
+    return places == sorted(places)
+
+
+class Values:
+    """Makes the code of terms; `order` is that of the indices on the left, which decides where nothing else does."""
+
+    def __init__(self, order: Sequence[Index]) -> None:
+        self.order = order
+
+    def term(self, term: Term) -> Value:
+        code = Code(term.span)
+        match term:
+            case Number(value):
+                return Value(code.value(value), (), number=True)
+            case Position(index):
+                return Value(code.call("lax.iota", "int32", index.extent), (index,))
+            case Read():
+                from .reads import read
+
+                return read(self, term)
+            case Cast(arg, wanted):
+                value = self.term(arg)
+                return replace(value, code=code.call("lax.convert_element_type", value.code, wanted), number=False)
+            case Mask(condition):
+                return self.term(condition)
+            case Fold():
+                from .folds import fold
+
+                return fold(self, term)
+            case Apply():
+                return self.apply(term)
+
+    def apply(self, term: Apply) -> Value:
+        code = Code(term.span)
+        if term.function == "mul" and any(isinstance(arg, Mask) for arg in term.args):
+            return self.masked(term)
+        given = [self.term(arg) for arg in term.args]
+        args, dims = chosen(code, given, self.order) if term.function == "where" else alongside(code, given, self.order)
+        number = all(arg.number for arg in args)
+        codes = [arg.code for arg in args]
+        match term.function:
+            case name if name in OPERATORS:
+                made = code.binary(OPERATORS[name](), *codes)
+            case name if name in COMPARISONS:
+                made = code.compare(COMPARISONS[name](), *codes)
+            case "neg":
+                made = code.unary(ast.USub(), codes[0])
+            case "not":
+                made = code.unary(ast.Invert(), codes[0])
+            case name if name in NATURAL:
+                made, number = code.call(NATURAL[name], *codes), False
+            case name:
+                kinds = [settled(dtype(arg)) for arg in term.args if not isinstance(arg, Number)]
+                made = code.call("notation.apply", name, term.params, (kinds or [term.dtype])[0], *codes)
+        return Value(made, dims, number)
+
+    def masked(self, term: Apply) -> Value:
+        """`[condition] * x`: what the condition keeps, and 0 elsewhere."""
+        code = Code(term.span)
+        mask, other = term.args if isinstance(term.args[0], Mask) else term.args[::-1]
+        if isinstance(other, Mask):
+            zero: Value = Value(code.value(False), (), number=True)
+        else:
+            zero = Value(code.value(0), (), number=True)
+        args, dims = chosen(code, [self.term(mask), self.term(other), zero], self.order)
+        return Value(code.call("jnp.where", *(arg.code for arg in args)), dims)

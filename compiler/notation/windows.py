@@ -1,0 +1,126 @@
+"""Windows under a fold: convolutions and pooling. Where a window hangs over, nothing is read.
+
+sum(c, q) x[n, c, 2*p + q - 1] * k[o, c, q]   -->   conv_general_dilated, stride 2, one element of padding before
+max(q: 2) x[n, 2*p + q]                       -->   reduce_window
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .code import Code
+from .terms import Affine, Fixed, Fold, Index, Read, Term
+from .values import Value
+
+if TYPE_CHECKING:
+    from .values import Values
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One dim `stride * out + dilation * within - low` of an array, and what has to be padded behind."""
+
+    dim: int
+    out: Index
+    within: Index
+    stride: int
+    dilation: int
+    low: int
+    high: int
+
+
+def windows(read: Read, folded: Sequence[Index]) -> list[Window] | None:
+    """The windows of a read; None where it has none, or other positions that are no windows."""
+    found: list[Window] = []
+    for dim, sub in enumerate(read.subs):
+        match sub:
+            case Affine(offset, ((one, a), (other, b))) if (one in folded) != (other in folded) and a > 0 and b > 0:
+                (out, stride), (within, dilation) = ((one, a), (other, b)) if other in folded else ((other, b), (one, a))
+                reach = (out.extent - 1) * stride + (within.extent - 1) * dilation + 1 + offset
+                found.append(Window(dim, out, within, stride, dilation, -offset, reach - read.array.shape[dim]))
+            case Index() | Fixed():
+                pass
+            case _:
+                return None
+    return found or None
+
+
+def convolution(values: Values, term: Fold, parts: Sequence[Term]) -> Value | None:
+    """The sum as a convolution, if one factor is read through windows and the other holds a weight for each place in them."""
+    reads = [part for part in parts if isinstance(part, Read)]
+    if len(parts) != 2 or len(reads) != 2 or any(not isinstance(sub, Index | Affine) for read in reads for sub in read.subs):
+        return None
+    image, kernel = reads if windows(reads[0], term.indices) else reads[::-1]
+    found = windows(image, term.indices)
+    if found is None or any(not isinstance(sub, Index) for sub in kernel.subs):
+        return None
+    within = [window.within for window in found]
+    channels = [index for index in term.indices if index not in within]
+    plain = [sub for sub in image.subs if isinstance(sub, Index) and sub not in channels]
+    weights = [sub for sub in kernel.subs if isinstance(sub, Index) and sub not in term.indices]
+    if len(channels) != 1 or len(plain) != 1 or len(weights) != 1 or plain[0] is weights[0]:
+        return None
+    outs = [window.out for window in found]
+    if not all(index in image.subs for index in channels) or set(kernel.subs) != {*weights, *channels, *within}:
+        return None
+    return _convolved(values, term, image, kernel, found, (plain[0], channels[0], weights[0]), outs)
+
+
+def _convolved(
+    values: Values,
+    term: Fold,
+    image: Read,
+    kernel: Read,
+    found: Sequence[Window],
+    names: tuple[Index, Index, Index],
+    outs: Sequence[Index],
+) -> Value:
+    code, (batch, channel, weight) = Code(term.span), names
+    given = [index for index in values.order if index in (batch, weight, *outs)]
+    result = given if len(given) == 2 + len(outs) else [batch, weight, *outs]
+    lhs = (image.subs.index(batch), image.subs.index(channel), *(window.dim for window in found))
+    rhs = (kernel.subs.index(weight), kernel.subs.index(channel), *(kernel.subs.index(window.within) for window in found))
+    out = (result.index(batch), result.index(weight), *map(result.index, outs))
+    made = code.call(
+        "notation.convolve",
+        code.name(image.array.name),
+        code.name(kernel.array.name),
+        tuple(window.stride for window in found),
+        tuple((window.low, window.high) for window in found),
+        tuple(window.dilation for window in found),
+        (lhs, rhs, out),
+    )
+    return Value(made, tuple(result))
+
+
+def pooling(values: Values, term: Fold) -> Value | None:
+    """The fold of what one read sees through windows."""
+    body = term.body
+    if not isinstance(body, Read) or term.monoid not in ("sum", "max", "min"):
+        return None
+    found = windows(body, term.indices)
+    if found is None or {window.within for window in found} != set(term.indices):
+        return None
+    by_dim = {window.dim: window for window in found}
+    dims = range(len(body.subs))
+    code = Code(term.span)
+    made = code.call(
+        "notation.pool",
+        term.monoid,
+        code.name(body.array.name),
+        tuple(by_dim[dim].within.extent if dim in by_dim else 1 for dim in dims),
+        tuple(by_dim[dim].stride if dim in by_dim else 1 for dim in dims),
+        tuple((by_dim[dim].low, by_dim[dim].high) if dim in by_dim else (0, 0) for dim in dims),
+        tuple(by_dim[dim].dilation if dim in by_dim else 1 for dim in dims),
+    )
+    if any(isinstance(sub, Fixed) for sub in body.subs):
+        return None
+    return Value(made, tuple(by_dim[dim].out if dim in by_dim else _plain(body, dim) for dim in dims))
+
+
+def _plain(body: Read, dim: int) -> Index:
+    sub = body.subs[dim]
+    assert isinstance(sub, Index)
+    return sub
