@@ -16,7 +16,7 @@ from ...dialects.errors import Error
 from ...dialects.params import NO_PARAMS, ParamsAttr, read
 from ..evaluate import bind_local
 from ..primitives import find
-from ..untyped import jnp, lax
+from ..untyped import jax, jnp, lax
 
 Array = Any
 
@@ -48,6 +48,12 @@ def opaque(name: str, text: str, shapes: Sequence[tuple[int, ...]], *arrays: Arr
         return bind_local("whole", ParamsAttr.of(primitive=name, **dict(own.items())), arrays, [])
     given = dtypes if isinstance(dtypes, tuple) else (arrays[0].dtype.name if arrays else "float32",) * len(shapes)
     return bind_local(name, own, arrays, list(zip(map(str, given), shapes, strict=True)))
+
+
+def choose(condition: Array, then: Array, otherwise: Array) -> Array:
+    """`jnp.where`, which broadcasts along leading dims whatever the user allows elsewhere."""
+    with jax.numpy_rank_promotion("allow"):
+        return jnp.where(condition, then, otherwise)
 
 
 def convolve(

@@ -36,7 +36,7 @@ OPERATORS: Mapping[str, type[ast.operator]] = {
 COMPARISONS: Mapping[str, type[ast.cmpop]] = {
     "eq": ast.Eq, "ne": ast.NotEq, "lt": ast.Lt, "le": ast.LtE, "gt": ast.Gt, "ge": ast.GtE,
 }  # fmt: skip
-NATURAL = {"max": "jnp.maximum", "min": "jnp.minimum", "where": "jnp.where"}
+NATURAL = {"max": "jnp.maximum", "min": "jnp.minimum", "where": "notation.choose"}
 """What a person who writes JAX would call; everything else is the primitive of its name."""
 
 
@@ -72,17 +72,14 @@ def alongside(code: Code, values: Sequence[Value], order: Sequence[Index]) -> tu
 
 
 def chosen(code: Code, values: Sequence[Value], order: Sequence[Index]) -> tuple[list[Value], Dims]:
-    """As `alongside`, for a choice, whose operands have one shape: leading dims that one lacks come with its broadcast."""
+    """As `alongside`, for a choice, whose operands JAX brings to one shape: leading dims that one lacks are left to it."""
     dims = common([value.dims for value in values if value.dims and not value.number], order)
-    shape = tuple(1 if index is None else index.extent for index in dims)
     made: list[Value] = []
     for value in values:
-        value = transposed(code, value, _order(value, dims)) if None not in value.dims else value
-        start = len(dims) - len(value.dims)
-        if value.dims and start and None not in value.dims and value.dims == dims[start:]:
-            places = tuple(range(start, len(dims)))
-            value = Value(code.call("lax.broadcast_in_dim", value.code, shape, places), dims)
-        made.append(fit(code, value, dims))
+        if value.dims and None not in value.dims:
+            value = transposed(code, value, _order(value, dims))
+        trailing = value.dims == dims[len(dims) - len(value.dims) :]
+        made.append(value if trailing else fit(code, value, dims))
     return made, dims
 
 
@@ -180,4 +177,4 @@ class Values:
         else:
             zero = Value(code.value(0), (), number=True)
         args, dims = chosen(code, [self.term(mask), self.term(other), zero], self.order)
-        return Value(code.call("jnp.where", *(arg.code for arg in args)), dims)
+        return Value(code.call("notation.choose", *(arg.code for arg in args)), dims)
