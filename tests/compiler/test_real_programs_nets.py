@@ -16,7 +16,7 @@ import pytest
 
 import partita as pt
 from partita.compiler.plan import Plan
-from partita.examples import equinox_mixer, flax_transformer
+from partita.examples import equinox_mixer, flax_transformer, resnet, sampler, unet
 
 MESH = pt.Mesh(data=4, model=2)
 BOUND = 2e-4
@@ -79,12 +79,55 @@ def mixer() -> Program:
     return Program(equinox_mixer.main, step, args, equinox_mixer.WAYS, counts)
 
 
-PROGRAMS = {each.__name__: each for each in (transformer, mixer)}
-WAYS = [
-    (program, way)
-    for program, module in {"transformer": flax_transformer, "mixer": equinox_mixer}.items()
-    for way in module.WAYS
-]
+@cache
+def residual() -> Program:
+    """P = 20 parameters: K = 6 kernels, N = 6 norms of two, and the head's two. A norm's statistics are those of the whole
+    batch, so they are summed over it: two vectors on the way there, and on the way back the gradient of the mean (that of the
+    variance is the scale's own, but for a factor)."""
+    kernels, norms = 6, 6
+    p = kernels + 2 * norms + 2
+    counts = {
+        "data": {"all_reduce": p + 1 + 3 * norms},
+        # The channels between the two convolutions of a block: a sum behind the second, and one of the gradient of the first.
+        "channels": {"all_reduce": p + 1 + 3 * norms + 2 * 2},
+        "zero": {
+            # A norm's vectors lie as its scale does, apart: mean, factor and bias are gathered to be applied to the image, and
+            # the two gradients of its statistics. The first convolution's input, an image, needs no gradient.
+            "all_gather": kernels + 2 + (kernels - 1) + 1 + (3 + 2) * norms,
+            "all_reduce": 1,
+            "reduce_scatter": p + 3 * norms,
+        },
+    }
+    args = resnet.create_state(stages=2), resnet.random_batch()
+    return Program(resnet.main, resnet.train_step, args, resnet.WAYS, counts)
+
+
+# What the U-Net has: 11 convolutions and 4 dense layers with a bias, 8 group norms of two, 4 attention kernels.
+CONVOLUTIONS, DENSE, NORMS, ATTENTION, RESIDUAL = 11, 4, 8, 4, 3
+UNET_PARAMETERS = 2 * (CONVOLUTIONS + DENSE + NORMS) + ATTENTION
+
+
+@cache
+def denoiser() -> Program:
+    """P = 50 parameters. Group norms normalise each image alone, so a batch in parts needs no sums for them."""
+    p = UNET_PARAMETERS
+    # All kernels and scales but those of the first convolution and the first dense layer, which stand behind data.
+    again = (CONVOLUTIONS - 1) + (DENSE - 1) + NORMS + ATTENTION
+    counts = {
+        "data": {"all_reduce": p + 1},
+        # In and out of attention, and of the channels between the two convolutions of a residual block, groups of which are
+        # normalised apart; the gradient of the time's embedding, which all residual blocks add to before it is summed.
+        "heads and channels": {"all_reduce": p + 1 + 2 + 2 * RESIDUAL + 1},
+        # The last bias has three elements, which do not divide over four devices.
+        "zero": {"all_gather": p - 1 + again, "all_reduce": 1 + 1, "reduce_scatter": p - 1},
+    }
+    args = unet.create_state(), unet.random_images(), jax.random.key(2)
+    return Program(unet.main, unet.train_step, args, unet.WAYS, counts)
+
+
+PROGRAMS = {each.__name__: each for each in (transformer, mixer, residual, denoiser)}
+MODULES = {"transformer": flax_transformer, "mixer": equinox_mixer, "residual": resnet, "denoiser": unet}
+WAYS = [(program, way) for program, module in MODULES.items() for way in module.WAYS]
 
 
 @pytest.fixture(autouse=True)
@@ -125,3 +168,47 @@ def losses(program: Program) -> list[float]:
         args = (*changed, *args[len(changed) :])
         found.append(float(loss))
     return found
+
+
+# --- sampling ----------------------------------------------------------------------------------------------------------------
+
+
+def sampling(name: str) -> tuple[Callable[..., Any], tuple[Any, ...], int]:
+    """A sampler, its arguments, and how often it runs the model."""
+    args = sampler.arguments()
+    if name == "ddpm":
+        return sampler.ddpm, (*args, jax.random.key(2)), unet.STEPS
+    return sampler.ddim, args, unet.STEPS // 2
+
+
+@pytest.mark.parametrize("way", sampler.WAYS)
+@pytest.mark.parametrize("name", ["ddpm", "ddim"])
+def test_a_sampler_sends_what_its_model_sends_in_every_step(name: str, way: str) -> None:
+    step, args, trips = sampling(name)
+    plan = pt.plan(step, MESH, *args).apply(*sampler.WAYS[way])
+    forward = {"data": {}, "heads and channels": {"all_reduce": 1 + RESIDUAL}, "zero": {"all_gather": UNET_PARAMETERS - 1}}
+    counts = {kind: number for kind, number in plan.counts().items() if number}
+    assert counts == {kind: number * trips for kind, number in forward[way].items()}
+    assert (plan.whole, plan.conflicts, plan.blocked) == ([], [], [])
+    assert plan.check(*args) < BOUND
+
+
+def test_a_gradient_goes_through_a_sampler() -> None:
+    """In each trip backward each parameter's gradient is summed, and what Megatron sums; the loss once, behind the loop."""
+
+    def guided(params: Any, x: jax.Array) -> Any:
+        return jax.value_and_grad(lambda params: (sampler.ddim(params, x)[0] ** 2).mean())(params)
+
+    args, trips = sampler.arguments(), unet.STEPS // 2
+    plan = pt.plan(guided, MESH, *args).apply(*sampler.WAYS["heads and channels"])
+    megatron = (1 + RESIDUAL) + (1 + RESIDUAL + 1)
+    assert plan.counts()["all_reduce"] == 1 + trips * (UNET_PARAMETERS + megatron)
+    assert plan.check(*args) < BOUND
+
+
+def test_the_sampler_says_what_comes_out(capsys: pytest.CaptureFixture[str]) -> None:
+    sampler.main()
+    mean, deviation = map(float, capsys.readouterr().out.split()[-2:])
+    params, x = sampler.arguments()
+    alone = jax.jit(sampler.ddpm)(params, x, jax.random.key(2))
+    assert (mean, deviation) == pytest.approx((float(alone.mean()), float(alone.std())), rel=1e-3)

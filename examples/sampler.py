@@ -1,0 +1,97 @@
+"""Sampling from a diffusion model: the U-Net of `unet` in a loop over the steps of time, with random noise in each.
+
+Three samplers of one model: DDPM in a `fori_loop`, DDIM in a `scan` that keeps the way there, and DDIM in a `while_loop`
+that ends as soon as the image is clean.
+
+    python -m examples.sampler
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+import partita as pt
+from partita.examples.unet import ALPHAS, BATCH, SIZE, STEPS, UNet
+
+Tree = Any
+
+BETAS = 1 - ALPHAS / jnp.concatenate([jnp.ones(1), ALPHAS[:-1]])
+
+
+def noise_at(params: Tree, x: jax.Array, time: jax.Array) -> jax.Array:
+    """The noise that the model sees in `x`, all of whose images are at one time."""
+    return UNet().apply({"params": params}, x, jnp.full(x.shape[:1], time, jnp.float32))
+
+
+def ddpm(params: Tree, x: jax.Array, key: jax.Array) -> jax.Array:
+    """Every step takes a little noise away and puts less back (arXiv 2006.11239, algorithm 2)."""
+
+    def step(number: int, x: jax.Array) -> jax.Array:
+        time = STEPS - 1 - number
+        beta, alpha = BETAS[time], ALPHAS[time]
+        mean = (x - beta / jnp.sqrt(1 - alpha) * noise_at(params, x, time)) / jnp.sqrt(1 - beta)
+        fresh = jax.random.normal(jax.random.fold_in(key, time), x.shape)
+        return mean + jnp.where(time > 0, jnp.sqrt(beta), 0.0) * fresh
+
+    return jax.lax.fori_loop(0, STEPS, step, x)
+
+
+def denoise(params: Tree, x: jax.Array, time: jax.Array, earlier: jax.Array) -> jax.Array:
+    """Straight from one time to an earlier one (arXiv 2010.02502, equation 12 without noise)."""
+    alpha, target = ALPHAS[time], jnp.where(earlier < 0, 1.0, ALPHAS[earlier])
+    noise = noise_at(params, x, time)
+    clean = (x - jnp.sqrt(1 - alpha) * noise) / jnp.sqrt(alpha)
+    return jnp.sqrt(target) * clean + jnp.sqrt(1 - target) * noise
+
+
+def ddim(params: Tree, x: jax.Array, stride: int = 2) -> tuple[jax.Array, jax.Array]:
+    """Half of the steps; also the images on the way."""
+    times = jnp.arange(STEPS - 1, -1, -stride)
+
+    def step(x: jax.Array, time: jax.Array) -> tuple[jax.Array, jax.Array]:
+        x = denoise(params, x, time, time - stride)
+        return x, x
+
+    return jax.lax.scan(step, x, times)
+
+
+def until_clean(params: Tree, x: jax.Array, stride: int = 2) -> tuple[jax.Array, jax.Array]:
+    """Like `ddim`, but it ends as soon as a step changes the images by little; also the time at which it does."""
+
+    def moves(state: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
+        _, time, change = state
+        return (time >= 0) & (change > 1e-2)
+
+    def step(state: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
+        x, time, _ = state
+        after = denoise(params, x, time, time - stride)
+        return after, time - stride, jnp.mean((after - x) ** 2)
+
+    x, time, _ = jax.lax.while_loop(moves, step, (x, jnp.array(STEPS - 1), jnp.array(jnp.inf)))
+    return x, time
+
+
+data = pt.DataParallel("data", inputs="x")
+heads = pt.Megatron("model", column={"params/attention/heads/query/kernel": 1, "params/*/conv1/kernel": 3})
+
+WAYS = {"data": [data], "heads and channels": [data, heads], "zero": [data, pt.ZeRO(3, "data", params="params")]}
+
+
+def arguments() -> tuple[Tree, jax.Array]:
+    """Parameters and the noise that a sample begins from."""
+    x = jax.random.normal(jax.random.key(1), (BATCH, SIZE, SIZE, 3))
+    return UNet().init(jax.random.key(0), x, jnp.zeros(BATCH))["params"], x
+
+
+def main() -> None:
+    jax.config.update("jax_num_cpu_devices", 8)
+    mesh, (params, x), key = pt.Mesh(data=4, model=2), arguments(), jax.random.key(2)
+    for name, tactics in WAYS.items():
+        print(f"{name}: {pt.plan(ddpm, mesh, params, x, key).apply(*tactics).counts()}")
+    sample = pt.jit(ddpm, mesh=mesh, tactics=WAYS["heads and channels"])
+    print("mean and deviation of the samples:", *(f"{f(sample(params, x, key)):.5f}" for f in (jnp.mean, jnp.std)))
+
+
+if __name__ == "__main__":
+    main()
