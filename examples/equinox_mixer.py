@@ -104,8 +104,9 @@ def create(blocks: int = 2) -> tuple[Callable[..., Any], tuple[Tree, ...]]:
 def main() -> None:
     jax.config.update("jax_num_cpu_devices", 8)
     mesh, (function, (params, opt_state, *batch)) = pt.Mesh(data=4, model=2), create()
+    plan = pt.plan(function, mesh, params, opt_state, *batch)
     for name, tactics in WAYS.items():
-        print(f"{name}: {pt.plan(function, mesh, params, opt_state, *batch).apply(*tactics).counts()}")
+        print(f"{name}: {plan.apply(*tactics).counts()}")
     train = pt.jit(function, mesh=mesh, tactics=WAYS["zero"])
     for _ in range(2):
         params, opt_state, loss = train(params, opt_state, *batch)

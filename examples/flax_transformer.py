@@ -41,7 +41,7 @@ class Classifier(nn.Module):
 
 def create_state(seed: int = 0, layers: int = 2) -> TrainState:
     model = Classifier(layers)
-    params = model.init(jax.random.key(seed), jnp.zeros((1, LENGTH), jnp.int32))["params"]
+    params = jax.jit(model.init)(jax.random.key(seed), jnp.zeros((1, LENGTH), jnp.int32))["params"]
     return TrainState.create(apply_fn=model.apply, params=params, tx=optax.adamw(1e-2))
 
 
@@ -74,8 +74,9 @@ WAYS = {"data": [data], "heads": [data, heads], "zero": [data, heads, zero]}
 def main() -> None:
     jax.config.update("jax_num_cpu_devices", 8)
     mesh, state, batch = pt.Mesh(data=4, model=2), create_state(), random_batch()
+    plan = pt.plan(train_step, mesh, state, batch)
     for name, tactics in WAYS.items():
-        print(f"{name}: {pt.plan(train_step, mesh, state, batch).apply(*tactics).counts()}")
+        print(f"{name}: {plan.apply(*tactics).counts()}")
     step = pt.jit(train_step, mesh=mesh, tactics=WAYS["zero"])
     for _ in range(2):
         state, loss = step(state, batch)

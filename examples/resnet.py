@@ -61,7 +61,7 @@ class TrainState(train_state.TrainState):
 
 def create_state(stages: int = 2) -> TrainState:
     model = ResNet(stages)
-    variables = model.init(jax.random.key(0), jnp.zeros((1, SIZE, SIZE, 3)))
+    variables = jax.jit(model.init)(jax.random.key(0), jnp.zeros((1, SIZE, SIZE, 3)))
     return TrainState.create(apply_fn=model.apply, tx=optax.sgd(0.1, momentum=0.9), **variables)
 
 
@@ -93,8 +93,9 @@ WAYS = {"data": [data], "channels": [data, channels], "zero": [data, zero]}
 def main() -> None:
     jax.config.update("jax_num_cpu_devices", 8)
     mesh, state, batch = pt.Mesh(data=4, model=2), create_state(), random_batch()
+    plan = pt.plan(train_step, mesh, state, batch)
     for name, tactics in WAYS.items():
-        print(f"{name}: {pt.plan(train_step, mesh, state, batch).apply(*tactics).counts()}")
+        print(f"{name}: {plan.apply(*tactics).counts()}")
     step = pt.jit(train_step, mesh=mesh, tactics=WAYS["zero"])
     for _ in range(2):
         state, loss = step(state, batch)

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 import partita as pt
-from partita.examples.unet import ALPHAS, BATCH, SIZE, STEPS, UNet
+from partita.examples.unet import ALPHAS, STEPS, UNet, create_state, random_images
 
 Tree = Any
 
@@ -80,17 +80,18 @@ WAYS = {"data": [data], "heads and channels": [data, heads], "zero": [data, pt.Z
 
 def arguments() -> tuple[Tree, jax.Array]:
     """Parameters and the noise that a sample begins from."""
-    x = jax.random.normal(jax.random.key(1), (BATCH, SIZE, SIZE, 3))
-    return UNet().init(jax.random.key(0), x, jnp.zeros(BATCH))["params"], x
+    return create_state().params, random_images()
 
 
 def main() -> None:
     jax.config.update("jax_num_cpu_devices", 8)
     mesh, (params, x), key = pt.Mesh(data=4, model=2), arguments(), jax.random.key(2)
+    plan = pt.plan(ddpm, mesh, params, x, key)
     for name, tactics in WAYS.items():
-        print(f"{name}: {pt.plan(ddpm, mesh, params, x, key).apply(*tactics).counts()}")
+        print(f"{name}: {plan.apply(*tactics).counts()}")
     sample = pt.jit(ddpm, mesh=mesh, tactics=WAYS["heads and channels"])
-    print("mean and deviation of the samples:", *(f"{f(sample(params, x, key)):.5f}" for f in (jnp.mean, jnp.std)))
+    images = sample(params, x, key)
+    print(f"mean and deviation of the samples: {images.mean():.5f} {images.std():.5f}")
 
 
 if __name__ == "__main__":

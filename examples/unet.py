@@ -55,7 +55,7 @@ class UNet(nn.Module):
         x = nn.Conv(CHANNELS, (3, 3), name="first")(x)
         fine = ResBlock(CHANNELS, name="down")(x, time)
         x = nn.Conv(2 * CHANNELS, (3, 3), strides=2, name="halve")(fine)
-        x = Attention(name="attention")(ResBlock(2 * CHANNELS, name="middle")(x, time))
+        x = Attention(name="attention")(x)
         x = nn.ConvTranspose(CHANNELS, (2, 2), strides=(2, 2), name="double")(x)
         x = ResBlock(CHANNELS, name="up")(jnp.concatenate([x, fine], axis=-1), time)
         return nn.Conv(3, (3, 3), name="last")(nn.silu(nn.GroupNorm(GROUPS, name="norm")(x)))
@@ -66,7 +66,7 @@ ALPHAS = jnp.cumprod(1 - jnp.linspace(1e-3, 0.2, STEPS))
 
 def create_state() -> TrainState:
     model = UNet()
-    params = model.init(jax.random.key(0), jnp.zeros((1, SIZE, SIZE, 3)), jnp.zeros(1))["params"]
+    params = jax.jit(model.init)(jax.random.key(0), jnp.zeros((1, SIZE, SIZE, 3)), jnp.zeros(1))["params"]
     return TrainState.create(apply_fn=model.apply, params=params, tx=optax.adam(1e-4))
 
 
@@ -100,8 +100,9 @@ WAYS = {"data": [data], "heads and channels": [data, heads, channels], "zero": [
 def main() -> None:
     jax.config.update("jax_num_cpu_devices", 8)
     mesh, state, images, key = pt.Mesh(data=4, model=2), create_state(), random_images(), jax.random.key(2)
+    plan = pt.plan(train_step, mesh, state, images, key)
     for name, tactics in WAYS.items():
-        print(f"{name}: {pt.plan(train_step, mesh, state, images, key).apply(*tactics).counts()}")
+        print(f"{name}: {plan.apply(*tactics).counts()}")
     step = pt.jit(train_step, mesh=mesh, tactics=WAYS["heads and channels"])
     for _ in range(2):
         state, loss = step(state, images, key)
