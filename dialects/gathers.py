@@ -26,12 +26,14 @@ class Places:
 
     `dims` says where each group of an array goes. `starts` says for each of `v..` which component of the index vector (which
     of the scalar starts) moves the window along it; None: it starts at 0. `clamps` says that a window which would leave the
-    array is moved back inside, so that one over the full extent starts at 0; otherwise it is dropped.
+    array is moved back inside; otherwise it is dropped. `stays` says that one over the full extent starts at 0, because it is
+    clamped or because that was promised.
     """
 
     dims: Mapping[tuple[str, str], Dims]
     starts: Dims
     clamps: bool
+    stays: bool
 
 
 def windows(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> Places:
@@ -44,7 +46,7 @@ def windows(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], ou
     assert isinstance(numbers, Record)
     operand, ids = len(ins[0]), len(ins[1]) - 1
     window = len(outs[0]) if gathers else len(ins[2])
-    names = _GATHER if gathers else _SCATTER
+    names = GATHER_FIELDS if gathers else SCATTER_FIELDS
     offset, collapsed, start_map, batching, ids_batching = (_ints(numbers, name) for name in names)
     array, windowed = ("src", "out") if gathers else ("acc", "updates")
     # The dims of the array, without the batch dims; those of the window, in the same order, without the collapsed.
@@ -66,24 +68,28 @@ def windows(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], ou
     if not gathers:
         dims |= {("out", "t"): batching, ("out", "v"): looked}
     starts = tuple(start_map.index(dim) if dim in start_map else None for dim in looked)
-    clamps = isinstance(mode, Record) and mode["name"] in ("CLIP", "PROMISE_IN_BOUNDS")
-    return Places(dims, starts, clamps)
+    how = mode["name"] if isinstance(mode, Record) else ""
+    stays = how in ("CLIP", "PROMISE_IN_BOUNDS")
+    # XLA drops an update that breaks its promise, and clamps what is read.
+    return Places(dims, starts, clamps=stays and (gathers or how == "CLIP"), stays=stays)
 
 
-_GATHER = (
+GATHER_FIELDS = (
     "offset_dims",
     "collapsed_slice_dims",
     "start_index_map",
     "operand_batching_dims",
     "start_indices_batching_dims",
 )
-_SCATTER = (
+"""The dimension numbers of a gather: the window's dims, collapsed dims, the dims of the vectors' components, batch dims."""
+SCATTER_FIELDS = (
     "update_window_dims",
     "inserted_window_dims",
     "scatter_dims_to_operand_dims",
     "operand_batching_dims",
     "scatter_indices_batching_dims",
 )
+"""The same of a scatter, in the same order."""
 
 
 def _ints(numbers: Record, name: str) -> tuple[int, ...]:
@@ -96,7 +102,7 @@ def _dynamic(definition: Definition, ins: Sequence[Shape], outs: Sequence[Shape]
     dims: dict[tuple[str, str], Dims] = {("src", "v"): every, (windowed, "w"): every}
     if windowed == "update":
         dims["out", "v"] = every
-    return Places(dims, every, clamps=True)
+    return Places(dims, every, clamps=True, stays=True)
 
 
 FRONT_ENDS: Mapping[str, Callable[[Definition, ParamsAttr, Sequence[Shape], Sequence[Shape]], Places]] = {"windows": windows}

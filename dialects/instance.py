@@ -5,18 +5,19 @@ operand kept on one coordinate, a mask) follows from where the index stands in t
 
     out[b, m, n] = sum(k) lhs[b, m, k] * rhs[b, n, k]        b, m, n tile the result; k leaves it pending
     out[i, j] = sum(v) [v = ids[i]] * src[v, j]              v is looked up: ids lose the block's offset, the result is masked
-    out[v, j] = acc[v, j] + sum(i) [v = ids[i]] * up[i, j]   v likewise, the mask is on `up`; under i `acc` is kept once
+    out[v, j] = acc[v, j] + sum(i) [v = ids[i]] * up[i, j]   v likewise, other blocks' rows drop; under i `acc` is kept once
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from .definition import Definition, Shape
 from .ground import ground
 from .grounded import (
+    ELEMENT,
     Access,
     Affine,
     Apply,
@@ -41,6 +42,17 @@ Value: TypeAlias = tuple[str, Shape]
 Dims: TypeAlias = tuple[tuple[int, ...], ...]
 
 
+class Lookup(NamedTuple):
+    """Component `component` of the index vectors in operand `operand` starts a window of `width` elements of the index.
+
+    `ELEMENT`: each element of the operand is an index itself.
+    """
+
+    operand: int
+    component: int
+    width: int
+
+
 @dataclass(frozen=True, slots=True)
 class Index:
     """An index that may be placed, and what its place asks of the local op.
@@ -48,17 +60,19 @@ class Index:
     * `monoid`: the index is folded, so its place leaves the result pending ("add", "max", "min"); of several results those
       that it does not stand in.
     * `value`: the index is used as a value (iota): coordinate times block is added to the local result.
-    * `lookups`: (operand with the index vectors, component of their last dim; `ELEMENT` if each element of it is an index):
-      ids lose coordinate times block, and where they then leave the block, the arrays in `masked` are zero; operands count
-      0, 1, ..., the result is -1. Ids that are clipped by the op's mode are clipped to `extent` first; ids that are out of
-      range everywhere belong to coordinate 0, where the local op fills as it would alone.
+    * `lookups`: which component of which index vectors says where it is: ids lose coordinate times block. Where they then
+      leave the block, a folded index (a read) leaves zero, and one of the result (a write, whatever the monoid) drops the
+      update. Ids that are clipped by the op's mode are clipped to `extent` first; reads that are out of range everywhere
+      belong to coordinate 0, where the local op fills as it would alone.
+    * `masked`: the arrays that are zero where the ids leave the block, for ops that drop nothing by themselves; operands
+      count 0, 1, ..., the result is -1.
     * `once`: operands in terms that do not contain this folded index: they are zero except on coordinate 0.
     """
 
     extent: int
     monoid: str | None = None
     value: bool = False
-    lookups: tuple[tuple[int, int], ...] = ()
+    lookups: tuple[Lookup, ...] = ()
     masked: tuple[int, ...] = ()
     once: tuple[int, ...] = ()
 
@@ -113,7 +127,7 @@ class _Role:
 
     monoid: str | None = None
     value: bool = False
-    lookups: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    lookups: list[Lookup] = field(default_factory=list[Lookup])
     masked: list[int] = field(default_factory=list[int])
     once: tuple[int, ...] = ()
     free: bool = True
@@ -234,23 +248,23 @@ class _Roles:
                 self.visit(factor, _Context(("*",)) if len(factors) > 1 else _Context((fold.monoid,)))
 
     def look(self, guard: Guarded, fold: Folding, monoid: str | None, context: _Context, beside: tuple[int, ...]) -> None:
-        """A guard in a fold: `[v = ids[i]]` is a lookup, `[v = ids[i] + w]` with a real window cannot be placed."""
+        """A guard in a fold, `[v = ids[i] + w]`: v is looked up, and the window w is one run of elements, which stays whole."""
         for vectors in guard.vectors:
             self.access(vectors)
         for lands in guard.lands:
             if lands.start is None and lands.dim == lands.window:
                 continue
-            single = lands.start is not None and not lands.window and monoid == "add" and len(lands.dim) == 1
-            folded = single and lands.dim[0] in fold.ids
-            # A mask goes on the one result, or on a factor beside the guard.
-            maskable = self.lone and not context.functions if folded else bool(beside)
-            if not single or not maskable:
-                self.bar((*lands.dim, *lands.window))
+            self.bar(lands.window)
+            folded = any(index in fold.ids for index in lands.dim)
+            element = lands.component == ELEMENT
+            # What is read is masked on the one result; ops on elements have updates masked, others drop them.
+            allowed = monoid == "add" and self.lone and not context.functions if folded else not element or monoid == "add"
+            if lands.start is None or len(lands.dim) != 1 or not allowed or (element and not folded and not beside):
+                self.bar(lands.dim)
                 continue
-            assert lands.start is not None
             role = self.roles[lands.dim[0]]
-            role.lookups.append((lands.start.array, lands.component))
-            role.masked += [-1] if folded else beside
+            role.lookups.append(Lookup(lands.start.array, lands.component, lands.width))
+            role.masked += [-1] if folded else beside if element else ()
 
     def guards(self, body: Ground) -> list[Guarded]:
         return [body] if isinstance(body, Guarded) else []

@@ -11,25 +11,26 @@ here knows an op by name but the tag, which is the identity.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from typing import TypeAlias, cast
 
 from xdsl.ir import Operation, SSAValue
 
 from ..dialects.grounded import ELEMENT
 from ..dialects.lax import OPS
-from ..dialects.params import NO_PARAMS, Literal, ParamsAttr, Record
+from ..dialects.params import NO_PARAMS, ParamsAttr
+from ..dialects.rows import DROP, general
 from ..dialects.types import ArrayType
 from .constructors import Constructor
+from .elements import masked, shifted
+from .emit import IDS, Emitter, type_at
 from .placing import Placed
 from .program import Node, Program
 from .rules import rules
+from .vectors import Vectors
 
-IDS = "int32"
 OP = "op"
 """The leaf of a term that stands for the op itself, with what its other indices ask for."""
-
-PROMISES = ("indices_are_sorted", "unique_indices")
-"""Parameters that promise something of looked-up ids."""
 
 Term: TypeAlias = "str | int | tuple[Term, ...]"
 
@@ -58,7 +59,10 @@ class _Local:
         self.placed = placed
         self.locals = locals
         self.into = into
+        self.ops = Emitter(into)
         self.indices = node.signature.instance.indices
+        self.params = cast(ParamsAttr, node.op.properties.get("params", NO_PARAMS))
+        self.vectors: Vectors | None = None
 
     def asked(self) -> Iterator[Term]:
         """A term for everything that the placed indices ask for beyond the op on local types."""
@@ -67,22 +71,22 @@ class _Local:
             for operand in info.once:
                 if not self.program.zero[self.node.operands[operand]]:
                     yield ("add", operand, ("sum", index, OP))
-            for ids, component in info.lookups:
-                if -1 in info.masked:
-                    yield ("take", (ids, component), ("build", index, block, OP))
-                for operand in info.masked:
-                    if operand >= 0:
-                        yield ("slice", index, block, ("put", info.extent, (ids, component), operand))
+            for ids, component, width in info.lookups:
+                k: Term = (ids, component)
+                if width > 1:
+                    k = ruled(("window", k, width))
+                if info.monoid is not None:
+                    yield ("take", k, ("build", index, block, OP))
+                elif component == ELEMENT:
+                    yield from (("slice", index, block, ("join", info.extent, k, operand)) for operand in info.masked)
+                else:
+                    yield ("slice", index, block, ("put", info.extent, k, OP))
             if info.value:
                 yield ("slice", index, block, ("iota", info.extent))
 
     def emit(self, asked: list[Term]) -> list[SSAValue]:
         """The op, inside what is asked for."""
-        if not asked:
-            return self.op(self.locals)
-        found = rules("masks").rewrite_root(asked[0], {})
-        assert found is not None, "every form that is asked for has its law"
-        return self.realise(cast(Term, found[0]), asked[1:])
+        return self.realise(ruled(asked[0]), asked[1:]) if asked else self.op(self.locals)
 
     def realise(self, term: Term, rest: list[Term]) -> list[SSAValue]:
         """Emit a term that a law gave; its leaf is the op with the rest of what is asked for."""
@@ -90,28 +94,80 @@ class _Local:
             case ("sum", _, inner):
                 return self.realise(inner, rest)
             case ("add", ("first", int(index), int(operand)), _):
-                self.locals[operand] = self.select(self.first(index), self.locals[operand])
+                self.locals[operand] = self.ops.select(self.first(index), self.locals[operand])
                 return self.emit(rest)
             case ("add", ("iota", _), ("offset", int(index), _)):
                 return [self.plus_offset(self.emit(rest)[0], index)]
-            case ("mask", ("mine", int(index), _, (int(ids), int(component))), _):
-                mask = self.shift(index, ids, component)
-                return [self.masked(self.emit(rest)[0], mask, ids, self.node.signature.result_at[0])]
-            case ("put", _, ("shift", int(index), _, (int(ids), int(component))), ("mask", _, int(operand))):
-                mask = self.shift(index, ids, component)
-                at = self.node.signature.operand_at[operand]
-                self.locals[operand] = self.masked(self.locals[operand], mask, ids, at)
+            case ("mask", ("mine", int(index), int(block), (int(ids), -1)), _):
+                mask = self.shift(index, block, ids)
+                return [masked(self.emit(rest)[0], mask, ids, self.node.signature.result_at[0], self.node, self.ops)]
+            case ("join", _, ("shift", int(index), int(block), (int(ids), -1)), ("mask", _, int(operand))):
+                mask, at = self.shift(index, block, ids), self.node.signature.operand_at[operand]
+                self.locals[operand] = masked(self.locals[operand], mask, ids, at, self.node, self.ops)
+                return self.emit(rest)
+            case ("mask", ("mine", int(index), int(block), k), _):
+                component = self.looked_up(k)
+                assert self.vectors is not None
+                first = self.first(index) if self.vectors.form.mode == DROP else None
+                mask = self.vectors.keep(component, block, self.offset(index), first)
+                return [self.ops.select(mask, self.emit(rest)[0])]
+            case ("put", _, ("shift", int(index), _, k), _):
+                component = self.looked_up(k)
+                assert self.vectors is not None
+                self.vectors.drop(component, self.offset(index))
                 return self.emit(rest)
             case _:
                 raise AssertionError(f"no way to run {term}")
 
+    def shift(self, index: int, block: int, ids: int) -> SSAValue:
+        """Count elements from this device's first row; the mask of those whose row is here."""
+        self.locals[ids], mask = shifted(self.locals[ids], self.offset(index), block, self.ops)
+        return mask
+
+    def looked_up(self, k: Term) -> int:
+        """The component that a lookup asks for; the vectors are ready then, and where it asks for rows, they are rows."""
+        widen = False
+        match k:
+            case ("add", (int(operand), int(component)), ("iota", _)):
+                widen = True
+            case (int(operand), int(component)):
+                pass
+            case _:
+                raise AssertionError(f"no index vectors in {k}")
+        if self.vectors is None:
+            self.vectors = self.found_vectors()
+        # Each scalar start is a component of its own.
+        component += operand - self.starts[0]
+        if widen:
+            self.vectors.rows(component)
+        return component
+
+    @property
+    def starts(self) -> range:
+        """The operands that hold the index vectors, or their components."""
+        definition = self.node.signature.instance.definition
+        return definition.positions("ids" if any(each.name == "ids" for each in definition.operands) else "starts")
+
+    def found_vectors(self) -> Vectors:
+        shape, at = self.program.shape, self.moved()
+        whole = shape(self.node.operands[at] if at is not None else self.node.results[0])
+        local = type_at(self.locals[at]).shape if at is not None else self.local_type(0).shape
+        form = general(self.node.kind, self.params, shape(self.node.operands[0]), whole)
+        return Vectors(form, [self.locals[start] for start in self.starts], shape(self.node.operands[0]), local, self.ops)
+
+    def moved(self) -> int | None:
+        """The operand whose windows are written; None where windows are read, into the result."""
+        others = set(range(1, len(self.node.operands))) - set(self.starts)
+        return min(others, default=None)
+
     def op(self, locals: list[SSAValue]) -> list[SSAValue]:
         types = [self.local_type(position) for position in range(len(self.node.results))]
-        params = cast(ParamsAttr, self.node.op.properties.get("params", NO_PARAMS))
-        if any(self.indices[index].lookups for _, index, _ in self.placed.placement):
-            # Rows that are another device's are all sent to one place: what was promised of the ids holds no more.
-            params = ParamsAttr.of(**{name: False if name in PROMISES else value for name, value in params.items()})
-        op = OPS[self.node.kind].create(operands=locals, result_types=types, properties={"params": params})
+        kind, params = self.node.kind, self.params
+        if self.vectors is not None:
+            at = self.moved()
+            kind, params = self.vectors.form.kind, self.vectors.form.params
+            locals = [locals[0], self.vectors.ids, *([] if at is None else [locals[at]])]
+        op = OPS[kind].create(operands=locals, result_types=types, properties={"params": params})
         self.into.append(op)
         return list(op.results)
 
@@ -124,130 +180,30 @@ class _Local:
 
     def first(self, index: int) -> SSAValue:
         """Whether this device is the first along every axis of the index."""
-        flags = [
-            self.make("eq", (self.into.coordinate(axis), self.number(0, IDS)), "bool", ())
-            for axis, at, _ in self.placed.placement
+        flags = [self.ops.equals(self.into.coordinate(axis), 0) for axis, at, _ in self.placed.placement if at == index]
+        return reduce(self.ops.both, flags)
+
+    def offset(self, index: int, dtype: str = IDS) -> SSAValue:
+        """Where this device's block of the index begins: the sum of coordinate times stride."""
+        parts = [
+            self.ops.make("mul", (self.into.coordinate(axis), self.ops.number(stride, IDS)), IDS, ())
+            for axis, at, stride in self.placed.placement
             if at == index
         ]
-        keep = flags[0]
-        for flag in flags[1:]:
-            keep = self.make("and", (keep, flag), "bool", ())
-        return keep
-
-    def offset(self, index: int, dtype: str) -> SSAValue:
-        """Where this device's block of the index begins: the sum of coordinate times stride."""
-        total: SSAValue | None = None
-        for axis, at, stride in self.placed.placement:
-            if at == index:
-                part = self.make("mul", (self.into.coordinate(axis), self.number(stride, IDS)), IDS, ())
-                total = part if total is None else self.make("add", (total, part), IDS, ())
-        assert total is not None
-        return total if dtype == IDS else self.cast(total, dtype)
+        total = reduce(lambda one, other: self.ops.make("add", (one, other), IDS, ()), parts)
+        return total if dtype == IDS else self.ops.cast(total, dtype)
 
     def block(self, index: int) -> int:
         """How many of the index's values one device holds."""
         return min(stride for _, at, stride in self.placed.placement if at == index)
 
     def plus_offset(self, out: SSAValue, index: int) -> SSAValue:
-        type = cast(ArrayType, out.type)
-        offset = self.spread(self.offset(index, type.dtype), type.shape)
-        return self.make("add", (out, offset), type.dtype, type.shape)
+        type = type_at(out)
+        return self.ops.make("add", (out, self.ops.spread(self.offset(index, type.dtype), type.shape)), type.dtype, type.shape)
 
-    def shift(self, index: int, operand: int, component: int) -> SSAValue:
-        """Count the ids from this device's first row; the mask of those whose row is here."""
-        ids = self.locals[operand]
-        type = cast(ArrayType, ids.type)
-        if type.dtype != IDS:
-            ids = self.cast(ids, IDS)
-        # The other components of the vectors count along dims of their own: they stay as they are given.
-        given, shape, extent, block = ids, type.shape, self.indices[index].extent, self.block(index)
-        mode = self.mode()
-        looked_up = -1 in self.indices[index].masked
-        if component != ELEMENT and (mode == "CLIP" or (looked_up and mode != "FILL_OR_DROP")):
-            high = self.number(extent - 1, IDS)
-            ids = self.make("clamp", (self.number(0, IDS), ids, high), IDS, shape)
-        here = self.make("sub", (ids, self.spread(self.offset(index, IDS), shape)), IDS, shape)
-        inside = self.between(here, block, shape)
-        kept = self.make("select_n", (inside, self.spread(self.number(0, IDS), shape), here), IDS, shape)
-        if mode == "FILL_OR_DROP" and looked_up:
-            outside = self.make("not", (self.between(ids, extent, shape),), "bool", shape)
-            mine = self.make("and", (outside, self.spread(self.first(index), shape)), "bool", shape)
-            kept = self.make("select_n", (mine, kept, self.spread(self.number(-1, IDS), shape)), IDS, shape)
-            inside = self.make("or", (inside, mine), "bool", shape)
-        self.locals[operand] = self.only(given, kept, component)
-        return self.component(inside, component)
 
-    def mode(self) -> str:
-        params = cast(ParamsAttr, self.node.op.properties.get("params", NO_PARAMS))
-        mode = params.get("mode")
-        return str(mode["name"]) if isinstance(mode, Record) else "CLIP"
-
-    def between(self, ids: SSAValue, extent: int, shape: tuple[int, ...]) -> SSAValue:
-        low = self.make("ge", (ids, self.spread(self.number(0, IDS), shape)), "bool", shape)
-        high = self.make("lt", (ids, self.spread(self.number(extent, IDS), shape)), "bool", shape)
-        return self.make("and", (low, high), "bool", shape)
-
-    def component(self, mask: SSAValue, component: int) -> SSAValue:
-        """One component of the mask along the index vectors' dim, which is the last (a scalar start has none)."""
-        shape = cast(ArrayType, mask.type).shape
-        if not shape or component == ELEMENT:
-            return mask
-        *batch, width = shape
-        if width > 1:
-            starts = (*(0 for _ in batch), component)
-            params: dict[str, Literal] = {"start_indices": starts, "strides": None}
-            mask = self.make("slice", (mask,), "bool", (*batch, 1), **params)
-        return self.make("reshape", (mask,), "bool", tuple(batch))
-
-    def only(self, ids: SSAValue, shifted: SSAValue, component: int) -> SSAValue:
-        """The shifted ids in this component, the others as they were."""
-        shape = cast(ArrayType, ids.type).shape
-        if not shape or shape[-1] == 1 or component == ELEMENT:
-            return shifted
-        at = self.make("iota", (), IDS, shape, dtype=Record("dtype", (("name", IDS),)), dimension=len(shape) - 1)
-        this = self.make("eq", (at, self.spread(self.number(component, IDS), shape)), "bool", shape)
-        return self.make("select_n", (this, ids, shifted), IDS, shape)
-
-    def masked(self, value: SSAValue, mask: SSAValue, ids: int, at: dict[int, tuple[int, int, int]]) -> SSAValue:
-        """Zero where the mask is false; the mask's dims are found in the value by the indices that they share."""
-        rows = self.node.signature.operand_dims[ids]
-        dims = [(dim, row[0][0]) for dim, row in enumerate(rows) if row]
-        shape = cast(ArrayType, mask.type).shape
-        narrow = tuple(shape[dim] for dim, _ in dims)
-        if narrow != shape:
-            mask = self.make("reshape", (mask,), "bool", narrow)
-        type = cast(ArrayType, value.type)
-        into = tuple(at[index][0] for _, index in dims)
-        if type.shape != narrow or into != tuple(range(len(into))):
-            mask = self.make("broadcast_in_dim", (mask,), "bool", type.shape, broadcast_dimensions=into)
-        return self.select(mask, value)
-
-    def select(self, keep: SSAValue, value: SSAValue) -> SSAValue:
-        """The value where `keep`, else zero."""
-        type = cast(ArrayType, value.type)
-        zero = self.spread(self.number(0, type.dtype), type.shape)
-        return self.make("select_n", (keep, zero, value), type.dtype, type.shape)
-
-    def number(self, value: int, dtype: str) -> SSAValue:
-        plain: Literal = value
-        if dtype == "bool":
-            plain = bool(value)
-        elif not dtype.startswith(("int", "uint")):
-            plain = float(value)
-        return self.make("constant", (), dtype, (), value=plain)
-
-    def cast(self, value: SSAValue, dtype: str) -> SSAValue:
-        shape = cast(ArrayType, value.type).shape
-        to = Record("dtype", (("name", dtype),))
-        return self.make("convert_element_type", (value,), dtype, shape, new_dtype=to, weak_type=False)
-
-    def spread(self, scalar: SSAValue, shape: tuple[int, ...]) -> SSAValue:
-        if not shape:
-            return scalar
-        dtype = cast(ArrayType, scalar.type).dtype
-        return self.make("broadcast_in_dim", (scalar,), dtype, shape, broadcast_dimensions=())
-
-    def make(self, kind: str, ins: Sequence[SSAValue], dtype: str, shape: tuple[int, ...], /, **params: Literal) -> SSAValue:
-        op = OPS[kind].of(ins, [ArrayType.whole(dtype, shape)], ParamsAttr.of(**params) if params else NO_PARAMS)
-        self.into.append(op)
-        return op.results[0]
+def ruled(term: Term) -> Term:
+    """What the law for this form of term makes of it."""
+    found = rules("masks").rewrite_root(term, {})
+    assert found is not None, "every form that is asked for has its law"
+    return cast(Term, found[0])

@@ -136,6 +136,8 @@ def mask_instance(rule: Rule, random: Random) -> tuple[Bindings, Environment]:
         return np.stack([generator.integers(0, below, COUNT)] * TRIPS)
 
     bound: Bindings = {"a": "a", "m": BLOCK, "n": TRIPS * BLOCK, "k": same(TRIPS * BLOCK)}
+    if rule.name == "window":
+        bound |= {"k": same(TRIPS * BLOCK)[:, :1], "w": BLOCK}
     bound["x"] = generator.integers(0, 9, (TRIPS, BLOCK)) if rule.name == "lookup" else same(9)
     bound["y"] = generator.integers(0, 9, (TRIPS, COUNT))
     return bound, {}
@@ -173,15 +175,21 @@ def _placed(head: str, args: list[Any]) -> Any:
         case "take", [k, x]:
             # A row that this iteration does not have is some row, and masked.
             return np.take_along_axis(x, k % x.shape[1], axis=1)
+        case "window", [k, w]:
+            return k + np.arange(int(w))
         case "put", [n, k, x]:
             return _put(n, k, x)
+        case "join", [n, k, x]:
+            # A row that is outside must be zero, and is added anywhere.
+            return _put(n, k % n, x)
         case _:
             raise AssertionError(head)
 
 
 def _put(extent: int, k: Array, x: Array) -> Array:
-    """Each iteration adds its rows; a row outside the array must be zero, and is added anywhere."""
+    """Each iteration adds its rows; a row outside the array is dropped."""
     result = np.zeros((TRIPS, extent), int)
     for trip in range(TRIPS):
-        np.add.at(result[trip], k[trip] % extent, x[trip])
+        inside = (k[trip] >= 0) & (k[trip] < extent)
+        np.add.at(result[trip], k[trip][inside], x[trip][inside])
     return result

@@ -13,16 +13,22 @@ import jax.numpy as jnp
 import pytest
 from models import Transformer, train_step
 from strategies import NAMES, strategy
+from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
 import partita as pt
-from partita.compiler.plan import Plan
 from partita.dialects import context
+from partita.dialects.definition import definitions
+from partita.dialects.definition_text import parse_definitions
+from partita.dialects.lax import op_class
+from partita.dialects.types import ArrayType
 from partita.rewrites import constructors, firing, linearity, localise, redistribute
 from partita.rewrites.decide import decide
 from partita.rewrites.lower import to_spmd
 from partita.rewrites.materialise import materialise
+from partita.rewrites.placement import Claim, Table
+from partita.rewrites.program import flatten
 from partita.rewrites.rules import all_rules
 
 MESH = pt.Mesh(a=2, b=2, c=2)
@@ -81,13 +87,14 @@ def tagged(x: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 def looked_up(table: jax.Array, ids: jax.Array, acc: jax.Array, rows: jax.Array) -> list[jax.Array]:
     places = jnp.arange(16)[:, None] * rows
-    return [table[ids], acc.at[ids].add(rows), places]
+    window = jax.lax.dynamic_slice(table, (ids[0], 0), (3, 16))
+    return [table[ids], acc.at[ids].add(rows), places, window]
 
 
-def programs() -> Iterator[Plan]:
+def programs() -> Iterator[Table]:
     model = Transformer(1)
     for name in NAMES:
-        yield pt.plan(train_step, pt.Mesh(data=4, model=2), *model.shapes()).apply(*strategy(name))
+        yield pt.plan(train_step, pt.Mesh(data=4, model=2), *model.shapes()).apply(*strategy(name)).table
     yield from watched()
 
 
@@ -97,8 +104,8 @@ def fired() -> dict[str, int]:
     redistribute.path.cache_clear()
     linearity.forget()
     firing.reset()
-    for plan in programs():
-        plan.spmd()
+    for table in programs():
+        to_spmd(materialise(decide(table)))
     for module in moved():
         to_spmd(module)
     return firing.counts()
@@ -109,14 +116,29 @@ def test_the_rule_fires_on_the_way_to_kernels(name: str, fired: dict[str, int]) 
     assert fired.get(name, 0) > 0
 
 
-def watched() -> Iterator[Plan]:
+def watched() -> Iterator[Table]:
     """The small programs that ask for each law of building, of linearity and of masks."""
-    yield pt.plan(tagged, MESH, SQUARE).tile("x", 0, "a")
-    yield pt.plan(linear, MESH, SQUARE, SQUARE, SQUARE).tile("x", 1, "a")
+    yield pt.plan(tagged, MESH, SQUARE).tile("x", 0, "a").table
+    yield pt.plan(linear, MESH, SQUARE, SQUARE, SQUARE).tile("x", 1, "a").table
     ids = jax.ShapeDtypeStruct((16,), jnp.int32)
     looking = pt.plan(looked_up, MESH, SQUARE, ids, SQUARE, SQUARE)
-    yield looking.tile(["table", "acc"], 0, "a")
-    yield looking.tile("rows", 0, "b")
+    yield looking.tile(["table", "acc"], 0, "a").table
+    yield looking.tile("rows", 0, "b").table
+    yield elements()
+
+
+def elements() -> Table:
+    """A user's op, whose looked-up indices are elements: rows are added where each of them says."""
+    (definition,) = parse_definitions("segment_sum(x, ids) out[v, j] = sum(i) [v = ids[i]] * x[i, j]").values()
+    name = definitions.add(definition).name
+    rows, ids = ArrayType.whole("float32", (16, 16)), ArrayType.whole("int32", (16,))
+    main = func.FuncOp("main", ([rows, ids], [rows]))
+    op = op_class(name).of(main.body.block.args, [rows])
+    main.body.block.add_ops([op, func.ReturnOp(*op.results)])
+    table = Table(flatten(ModuleOp([main])), MESH)
+    del definitions.added[name]
+    table.touch("a").nodes[0] = Claim(table.program.nodes[0].signature.instance.results[0][0][0], 8, 0)
+    return table
 
 
 def sum_of_part(number: int) -> Callable[..., jax.Array]:
@@ -129,15 +151,15 @@ def sum_of_part(number: int) -> Callable[..., jax.Array]:
 
 
 @cache
-def plans() -> tuple[Plan, ...]:
-    parts = (pt.plan(sum_of_part(number), MESH, SQUARE, SQUARE, SQUARE).tile("x", 1, "a") for number in range(PARTS))
+def tables() -> tuple[Table, ...]:
+    parts = (pt.plan(sum_of_part(number), MESH, SQUARE, SQUARE, SQUARE).tile("x", 1, "a").table for number in range(PARTS))
     return (*watched(), *parts)
 
 
 def lowered() -> str:
     """The placed and the local code of all plans, decided anew."""
     linearity.forget()
-    placed = (materialise(decide(plan.table)) for plan in plans())
+    placed = (materialise(decide(table)) for table in tables())
     return "".join(f"{module}{to_spmd(module)}" for module in placed)
 
 
