@@ -104,13 +104,15 @@ class Tactic:
                     return plan.tile(name, dim, axis, propagate=False)
                 case "propagate":
                     return plan.propagate(axis)
+                case "held" | "held inside":
+                    return plan.apply(pt.Tile({name: dim}, axis, held=True))
                 case _:
                     return plan.tile(name, dim, axis)
         except pt.Error:
             return plan
 
 
-KINDS = ["tile"] * 4 + ["tile inside"] * 5 + ["replicate", "replicate inside", "later", "propagate"]
+KINDS = ["tile"] * 4 + ["tile inside"] * 5 + ["replicate", "replicate inside", "later", "propagate", "held", "held inside"]
 
 
 @dataclass(frozen=True)
