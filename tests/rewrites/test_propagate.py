@@ -113,6 +113,26 @@ def tiled(program: Program, mesh: dict[str, int], tactics: list[tuple[int, int, 
     return plan
 
 
+# What is held.
+
+
+def test_a_held_claim_stops_where_not_every_array_has_its_range() -> None:
+    # The rows of `x` are rows of the activation and of nothing else that the product reads.
+    def layer(x: jax.Array, w: jax.Array) -> jax.Array:
+        return jax.numpy.tanh(x) @ w
+
+    x, w = jax.ShapeDtypeStruct((8, 4), "float32"), jax.ShapeDtypeStruct((4, 4), "float32")
+    plan = pt.plan(layer, MESH, x, w).apply(pt.Tile({"x": 0}, "data", held=True))
+    assert plan.layout(["x", "tanh#0", "dot_general#0"]) == {
+        "x": "f32[data*2, 4]",
+        "tanh#0": "f32[data*2, 4]",
+        "dot_general#0": "f32[8, 4]",
+    }
+    columns = plan.tile("w", 1, "data")
+    assert columns.layout("result") == {"result": "f32[8, data]"}
+    assert columns.counts()["all_gather"] == 1
+
+
 # Plans do not change.
 
 
