@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .compiler.define import define as define
     from .compiler.jit import jit as jit
     from .compiler.notation.load import Notation as Notation
     from .compiler.notation.load import load as load
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _ROOMS = {
+    "compiler.define": ("define",),
     "compiler.jit": ("jit",),
     "compiler.notation.load": ("Notation", "load", "parse"),
     "compiler.plan": ("Plan", "plan", "replay"),
@@ -58,6 +60,7 @@ __all__ = [
     "Replicate",
     "Tile",
     "ZeRO",
+    "define",
     "jit",
     "load",
     "parse",

@@ -27,7 +27,7 @@ from ..dialects.types import ArrayType
 from .expand import expand
 from .keys import implementation, is_key, physical
 from .params import Foreign, encode, op_name
-from .primitives import remember
+from .primitives import check, remember
 from .sources import Call, Origin
 
 Handler: TypeAlias = "Callable[[Importer, JaxprEqn, list[SSAValue], Call | None], Sequence[SSAValue]]"
@@ -129,6 +129,7 @@ class Importer:
         applies = name == "scatter" and eqn.params["update_jaxpr"] is not None
         if definition is None or applies or name in _PSEUDO:
             return Recipe(WholeOp, {"params": self.whole(eqn)}, results)
+        check(name, eqn)
         params = encode(name, eqn.params, self.foreign, definition.dropped)
         return Recipe(OPS[name], {"params": params if params.data else NO_PARAMS}, results)
 

@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..dialects.definition import definitions
 from ..dialects.mesh import Mesh
 from .arguments import Function
 from .given import mesh_given, tactics_given
@@ -41,10 +42,15 @@ class Jitted:
         functools.update_wrapper(self, fn, updated=())
         self.__signature__: inspect.Signature = function.signature
         donate = donated(function, donate_argnames)
-        self.jitted = jax.jit(self.partitioned(), static_argnames=self.static, donate_argnames=donate)
+        self.donated = donate
+        self.jitted, self.replaced = self.fresh(), definitions.replaced
 
     def __repr__(self) -> str:
         return f"<{getattr(self.fn, '__name__', 'function')}, partitioned for {self.mesh} by {len(self.tactics)} tactics>"
+
+    def fresh(self) -> Any:
+        """A `jax.jit` function that has traced nothing yet."""
+        return jax.jit(self.partitioned(), static_argnames=self.static, donate_argnames=self.donated)
 
     def partitioned(self) -> Callable[..., Any]:
         """What JAX traces: the plan of these arguments, applied to them."""
@@ -63,6 +69,9 @@ class Jitted:
         return make_plan(self.fn, self.mesh, *args, static_argnames=self.static, **kwargs).apply(*self.tactics)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.replaced != definitions.replaced:
+            # An op was defined anew: what was traced with the old one may be another program now.
+            self.jitted, self.replaced = self.fresh(), definitions.replaced
         try:
             return self.jitted(*args, **kwargs)
         except (ValueError, TypeError) as error:

@@ -84,9 +84,13 @@ class Foreign:
         return Record("foreign", (("index", index),))
 
 
+OP_NAMES: dict[str, str] = {}
+"""The ops of primitives that a user defined under another name than the primitive's."""
+
+
 def op_name(primitive: str) -> str:
     """The name of the op of a primitive: `scatter-add` --> `scatter_add`."""
-    return primitive.replace("-", "_")
+    return OP_NAMES.get(primitive) or primitive.replace("-", "_")
 
 
 def encode(name: str, params: Mapping[str, Any], foreign: Foreign, dropped: Collection[str] = ()) -> ParamsAttr:

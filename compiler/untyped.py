@@ -19,6 +19,7 @@ ad: Any = import_module("jax.interpreters.ad")
 batching: Any = import_module("jax.interpreters.batching")
 mlir: Any = import_module("jax.interpreters.mlir")
 
+Tracer: Any = import_module("jax.core").Tracer
 jaxprs_in_params: Any = import_module("jax.extend.core").jaxprs_in_params
 shaped_abstractify: Any = import_module("jax._src.core").shaped_abstractify
 core_primitive: Any = import_module("jax._src.core").Primitive

@@ -289,7 +289,7 @@ class Definitions(Mapping[str, Definition]):
     """The definitions of one file by op name, read when first asked for, and behind them those that are added at run time.
 
     What is added is never changed: programs hold ops by name. A definition that takes the place of another has a name of
-    its own, `attend` and then `attend.2`; `replaced` counts how often that happened.
+    its own, `attend` and then `attend.2`; `replaced` counts how often a user did that.
     """
 
     def __init__(self, file: File) -> None:
@@ -308,7 +308,6 @@ class Definitions(Mapping[str, Definition]):
         while name in self:
             number += 1
             name = f"{definition.name}.{number}"
-        self.replaced += number > 1
         self.added[name] = definition = replace(definition, name=name)
         return definition
 

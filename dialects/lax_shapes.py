@@ -19,13 +19,14 @@ Types = tuple[ArrayType, ...]
 
 def check_named(kind: str, params: ParamsAttr, ins: Types, outs: Types) -> None:
     """Binds the definition and compares the extent of each index with every dim that it walks."""
-    if problem := _problem(kind, params, ins, outs):
+    if problem := disagreement(kind, params, ins, outs):
         raise VerifyException(problem)
 
 
 # A program repeats a few dozen signatures thousands of times.
 @lru_cache(maxsize=1 << 14)
-def _problem(kind: str, params: ParamsAttr, ins: Types, outs: Types) -> str:
+def disagreement(kind: str, params: ParamsAttr, ins: Types, outs: Types) -> str:
+    """What types say against the definition of `lax.KIND`; nothing where they agree."""
     definition = definitions[kind]
     for side, arrays, formals in (("operand", ins, definition.operands), ("result", outs, definition.results)):
         if problem := _miscounted(side, arrays, formals):

@@ -1,0 +1,284 @@
+"""Whether a function may be cut as its definition says: tried, on random arrays, before a program may rely on it.
+
+For each kind of call (ranks, dtypes, static parameters) every index that can be placed is placed over 2 and over 4 blocks;
+the function runs on each block, the blocks are put together, and what comes out is compared with the function on whole
+arrays: its results, and the gradients of a function that has them. A definition without `@` says all of an op, so it is
+run too. No device is needed. What differs is the counter-example:
+
+    error: `softmax` is not what its definition says: `d` cannot be placed
+    note: over 2 blocks: x f32[8, 12] in parts of f32[8, 6]; the parts of `out` side by side
+    note: out[0, 0] is 0.0421 at once, and 0.0817 in blocks
+    help: write `d:` for a dim that must be whole
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..dialects.definition import Definition, Var
+from ..dialects.dtypes import short
+from ..dialects.errors import Error
+from ..dialects.evaluate import evaluate
+from ..dialects.instance import bind
+from ..dialects.params import ParamsAttr
+from ..dialects.sites import Sites, names
+from ..rewrites.program import Signature
+from .blocks import Blocks
+from .params import Foreign, decode, encode
+from .samples import Type, arrays, candidates
+from .untyped import jax, jnp, tree
+from .written import Written
+
+Array: TypeAlias = Any
+COUNTS = (2, 4)
+"""Over how many blocks an index is placed."""
+
+_accepted: set[object] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A function, and the definition that its author wrote for it."""
+
+    definition: Definition
+    written: Written
+    run: Callable[..., Sequence[Array]]
+
+    @property
+    def title(self) -> str:
+        return self.definition.name.partition(".")[0]
+
+
+class Unfit(Exception):
+    """The function does not take these shapes: not yet a counter-example, for others may do."""
+
+
+def accept(candidate: Candidate, params: Mapping[str, Any], ins: Sequence[Any], outs: Sequence[Any]) -> None:
+    """Raises Error unless the function agrees with its definition on calls of this kind: avals and static parameters."""
+    foreign = Foreign()
+    stored = encode(candidate.definition.name, params, foreign, candidate.definition.dropped)
+    types = _types(ins), _types(outs)
+    kind = tuple((dtype, tuple(n == 1 for n in shape)) for side in types for dtype, shape in side)
+    key = (candidate.definition.name, stored, tuple(foreign.values), kind)
+    if key in _accepted:
+        return
+    unfit: Unfit | None = None
+    with jax.ensure_compile_time_eval(), jax.default_matmul_precision("highest"):
+        for small in candidates(candidate.definition, stored, *types):
+            try:
+                _Trial(candidate, stored, tuple(foreign.values), *small).run()
+                _accepted.add(key)
+                return
+            except Unfit as error:
+                unfit = error
+    notes = (str(unfit),) if unfit else (f"its arrays have more than {LARGEST:,} elements",)
+    helps = ("write `j:` for a dim that must be whole", "`example=` gives shapes to try it on", "`check=False` takes your word for it")
+    candidate.written.fail(candidate.title, f"the definition of `{candidate.title}` could not be tried", notes=notes, helps=helps)
+
+
+def _types(avals: Sequence[Any]) -> list[Type]:
+    return [(aval.dtype.name, tuple(map(int, aval.shape))) for aval in avals]
+
+
+@dataclass(eq=False)
+class _Trial:
+    """A function on whole arrays of some types and on blocks of them."""
+
+    candidate: Candidate
+    params: ParamsAttr
+    foreign: tuple[object, ...]
+    ins: list[Type]
+    outs: list[Type]
+    differentiable: bool = field(default=True, init=False)
+
+    @cached_property
+    def signature(self) -> Signature:
+        return Signature(bind(self.candidate.definition, self.params, self.ins, self.outs), empty=False)
+
+    def run(self) -> None:
+        whole, pulled = self.whole()
+        if "@" not in self.candidate.written.text:
+            self.compare_with_text(whole)
+        for index, info in enumerate(self.signature.instance.indices):
+            counts = [count for count in COUNTS if info.extent % count == 0]
+            failures = [self.blocks(index, count, whole, pulled) for count in counts]
+            if failures and all(failures):
+                raise Unfit(failures[0])
+
+    def function(self, operands: Sequence[Array], outs: Sequence[Type]) -> Sequence[Array]:
+        """The function on arrays that may be blocks; the static parameters that are extents follow from their types."""
+        name = self.candidate.definition.name
+        shapes = tuple(tuple(x.shape) for x in operands)
+        own = decode(name, self.params, shapes, tuple(outs), self.foreign)
+        results = self.candidate.run(*operands, **own)
+        got = _types([jax.typeof(x) for x in results])
+        if got != list(outs):
+            raise Unfit(f"on {_listed(self.candidate, operands)} it gives {_shown(got)}, and its definition says {_shown(outs)}")
+        return results
+
+    @cached_property
+    def arrays(self) -> list[Array]:
+        below = {ids: info.extent for info in self.signature.instance.indices for ids, _ in info.lookups}
+        for positive in (False, True):
+            made = arrays(self.ins, below, positive)
+            if all(np.isfinite(np.asarray(x, np.complex128)).all() for x in self.tried(self.function, made)):
+                break
+        return made
+
+    def tried(self, function: Callable[..., Any], operands: Sequence[Array]) -> Any:
+        """The function of these operands, compiled; what it raises is a reason to try other shapes."""
+        try:
+            return jax.jit(lambda *xs: function(xs, self.outs))(*operands)
+        except (Unfit, Error):
+            raise
+        except Exception as error:
+            first = str(error).strip().splitlines() or [""]
+            raise Unfit(f"on {_listed(self.candidate, operands)} it raises {type(error).__name__}: {first[0]:.200}") from error
+
+    def whole(self) -> tuple[list[Array], list[Array]]:
+        """The results at once, and the gradients of those that have them."""
+        found = list(self.tried(self.function, self.arrays))
+        try:
+            return found, self.tried(self.gradient(self.function), self.arrays)
+        except Unfit:
+            self.differentiable = False
+            return found, []
+
+    def gradient(self, function: Callable[..., Sequence[Array]]) -> Callable[..., Sequence[Array]]:
+        """The gradients of the floating operands, for random weights of the floating results."""
+        weights = [x if _is_float(x.dtype) else None for x in arrays(self.outs, {}, positive=True)]
+
+        def pulled(operands: Sequence[Array], outs: Sequence[Type]) -> Sequence[Array]:
+            at = [n for n, x in enumerate(operands) if _is_float(x.dtype)]
+
+            def weighed(*given: Array) -> Array:
+                full = list(operands)
+                for n, x in zip(at, given, strict=True):
+                    full[n] = x
+                pairs = zip(function(full, outs), weights, strict=True)
+                return sum((jnp.sum(x * weight.astype(x.dtype)) for x, weight in pairs if weight is not None), jnp.zeros(()))
+
+            return jax.grad(weighed, tuple(range(len(at))))(*(operands[n] for n in at))
+
+        return pulled
+
+    def blocks(self, index: int, count: int, whole: list[Array], pulled: list[Array]) -> str:
+        """Compares one placement; why the function does not take such blocks, if it does not."""
+        blocks = Blocks(self.signature, tuple(self.outs), index, count)
+        try:
+            made = self.tried(lambda xs, _: blocks.run(self.function, xs), self.arrays)
+        except Unfit as error:
+            return str(error)
+        formals = self.results()
+        for position, (name, parts) in enumerate(zip(formals, made, strict=True)):
+            for part in parts:
+                if (at := first_difference(whole[position], part)) is not None:
+                    self.refuse(blocks, name, position, at, whole[position], part)
+        if self.differentiable and pulled:
+            first = self.gradient(lambda xs, _: [parts[0] for parts in blocks.run(self.function, xs)])
+            floats = [n for n, (dtype, _) in enumerate(self.ins) if _is_float(jnp.dtype(dtype))]
+            for n, one, other in zip(floats, pulled, self.tried(first, self.arrays), strict=True):
+                if (at := first_difference(one, other)) is not None:
+                    self.refuse(blocks, f"gradient of {self.operands()[n]}", None, at, one, other)
+        return ""
+
+    def compare_with_text(self, whole: list[Array]) -> None:
+        """A definition without `@` is evaluated, and the function must give the same."""
+        told = evaluate(self.candidate.definition.name, self.params, self.arrays, self.outs)
+        for name, one, other in zip(self.results(), whole, told, strict=True):
+            if (at := first_difference(one, other)) is not None:
+                title = f"`{self.candidate.title}` is not what its definition says"
+                note = f"{_element(name, at)} is {_number(one[at])} by the function, and {_number(other[at])} by the definition"
+                given = f"on {_listed(self.candidate, self.arrays)}"
+                help = "`@` stands for what index notation does not say: `out[i] = @(x[i, j:])`"
+                self.candidate.written.fail(self.candidate.title, title, notes=(given, note), helps=(help,))
+
+    def operands(self) -> list[str]:
+        return _spelled(self.candidate.definition.operands, len(self.ins))
+
+    def results(self) -> list[str]:
+        return _spelled(self.candidate.definition.results, len(self.outs))
+
+    def refuse(self, blocks: Blocks, name: str, result: int | None, at: tuple[int, ...], one: Array, other: Array) -> None:
+        """The counter-example."""
+        variable, title = self.variable(blocks.index), self.candidate.title
+        cut = [
+            f"{operand} {_shown([(dtype, shape)])} in parts of {_shown([(dtype, blocks.local(shape, table[blocks.index]))])}"
+            for operand, (dtype, shape), table in zip(self.operands(), self.ins, self.signature.operand_at, strict=True)
+            if blocks.index in table
+        ]
+        how = "" if result is None else f"; the parts of `{name}` {blocks.says(result)}"
+        notes = (
+            f"over {blocks.count} blocks: {', '.join(cut) or 'no operand is cut'}{how}",
+            f"{_element(name, at)} is {_number(one[at])} at once, and {_number(other[at])} in blocks",
+        )
+        bare = variable.rstrip(".")
+        help = f"write `{variable}:` for {'dims' if bare != variable else 'a dim'} that must be whole"
+        helps = (help,) if blocks.info.monoid is None else (help, f"or say how the parts are put together, if not by `{_FOLD[blocks.info.monoid]}`")
+        self.candidate.written.fail(bare, f"`{title}` is not what its definition says: `{variable}` cannot be placed", notes=notes, helps=helps)
+
+    def variable(self, index: int) -> str:
+        """The name of an index in the text."""
+        shapes = [shape for _, shape in self.ins], [shape for _, shape in self.outs]
+        definition = self.candidate.definition.with_arity(len(self.ins), len(self.outs))
+        for site in Sites(definition, self.params, *shapes).all:
+            table = self.signature.operand_at[site.array] if site.array >= 0 else self.signature.result_at[-1 - site.array]
+            for number, _, dim in site.placed:
+                term = site.terms[number]
+                if index in table and table[index][0] == dim and names(term):
+                    return f"{names(term)[0]}.." if isinstance(term, Var) and term.many else names(term)[0]
+        return self.candidate.title
+
+
+_FOLD = {"add": "sum", "max": "max", "min": "min"}
+
+
+def _spelled(formals: Sequence[Any], count: int) -> list[str]:
+    """Names of so many arrays: a variadic one's are numbered."""
+    many = count - len(formals) + 1
+    return [name for each in formals for name in ([f"{each.name}{k}" for k in range(many)] if each.variadic else [each.name])]
+
+
+def _listed(candidate: Candidate, operands: Sequence[Array]) -> str:
+    names = _spelled(candidate.definition.operands, len(operands))
+    return ", ".join(f"{name} {_shown([(x.dtype.name, tuple(x.shape))])}" for name, x in zip(names, operands, strict=True))
+
+
+def _shown(types: Sequence[Type]) -> str:
+    return ", ".join(f"{short(dtype)}[{', '.join(map(str, shape))}]" for dtype, shape in types)
+
+
+def _element(name: str, at: tuple[int, ...]) -> str:
+    return f"{name}[{', '.join(map(str, at))}]"
+
+
+def _number(value: Any) -> str:
+    return f"{np.asarray(value).item():.6g}" if np.asarray(value).dtype.kind in "fV" else f"{np.asarray(value).item()}"
+
+
+def _is_float(dtype: Any) -> bool:
+    return bool(jnp.issubdtype(dtype, jnp.floating))
+
+
+_TOLERANCE = {8: 1e-9, 4: 2e-4, 2: 3e-2, 1: 0.3}
+"""By the bytes of a floating number: how far sums in another order may lie apart, of the largest element."""
+
+
+def first_difference(one: Array, other: Array) -> tuple[int, ...] | None:
+    """Where two arrays first differ by more than their numbers' precision; None if nowhere."""
+    exact = one.dtype.kind in "iub"
+    left, right = (np.asarray(x).astype(np.int64 if exact else np.complex128) for x in (one, other))
+    if exact:
+        apart = left != right
+    else:
+        bytes = one.dtype.itemsize // (2 if one.dtype.kind == "c" else 1)
+        largest = np.max(np.abs(left[np.isfinite(left)]), initial=0.0) or 1.0
+        with np.errstate(invalid="ignore"):
+            apart = ~((np.abs(left - right) <= _TOLERANCE[bytes] * largest) | (left == right) | (np.isnan(left) & np.isnan(right)))
+    found = np.argwhere(apart)
+    return tuple(map(int, found[0])) if len(found) else None

@@ -1,0 +1,220 @@
+"""`pt.define`: a line of index notation makes any JAX function, or a primitive that has none, an op that can be partitioned.
+
+    rms_norm(x, w)   out[b.., d:] = @(x[b.., d:], w[d:])
+
+`@` is the function itself; what is left of `=`, and what it reads, says where it may be cut. From that line follow the
+tilings, the device-local op and what is communicated, as they do for every op of `definitions.def`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from jax.extend.core import Primitive
+
+from ..dialects.definition import Definition, Formal, definitions
+from ..dialects.errors import Error, nearest
+from .defined import Op, made, read
+from .keys import is_key
+from .params import OP_NAMES, op_name
+from .primitives import known
+from .untyped import Tracer, jax, jnp
+from .written import Written
+
+_OWNERS: dict[str, object] = {}
+"""Who defined the op of a name: it may define it again."""
+
+
+class Defined:
+    """A function that is one op of a jaxpr: called, differentiated and mapped like the function that it wraps."""
+
+    def __init__(self, function: Callable[..., Any], written: Written, checked: bool) -> None:
+        self.function = function
+        self.written = written
+        definition = read(written)
+        self.signature = _signature(function, definition, written)
+        self.formals = definition.operands
+        _claim(definition.name, written, (getattr(function, "__module__", ""), getattr(function, "__qualname__", definition.name)))
+        self.op = made(written, self.run, checked)
+        functools.update_wrapper(self, function, updated=())
+        self.__signature__ = self.signature
+
+    def __repr__(self) -> str:
+        return f"<{self.written.text.strip()}>"
+
+    def __getattr__(self, name: str) -> Any:
+        # `defvjp` and `defjvp` of the function that is wrapped, which may follow the decorator.
+        if name == "function":
+            raise AttributeError(name)
+        return getattr(self.function, name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function's results; in a trace, by one equation."""
+        arrays, params = self.split(args, kwargs)
+        return self.op.call(arrays, params)
+
+    def check(self, *args: Any, **kwargs: Any) -> None:
+        """Try the definition now, on arrays like these: `jax.ShapeDtypeStruct`s will do. Raises Error if it is wrong."""
+        arrays, params = self.split(args, kwargs)
+        self.op.try_on(arrays, params)
+
+    def split(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The operands in the definition's order, and the static parameters. Raises Error for what is neither."""
+        title = self.op.title
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            self.written.fail(title, f"`{title}` cannot be called so: {error}", helps=(f"its parameters are {self.signature}",))
+        bound.apply_defaults()
+        arrays: list[Any] = []
+        for formal in self.formals:
+            value = bound.arguments.pop(formal.name)
+            arrays += [self.array(formal.name, each) for each in (value if formal.variadic else (value,))]
+        params: dict[str, Any] = {}
+        for name, value in bound.arguments.items():
+            kind = self.signature.parameters[name].kind
+            params |= value if kind is inspect.Parameter.VAR_KEYWORD else {name: value}
+        for name, value in params.items():
+            self.check_static(name, value)
+        return arrays, params
+
+    def array(self, name: str, value: Any) -> Any:
+        """An operand as an array."""
+        if isinstance(value, jax.ShapeDtypeStruct):
+            return value
+        try:
+            found = value if isinstance(value, jax.Array) else jnp.asarray(value)
+        except (TypeError, ValueError):
+            helps = (f"if `{name}` is no array, leave it out of the definition",)
+            self.written.fail(name, f"operand `{name}` of `{self.op.title}` is a {type(value).__name__}, no array", helps=helps)
+        if is_key(found):
+            helps = ("pass `jax.random.key_data(key)`, and wrap it inside",)
+            self.written.fail(name, f"operand `{name}` of `{self.op.title}` is an array of keys", helps=helps)
+        return found
+
+    def check_static(self, name: str, value: Any) -> None:
+        title = self.op.title
+        if isinstance(value, jax.Array | Tracer) or hasattr(value, "__array__") and getattr(value, "shape", ()) != ():
+            helps = (f"write `{title}({', '.join([*(f.name for f in self.formals), name])})`, and how it is read: `{name}[i..]`",)
+            self.written.fail(title, f"`{name}` is an array, and the definition of `{title}` does not name it", helps=helps)
+        try:
+            hash(value)
+        except TypeError:
+            title = f"parameter `{name}` of `{title}` is a {type(value).__name__}, which has no hash"
+            self.written.fail(name, title, helps=("pass a tuple or a frozen dataclass",))
+
+    def run(self, *arrays: Any, **params: Any) -> Any:
+        """The function itself on operands in the definition's order."""
+        rest = iter(arrays)
+        many = len(arrays) - len(self.formals) + 1
+        given = {f.name: tuple(next(rest) for _ in range(many)) if f.variadic else next(rest) for f in self.formals}
+        arguments: dict[str, Any] = {}
+        for name, parameter in self.signature.parameters.items():
+            if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+                arguments[name] = {key: value for key, value in params.items() if key not in self.signature.parameters}
+            elif name in given or name in params:
+                arguments[name] = given[name] if name in given else params[name]
+        bound = inspect.BoundArguments(self.signature, cast(Any, arguments))
+        return self.function(*bound.args, **bound.kwargs)
+
+
+def _signature(function: Callable[..., Any], definition: Definition, written: Written) -> inspect.Signature:
+    """The function's parameters, among which are all operands; those of the text where Python knows no names."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        signature = inspect.Signature()
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    known = [name for name, each in signature.parameters.items() if each.kind is not inspect.Parameter.VAR_KEYWORD]
+    if all(each.kind in variadic for each in signature.parameters.values()) and known != [f.name for f in definition.operands]:
+        return inspect.Signature([_parameter(formal) for formal in definition.operands])
+    for formal in definition.operands:
+        if formal.name not in known:
+            name = getattr(function, "__name__", definition.name)
+            near = nearest(formal.name, known, 1)
+            helps = (f"did you mean `{near[0]}`?",) if near else (f"its parameters are {signature}",)
+            written.fail(formal.name, f"`{formal.name}` is no parameter of `{name}`", helps=helps)
+    return signature
+
+
+def _parameter(formal: Formal) -> inspect.Parameter:
+    kind = inspect.Parameter.VAR_POSITIONAL if formal.variadic else inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Parameter(formal.name, kind)
+
+
+def _claim(name: str, written: Written, owner: object) -> None:
+    """Raises Error unless the name is free, or its owner's to give again."""
+    other = _OWNERS.get(name)
+    if other is None and (name in definitions or known(name)):
+        whose = "Partita defines it" if name in definitions else "JAX has a primitive of that name"
+        written.fail(name, f"there is an op `{name}` already: {whose}", helps=("the name before the parentheses is yours to choose",))
+    if other is not None and other != owner:
+        at = ".".join(map(str, other)) if isinstance(other, tuple) else str(other)
+        written.fail(name, f"there is an op `{name}` already: `{at}` defined it", helps=("choose another name",))
+    definitions.replaced += other is not None
+    _OWNERS[name] = owner
+
+
+def define(
+    text: str,
+    function: Callable[..., Any] | None = None,
+    *,
+    primitive: Primitive | None = None,
+    example: Sequence[Any] | None = None,
+    check: bool = True,
+) -> Any:
+    """Say in a line of index notation what a function computes, and it can be partitioned like any op.
+
+    A decorator, or a call with the function: any that JAX can trace, also a `jax.custom_vjp`, which keeps its rule, a Pallas
+    kernel, `jax.ffi` call or callback. Its parameters that the text does not name are static. With `primitive=`, the text is
+    the definition of a primitive that exists and has none.
+
+    Before a program may hold the op, at the first plan for each kind of call, the function is run whole and in blocks on
+    random arrays, as the text says that it may be cut; Error shows the first element that differs. `example`, arrays or
+    `jax.ShapeDtypeStruct`s, tries it at once; `check=False` takes the text on trust. Defining a function again replaces its
+    op; a name that is taken is an Error.
+
+        @pt.define("rms_norm(x, w)   out[b.., d:] = @(x[b.., d:], w[d:])")
+        def rms_norm(x, w): ...
+
+        x: f32[data*64, 256], w: f32[256]   -->   rms_norm on f32[64, 256], no collective
+    """
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise Error("`pt.define` begins with the definition, a text", helps=['write `@pt.define("name(x)  out[i..] = @(x[i..])")`'])
+    written = Written.of(text, sys._getframe(1))
+    if primitive is not None:
+        return _define_primitive(written, primitive, example, check)
+    if function is None:
+        return lambda given: _define_function(written, given, example, check)
+    return _define_function(written, function, example, check)
+
+
+def _define_primitive(written: Written, primitive: Primitive, example: Sequence[Any] | None, check: bool) -> Primitive:
+    definition = read(written)
+    name = op_name(primitive.name).partition(".")[0]
+    if name in definitions and name not in definitions.added:
+        title = f"primitive `{primitive.name}` has a definition: `{definitions[name].text.strip()}`"
+        written.fail(definition.name, title, helps=("define functions and primitives that have none",))
+    if definition.name != name:
+        _claim(definition.name, written, primitive.name)
+    elif name in _OWNERS:
+        definitions.replaced += 1
+    _OWNERS[definition.name] = primitive.name
+    op = existing(written, primitive, check)
+    OP_NAMES[primitive.name] = op.name
+    if example is not None:
+        op.try_on(example)
+    return primitive
+
+
+def _define_function(written: Written, function: Any, example: Sequence[Any] | None, check: bool) -> Defined:
+    if not callable(function):
+        raise Error(f"{function!r:.60} is no function", helps=["`pt.define(text)` is a decorator of a function"])
+    defined = Defined(cast("Callable[..., Any]", function), written, check)
+    if example is not None:
+        defined.check(*example)
+    return defined

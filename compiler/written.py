@@ -1,0 +1,78 @@
+"""Where a text that stands in a Python program is written: errors in it point into the user's own file.
+
+    @pt.define("norm(x)  out[i..] = @(y[i..])")      -->      --> model.py:12:34, with the carets under `y`
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+from dataclasses import dataclass, replace
+from types import FrameType
+from typing import NoReturn
+
+from ..dialects.errors import Error, Place
+
+_FAR = 30
+"""How many lines behind its call a text is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A text, and where its first line that is not blank stands in a file: `line` and `column` count from 1.
+
+    A text that cannot be found, such as one that was put together by the program, is a file of its own.
+    """
+
+    text: str
+    file: str = "<definition>"
+    line: int = 1
+    column: int = 1
+
+    @classmethod
+    def of(cls, text: str, frame: FrameType | None) -> Written:
+        """The text, looked for from the line of a call on."""
+        if frame is None:
+            return cls(text)
+        rows = [row for row in text.splitlines() if row.strip()]
+        file, start = frame.f_code.co_filename, frame.f_lineno
+        for number in range(start, start + _FAR):
+            line = linecache.getline(file, number)
+            column = line.find(rows[0]) if rows else -1
+            following = (linecache.getline(file, number + more) for more in range(1, len(rows)))
+            if column >= 0 and all(row in other for row, other in zip(rows[1:], following, strict=True)):
+                return cls(text, file, number, column + 1)
+        return cls(text)
+
+    def place(self, line: int, column: int, end: int) -> Place:
+        """The place in the file of a place in the text."""
+        lines = self.text.splitlines() or [""]
+        if self.file == "<definition>":
+            return Place.of(self.file, self.text, line, column, end)
+        first = next(number for number, row in enumerate(lines, start=1) if row.strip())
+        shift = self.column - 1 if line == first else 0
+        number = self.line + line - first
+        return Place(self.file, number, column + shift, end + shift, linecache.getline(self.file, number).rstrip("\n"))
+
+    def find(self, name: str) -> Place:
+        """The place of a name in the text, behind the operands if it is there too."""
+        word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+        found = word.search(self.text, max(0, self.text.find(")"))) or word.search(self.text)
+        start, end = found.span() if found else (0, len(self.text.split("(")[0]))
+        line = self.text.count("\n", 0, start) + 1
+        begin = self.text.rfind("\n", 0, start) + 1
+        return self.place(line, start - begin + 1, end - begin + 1)
+
+    def again(self, error: Error) -> NoReturn:
+        """Raises an error in the text as one in the file."""
+        at = error.place
+        place = self.place(at.line, at.column, at.end_column) if at is not None else None
+        raise Error(error.title, place=place, label=error.label, notes=error.notes, helps=error.helps) from None
+
+    def fail(self, name: str, title: str, label: str = "", notes: tuple[str, ...] = (), helps: tuple[str, ...] = ()) -> NoReturn:
+        """Raises an error at the first mention of a name."""
+        raise Error(title, place=self.find(name), label=label, notes=notes, helps=helps)
+
+    def renamed(self, text: str) -> Written:
+        """Another text that was made from this one; errors in it point at this one's beginning."""
+        return replace(self, text=text)
