@@ -30,13 +30,16 @@ from ..dialects.sites import Sites, names
 from ..rewrites.program import Signature
 from .blocks import Blocks
 from .params import Foreign, decode, encode
-from .samples import Type, arrays, candidates
-from .untyped import jax, jnp, tree
+from .samples import LARGEST, Type, arrays, candidates
+from .untyped import eval_context, jax, jnp
 from .written import Written
 
 Array: TypeAlias = Any
 COUNTS = (2, 4)
 """Over how many blocks an index is placed."""
+
+# What is compiled runs once.
+_QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 
 _accepted: set[object] = set()
 
@@ -68,7 +71,7 @@ def accept(candidate: Candidate, params: Mapping[str, Any], ins: Sequence[Any], 
     if key in _accepted:
         return
     unfit: Unfit | None = None
-    with jax.ensure_compile_time_eval(), jax.default_matmul_precision("highest"):
+    with eval_context(), jax.default_matmul_precision("highest"):
         for small in candidates(candidate.definition, stored, *types):
             try:
                 _Trial(candidate, stored, tuple(foreign.values), *small).run()
@@ -77,8 +80,14 @@ def accept(candidate: Candidate, params: Mapping[str, Any], ins: Sequence[Any], 
             except Unfit as error:
                 unfit = error
     notes = (str(unfit),) if unfit else (f"its arrays have more than {LARGEST:,} elements",)
-    helps = ("write `j:` for a dim that must be whole", "`example=` gives shapes to try it on", "`check=False` takes your word for it")
-    candidate.written.fail(candidate.title, f"the definition of `{candidate.title}` could not be tried", notes=notes, helps=helps)
+    helps = (
+        "write `j:` for a dim that must be whole",
+        "`example=` gives shapes to try it on",
+        "`check=False` takes your word for it",
+    )
+    candidate.written.fail(
+        candidate.title, f"the definition of `{candidate.title}` could not be tried", notes=notes, helps=helps
+    )
 
 
 def _types(avals: Sequence[Any]) -> list[Type]:
@@ -95,13 +104,14 @@ class _Trial:
     ins: list[Type]
     outs: list[Type]
     differentiable: bool = field(default=True, init=False)
+    known: Any = field(default=(None, None), init=False)
 
     @cached_property
     def signature(self) -> Signature:
         return Signature(bind(self.candidate.definition, self.params, self.ins, self.outs), empty=False)
 
     def run(self) -> None:
-        whole, pulled = self.whole()
+        whole, pulled = self.whole(self.arrays)
         if "@" not in self.candidate.written.text:
             self.compare_with_text(whole)
         for index, info in enumerate(self.signature.instance.indices):
@@ -118,7 +128,9 @@ class _Trial:
         results = self.candidate.run(*operands, **own)
         got = _types([jax.typeof(x) for x in results])
         if got != list(outs):
-            raise Unfit(f"on {_listed(self.candidate, operands)} it gives {_shown(got)}, and its definition says {_shown(outs)}")
+            raise Unfit(
+                f"on {_listed(self.candidate, operands)} it gives {_shown(got)}, and its definition says {_shown(outs)}"
+            )
         return results
 
     @cached_property
@@ -126,65 +138,81 @@ class _Trial:
         below = {ids: info.extent for info in self.signature.instance.indices for ids, _ in info.lookups}
         for positive in (False, True):
             made = arrays(self.ins, below, positive)
-            if all(np.isfinite(np.asarray(x, np.complex128)).all() for x in self.tried(self.function, made)):
+            if all(np.isfinite(np.asarray(x, np.complex128)).all() for x in self.whole(made)[0]):
                 break
         return made
 
     def tried(self, function: Callable[..., Any], operands: Sequence[Array]) -> Any:
         """The function of these operands, compiled; what it raises is a reason to try other shapes."""
         try:
-            return jax.jit(lambda *xs: function(xs, self.outs))(*operands)
+            options = _QUICK if jax.default_backend() == "cpu" else None
+            return jax.jit(lambda *xs: function(xs, self.outs), compiler_options=options)(*operands)
         except (Unfit, Error):
             raise
         except Exception as error:
             first = str(error).strip().splitlines() or [""]
             raise Unfit(f"on {_listed(self.candidate, operands)} it raises {type(error).__name__}: {first[0]:.200}") from error
 
-    def whole(self) -> tuple[list[Array], list[Array]]:
-        """The results at once, and the gradients of those that have them."""
-        found = list(self.tried(self.function, self.arrays))
-        try:
-            return found, self.tried(self.gradient(self.function), self.arrays)
-        except Unfit:
-            self.differentiable = False
-            return found, []
+    def whole(self, operands: list[Array]) -> tuple[list[Array], list[Array]]:
+        """The results at once, and the gradients, if it has any."""
+        if operands is not self.known[0]:
+            try:
+                found = self.tried(self.with_gradient(lambda xs, outs: [[x] for x in self.function(xs, outs)]), operands)
+            except Unfit:
+                self.differentiable = False
+                found = self.tried(lambda xs, outs: ([[x] for x in self.function(xs, outs)], []), operands)
+            self.known = operands, ([x for (x,) in found[0]], list(found[1]))
+        return self.known[1]
 
-    def gradient(self, function: Callable[..., Sequence[Array]]) -> Callable[..., Sequence[Array]]:
-        """The gradients of the floating operands, for random weights of the floating results."""
+    def with_gradient(
+        self, function: Callable[..., list[list[Array]]]
+    ) -> Callable[..., tuple[list[list[Array]], Sequence[Array]]]:
+        """The results, and the gradients of the floating operands for fixed weights of the floating results."""
         weights = [x if _is_float(x.dtype) else None for x in arrays(self.outs, {}, positive=True)]
+        at = self.floats
 
-        def pulled(operands: Sequence[Array], outs: Sequence[Type]) -> Sequence[Array]:
-            at = [n for n, x in enumerate(operands) if _is_float(x.dtype)]
-
-            def weighed(*given: Array) -> Array:
+        def both(operands: Sequence[Array], outs: Sequence[Type]) -> tuple[list[list[Array]], Sequence[Array]]:
+            def weighed(*given: Array) -> tuple[Array, list[list[Array]]]:
                 full = list(operands)
                 for n, x in zip(at, given, strict=True):
                     full[n] = x
-                pairs = zip(function(full, outs), weights, strict=True)
-                return sum((jnp.sum(x * weight.astype(x.dtype)) for x, weight in pairs if weight is not None), jnp.zeros(()))
+                results = function(full, outs)
+                pairs = zip(results, weights, strict=True)
+                terms = (jnp.sum(x[0] * weight.astype(x[0].dtype)) for x, weight in pairs if weight is not None)
+                return sum((term.astype("float32") for term in terms), jnp.zeros(())), results
 
-            return jax.grad(weighed, tuple(range(len(at))))(*(operands[n] for n in at))
+            gradient = jax.grad(weighed, tuple(range(len(at))), has_aux=True)
+            pulled, results = gradient(*(operands[n] for n in at))
+            return results, pulled
 
-        return pulled
+        return both
+
+    @property
+    def floats(self) -> list[int]:
+        return [n for n, (dtype, _) in enumerate(self.ins) if _is_float(jnp.dtype(dtype))]
 
     def blocks(self, index: int, count: int, whole: list[Array], pulled: list[Array]) -> str:
         """Compares one placement; why the function does not take such blocks, if it does not."""
         blocks = Blocks(self.signature, tuple(self.outs), index, count)
+
+        def cut(operands: Sequence[Array], _: Sequence[Type]) -> list[list[Array]]:
+            return blocks.run(self.function, operands)
+
         try:
-            made = self.tried(lambda xs, _: blocks.run(self.function, xs), self.arrays)
+            # The gradient tells nothing new of more blocks.
+            derived = self.differentiable and count == COUNTS[0]
+            made, gradients = self.tried(
+                self.with_gradient(cut) if derived else lambda xs, outs: (cut(xs, outs), []), self.arrays
+            )
         except Unfit as error:
             return str(error)
-        formals = self.results()
-        for position, (name, parts) in enumerate(zip(formals, made, strict=True)):
+        for position, (name, parts) in enumerate(zip(self.results(), made, strict=True)):
             for part in parts:
                 if (at := first_difference(whole[position], part)) is not None:
                     self.refuse(blocks, name, position, at, whole[position], part)
-        if self.differentiable and pulled:
-            first = self.gradient(lambda xs, _: [parts[0] for parts in blocks.run(self.function, xs)])
-            floats = [n for n, (dtype, _) in enumerate(self.ins) if _is_float(jnp.dtype(dtype))]
-            for n, one, other in zip(floats, pulled, self.tried(first, self.arrays), strict=True):
-                if (at := first_difference(one, other)) is not None:
-                    self.refuse(blocks, f"gradient of {self.operands()[n]}", None, at, one, other)
+        for n, one, other in zip(self.floats, pulled, gradients, strict=False):
+            if (at := first_difference(one, other)) is not None:
+                self.refuse(blocks, f"gradient of {self.operands()[n]}", None, at, one, other)
         return ""
 
     def compare_with_text(self, whole: list[Array]) -> None:
@@ -219,8 +247,14 @@ class _Trial:
         )
         bare = variable.rstrip(".")
         help = f"write `{variable}:` for {'dims' if bare != variable else 'a dim'} that must be whole"
-        helps = (help,) if blocks.info.monoid is None else (help, f"or say how the parts are put together, if not by `{_FOLD[blocks.info.monoid]}`")
-        self.candidate.written.fail(bare, f"`{title}` is not what its definition says: `{variable}` cannot be placed", notes=notes, helps=helps)
+        helps = (
+            (help,)
+            if blocks.info.monoid is None
+            else (help, f"or say how the parts are put together, if not by `{_FOLD[blocks.info.monoid]}`")
+        )
+        self.candidate.written.fail(
+            bare, f"`{title}` is not what its definition says: `{variable}` cannot be placed", notes=notes, helps=helps
+        )
 
     def variable(self, index: int) -> str:
         """The name of an index in the text."""
@@ -279,6 +313,8 @@ def first_difference(one: Array, other: Array) -> tuple[int, ...] | None:
         bytes = one.dtype.itemsize // (2 if one.dtype.kind == "c" else 1)
         largest = np.max(np.abs(left[np.isfinite(left)]), initial=0.0) or 1.0
         with np.errstate(invalid="ignore"):
-            apart = ~((np.abs(left - right) <= _TOLERANCE[bytes] * largest) | (left == right) | (np.isnan(left) & np.isnan(right)))
+            apart = ~(
+                (np.abs(left - right) <= _TOLERANCE[bytes] * largest) | (left == right) | (np.isnan(left) & np.isnan(right))
+            )
     found = np.argwhere(apart)
     return tuple(map(int, found[0])) if len(found) else None

@@ -1,6 +1,6 @@
 """An op run block by block on one device, as its definition says that it may be: what a checker compares with the whole.
 
-    k of `out[i, j] = sum(k) x[i, k] * w[k, j]` over 2 blocks:   f(x[:, :8], w[:8]) + f(x[:, 8:], w[8:])
+k of `out[i, j] = sum(k) x[i, k] * w[k, j]` over 2 blocks:   f(x[:, :8], w[:8]) + f(x[:, 8:], w[8:])
 """
 
 from __future__ import annotations

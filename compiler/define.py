@@ -18,7 +18,7 @@ from jax.extend.core import Primitive
 
 from ..dialects.definition import Definition, Formal, definitions
 from ..dialects.errors import Error, nearest
-from .defined import Op, made, read
+from .defined import existing, made, read
 from .keys import is_key
 from .params import OP_NAMES, op_name
 from .primitives import known
@@ -38,7 +38,9 @@ class Defined:
         definition = read(written)
         self.signature = _signature(function, definition, written)
         self.formals = definition.operands
-        _claim(definition.name, written, (getattr(function, "__module__", ""), getattr(function, "__qualname__", definition.name)))
+        _claim(
+            definition.name, written, (getattr(function, "__module__", ""), getattr(function, "__qualname__", definition.name))
+        )
         self.op = made(written, self.run, checked)
         functools.update_wrapper(self, function, updated=())
         self.__signature__ = self.signature
@@ -98,8 +100,10 @@ class Defined:
 
     def check_static(self, name: str, value: Any) -> None:
         title = self.op.title
-        if isinstance(value, jax.Array | Tracer) or hasattr(value, "__array__") and getattr(value, "shape", ()) != ():
-            helps = (f"write `{title}({', '.join([*(f.name for f in self.formals), name])})`, and how it is read: `{name}[i..]`",)
+        if isinstance(value, jax.Array | Tracer) or (hasattr(value, "__array__") and getattr(value, "shape", ()) != ()):
+            helps = (
+                f"write `{title}({', '.join([*(f.name for f in self.formals), name])})`, and how it is read: `{name}[i..]`",
+            )
             self.written.fail(title, f"`{name}` is an array, and the definition of `{title}` does not name it", helps=helps)
         try:
             hash(value)
@@ -151,7 +155,9 @@ def _claim(name: str, written: Written, owner: object) -> None:
     other = _OWNERS.get(name)
     if other is None and (name in definitions or known(name)):
         whose = "Partita defines it" if name in definitions else "JAX has a primitive of that name"
-        written.fail(name, f"there is an op `{name}` already: {whose}", helps=("the name before the parentheses is yours to choose",))
+        written.fail(
+            name, f"there is an op `{name}` already: {whose}", helps=("the name before the parentheses is yours to choose",)
+        )
     if other is not None and other != owner:
         at = ".".join(map(str, other)) if isinstance(other, tuple) else str(other)
         written.fail(name, f"there is an op `{name}` already: `{at}` defined it", helps=("choose another name",))
@@ -184,7 +190,9 @@ def define(
         x: f32[data*64, 256], w: f32[256]   -->   rms_norm on f32[64, 256], no collective
     """
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise Error("`pt.define` begins with the definition, a text", helps=['write `@pt.define("name(x)  out[i..] = @(x[i..])")`'])
+        raise Error(
+            "`pt.define` begins with the definition, a text", helps=['write `@pt.define("name(x)  out[i..] = @(x[i..])")`']
+        )
     written = Written.of(text, sys._getframe(1))
     if primitive is not None:
         return _define_primitive(written, primitive, example, check)

@@ -26,10 +26,10 @@ from ..dialects.lax import op_class
 from ..dialects.lax_shapes import disagreement
 from ..dialects.types import ArrayType
 from .accept import Candidate, accept
-from .keys import is_key, text
+from .keys import text
 from .params import Foreign, decode, encode
 from .primitives import remember
-from .untyped import Tracer, ad, batching, jax, mlir, shaped_abstractify, tree
+from .untyped import Tracer, ad, batching, eval_context, jax, mlir, shaped_abstractify, tree
 from .written import Written
 
 Array: TypeAlias = Any
@@ -81,11 +81,15 @@ class Op:
         except TypeError as error:
             if "valid JAX type" not in str(error):
                 raise
-            self.written.fail(self.title, f"`{self.title}` returns what is no array", helps=("return arrays, one for each result",))
+            self.written.fail(
+                self.title, f"`{self.title}` returns what is no array", helps=("return arrays, one for each result",)
+            )
         if closed.effects:
             kind = type(next(iter(closed.effects))).__name__
             helps = ("take the effect out: a defined op is a function of its operands", "`jax.pure_callback` has no effect")
-            self.written.fail(self.title, f"`{self.title}` has an effect (`{kind}`), and may run once on every block", helps=helps)
+            self.written.fail(
+                self.title, f"`{self.title}` has an effect (`{kind}`), and may run once on every block", helps=helps
+            )
         if any(isinstance(const, Tracer) for const in closed.consts):
             shape = next(text(jax.typeof(const)) for const in closed.consts if isinstance(const, Tracer))
             helps = ("pass it as an operand, which the definition names",)
@@ -98,7 +102,9 @@ class Op:
         if len(outs) != wanted and not (variadic and len(outs) >= wanted - 1):
             names = ", ".join(f"`{formal.name}`" for formal in self.definition.results)
             title = f"`{self.title}` returns {len(outs)} arrays, and its definition has {wanted} ({names})"
-            self.written.fail(self.definition.results[-1].name, title, helps=("name each result left of `=`: `out[..], more[..] = @(...)`",))
+            self.written.fail(
+                self.definition.results[-1].name, title, helps=("name each result left of `=`: `out[..], more[..] = @(...)`",)
+            )
         problem = disagreement(self.name, self.encoded(params), _types(avals), _types(outs))
         if problem:
             self.written.fail(self.title, problem.replace(f"lax.{self.name}", self.title))
@@ -117,7 +123,9 @@ class Op:
         function = self.along(along, primals, params)
         results, pushed = jax.jvp(function, [primals[at] for at in along], [tangents[at] for at in along])
         # A result that has no derivative, such as an index, has a tangent of no type.
-        return results, [ad.Zero.from_primal_value(x) if t.dtype == dtypes.float0 else t for x, t in zip(results, pushed, strict=True)]
+        return results, [
+            ad.Zero.from_primal_value(x) if t.dtype == dtypes.float0 else t for x, t in zip(results, pushed, strict=True)
+        ]
 
     def transpose(self, cotangents: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
         """Through the function, which is linear in the operands that are not known."""
@@ -187,7 +195,7 @@ class Op:
     def interpret(self, inputs: Sequence[Array], params: Any, outs: Sequence[Any]) -> list[Array]:
         """The function on NumPy arrays, for the interpreter."""
         own = decode(self.name, params, tuple(each.shape for each in inputs), tuple(outs))
-        with jax.ensure_compile_time_eval():
+        with eval_context():
             return [np.asarray(each) for each in self.leaves(*inputs, **own)]
 
     def accept(self, params: Mapping[str, Any], ins: Sequence[Any], outs: Sequence[Any]) -> None:

@@ -1,6 +1,6 @@
 """Where a text that stands in a Python program is written: errors in it point into the user's own file.
 
-    @pt.define("norm(x)  out[i..] = @(y[i..])")      -->      --> model.py:12:34, with the carets under `y`
+@pt.define("norm(x)  out[i..] = @(y[i..])")      -->      --> model.py:12:34, with the carets under `y`
 """
 
 from __future__ import annotations
@@ -69,7 +69,9 @@ class Written:
         place = self.place(at.line, at.column, at.end_column) if at is not None else None
         raise Error(error.title, place=place, label=error.label, notes=error.notes, helps=error.helps) from None
 
-    def fail(self, name: str, title: str, label: str = "", notes: tuple[str, ...] = (), helps: tuple[str, ...] = ()) -> NoReturn:
+    def fail(
+        self, name: str, title: str, label: str = "", notes: tuple[str, ...] = (), helps: tuple[str, ...] = ()
+    ) -> NoReturn:
         """Raises an error at the first mention of a name."""
         raise Error(title, place=self.find(name), label=label, notes=notes, helps=helps)
 

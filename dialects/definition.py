@@ -286,10 +286,11 @@ def _reads(expr: Term) -> Iterator[Read]:
 
 
 class Definitions(Mapping[str, Definition]):
-    """The definitions of one file by op name, read when first asked for, and behind them those that are added at run time.
+    """The definitions of one file by op name, read when first asked for; and those that are added at run time.
 
-    What is added is never changed: programs hold ops by name. A definition that takes the place of another has a name of
-    its own, `attend` and then `attend.2`; `replaced` counts how often a user did that.
+    Iterating gives the file's alone, `added` the others. What is added is never changed, for programs hold ops by name: a
+    definition that takes the place of another has a name of its own, `attend` and then `attend.2`. `replaced` counts how
+    often that was somebody's wish.
     """
 
     def __init__(self, file: File) -> None:
@@ -321,10 +322,10 @@ class Definitions(Mapping[str, Definition]):
         return self._found[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter((*self._names, *self.added))
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return len(self._names) + len(self.added)
+        return len(self._names)
 
 
 definitions = Definitions(File(__file__).with_name("definitions.def"))

@@ -437,5 +437,5 @@ def test_a_definition_that_takes_the_place_of_another_has_a_name_of_its_own(tmp_
     some = Definitions(tmp_path / "some.def")
     (added,) = parse_definitions("twice(x) out[i..] = 2 * x[i..]").values()
     assert [some.add(added).name, some.add(added).name, some.add(some["neg"]).name] == ["twice", "twice.2", "neg.2"]
-    assert [*some] == ["neg", "twice", "twice.2", "neg.2"]
+    assert ([*some], [*some.added]) == (["neg"], ["twice", "twice.2", "neg.2"])
     assert some["twice.2"] == replace(added, name="twice.2")
