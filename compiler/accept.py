@@ -35,6 +35,11 @@ from .untyped import eval_context, jax, jnp
 from .written import Written
 
 Array: TypeAlias = Any
+Results: TypeAlias = Callable[[Sequence[Array]], list[list[Array]]]
+"""Of operands: for each result an array, or several that should be equal."""
+Derived: TypeAlias = Callable[[Sequence[Array]], tuple[list[list[Array]], Sequence[Array]]]
+"""Of operands: the results, and the gradients of the floating operands."""
+
 COUNTS = (2, 4)
 """Over how many blocks an index is placed."""
 
@@ -142,11 +147,11 @@ class _Trial:
                 break
         return made
 
-    def tried(self, function: Callable[..., Any], operands: Sequence[Array]) -> Any:
+    def tried(self, function: Derived, operands: Sequence[Array]) -> tuple[list[list[Array]], Sequence[Array]]:
         """The function of these operands, compiled; what it raises is a reason to try other shapes."""
         try:
             options = _QUICK if jax.default_backend() == "cpu" else None
-            return jax.jit(lambda *xs: function(xs, self.outs), compiler_options=options)(*operands)
+            return jax.jit(function, compiler_options=options)(operands)
         except (Unfit, Error):
             raise
         except Exception as error:
@@ -156,27 +161,29 @@ class _Trial:
     def whole(self, operands: list[Array]) -> tuple[list[Array], list[Array]]:
         """The results at once, and the gradients, if it has any."""
         if operands is not self.known[0]:
+
+            def once(operands: Sequence[Array]) -> list[list[Array]]:
+                return [[x] for x in self.function(operands, self.outs)]
+
             try:
-                found = self.tried(self.with_gradient(lambda xs, outs: [[x] for x in self.function(xs, outs)]), operands)
+                found = self.tried(self.with_gradient(once), operands)
             except Unfit:
                 self.differentiable = False
-                found = self.tried(lambda xs, outs: ([[x] for x in self.function(xs, outs)], []), operands)
+                found = self.tried(_alone(once), operands)
             self.known = operands, ([x for (x,) in found[0]], list(found[1]))
         return self.known[1]
 
-    def with_gradient(
-        self, function: Callable[..., list[list[Array]]]
-    ) -> Callable[..., tuple[list[list[Array]], Sequence[Array]]]:
+    def with_gradient(self, function: Results) -> Derived:
         """The results, and the gradients of the floating operands for fixed weights of the floating results."""
         weights = [x if _is_float(x.dtype) else None for x in arrays(self.outs, {}, positive=True)]
         at = self.floats
 
-        def both(operands: Sequence[Array], outs: Sequence[Type]) -> tuple[list[list[Array]], Sequence[Array]]:
+        def both(operands: Sequence[Array]) -> tuple[list[list[Array]], Sequence[Array]]:
             def weighed(*given: Array) -> tuple[Array, list[list[Array]]]:
                 full = list(operands)
                 for n, x in zip(at, given, strict=True):
                     full[n] = x
-                results = function(full, outs)
+                results = function(full)
                 pairs = zip(results, weights, strict=True)
                 terms = (jnp.sum(x[0] * weight.astype(x[0].dtype)) for x, weight in pairs if weight is not None)
                 return sum((term.astype("float32") for term in terms), jnp.zeros(())), results
@@ -195,15 +202,13 @@ class _Trial:
         """Compares one placement; why the function does not take such blocks, if it does not."""
         blocks = Blocks(self.signature, tuple(self.outs), index, count)
 
-        def cut(operands: Sequence[Array], _: Sequence[Type]) -> list[list[Array]]:
+        def cut(operands: Sequence[Array]) -> list[list[Array]]:
             return blocks.run(self.function, operands)
 
         try:
             # The gradient tells nothing new of more blocks.
             derived = self.differentiable and count == COUNTS[0]
-            made, gradients = self.tried(
-                self.with_gradient(cut) if derived else lambda xs, outs: (cut(xs, outs), []), self.arrays
-            )
+            made, gradients = self.tried(self.with_gradient(cut) if derived else _alone(cut), self.arrays)
         except Unfit as error:
             return str(error)
         for position, (name, parts) in enumerate(zip(self.results(), made, strict=True)):
@@ -267,6 +272,15 @@ class _Trial:
                 if index in table and table[index][0] == dim and names(term):
                     return f"{names(term)[0]}.." if isinstance(term, Var) and term.many else names(term)[0]
         return self.candidate.title
+
+
+def _alone(function: Results) -> Derived:
+    """Results without gradients."""
+
+    def results(operands: Sequence[Array]) -> tuple[list[list[Array]], Sequence[Array]]:
+        return function(operands), ()
+
+    return results
 
 
 _FOLD = {"add": "sum", "max": "max", "min": "min"}

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
@@ -18,14 +17,14 @@ from jax.extend.core import Primitive
 
 from ..dialects.definition import Definition, Formal, definitions
 from ..dialects.errors import Error, nearest
-from .defined import existing, made, read
+from .defined import Op, existing, made, read
 from .keys import is_key
 from .params import OP_NAMES, op_name
 from .primitives import known
 from .untyped import Tracer, jax, jnp
 from .written import Written
 
-_OWNERS: dict[str, object] = {}
+_OWNERS: dict[str, str] = {}
 """Who defined the op of a name: it may define it again."""
 
 
@@ -38,9 +37,8 @@ class Defined:
         definition = read(written)
         self.signature = _signature(function, definition, written)
         self.formals = definition.operands
-        _claim(
-            definition.name, written, (getattr(function, "__module__", ""), getattr(function, "__qualname__", definition.name))
-        )
+        names = (getattr(function, name, "") for name in ("__module__", "__qualname__"))
+        _claim(definition.name, written, ".".join(map(str, names)))
         self.op = made(written, self.run, checked)
         functools.update_wrapper(self, function, updated=())
         self.__signature__ = self.signature
@@ -75,7 +73,8 @@ class Defined:
         arrays: list[Any] = []
         for formal in self.formals:
             value = bound.arguments.pop(formal.name)
-            arrays += [self.array(formal.name, each) for each in (value if formal.variadic else (value,))]
+            given = cast("Sequence[Any]", value) if formal.variadic else (value,)
+            arrays += [self.array(formal.name, each) for each in given]
         params: dict[str, Any] = {}
         for name, value in bound.arguments.items():
             kind = self.signature.parameters[name].kind
@@ -150,7 +149,7 @@ def _parameter(formal: Formal) -> inspect.Parameter:
     return inspect.Parameter(formal.name, kind)
 
 
-def _claim(name: str, written: Written, owner: object) -> None:
+def _claim(name: str, written: Written, owner: str) -> None:
     """Raises Error unless the name is free, or its owner's to give again."""
     other = _OWNERS.get(name)
     if other is None and (name in definitions or known(name)):
@@ -159,8 +158,7 @@ def _claim(name: str, written: Written, owner: object) -> None:
             name, f"there is an op `{name}` already: {whose}", helps=("the name before the parentheses is yours to choose",)
         )
     if other is not None and other != owner:
-        at = ".".join(map(str, other)) if isinstance(other, tuple) else str(other)
-        written.fail(name, f"there is an op `{name}` already: `{at}` defined it", helps=("choose another name",))
+        written.fail(name, f"there is an op `{name}` already: `{other}` defined it", helps=("choose another name",))
     definitions.replaced += other is not None
     _OWNERS[name] = owner
 
@@ -193,11 +191,12 @@ def define(
         raise Error(
             "`pt.define` begins with the definition, a text", helps=['write `@pt.define("name(x)  out[i..] = @(x[i..])")`']
         )
-    written = Written.of(text, sys._getframe(1))
+    frame = inspect.currentframe()
+    written = Written.of(text, frame.f_back if frame else None)
     if primitive is not None:
         return _define_primitive(written, primitive, example, check)
     if function is None:
-        return lambda given: _define_function(written, given, example, check)
+        return functools.partial(_define_function, written, example=example, check=check)
     return _define_function(written, function, example, check)
 
 
@@ -214,8 +213,7 @@ def _define_primitive(written: Written, primitive: Primitive, example: Sequence[
     _OWNERS[definition.name] = primitive.name
     op = existing(written, primitive, check)
     OP_NAMES[primitive.name] = op.name
-    if example is not None:
-        op.try_on(example)
+    _try(op, functools.partial(op.try_on, example) if example is not None else None)
     return primitive
 
 
@@ -223,6 +221,15 @@ def _define_function(written: Written, function: Any, example: Sequence[Any] | N
     if not callable(function):
         raise Error(f"{function!r:.60} is no function", helps=["`pt.define(text)` is a decorator of a function"])
     defined = Defined(cast("Callable[..., Any]", function), written, check)
-    if example is not None:
-        defined.check(*example)
+    _try(defined.op, functools.partial(defined.check, *example) if example is not None else None)
     return defined
+
+
+def _try(op: Op, check: Callable[[], None] | None) -> None:
+    """Tries a definition on its example, if it has one; one that is refused is forgotten."""
+    try:
+        if check is not None:
+            check()
+    except Error:
+        op.forget()
+        raise

@@ -207,6 +207,10 @@ class Op:
         avals = [shaped_abstractify(each) for each in arrays]
         self.accept(params or {}, avals, self.trace(avals, params or {})[0])
 
+    def forget(self) -> None:
+        """Makes the definitions not know the op any more."""
+        del definitions.added[self.name]
+
     def register(self, checked: bool) -> None:
         """Makes every room know the op."""
         op_class(self.name)

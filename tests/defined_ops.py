@@ -1,7 +1,7 @@
 """Ops of people's own, each with its line of index notation, and how to call it: what `pt.define` is tested on."""
 
-# JAX annotates its functions only in part.
-# pyright: reportUnknownMemberType=false
+# JAX annotates its functions only in part, and kernels not at all.
+# pyright: basic
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -18,13 +18,14 @@ MESH = pt.Mesh(a=4, b=2)
 
 def weighed(use: Use) -> Any:
     """The gradients of a function for all floating operands, with a weight for each element of each result."""
+    gradient: Any = jax.grad
     floats = [n for n, x in enumerate(use.args) if x.dtype.kind == "f"]
 
     def loss(*args: Any) -> Any:
         leaves = [x for x in jax.tree.leaves(use.function(*args)) if x.dtype.kind == "f"]
         return sum(jnp.sum(jnp.sin(jnp.arange(x.size, dtype=x.dtype)).reshape(x.shape) * x) for x in leaves)
 
-    return jax.grad(loss, floats)
+    return gradient(loss, floats)
 
 
 STRATEGIES = [(use, strategy) for use in USES for strategy in use.strategies]
