@@ -140,7 +140,7 @@ class _Trial:
 
     @cached_property
     def arrays(self) -> list[Array]:
-        below = {ids: info.extent for info in self.signature.instance.indices for ids, _ in info.lookups}
+        below = {ids: info.extent for info in self.signature.instance.indices for ids, _, _ in info.lookups}
         for positive in (False, True):
             made = arrays(self.ins, below, positive)
             if all(np.isfinite(np.asarray(x, np.complex128)).all() for x in self.whole(made)[0]):

@@ -54,13 +54,13 @@ class Blocks:
         if number:
             parts = [jnp.zeros_like(x) if at in self.info.once else x for at, x in enumerate(parts)]
         results_mask: list[tuple[Array, int]] = []
-        for ids, _ in self.info.lookups:
+        for ids, _, _ in self.info.lookups:
             inside, parts[ids] = self.shifted(parts[ids], number)
-            for array in self.info.masked:
-                if array < 0:
-                    results_mask.append((inside, ids))
-                else:
-                    parts[array] = self.masked(parts[array], inside, ids, self.signature.operand_at[array])
+            # A read leaves zero where the row is another block's; a write adds nothing there.
+            if self.info.monoid is not None:
+                results_mask.append((inside, ids))
+            for array in (each for each in self.info.masked if each >= 0):
+                parts[array] = self.masked(parts[array], inside, ids, self.signature.operand_at[array])
         outs = [
             (dtype, self.local(shape, at.get(self.index)))
             for (dtype, shape), at in zip(self.outs, self.signature.result_at, strict=True)

@@ -3,7 +3,7 @@
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false
 
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ MESH = pt.Mesh(a=4, b=2)
 
 def weighed(use: Use) -> Any:
     """The gradients of a function for all floating operands, with a weight for each element of each result."""
-    gradient: Any = jax.grad
+    gradient = cast(Any, jax.grad)
     floats = [n for n, x in enumerate(use.args) if x.dtype.kind == "f"]
 
     def loss(*args: Any) -> Any:
