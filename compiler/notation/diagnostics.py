@@ -141,7 +141,7 @@ DIAGNOSTICS = {
         "`{name}` is no value of this function", "", "return an argument, or what an equation defines"
     ),
     "return_count": Diagnostic(
-        "`{name}` returns {given}, and {wanted} stand behind its `->`", "", "say the type of each result behind `->`"
+        "`{name}` returns {given}, and promises {wanted}", "", "say the type of each result behind `->`"
     ),
     "return_type": Diagnostic(
         "`{value}` is {given}, and `{name}` promises {wanted}", "the result is promised here", "write `-> {given}`"
@@ -149,11 +149,10 @@ DIAGNOSTICS = {
     "recursion": Diagnostic(
         "`{name}` calls itself", "{cycle}", "functions are inlined; write the steps out, or loop in Python"
     ),
-    "call_unknown": Diagnostic("there is no function `{name}`", "", "define it: `fn {name}(...) -> ... {{ ... }}`"),
     "call_inside": Diagnostic(
         "`{name}` computes whole arrays, and stands inside an expression", "", "give its result a name first: `y = {name}(...)`"
     ),
-    "call_count": Diagnostic("`{name}` takes {wanted}, and {given} are given", "", "it is {signature}"),
+    "call_count": Diagnostic("`{name}` takes {wanted}, not {given}", "", "it is {signature}"),
     "call_argument": Diagnostic(
         "`{name}` takes whole arrays, and `{said}` is none", "", "give it a name first, and pass that name without indices"
     ),
@@ -162,9 +161,7 @@ DIAGNOSTICS = {
         "",
         "pass {wanted}, or change the argument's type",
     ),
-    "call_results": Diagnostic(
-        "`{name}` has {wanted}, and {given} stand on the left", "", "name each result: `a, b = {name}(...)`"
-    ),
+    "call_results": Diagnostic("`{name}` has {wanted}, not {given}", "", "name each result: `a, b = {name}(...)`"),
     "call_rank": Diagnostic(
         "this result of `{name}` is {type}, and has {given} on the left",
         "",
@@ -211,7 +208,7 @@ DIAGNOSTICS = {
     "index_array": Diagnostic("`{name}` is an array, and cannot be an index too", "", "give the index another name"),
     "index_shadowed": Diagnostic("`{name}` is an index around here already", "", "give the inner one another name"),
     "index_ranges": Diagnostic(
-        "`{name}` runs over {one} and over {other}", "{other} values here", "use another index here, or make the extents equal"
+        "`{name}` runs over {one} and over {other}", "extent {other} here", "use another index here, or make the extents equal"
     ),
     "index_unused": Diagnostic(
         "nothing below `{fold}` reads along `{name}`", "", "declare its range, `{fold}({name}: 8)`, or leave it out"
@@ -223,7 +220,7 @@ DIAGNOSTICS = {
     ),
     "join_uneven": Diagnostic("{extent} is no product of {names}", "{known}", "make the extent a multiple of what is known"),
     "value_unknown": Diagnostic("`{name}` is no value of this function", "", "it is neither an argument nor defined above"),
-    "rank": Diagnostic("`{name}` has {rank}, and {given} stand here", "it is {type}", "one index for each dim"),
+    "rank": Diagnostic("`{name}` has {rank}, and is read at {given}", "it is {type}", "one index for each dim"),
     "not_scalar": Diagnostic(
         "`{name}` is {type}, and stands here without indices", "", "read it at indices: `{name}[{indices}]`"
     ),
@@ -244,7 +241,12 @@ DIAGNOSTICS = {
         "",
         "functions are ops by name (exp, tanh, ...), dtypes (f32, ...), `where`, and fns of this file",
     ),
-    "function_count": Diagnostic("`{name}` takes {wanted}, and {given} are given", "", "it is `{name}({operands})`"),
+    "fold_sign": Diagnostic(
+        "`{name}` of one value",
+        "",
+        "the larger of two is `{name}(a, b)`; a fold whose body begins with a sign wants parentheses: `{said} (-x[...])`",
+    ),
+    "function_count": Diagnostic("`{name}` takes {wanted}, not {given}", "", "it is `{name}({operands})`"),
     "function_dtype": Diagnostic("`{name}` takes no {dtypes}", "{why}", "cast what it takes: `{cast}(...)`"),
     "function_keyword": Diagnostic("`{name}` does not go with these parameters", "{why}", "{cure}"),
     "undefined": Diagnostic("`{said}` is no number", "{why}", "check the numbers that it is made of"),

@@ -13,7 +13,7 @@ from ...dialects.grammar import Node
 from ..untyped import jax
 from . import scalars
 from .diagnostics import Text, span
-from .expressions import Expressions, counted
+from .expressions import Expressions, counted, reason
 from .read import kinds, phrases, words
 from .runtime import opaque
 from .scope import Scope
@@ -205,8 +205,7 @@ class Equations:
             self.text.fail("primitive", call, name=name, why=f"{error} is missing")
         except Exception as error:
             # Whatever JAX says of parameters that do not fit, the reader of the text can put right.
-            said = str(error).strip().splitlines() or [type(error).__name__]
-            self.text.fail("primitive", call, name=name, why=said[0][:100])
+            self.text.fail("primitive", call, name=name, why=reason(error))
         return [(each.dtype.name, tuple(each.shape)) for each in made]
 
     def declared(self, target: Node) -> tuple[int, ...]:

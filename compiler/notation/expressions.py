@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
@@ -207,6 +208,8 @@ class Expressions:
         known = scalars.functions()
         if name not in known:
             self.text.fail("function_unknown", word, [*known, *self.functions, "f32", "i32", "sum", "max"], name=name)
+        if name in ("max", "min") and len(given) == 1:
+            self.text.fail("fold_sign", node, name=name, said=self.text.said(node))
         if len(given) != len(known[name]):
             wanted = counted(len(known[name]), "argument")
             operands = ", ".join(known[name])
@@ -236,7 +239,7 @@ class Expressions:
         try:
             return Apply(name, tuple(args), scalars.result(name, (made,) * len(args), params), span(node), params)
         except (TypeError, ValueError, KeyError, AttributeError, SyntaxError) as error:
-            why = str(error).strip().splitlines()[0].strip("'\"")[:100]
+            why = reason(error)
             if isinstance(error, TypeError) and not params and "missing" not in why and "argument" not in why.split("dtype")[0]:
                 self.text.fail("function_dtype", node, name=name, dtypes=short(made), why=why, cast=_other(made))
             self.text.fail(
@@ -277,6 +280,12 @@ def _arithmetic(name: str, left: float, right: float) -> float:
             return left * right
         case _:
             return left / right
+
+
+def reason(error: Exception) -> str:
+    """The first line of what JAX says, without the name of the function of its own that says it."""
+    said = str(error).strip().splitlines() or [type(error).__name__]
+    return re.sub(r"^\w+\(\) ", "", said[0])[:100]
 
 
 def _other(made: str) -> str:

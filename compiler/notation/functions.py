@@ -75,7 +75,7 @@ class Functions:
         """The type of an argument or a result, and the axes behind its dims."""
         word = words(node)[0]
         dtype = long(str(word))
-        check_dtype(self.text, word, dtype if dtype != str(word) or word == "bool" else "?")
+        check_dtype(self.text, word, dtype if dtype != str(word) or word == "bool" else "none")
         shape, names, at = list[int](), list[str | None](), list[tuple[str, ...]]()
         used: set[str] = set()
         for dim in kinds(node, "dim"):
@@ -155,7 +155,7 @@ class Functions:
                 self.text.fail("return_unknown", word, arrays, name=word)
         if len(given) != len(results):
             count = counted(len(given), "value")
-            self.text.fail("return_count", last, name=name, given=count, wanted=len(results))
+            self.text.fail("return_count", last, name=name, given=count, wanted=counted(len(results), "result"))
         for word, wanted in zip(given, results, strict=True):
             if (made := arrays[str(word)]).type != wanted.type:
                 self.text.fail("return_type", wanted.span, value=word, given=made.type, name=name, wanted=wanted.type)

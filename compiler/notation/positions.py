@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ...dialects.dtypes import short
 from ...dialects.grammar import Node
 from ...dialects.scalars import dtype_of
 from .diagnostics import span
@@ -28,7 +29,7 @@ def position(reader: Expressions, array: Array, dim: int, node: Node) -> Sub:
         return term.index
     kind = dtype(term)
     if kind not in ("int",) and (kind in ("float", "truth") or dtype_of(kind).kind not in "iu"):
-        text.fail("index_float", node, said=text.said(node), dtype={"float": "no whole number"}.get(kind, kind))
+        text.fail("index_float", node, said=text.said(node), dtype={"float": "no whole number"}.get(kind, short(kind)))
     if (linear := linearity(term)) is not None:
         offset, factors = linear
         if not factors:

@@ -26,8 +26,9 @@ SPELLING = {
     "VALUE": "a value's name",
     "DIM": "a dim",
     "CALL": "a tactic",
-    "__ANON_0": "`->`",
-    "__ANON_1": "`++`",
+    "ARROW": "`->`",
+    "JOIN": "`++`",
+    "LABEL": "`name`",
     "$END": "the end",
 }
 SIGNS = {
@@ -75,8 +76,10 @@ def expected(names: set[str]) -> str:
         left -= {*BEGINNINGS, "UPPER", "OPAQUE", "NOT"}
         words.append("an expression")
     if len(left & OPERATORS) > 2:
-        left -= OPERATORS | {"__ANON_1"}
+        left -= OPERATORS | {"JOIN"}
         words.append("an operator")
+    if left - OPERATORS:
+        left -= {"AND", "OR"}
     words += sorted(SPELLING.get(each) or f"`{SIGNS.get(each) or each.lower()}`" for each in left)
     return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
