@@ -139,6 +139,18 @@ def _empty(eqn: JaxprEqn) -> Function:
     return lambda: jnp.zeros(struct.shape, struct.dtype)
 
 
+def _across(fold: Function) -> Rule:
+    """A collective under `vmap`: the axis that it named is a dim, and it folds that dim. Of a mesh, it stays."""
+
+    def rule(eqn: JaxprEqn) -> Function | None:
+        axes = eqn.params["axes"]
+        if not all(isinstance(axis, int) for axis in axes) or eqn.params["axis_index_groups"] is not None:
+            return None
+        return lambda *xs: [fold(x, axes) for x in xs]
+
+    return rule
+
+
 def _random(compute: Function) -> Rule:
     """The rule of a primitive on keys: what the generator's implementation computes on the arrays inside them."""
 
@@ -175,6 +187,9 @@ _RULES: Mapping[str, Rule] = {
     "empty2": _empty,
     "iota_2x32_shape": _iota_2x32_shape,
     "mulhi": _mulhi,
+    "pmax": _across(lax.reduce_max),
+    "pmin": _across(lax.reduce_min),
+    "psum": _across(lax.reduce_sum),
     "random_bits": _random(_bits),
     "random_fold_in": _random(_fold_in),
     "random_seed": _random(_seed),

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 _WHY: Mapping[str, str] = {
     "it names mesh axes: only the body of a `shard_map` has it, which is run as it is": """
         all_gather all_gather_done all_gather_invariant all_gather_reduced all_gather_reduced_start all_gather_start all_to_all
-        all_to_all_done all_to_all_start axis_index pbroadcast pbroadcast_done pbroadcast_start pmax pmin ppermute ppermute_done
-        ppermute_start precv preduced psend psum psum_done psum_invariant psum_invariant_start psum_start pvary
+        all_to_all_done all_to_all_start axis_index pbroadcast pbroadcast_done pbroadcast_start ppermute ppermute_done
+        ppermute_start precv preduced psend psum_done psum_invariant psum_invariant_start psum_start pvary
         ragged_all_to_all reduce_scatter reduce_scatter_done reduce_scatter_start reduced_vary_cast_p unreduced_psum
         unreduced_psum_start unreduced_reduce_scatter unreduced_reduce_scatter_start vary_unreduced_cast_p""",
     "an effect of the host: it happens once": """

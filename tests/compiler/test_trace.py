@@ -84,6 +84,11 @@ def lookup(table: jax.Array, ids: jax.Array) -> jax.Array:
     return -jnp.mean(jnp.take_along_axis(logs, ids[..., None], axis=-1))
 
 
+def axes_of_vmap(x: jax.Array) -> Any:
+    """What a batch norm asks of a batch, and more."""
+    return lax.psum(x, ("a", "b")), lax.pmean(x, "a"), lax.pmax(x, "b"), lax.pmin(x, ("b", "a")), lax.all_gather(x, "a")
+
+
 def layers(stack: jax.Array, x: jax.Array, wrap: Callable[..., Any] = lambda body: body) -> jax.Array:
     def body(x: jax.Array, w: jax.Array) -> tuple[jax.Array, jax.Array]:
         return jnp.tanh(x @ w), x.sum()
@@ -135,6 +140,7 @@ PROGRAMS: dict[str, tuple[Any, ...]] = {
     "slices": (lambda x: lax.dynamic_update_slice(x, lax.dynamic_slice(x, (0, 1), (2, 2)), (1, 0))[:, ::2], X),
     "sort and scan": (lambda x: (jnp.sort(x), lax.top_k(x, 2), jnp.cumsum(x, 0), jnp.argmax(x, 1), jnp.argmin(x)), X),
     "folds": (lambda x: (x.max(0), x.min(1), x.prod(0), (x > 0).all(), (x > 0.5).any(), jnp.std(x, 0)), X),
+    "collectives of vmap": (jax.vmap(jax.vmap(axes_of_vmap, axis_name="b"), axis_name="a"), X),
     "conv": (lambda x: lax.conv_general_dilated(x[None, None], x[None, None], (1, 2), "SAME"), X),
     "pad": (lambda x: (lax.pad(x, 0.0, ((1, 2, 1), (-1, 0, 0))), jnp.concatenate([x, x], 1)), X),
     "dtypes": (lambda x: ((x + 2j * x).imag, x.astype(jnp.bfloat16) * 2, x.astype(jnp.int32) << 2, x > -jnp.inf), X),
