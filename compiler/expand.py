@@ -17,6 +17,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, JaxprEqn
 
 from ..dialects.definition import definitions
+from .combine import reduce, reduce_window
 from .keys import is_key, key_rank, physical
 from .params import op_name
 from .reasons import REASONS
@@ -190,6 +191,8 @@ _RULES: Mapping[str, Rule] = {
     "pmax": _across(lax.reduce_max),
     "pmin": _across(lax.reduce_min),
     "psum": _across(lax.reduce_sum),
+    "reduce": reduce,
+    "reduce_window": reduce_window,
     "random_bits": _random(_bits),
     "random_fold_in": _random(_fold_in),
     "random_seed": _random(_seed),

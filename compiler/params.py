@@ -11,15 +11,18 @@ beside the program, and the text says its place in the list: `foreign(index=0)`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 from jax import lax
+from jax.extend.core import Primitive
 
 from ..dialects.definition import Definition, definitions
 from ..dialects.params import Literal, ParamsAttr, Record
+from .primitives import find
 from .untyped import GatherScatterMode, jnp
 
 Shape: TypeAlias = tuple[int, ...]
@@ -40,6 +43,7 @@ _DEFAULTS: Mapping[str, Mapping[str, Literal]] = {
 _RESULT_DTYPES: Mapping[str, str] = {
     "conv_general_dilated": "preferred_element_type",
     "dot_general": "preferred_element_type",
+    "ragged_dot_general": "preferred_element_type",
 }
 # Primitives that have no `out_sharding`, unlike the other folds, with which they share a line of definitions.
 _NO_SHARDING = frozenset({"reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod", "reduce_xor"})
@@ -64,6 +68,7 @@ _TUPLES: Mapping[str, Callable[..., Any]] = {
         lax.ConvDimensionNumbers,
         lax.DotAlgorithm,
         lax.GatherDimensionNumbers,
+        lax.RaggedDotDimensionNumbers,
         lax.ScatterDimensionNumbers,
     )
 }
@@ -119,6 +124,8 @@ def to_literal(value: Any, foreign: Foreign) -> Literal:
             return int(cast(int, value))
         case float() | np.floating():
             return float(cast(float, value))
+        case Primitive():
+            return Record("primitive", (("name", value.name),))
         case np.dtype() if value.isbuiltin or value.kind in "Vf":
             return Record("dtype", (("name", cast("np.dtype[Any]", value).name),))
         case _:
@@ -128,7 +135,8 @@ def to_literal(value: Any, foreign: Foreign) -> Literal:
 def _compound(value: Any, foreign: Foreign) -> Literal:
     kind = type(value).__name__
     if kind in _TUPLES:
-        pairs = zip(value._fields, value, strict=True)
+        names = [field.name for field in fields(value)] if is_dataclass(value) else value._fields
+        pairs = [(name, getattr(value, name)) for name in names]
         return Record(kind, tuple((field, to_literal(each, foreign)) for field, each in pairs))
     if kind in ("tuple", "list"):
         return tuple(to_literal(each, foreign) for each in value)
@@ -142,6 +150,8 @@ def from_literal(value: Literal, foreign: Sequence[object] = ()) -> Any:
             return tuple(from_literal(each, foreign) for each in value)
         case Record("foreign"):
             return foreign[cast(int, value["index"])]
+        case Record("primitive"):
+            return find(cast(str, value["name"]))
         case Record("dtype"):
             return jnp.dtype(cast(str, value["name"]))
         case Record(name) if name in _ENUMS:

@@ -18,7 +18,7 @@ from . import grammar
 from .definition import Definition, Formal, Read
 from .definition_tree import Node, assign, bare, expr, formal, placing, target, tokens, trees
 from .errors import Error, Place, nearest
-from .gathers import FRONT_ENDS
+from .front_ends import FRONT_ENDS
 
 _GRAMMAR = File(__file__).with_name("definitions.lark")
 

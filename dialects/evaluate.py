@@ -325,9 +325,10 @@ class _Evaluator:
         number = {i: place for place, i in enumerate(dict.fromkeys(i for value in values for i in value.ids))}
         operands: list[Any] = []
         for value in values:
-            operands += [value.array.astype(dtype), [number[i] for i in value.ids]]
+            # Dims that are taken whole have no label.
+            operands += [value.array.astype(dtype), [*(number[i] for i in value.ids), ...]]
         missing = math.prod(self.form.extents[i] for i in folded if i not in number)
-        total = np.einsum(*operands, [number[i] for i in kept], optimize=len(values) > 1)
+        total = np.einsum(*operands, [*(number[i] for i in kept), ...], optimize=len(values) > 1)
         return Labelled(np.asarray(total * np.asarray(missing, dtype), dtype), kept)
 
     def starts(self, guard: Guarded) -> tuple[list[Labelled], Labelled]:

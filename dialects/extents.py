@@ -7,10 +7,10 @@ from functools import cache
 
 from .definition import Arith, Definition, Expr, Number, Param, Shape, Size, Var, children
 from .errors import Error
-from .gathers import Places
 from .ground import ground
 from .grounded import Grounded
 from .params import Literal, ParamsAttr
+from .places import Places
 
 
 def restore(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> dict[str, Literal]:

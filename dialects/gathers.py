@@ -9,31 +9,12 @@ This file reads them off, and says nothing else: the same `Definition` is bound,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias, cast
+from collections.abc import Sequence
+from typing import cast
 
 from .definition import Definition, Shape
 from .params import ParamsAttr, Record
-
-Dims: TypeAlias = tuple[int | None, ...]
-"""For each index of a group the dim that it takes in an array; None where it has none there (it has extent 1)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Places:
-    """What the dimension numbers say.
-
-    `dims` says where each group of an array goes. `starts` says for each of `v..` which component of the index vector (which
-    of the scalar starts) moves the window along it; None: it starts at 0. `clamps` says that a window which would leave the
-    array is moved back inside; otherwise it is dropped. `stays` says that one over the full extent starts at 0, because it is
-    clamped or because that was promised.
-    """
-
-    dims: Mapping[tuple[str, str], Dims]
-    starts: Dims
-    clamps: bool
-    stays: bool
+from .places import Dims, Places
 
 
 def windows(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> Places:
@@ -103,7 +84,3 @@ def _dynamic(definition: Definition, ins: Sequence[Shape], outs: Sequence[Shape]
     if windowed == "update":
         dims["out", "v"] = every
     return Places(dims, every, clamps=True, stays=True)
-
-
-FRONT_ENDS: Mapping[str, Callable[[Definition, ParamsAttr, Sequence[Shape], Sequence[Shape]], Places]] = {"windows": windows}
-"""What may stand after `by`."""

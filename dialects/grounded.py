@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from .definition import Definition
-from .gathers import Places
 from .params import Literal
+from .places import Places
 
 Ids: TypeAlias = tuple[int, ...]
 

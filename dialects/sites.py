@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 
 from .definition import Arith, Concat, Definition, Join, Number, Param, Read, Shape, Source, Term, Var, Whole
 from .errors import Error
-from .gathers import FRONT_ENDS, Dims
+from .front_ends import FRONT_ENDS
 from .params import Literal, ParamsAttr
+from .places import Dims
 
 
 @dataclass(frozen=True, slots=True)

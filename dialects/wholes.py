@@ -5,14 +5,18 @@ Each takes its arrays with the whole dims last and the op's parameters, and give
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 
 from . import matrices
 from .params import Literal, Record
+from .pools import moving
+from .ragged import mode
 from .scalars import Array, dtype_of, widen
-from .tasks import Task
+from .tasks import Task, each
 
 
 def run(name: str, task: Task) -> list[Array]:
@@ -95,6 +99,47 @@ def _approx_top_k(task: Task) -> list[Array]:
     return [np.take_along_axis(x, order, axis=-1), order.astype(dtype_of(task.outs[1][0]))]
 
 
+def _ragged_dot(task: Task) -> list[Array]:
+    """The products at one place of `k`, which the definition sums."""
+    left, right, sizes = (widen(each) for each in task.args)
+    ends = np.cumsum(sizes, -1)[..., None]
+    rows = cast(Array, np.arange(left.shape[-1]))
+    kept = np.asarray((rows >= ends - sizes[..., None]) & (rows < ends), left.dtype)
+    match mode(task.params):
+        case "free":
+            return [np.einsum("...r,...g,...gr->...r", left, right, kept)]
+        case "folded":
+            return [np.einsum("...r,...r,...gr->...g", left, right, kept)]
+        case _:
+            return [left * right]
+
+
+def _scatter_add(task: Task) -> list[Array]:
+    """What pooling chose gets what its window made: the first element that no other comes before."""
+    windowed = moving(task.params)
+    size, stride, padding = (
+        [np.asarray(task.params[name])[dim] for dim in windowed] for name in ("window_dimensions", "window_strides", "padding")
+    )
+    first = np.greater_equal if task.params["select_prim"] == Record("primitive", (("name", "ge"),)) else np.less_equal
+
+    def one(source: Array, x: Array) -> list[Array]:
+        out = np.zeros_like(x)
+        for place in np.ndindex(*source.shape):
+            starts = [at * step - lo for at, step, (lo, _) in zip(place, stride, padding, strict=True)]
+            ranges = [
+                range(max(0, start), min(start + length, extent))
+                for start, length, extent in zip(starts, size, x.shape, strict=True)
+            ]
+            chosen: tuple[int, ...] | None = None
+            for at in itertools.product(*ranges):
+                chosen = at if chosen is None or not first(x[chosen], x[at]) else chosen
+            if chosen is not None:
+                out[chosen] += source[place]
+        return [out]
+
+    return each(task, [len(windowed)] * 2, one)
+
+
 def _fft(task: Task) -> list[Array]:
     x, lengths = task.args[0], task.params["fft_lengths"]
     kind = task.params["fft_type"]
@@ -121,6 +166,8 @@ _FUNCTIONS: dict[str, Callable[[Task], list[Array]]] = {
     "cumprod": _along(_product),
     "cumsum": _along(_sum),
     "fft": _fft,
+    "ragged_dot_general": _ragged_dot,
+    "select_and_scatter_add": _scatter_add,
     "sort": _sort,
     "top_k": _top_k,
 }

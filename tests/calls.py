@@ -14,10 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from call import RANDOM, Array, Call, bools, floats, ints, prim, signed, words
+from calls_folds import pooling, ragged
 from calls_looked_up import looked_up
+from calls_matrices import matrices
 from jax import lax
 from jax.ad_checkpoint import checkpoint_name
-from matrix_calls import matrices
 
 import partita as pt
 
@@ -211,7 +212,19 @@ def loops() -> Iterator[Call]:
         yield Call(kind, looped, args)
 
 
-CALLS = [*elementwise(), *choices(), *moves(), *folds(), *whole_dims(), *matrices(), *lookups(), *looked_up(), *loops()]
+CALLS = [
+    *elementwise(),
+    *choices(),
+    *moves(),
+    *folds(),
+    *whole_dims(),
+    *matrices(),
+    *ragged(),
+    *pooling(),
+    *lookups(),
+    *looked_up(),
+    *loops(),
+]
 
 # Definitions that no call of JAX's can bring into a program with an index to place, and why.
 NO_CALL = {
