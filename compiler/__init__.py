@@ -11,6 +11,8 @@ graph            the dataflow graph of kernels and redistributions
   graph_nodes, graph_text, graph_run           to read, to emit, to run node by node
 run, jit         one kernel with its collectives inside, as jax.jit(jax.shard_map(...))
   execute, evaluate, collectives               ops by JAX primitives, on one device's arrays
-cli, opt         the commands `partita` (target, laws: what they look at) and `partita-opt` (passes, universe)
+notation         programs in index notation, to functions, meshes and plans (its own flow is in its package)
+cli, opt         the commands `partita` and `partita-opt` (passes, universe)
+  target, laws, trial                          what they look at; a plan on arrays
 untyped, quiet   JAX as an untyped module; a pipeline without the cyclic collector
 """

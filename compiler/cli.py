@@ -2,6 +2,8 @@
 
     partita show mlp.py:chain f32[256,8] f32[8,16] f32[16,8] --mesh data=4,model=2 -t 'tile("x", 0, "data")'
     partita show mlp.py:plan                        a function without arguments that returns a plan
+    partita show mlp.partita:zero3                  a program in index notation, and a plan in it
+    partita run mlp.partita:zero3
     partita lower mlp.py:plan --to spmd
     partita explain mlp.py:plan --value w1
     partita rules dot_general
@@ -51,7 +53,7 @@ def takes_a_plan(command: F) -> F:
         ),
         click.option("--mesh", default="", help="The mesh, for a function with SHAPES: data=4,model=2."),
         click.argument("shapes", nargs=-1),
-        click.argument("target", metavar="FILE:FUNCTION"),
+        click.argument("target", metavar="FILE:NAME"),
     ):
         command = add(command)
     return command
@@ -68,7 +70,8 @@ def made(target: str, shapes: Sequence[str], mesh: str, tactics: Sequence[str]) 
 def show(**what: Any) -> None:
     """Print a plan: layouts, collectives, bytes, and what could not be decided.
 
-    FUNCTION returns a plan, or is partitioned here: then SHAPES are those of its arguments, like f32[256,8].
+    NAME is a function of a Python file that returns a plan, or that is partitioned here: then SHAPES are those of its
+    arguments, like f32[256,8]. Or it is a plan or a function of a .partita file; without one the last function's annotations.
     """
     from rich.console import Console
 
@@ -108,6 +111,28 @@ def explain(value: str | None, **what: Any) -> None:
         said = next((each for each in what["shapes"] if "[" not in each), "w1")
         raise Error("no value is named", helps=[f"name it by an option: --value {said}"])
     click.echo(str(made(**what).explain(value)))
+
+
+@main.command()
+@takes_a_plan
+@click.option("--input", "files", multiple=True, help="An array, x=x.npy, or several by name, arrays.npz; others are random.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the random arrays.")
+@click.option("--tolerance", type=float, default=0.01, show_default=True, help="The largest |a-b|/(1e-3+|b|) that agrees.")
+@click.option("--devices", type=int, default=8, show_default=True, help="How many, on a host without accelerators.")
+def run(files: Sequence[str], seed: int, tolerance: float, devices: int, **what: Any) -> None:
+    """Run a plan on arrays, and compare it with the unpartitioned run."""
+    from rich.console import Console
+
+    from .trial import host_devices, inputs, trial
+
+    host_devices(devices)
+    plan = made(**what)
+    tried = trial(plan, inputs(plan, files, seed), tolerance)
+    Console().print(tried.report())
+    if not tried.agrees:
+        worst = max(tried.errors, key=lambda name: tried.errors[name])
+        title = f"`{worst}` differs from the unpartitioned run by {tried.errors[worst]:.1e}"
+        raise Error(title, helps=["narrow floats and long sums round: compare in f32, or give --tolerance"])
 
 
 @main.command()

@@ -224,5 +224,6 @@ def difference(name: str, a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> f
     same = (left == right) | (np.isnan(left) & np.isnan(right))
     if not np.all(same | (np.isfinite(left) & np.isfinite(right))):
         raise Error(f"`{name}` is not finite in one of the two runs only")
-    gap = np.where(same, 0.0, np.abs(left - right) / (1e-3 + np.abs(right)))
+    with np.errstate(invalid="ignore"):
+        gap = np.where(same, 0.0, np.abs(left - right) / (1e-3 + np.abs(right)))
     return float(gap.max(initial=0.0))

@@ -2,6 +2,7 @@
 
 mlp.py:chain f32[256, 8] f32[8, 16] f32[16, 8]   --> the function, traced on these shapes
 mlp.py:plan                                      --> the plan that the function returns: it takes no arguments
+mlp.partita:zero3                                --> the plan of that name, or the annotations of the function of that name
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ from ..dialects.dtypes import short
 from ..dialects.errors import Error, nearest
 from ..dialects.layouts import parse_array
 from ..dialects.mesh import Mesh
+from .notation.load import load
 from .plan import Plan, plan
 from .replay import tactics_of
+
+NOTATION = ".partita"
 
 
 def find(target: str) -> Callable[..., Any]:
@@ -49,6 +53,8 @@ def find_plan(target: str, shapes: Sequence[str], mesh: str, tactics: str) -> Pl
 
     `tactics` is the text of a plan's trace, a tactic on each line.
     """
+    if target.partition(":")[0].endswith(NOTATION):
+        return written(target, shapes, mesh).apply(*tactics_of(tactics))
     function, arguments = find(target), [struct(shape) for shape in shapes]
     try:
         inspect.signature(function).bind(*arguments)
@@ -62,6 +68,19 @@ def find_plan(target: str, shapes: Sequence[str], mesh: str, tactics: str) -> Pl
         title = f"`{target}` returned {type(made).__name__}, not a plan"
         raise Error(title, helps=["name a function that returns one, or give --mesh and shapes to partition this one"])
     return made.apply(*tactics_of(tactics))
+
+
+def written(target: str, shapes: Sequence[str], mesh: str) -> Plan:
+    """The plan of a program in index notation: a `plan` block's, or the annotations of a function, by default the last."""
+    file, _, name = target.partition(":")
+    if shapes:
+        raise Error(f"`{file}` says the shapes of its arguments itself", helps=[f"leave out `{shapes[0]}`"])
+    program, over = load(file), Mesh.parse(mesh) if mesh else None
+    if not name:
+        return program.plan(mesh=over)
+    if name in program.functions and name not in program.plans:
+        return program.plan(function=name, mesh=over)
+    return program.plan(name, mesh=over)
 
 
 def struct(text: str) -> jax.ShapeDtypeStruct:

@@ -102,7 +102,7 @@ def test_rules_without_a_name_prints_them_all(run: Run):
         (["show", "mlp.py:nothing"], "`mlp.py:nothing` returned dict, not a plan", "give --mesh"),
         (["show", "mlp.py:made", "-t", "tyle('x', 0, 'data')"], "there is no tactic `tyle`", "did you mean `tile`"),
         (["explain", "mlp.py:made", "--value", "y"], "`y`", "help"),
-        (["rules", "transpoose"], "no definition or rule is called `transpoose`", "did you mean `transpose`?"),
+        (["rules", "transpoose"], "no definition or rule is called `transpoose`", "did you mean `transpose`"),
     ],
 )
 def test_a_wrong_call_ends_with_an_error_of_ours(run: Run, arguments: list[str], title: str, help: str):
