@@ -16,6 +16,7 @@ from jax.extend.core import Primitive
 
 from ..dialects.definition import definitions
 from ..dialects.lax import OPS
+from ..dialects.regions import BORDERS
 from .expand import EXPANDED
 from .importer import INLINED
 from .params import op_name
@@ -104,5 +105,5 @@ def maps(primitive: Primitive) -> bool:
     return primitive in fancy_batchers
 
 
-OPS_OF_OUR_OWN = frozenset({"constant", "whole", "tag", *(name for name in definitions if name.startswith("scan_"))})
+OPS_OF_OUR_OWN = BORDERS | {"constant", "whole", "tag"}
 """Definitions that are no primitive of JAX's."""

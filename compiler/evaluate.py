@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Array: TypeAlias = Any
 """A JAX array, a tracer, or the NumPy array of a constant."""
 Body: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
-"""One trip of a loop: consts, carries and scanned elements in, carries and elements to stack out."""
+"""A region: what its block takes in, what it yields out."""
 RunOp: TypeAlias = Callable[[Operation, Sequence[Array], Sequence[object]], list[Array]]
 """Runs one op on its operands, given the program's parameters without text."""
 
@@ -38,19 +38,18 @@ def bind_local(
     inputs: Sequence[Array],
     out_types: Sequence[ArrayLike],
     *,
-    body: Body | None = None,
+    bodies: Sequence[Body] = (),
     foreign: Sequence[object] = (),
 ) -> list[Array]:
     """The results of the op `lax.NAME` on these arrays, computed by its JAX primitive.
 
-    Extents follow from the arrays and `out_types`, so the same parameters serve global and local arrays. A `scan` wants
-    its `body`, and `foreign` is the program's list of parameters without text.
+    Extents follow from the arrays and `out_types`, so the same parameters serve global and local arrays. An op
+    with regions wants its `bodies`, and `foreign` is the program's list of parameters without text.
     """
     if name == "constant":
         return [constant(params["value"], out_types[0][0])]
-    if name == "scan":
-        assert body is not None, "a scan is run with its body"
-        return _scan(params, inputs, body)
+    if name in _REGIONS:
+        return _REGIONS[name](params, inputs, bodies)
     if name == "whole":
         return _whole(params, inputs, foreign)
     shapes = tuple(np.shape(each) for each in inputs)
@@ -100,7 +99,8 @@ def _whole(params: ParamsAttr, inputs: Sequence[Array], foreign: Sequence[object
     return [unwrap(each) for each in _bind(cast(str, params["primitive"]), keyed, own)]
 
 
-def _scan(params: ParamsAttr, inputs: Sequence[Array], body: Body) -> list[Array]:
+def _scan(params: ParamsAttr, inputs: Sequence[Array], bodies: Sequence[Body]) -> list[Array]:
+    (body,) = bodies
     first, count = cast(int, params["num_consts"]), cast(int, params["num_carry"])
     consts, carry, xs = inputs[:first], inputs[first : first + count], inputs[first + count :]
 
@@ -111,6 +111,36 @@ def _scan(params: ParamsAttr, inputs: Sequence[Array], body: Body) -> list[Array
     how = {key: params[key] for key in ("length", "reverse", "unroll")}
     carry, ys = lax.scan(trip, tuple(carry), tuple(xs), **cast(Any, how))
     return [*carry, *ys]
+
+
+def _while(params: ParamsAttr, inputs: Sequence[Array], bodies: Sequence[Body]) -> list[Array]:
+    test, body = bodies
+    asked, fixed = cast(int, params["cond_nconsts"]), cast(int, params["body_nconsts"])
+    first, second, carry = inputs[:asked], inputs[asked : asked + fixed], inputs[asked + fixed :]
+
+    def goes_on(carry: Sequence[Array]) -> Array:
+        return test([*first, *carry])[0]
+
+    def trip(carry: Sequence[Array]) -> tuple[Array, ...]:
+        return tuple(body([*second, *carry]))
+
+    return list(lax.while_loop(goes_on, trip, tuple(carry)))
+
+
+def _cond(params: ParamsAttr, inputs: Sequence[Array], bodies: Sequence[Body]) -> list[Array]:
+    which, *operands = inputs
+    return list(lax.switch(which, [partial(_branch, body) for body in bodies], *operands))
+
+
+def _branch(body: Body, *given: Array) -> tuple[Array, ...]:
+    return tuple(body(given))
+
+
+_REGIONS: Mapping[str, Callable[[ParamsAttr, Sequence[Array], Sequence[Body]], list[Array]]] = {
+    "scan": _scan,
+    "while": _while,
+    "cond": _cond,
+}
 
 
 def run_block(block: Block, inputs: Sequence[Array], foreign: Sequence[object] = (), run: RunOp | None = None) -> list[Array]:
@@ -125,11 +155,11 @@ def run_block(block: Block, inputs: Sequence[Array], foreign: Sequence[object] =
 
 
 def run_op(op: Operation, operands: Sequence[Array], foreign: Sequence[object], run: RunOp | None = None) -> list[Array]:
-    """The results of one named op; `run` runs the ops of its body."""
+    """The results of one named op; `run` runs the ops of its regions."""
     params = cast(ParamsAttr, op.properties["params"])
     types = [(array.dtype, array.shape) for array in cast("Sequence[ArrayType]", op.result_types)]
-    body = partial(run_block, op.regions[0].block, foreign=foreign, run=run) if op.regions else None
-    return bind_local(op.name.removeprefix("lax."), params, operands, types, body=body, foreign=foreign)
+    bodies = [partial(run_block, region.block, foreign=foreign, run=run) for region in op.regions]
+    return bind_local(op.name.removeprefix("lax."), params, operands, types, bodies=bodies, foreign=foreign)
 
 
 def run_global(traced: Traced) -> Callable[..., Any]:

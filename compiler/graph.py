@@ -28,9 +28,9 @@ from ..dialects.flow import GraphOp
 from ..dialects.mesh import Mesh
 from ..rewrites.flow import check, to_flow
 from ..rewrites.materialise import materialise
-from .graph_nodes import Edge, Node, edges, nodes
+from .counts import Counts, received, tally
+from .graph_nodes import Edge, Exchange, Node, edges, nodes
 from .quiet import without_collector
-from .readings import KINDS
 
 if TYPE_CHECKING:
     from .graph_run import CompiledGraph
@@ -109,17 +109,13 @@ class Graph:
         """What flows: one edge for each value that a node reads, from the node that makes it."""
         return edges(self.nodes)
 
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> Counts:
         """Executions of each kind of collective in one run: those of the plan."""
-        counts = dict.fromkeys(KINDS, 0)
-        for node in self.nodes:
-            for each in node.collectives:
-                counts[each.kind] += each.times
-        return counts
+        return tally((each.kind, each.times, _place(node, each)) for node in self.nodes for each in node.collectives)
 
     def bytes_per_device(self) -> int:
         """Bytes that one device receives in one run, all collectives together: those of the plan."""
-        return sum(node.bytes for node in self.nodes)
+        return received((each.bytes * each.times, _place(node, each)) for node in self.nodes for each in node.collectives)
 
     def text(self) -> str:
         """The text of the graph and of its kernels, which `Graph.parse` and `partita-opt` take."""
@@ -171,6 +167,11 @@ class Graph:
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Run on the first devices that there are, and wait for the results; arguments and results are the function's."""
         return self._compiled(*args, **kwargs)
+
+
+def _place(node: Node, each: Exchange) -> str:
+    """What it depends on how often a collective runs; each node counts its loops and choices for itself."""
+    return each.where and f"{node.number}.{each.where}"
 
 
 def lower(plan: Plan, granularity: str) -> Graph:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -11,13 +12,14 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ..dialects import flow, spmd
-from ..dialects.lax import ScanOp
+from ..dialects.lax import CondOp, ScanOp
 from ..dialects.mesh import Mesh
 from ..dialects.precision import itemsize
 from ..dialects.signature import array_types
 from ..dialects.types import ArrayType
 from ..rewrites.flow import change
 from ..rewrites.steps import received
+from .counts import received as total
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -31,9 +33,11 @@ class Exchange:
     axes: tuple[str, ...]
     bytes: int
     times: int
+    where: str = ""
+    """The branch or loop of unknown trips that it is in: `cond#0:1`."""
 
     def __str__(self) -> str:
-        times = f" x {self.times}" if self.times != 1 else ""
+        times = (f" x {self.times}" if self.times != 1 else "") + (f" in {self.where}" if self.where else "")
         return f"{self.kind} over {', '.join(self.axes)}{times}"
 
 
@@ -62,8 +66,8 @@ class Node:
 
     @property
     def bytes(self) -> int:
-        """What one device receives in the node's collectives, in one run."""
-        return sum(each.bytes * each.times for each in self.collectives)
+        """What one device receives in the node's collectives, in one run; of branches, those of the dearest."""
+        return total((each.bytes * each.times, each.where) for each in self.collectives)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +136,31 @@ def _size(local: ArrayType) -> int:
 
 def exchanges(kernel: FuncOp, mesh: Mesh) -> Iterator[Exchange]:
     """The collectives of a device-local function, those of a loop's body times its trips."""
-    yield from _inside(kernel.body.block, mesh, 1)
+    yield from _Exchanges(mesh).inside(kernel.body.block, 1, "")
 
 
-def _inside(block: Block, mesh: Mesh, times: int) -> Iterator[Exchange]:
-    for op in block.ops:
-        trips = cast(int, op.params["length"]) if isinstance(op, ScanOp) else 1
-        for region in op.regions:
-            yield from _inside(region.block, mesh, times * trips)
-        if isinstance(op, spmd.Collective) and not isinstance(op, spmd.SliceOp):
-            kind, group = op.name.removeprefix("spmd."), op.over.size(mesh)
-            larger = max(_size(cast(ArrayType, value.type)) for value in (op.x, op.out))
-            yield Exchange(kind, op.axes, int(received(kind, larger, group)), times)
+class _Exchanges:
+    """Walks the blocks of one function and counts its loops and choices."""
+
+    def __init__(self, mesh: Mesh) -> None:
+        self.mesh = mesh
+        self.numbers: Counter[str] = Counter()
+
+    def inside(self, block: Block, times: int, where: str) -> Iterator[Exchange]:
+        for op in block.ops:
+            trips, marks = self.regions(op)
+            for region, mark in zip(op.regions, marks, strict=True):
+                yield from self.inside(region.block, times * trips, "/".join(filter(None, (where, mark))))
+            if isinstance(op, spmd.Collective) and not isinstance(op, spmd.SliceOp):
+                kind, group = op.name.removeprefix("spmd."), op.over.size(self.mesh)
+                larger = max(_size(cast(ArrayType, value.type)) for value in (op.x, op.out))
+                yield Exchange(kind, op.axes, int(received(kind, larger, group)), times, where)
+
+    def regions(self, op: Operation) -> tuple[int, list[str]]:
+        """How often an op runs its regions, as far as that is known, and the mark of each."""
+        if not op.regions or isinstance(op, ScanOp):
+            return op.number("length") if isinstance(op, ScanOp) else 1, [""] * len(op.regions)
+        kind = op.name.removeprefix("lax.")
+        mark = f"{kind}#{self.numbers[kind]}"
+        self.numbers[kind] += 1
+        return 1, [f"{mark}:{at}" if isinstance(op, CondOp) else mark for at in range(len(op.regions))]

@@ -48,7 +48,8 @@ def _value(value: Value) -> dict[str, object]:
 
 
 def _exchange(each: Exchange) -> dict[str, object]:
-    return {"kind": each.kind, "axes": list(each.axes), "bytes": each.bytes, "times": each.times}
+    where = {"where": each.where} if each.where else {}
+    return {"kind": each.kind, "axes": list(each.axes), "bytes": each.bytes, "times": each.times, **where}
 
 
 def to_dot(graph: Graph) -> str:

@@ -20,10 +20,12 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ..dialects.definition import definitions
-from ..dialects.lax import OPS, ConstantOp, LaxOp, ScanOp, WholeOp, YieldOp
+from ..dialects.lax import OPS, CondOp, ConstantOp, LaxOp, RegionOp, ScanOp, WhileOp, WholeOp, YieldOp
 from ..dialects.params import NO_PARAMS, ParamsAttr, Record
 from ..dialects.params import Literal as Value
+from ..dialects.regions import BORDERS
 from ..dialects.types import ArrayType
+from .batched import Loop
 from .expand import expand
 from .keys import implementation, is_key, physical
 from .params import Foreign, encode, op_name
@@ -117,6 +119,34 @@ class Importer:
         self.fixed = outer
         return results
 
+    def body(self, closed: ClosedJaxpr, place: int, call: Call, last: bool = False) -> tuple[Block, list[SSAValue]]:
+        """The block of a region, and what stands around it for the arrays that it captures.
+
+        The captured come as arguments of the block before the one at `place`, or behind all of them.
+        """
+        outer, self.frame = self.frame, Frame(Block(arg_types=[self.type(var.aval) for var in closed.jaxpr.invars]))
+        frame, arguments = self.frame, list(self.frame.block.args)
+        inputs = [*map(self.capture, closed.consts), *arguments]
+        frame.block.add_op(YieldOp.create(operands=self.run(closed.jaxpr, inputs, call)))
+        self.frame = outer
+        place = len(arguments) if last else place
+        _order(frame.block, [*arguments[:place], *frame.captured.values(), *arguments[place:]])
+        return frame.block, [self.capture(array) for array in frame.arrays]
+
+    def control(
+        self,
+        op: type[RegionOp],
+        eqn: JaxprEqn,
+        operands: Sequence[SSAValue],
+        params: ParamsAttr,
+        blocks: Sequence[Block],
+        call: Call | None,
+    ) -> Sequence[SSAValue]:
+        """An op with regions."""
+        results = [self.type(var.aval) for var in eqn.outvars]
+        origin = self.fixed or (eqn.source_info, call)
+        return self.emit(op, operands, results, {"params": params}, origin, [Region(block) for block in blocks])
+
     def recipe(self, eqn: JaxprEqn) -> Recipe:
         """What equations with this primitive, these parameters and these operand types become."""
         results = tuple(self.type(var.aval) for var in eqn.outvars)
@@ -180,7 +210,7 @@ class Importer:
 
 
 # Definitions that are no primitive of JAX's.
-_PSEUDO = frozenset({"constant", "whole", *(name for name in definitions if name.startswith("scan_"))})
+_PSEUDO = BORDERS | {"constant", "whole"}
 
 
 def scalar(value: np.ndarray[Any, Any]) -> Value:
@@ -218,20 +248,42 @@ def _remat(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call |
 
 def _scan(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
     """A loop keeps its body. What the body captures becomes its last consts, in this block and in those around it."""
-    closed, consts = eqn.params["jaxpr"], eqn.params["num_consts"]
-    outer, self.frame = self.frame, Frame(Block(arg_types=[self.type(var.aval) for var in eqn.params["jaxpr"].jaxpr.invars]))
-    body, arguments = self.frame, list(self.frame.block.args)
-    inputs = [*map(self.capture, closed.consts), *arguments]
-    body.block.add_op(YieldOp.create(operands=self.run(closed.jaxpr, inputs, Call(eqn.source_info, call))))
-    self.frame = outer
-    captured = [self.capture(array) for array in body.arrays]
-    _order(body.block, [*arguments[:consts], *body.captured.values(), *arguments[consts:]])
+    consts = eqn.params["num_consts"]
+    body, captured = self.body(eqn.params["jaxpr"], consts, Call(eqn.source_info, call))
     operands = [*operands[:consts], *captured, *operands[consts:]]
     plain = {key: eqn.params[key] for key in ("length", "num_carry", "reverse", "unroll")}
     params = encode("scan", {**plain, "num_consts": consts + len(captured)}, self.foreign)
-    results = [self.type(var.aval) for var in eqn.outvars]
-    origin = self.fixed or (eqn.source_info, call)
-    return self.emit(ScanOp, operands, results, {"params": params}, origin, [Region(body.block)])
+    return self.control(ScanOp, eqn, operands, params, [body], call)
+
+
+def _while(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
+    """A loop of unknown trips: what its condition and its body capture becomes the last consts of each."""
+    loop = Loop.of(eqn)
+    asked, fixed = loop.asked, loop.fixed
+    # Where the body asks the condition too, its consts are the body's as well.
+    operands = [*operands[:asked], *operands[: asked if loop.shared else 0], *operands[asked:]]
+    around = Call(eqn.source_info, call)
+    test, first = self.body(loop.test, asked, around)
+    body, second = self.body(loop.body, fixed, around)
+    operands = [*operands[:asked], *first, *operands[asked : asked + fixed], *second, *operands[asked + fixed :]]
+    params = ParamsAttr.of(cond_nconsts=asked + len(first), body_nconsts=fixed + len(second))
+    return self.control(WhileOp, eqn, operands, params, [test, body], call)
+
+
+def _cond(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
+    """Branches that take the same operands: what one of them captures, all are given."""
+    around = Call(eqn.source_info, call)
+    blocks, captured = list[Block](), list[SSAValue]()
+    for branch in eqn.params["branches"]:
+        block, own = self.body(branch, 0, around, last=True)
+        for other in blocks:
+            for value in own:
+                other.insert_arg(value.type, len(other.args))
+        for number, value in enumerate(captured):
+            block.insert_arg(value.type, len(operands) - 1 + number)
+        captured += own
+        blocks.append(block)
+    return self.control(CondOp, eqn, [*operands, *captured], NO_PARAMS, blocks, call)
 
 
 def _order(block: Block, arguments: Sequence[Any]) -> None:
@@ -255,6 +307,8 @@ _HANDLERS: Mapping[str, Handler] = {
     "custom_vmap_call": _call("call"),
     **dict.fromkeys(("checkpoint", "remat", "remat2"), _remat),
     "scan": _scan,
+    "while": _while,
+    "cond": _cond,
     **dict.fromkeys(("random_wrap", "random_unwrap", "random_clone"), _same),
     # Where a program runs and how its values lie is Partita's to say.
     **dict.fromkeys(("device_put", "layout_constraint", "sharding_constraint"), _same),

@@ -19,12 +19,14 @@ from ..dialects.errors import Error
 from ..dialects.mesh import Mesh
 from ..rewrites.classes import Classes, classes
 from ..rewrites.decide import Decisions, decide
+from ..rewrites.flatten import flatten
 from ..rewrites.lower import to_spmd
 from ..rewrites.materialise import materialise
 from ..rewrites.placement import Table
-from ..rewrites.program import Program, flatten
+from ..rewrites.program import Program
 from .actions import Action, Seed, place_seeds
 from .addresses import Addresses
+from .counts import Counts
 from .diff import Diff, diff
 from .expect import expect
 from .explain import explain
@@ -37,6 +39,7 @@ from .readings import (
     Stop,
     WholeOp,
     brief,
+    bytes_per_device,
     collectives,
     conflicts,
     counts,
@@ -152,8 +155,12 @@ class Plan:
         with without_collector():
             return decide(self.table)
 
-    def counts(self) -> dict[str, int]:
-        """Executions of each kind of collective in one call: loop bodies times their trips."""
+    def counts(self) -> Counts:
+        """Executions of each kind of collective in one call: loop bodies times their trips.
+
+        What only a branch runs stands apart, `.branches["cond#0:1"]`; a `while` counts once, and `.unknown["while#0"]`
+        says what of the counts that is.
+        """
         return counts(self)
 
     def collectives(self) -> list[Collective]:
@@ -161,8 +168,8 @@ class Plan:
         return collectives(self)
 
     def bytes_per_device(self) -> int:
-        """Bytes that one device receives in one call, all collectives together."""
-        return int(sum(each.bytes * each.times for each in self.collectives()))
+        """Bytes that one device receives in one call, all collectives together; of branches, those of the dearest."""
+        return bytes_per_device(self)
 
     def layout(self, values: Patterns = "**") -> dict[str, str]:
         """The layout of each value that the patterns take: `{"w1": "f32[8, model*8]"}`."""

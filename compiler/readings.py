@@ -13,13 +13,12 @@ from ..rewrites.decide import Move
 from ..rewrites.placing import Pend, Tiles, boundary
 from ..rewrites.program import Node
 from ..rewrites.steps import Step
+from .counts import Counts, received, tally
 from .names import Patterns
 from .sources import Source
 
 if TYPE_CHECKING:
     from .plan import Plan
-
-KINDS: tuple[str, ...] = ("all_gather", "all_reduce", "reduce_scatter", "all_to_all", "permute")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +33,11 @@ class Collective:
     use: str
     source: Source | None
     tactic: str
+    where: str = ""
+    """What it depends on how often it runs: `cond#0:1`, a branch, or `while#0`, a loop of unknown trips, counted once."""
 
     def __str__(self) -> str:
-        times = f" x {self.times}" if self.times != 1 else ""
+        times = (f" x {self.times}" if self.times != 1 else "") + (f" in {self.where}" if self.where else "")
         where = f" at {self.source}" if self.source is not None else ""
         what = f"{self.kind} of `{self.value}` over {', '.join(self.axes)}"
         return f"{what}: {self.bytes} bytes{times} for {self.use}{where}, by {self.tactic}"
@@ -143,11 +144,14 @@ def brief(plan: Plan) -> str:
     return "\n".join(lines)
 
 
-def counts(plan: Plan) -> dict[str, int]:
-    found: dict[str, int] = dict.fromkeys(KINDS, 0)
-    for move, step in _steps(plan):
-        found[step.kind] += move.trips
-    return found
+def counts(plan: Plan) -> Counts:
+    where = plan.source.program.where
+    return tally((step.kind, move.trips, where(move.region)) for move, step in _steps(plan))
+
+
+def bytes_per_device(plan: Plan) -> int:
+    where = plan.source.program.where
+    return received((int(step.bytes) * move.trips, where(move.region)) for move, step in _steps(plan))
 
 
 def _steps(plan: Plan) -> Iterator[tuple[Move, Step]]:
@@ -174,6 +178,7 @@ def _collective(plan: Plan, move: Move, step: Step) -> Collective:
         "the result" if node is None else node.kind,
         place_of(plan, move.value, node),
         _cause(plan, move, step),
+        plan.source.program.where(move.region),
     )
 
 

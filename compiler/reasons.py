@@ -28,7 +28,7 @@ _WHY: Mapping[str, str] = {
     "a number that the platform or the call's shapes decide": "platform_index dim_as_value dimension_size",
     "one stream of random bits, in one order": "rng_bit_generator rng_uniform",
     "its windows overlap, and JAX gives it no batch dim": "select_and_scatter",
-    "its body is opaque": "cond while shard_map",
+    "its body is opaque": "shard_map",
     "elements of a type of the user's": "from_edtype to_edtype",
     "what differentiation leaves behind, never in a program": "unreachable",
 }

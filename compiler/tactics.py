@@ -252,7 +252,7 @@ def free_dim(plan: Plan, value: int, axis: str) -> int | None:
     if is_tiled(plan, value, axis):
         return None
     taken = {dim for _, dim, _ in plan.table.tiles(value)}
-    loops = len(plan.source.program.loops) > 1
+    loops = len(plan.source.program.regions) > 1
     for dim, extent in enumerate(plan.source.program.shape(value)):
         iterated = loops and plan.source.classes.is_iterated(value, dim)
         if dim not in taken and not iterated and extent and extent % plan.mesh[axis] == 0:

@@ -10,7 +10,6 @@ independent of the rules and tables that the compiler works with.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -112,6 +111,10 @@ class Machine:
         match op:
             case lax.ScanOp():
                 return self.scan(op, operands, env)
+            case lax.WhileOp():
+                return self.while_(op, operands, env)
+            case lax.CondOp():
+                return self.cond(op, operands, env)
             case lax.LaxOp():
                 return self.named(op, operands)
             case array.BuildOp():
@@ -152,7 +155,7 @@ class Machine:
     def scan(self, op: lax.ScanOp, operands: list[Value], env: dict[SSAValue, Value]) -> list[Value]:
         """One trip after another."""
         params: ParamsAttr = op.params
-        consts, carries, length = (cast(int, params[name]) for name in ("num_consts", "num_carry", "length"))
+        consts, carries, length = (op.number(name) for name in ("num_consts", "num_carry", "length"))
         fixed, carry, xs = operands[:consts], operands[consts : consts + carries], operands[consts + carries :]
         stacks: list[list[Value]] = []
         trips = range(length - 1, -1, -1) if params["reverse"] else range(length)
@@ -165,6 +168,26 @@ class Machine:
             stacks.reverse()
         ys = [self.stack([trip[at] for trip in stacks], _type(out)) for at, out in enumerate(op.results[carries:])]
         return [*carry, *ys]
+
+    def while_(self, op: lax.WhileOp, operands: list[Value], env: dict[SSAValue, Value]) -> list[Value]:
+        """Trip after trip while the condition holds."""
+        asked, fixed = op.number("cond_nconsts"), op.number("body_nconsts")
+        first, second, carry = operands[:asked], operands[asked : asked + fixed], operands[asked + fixed :]
+        test, body = (region.block for region in op.regions)
+        while self.agreed(op, self.block(test, [*first, *carry], env)[0]):
+            carry = self.block(body, [*second, *carry], env)
+        return carry
+
+    def cond(self, op: lax.CondOp, operands: list[Value], env: dict[SSAValue, Value]) -> list[Value]:
+        """The branch whose number is given."""
+        which = min(max(int(self.agreed(op, operands[0])), 0), len(op.regions) - 1)
+        return self.block(op.regions[which].block, operands[1:], env)
+
+    def agreed(self, op: lax.RegionOp, value: Value) -> Array:
+        """What all devices hold. Raises Error where they would go different ways."""
+        if any(held != value[0] for held in value):
+            raise Error(f"`{op.name}` is told different things by different devices")
+        return value[0]
 
     def stack(self, trips: list[Value], type: ArrayType) -> Value:
         if not trips:

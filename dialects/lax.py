@@ -2,13 +2,13 @@
 
     %2 = lax.dot_general %0, %1 {dimension_numbers = (((1,), (0,)), ((), ()))} : f32[64, 8], f32[8, 8] -> f32[64, 8]
 
-All of them are one shape of op: arrays in, arrays out, the primitive's parameters, and for `lax.scan` a body. Extents
-are in the types alone, so the same op on local types is the device-local op; only a loop sees a placed type, which it
-passes on.
+All of them are one shape of op: arrays in, arrays out, the primitive's parameters, and for a loop or a choice its regions.
+Extents are in the types alone, so the same op on local types is the device-local op; only an op with regions sees a placed
+type, which it passes on.
 """
 
 from collections.abc import Sequence
-from typing import Self
+from typing import ClassVar, Self
 
 from xdsl.ir import Dialect, Region, SSAValue
 from xdsl.irdl import (
@@ -26,12 +26,26 @@ from xdsl.traits import IsTerminator, NoMemoryEffect, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from .definition import definitions
-from .lax_shapes import check_constant, check_named, check_scan, check_whole
+from .lax_shapes import check_constant, check_named, check_whole
 from .params import NO_PARAMS, ParamsAttr, parse_params
+from .regions import BORDERS, check_cond, check_scan, check_while, count
 from .signature import PlainOp, array_types, parse_operands, parse_signature, print_operands, print_signature
 from .types import ArrayType
 
-__all__ = ["LAX", "OPS", "ConstantOp", "LaxOp", "ScanOp", "WholeOp", "YieldOp", "defined", "op_class"]
+__all__ = [
+    "LAX",
+    "OPS",
+    "CondOp",
+    "ConstantOp",
+    "LaxOp",
+    "RegionOp",
+    "ScanOp",
+    "WhileOp",
+    "WholeOp",
+    "YieldOp",
+    "defined",
+    "op_class",
+]
 
 
 class LaxOp(IRDLOperation):
@@ -74,21 +88,21 @@ class LaxOp(IRDLOperation):
     def parse(cls, parser: Parser) -> Self:
         unresolved = parse_operands(parser)
         params = parse_params(parser) if parser.lexer.input.content.startswith("{", parser.pos) else NO_PARAMS
-        region = parser.parse_optional_region()
+        regions: list[Region] = []
+        while (region := parser.parse_optional_region()) is not None:
+            regions.append(region)
         operands, signature = parse_signature(parser, unresolved)
         return cls.create(
             operands=operands,
             result_types=signature.results,
             properties={"params": params},
             attributes=signature.attributes,
-            regions=() if region is None else (region,),
+            regions=regions,
         )
 
     def verify_(self) -> None:
         ins, outs = array_types(self.operands), array_types(self.results)
-        # A loop passes values on, whatever they lie like; every other op computes on what one device holds.
-        if not isinstance(self, ScanOp):
-            self.verify_plain(ins, outs)
+        self.verify_plain(ins, outs)
         self.check(ins, outs)
 
     def verify_plain(self, ins: tuple[ArrayType, ...], outs: tuple[ArrayType, ...]) -> None:
@@ -127,7 +141,7 @@ class WholeOp(LaxOp):
 
 @irdl_op_definition
 class YieldOp(PlainOp):
-    """What one trip of a scan leaves: the next carries, then this trip's part of each stacked result."""
+    """What a region gives: of a loop's body the next carries, then, in a scan, this trip's part of each stacked result."""
 
     name = "lax.yield"
     values = var_operand_def(ArrayType)
@@ -138,8 +152,41 @@ class YieldOp(PlainOp):
         super().__init__(operands=[values])
 
 
+class RegionOp(LaxOp):
+    """An op with regions, each a block that ends in `lax.yield`."""
+
+    REGIONS: ClassVar[int] = 1
+    """How many regions it has; 0 is any number."""
+
+    def number(self, name: str) -> int:
+        """A parameter that counts something: `op.number("num_carry")`. Raises VerifyException where it does not."""
+        return count(self.name, self.params, name)
+
+    def verify_plain(self, ins: tuple[ArrayType, ...], outs: tuple[ArrayType, ...]) -> None:
+        """It passes values on, whatever they lie like; but it has its regions."""
+        ends = [region.block.last_op for region in self.regions]
+        if (self.REGIONS or len(ends)) != len(ends) or not all(isinstance(end, YieldOp) for end in ends):
+            number = {1: "one region, which ends", 2: "two regions, which end"}.get(self.REGIONS, "regions, which end")
+            raise VerifyException(f"`{self.name}` has {number} in `lax.yield`")
+
+    def check(self, ins: tuple[ArrayType, ...], outs: tuple[ArrayType, ...]) -> None:
+        blocks = [region.block for region in self.regions]
+        args = [array_types(block.args) for block in blocks]
+        self.check_regions(ins, outs, args, [array_types(end.operands) for b in blocks if (end := b.last_op) is not None])
+
+    def check_regions(
+        self,
+        ins: tuple[ArrayType, ...],
+        outs: tuple[ArrayType, ...],
+        args: list[tuple[ArrayType, ...]],
+        yielded: list[tuple[ArrayType, ...]],
+    ) -> None:
+        """Raises VerifyException where the types around the regions disagree with those inside."""
+        raise NotImplementedError
+
+
 @irdl_op_definition
-class ScanOp(LaxOp):
+class ScanOp(RegionOp):
     """A loop of `length` trips; operands and body arguments are consts, carries, scanned arrays, in this order.
 
         %sum, %ys = lax.scan %0, %xs {length = 8, num_carry = 1, num_consts = 0, reverse = False, unroll = 1} {
@@ -155,13 +202,84 @@ class ScanOp(LaxOp):
     name = "lax.scan"
     traits = traits_def(RecursiveMemoryEffect())
 
-    def check(self, ins: tuple[ArrayType, ...], outs: tuple[ArrayType, ...]) -> None:
-        if len(self.regions) != 1 or not isinstance(end := self.regions[0].block.last_op, YieldOp):
-            raise VerifyException("`lax.scan` has one body, which ends in `lax.yield`")
-        check_scan(self.params, ins, outs, array_types(self.regions[0].block.args), array_types(end.operands))
+    def check_regions(
+        self,
+        ins: tuple[ArrayType, ...],
+        outs: tuple[ArrayType, ...],
+        args: list[tuple[ArrayType, ...]],
+        yielded: list[tuple[ArrayType, ...]],
+    ) -> None:
+        check_scan(self.params, ins, outs, args[0], yielded[0])
 
 
-OPS: dict[str, type[LaxOp]] = {"constant": ConstantOp, "scan": ScanOp, "whole": WholeOp}
+@irdl_op_definition
+class WhileOp(RegionOp):
+    """A loop as long as its condition yields true; operands are the condition's consts, the body's, and the carries.
+
+        %n = lax.while %0 {body_nconsts = 0, cond_nconsts = 0} {
+        ^bb0(%c: !array.array<i32[]>):
+          %more = lax.lt %c, %c : i32[], i32[] -> bool[]
+          lax.yield %more : bool[]
+        } {
+        ^bb1(%d: !array.array<i32[]>):
+          lax.yield %d : i32[]
+        } : i32[] -> i32[]
+
+    Constraints: the condition takes its consts and the carries, the body its own and the carries; a carry has one type
+    wherever it stands; the condition yields one `bool[]`.
+    """
+
+    name = "lax.while"
+    REGIONS: ClassVar[int] = 2
+    traits = traits_def(RecursiveMemoryEffect())
+
+    def check_regions(
+        self,
+        ins: tuple[ArrayType, ...],
+        outs: tuple[ArrayType, ...],
+        args: list[tuple[ArrayType, ...]],
+        yielded: list[tuple[ArrayType, ...]],
+    ) -> None:
+        check_while(self.params, ins, outs, args, yielded)
+
+
+@irdl_op_definition
+class CondOp(RegionOp):
+    """One branch of several, by number: the first operand, clamped to the branches that there are.
+
+        %y = lax.cond %i, %x {} {
+        ^bb0(%a: !array.array<f32[8]>):
+          lax.yield %a : f32[8]
+        } {
+        ^bb1(%b: !array.array<f32[8]>):
+          %0 = lax.neg %b : f32[8] -> f32[8]
+          lax.yield %0 : f32[8]
+        } : i32[], f32[8] -> f32[8]
+
+    Constraints: the number is an `i32[]`; every branch takes the other operands and yields the results, each in one type.
+    """
+
+    name = "lax.cond"
+    REGIONS: ClassVar[int] = 0
+    traits = traits_def(RecursiveMemoryEffect())
+
+    def check_regions(
+        self,
+        ins: tuple[ArrayType, ...],
+        outs: tuple[ArrayType, ...],
+        args: list[tuple[ArrayType, ...]],
+        yielded: list[tuple[ArrayType, ...]],
+    ) -> None:
+        check_cond(ins, outs, args, yielded)
+
+
+OPS: dict[str, type[LaxOp]] = {
+    "constant": ConstantOp,
+    "scan": ScanOp,
+    "while": WhileOp,
+    "cond": CondOp,
+    "whole": WholeOp,
+}
 
 
 def op_class(primitive: str) -> type[LaxOp]:
@@ -179,8 +297,7 @@ def defined() -> list[type[LaxOp]]:
 
 
 for _name in definitions:
-    # A scan is one op; the `scan_...` definitions say how dims cross its border.
-    if not _name.startswith("scan_"):
+    if _name not in BORDERS:
         op_class(_name)
 
 LAX = Dialect("lax", [YieldOp, *OPS.values()], [ParamsAttr])

@@ -9,9 +9,7 @@ from xdsl.utils.exceptions import VerifyException
 from .definition import Formal, definitions
 from .errors import Error
 from .instance import Dims, Instance, bind
-from .layouts import Layout
 from .params import Literal, ParamsAttr, Record
-from .ranges import Extent
 from .types import ArrayType
 
 Types = tuple[ArrayType, ...]
@@ -97,46 +95,3 @@ def _fits(value: Literal, dtype: str) -> bool:
 def check_whole(params: ParamsAttr) -> None:
     if not isinstance(params.get("primitive"), str):
         raise VerifyException('`lax.whole` says which primitive it stands for: `{primitive = "name"}`')
-
-
-def check_scan(params: ParamsAttr, ins: Types, outs: Types, args: Types, yielded: Types) -> None:
-    """Consts and carries as they are, scanned operands and stacked results with `length` in front."""
-    consts, carries, length = (_count(params, name) for name in ("num_consts", "num_carry", "length"))
-    _same_number(f"operands, {consts} consts and {carries} carries among them,", ins, "arguments of the body", args)
-    _same_number("results", outs, "values that the body yields", yielded)
-    if consts + carries > len(args) or carries > len(yielded):
-        raise VerifyException(f"`lax.scan`: {consts} consts and {carries} carries, and a body of {len(args)} arguments")
-    kept = consts + carries
-    for position, (operand, arg) in enumerate(zip(ins, args, strict=True)):
-        wanted = arg if position < kept else _stacked(arg, length)
-        if operand is not wanted:
-            raise VerifyException(
-                f"`lax.scan`: operand {position} is {operand.text}, and argument {position} of the body, {arg.text}, "
-                f"over {length} trips wants {wanted.text}"
-            )
-    for position, (result, each) in enumerate(zip(outs, yielded, strict=True)):
-        wanted = each if position < carries else _stacked(each, length)
-        if result is not wanted:
-            raise VerifyException(
-                f"`lax.scan`: result {position} is {result.text}, and the body yields {each.text}, which over {length} "
-                f"trips gives {wanted.text}"
-            )
-    for position, (arg, each) in enumerate(zip(args[consts:kept], yielded[:carries], strict=True)):
-        if arg is not each:
-            raise VerifyException(f"`lax.scan`: carry {position} begins a trip as {arg.text} and ends it as {each.text}")
-
-
-def _count(params: ParamsAttr, name: str) -> int:
-    value = params.get(name)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise VerifyException(f"`lax.scan`: `{name}` is a number, 0 or more")
-    return value
-
-
-def _same_number(left: str, lefts: Sequence[object], right: str, rights: Sequence[object]) -> None:
-    if len(lefts) != len(rights):
-        raise VerifyException(f"`lax.scan`: {len(lefts)} {left} and {len(rights)} {right}")
-
-
-def _stacked(array: ArrayType, length: int) -> ArrayType:
-    return ArrayType.of(array.dtype, Layout((Extent(length), *array.layout.dims), array.layout.pending))

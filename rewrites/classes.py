@@ -57,9 +57,8 @@ def classes(program: Program) -> Classes:
                 if len(row) == 1:
                     number = first[value] + dim
                     found.join(number, seen.setdefault(row[0][0], number))
-        if node.kind == "scan_xs":
-            stacked.append(first[node.operands[0]])
-        elif node.kind == "scan_ys":
-            stacked.append(first[node.results[0]])
+                elif node.is_border and not row:
+                    # A border passes every dim on but the one that the trips take apart.
+                    stacked.append(first[value] + dim)
     found.iterated = {found.root(number) for number in stacked}
     return found

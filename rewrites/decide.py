@@ -34,6 +34,7 @@ class Move:
     before: Move | None
     """The move whose result this one starts from; None where it starts from the value itself."""
     shared: bool
+    region: int
     trips: int
     uses: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     anchor: int = -1
@@ -107,12 +108,12 @@ class _Mover:
                 self.settle(value, outside, (), self.placements.homes[value])
 
     def settle(self, value: int, source: Tiles, pend: Pend, home: Tiles) -> None:
-        move = self.make(value, source, pend, home, None, True, self.placements.trips(value))
+        move = self.make(value, source, pend, home, None, True, self.program.region[value])
         self.result.homes[value] = move
         self.result.moves.append(move)
 
     def mismatches(self) -> dict[tuple[int, int], list[tuple[int, int, Tiles]]]:
-        """(value, loop) -> the uses there (node, operand, wanted tiles) that cannot read it as it lies.
+        """(value, region) -> the uses there (node, operand, wanted tiles) that cannot read it as it lies.
 
         A loop's carry is read inside the loop and, as its result, behind it: nothing is shared between the two.
         """
@@ -124,9 +125,9 @@ class _Mover:
                 if value in sources:
                     if node.number in carried:
                         continue
-                elif wanted == self.lies(node.number, value):
+                elif wanted == self.lies(node.number, position, value):
                     continue
-                key = value, self.program.operand_loop(node, position)
+                key = value, self.program.use_region(node.number, position)
                 found.setdefault(key, []).append((node.number, position, wanted))
         end = len(self.program.nodes)
         for position, value in enumerate(self.program.returned):
@@ -135,9 +136,9 @@ class _Mover:
                 found.setdefault((value, 0), []).append((end, position, wanted))
         return found
 
-    def lies(self, number: int, value: int) -> Tiles:
+    def lies(self, number: int, position: int, value: int) -> Tiles:
         """How a use finds a value: at home; behind a loop as the loop carries it, wherever a tactic put it inside."""
-        if number < len(self.program.nodes) and self.program.nodes[number].kind == "scan_out":
+        if self.program.from_outside(number, position):
             return self.placements.nodes[self.program.producer[value]].produced[0]
         return self.placements.homes[value]
 
@@ -154,8 +155,8 @@ class _Mover:
         for number, position, wanted in uses:
             move = made.get((number, wanted))
             if move is None:
-                times = self.program.trips(self.use_loop(number, position))
-                move = made[number, wanted] = self.make(value, source, (), wanted, None, False, times)
+                region = self.program.use_region(number, position)
+                move = made[number, wanted] = self.make(value, source, (), wanted, None, False, region)
             move.uses.append((number, position))
         gathers = [move for move in made.values() if move.communicates]
         if len(gathers) > 1:
@@ -163,13 +164,9 @@ class _Mover:
                 move.anchor = self.starter(move.uses[0][0])
         self.result.moves += made.values()
 
-    def use_loop(self, number: int, position: int) -> int:
-        nodes = self.program.nodes
-        return 0 if number == len(nodes) else self.program.operand_loop(nodes[number], position)
-
     def starter(self, number: int) -> int:
         """An operand of the op that is computed, not given: its arrival is the start of the use."""
-        if number == len(self.program.nodes) or self.program.nodes[number].kind.startswith("scan_"):
+        if number == len(self.program.nodes) or self.program.nodes[number].is_border:
             return -1
         producer, parameter = self.program.producer, self.program.parameter
         for value in self.program.nodes[number].operands:
@@ -179,16 +176,16 @@ class _Mover:
 
     def move_shared(self, value: int, uses: list[tuple[int, int, Tiles]]) -> None:
         """Each layout once: straight from the value, or by way of what all of them have in common if that is cheaper."""
-        source = self.lies(uses[0][0], value)
+        source = self.lies(*uses[0][:2], value)
         pend = self.placements.sources.get(value, ())
         targets = list(dict.fromkeys(wanted for _, _, wanted in uses))
-        times = self.program.trips(self.use_loop(*uses[0][:2]))
-        direct = [self.make(value, source, pend, target, None, True, times) for target in targets]
+        region = self.program.use_region(*uses[0][:2])
+        direct = [self.make(value, source, pend, target, None, True, region) for target in targets]
         moves = direct
         if len(targets) > 1:
             common = tuple(tile for tile in targets[0] if all(tile in target for target in targets[1:]))
-            first = self.make(value, source, pend, common, None, True, times)
-            rest = [self.make(value, common, (), t, first, True, times) for t in targets if t != common]
+            first = self.make(value, source, pend, common, None, True, region)
+            rest = [self.make(value, common, (), t, first, True, region) for t in targets if t != common]
             if _cost([first, *rest]) < _cost(direct):
                 moves = [first, *rest]
         by_target = {move.target: move for move in moves}
@@ -196,10 +193,12 @@ class _Mover:
             by_target[wanted].uses.append((number, position))
         self.result.moves += moves
 
-    def make(self, value: int, source: Tiles, pend: Pend, target: Tiles, before: Move | None, shared: bool, trips: int) -> Move:
+    def make(
+        self, value: int, source: Tiles, pend: Pend, target: Tiles, before: Move | None, shared: bool, region: int
+    ) -> Move:
         type = self.program.types[value]
         way = path(type.shape, itemsize(type.dtype), source, pend, target, self.mesh)
-        return Move(value, source, pend, target, way, before, shared, trips)
+        return Move(value, source, pend, target, way, before, shared, region, self.program.trips(region))
 
 
 def _cost(moves: Iterable[Move]) -> tuple[float, int]:

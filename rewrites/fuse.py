@@ -14,8 +14,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ..dialects.array import BarrierOp, BuildOp, CoordinateOp, RedistributeOp, SliceOp, YieldOp, mesh_of, set_mesh
-from ..dialects.lax import ScanOp
-from ..dialects.lax import YieldOp as ScanYieldOp
+from ..dialects.lax import RegionOp
+from ..dialects.lax import YieldOp as RegionYieldOp
 from ..dialects.types import ArrayType
 from .constructors import Constructor, Fusing, Global
 
@@ -53,11 +53,11 @@ class _Replay:
                 self.made[op.out] = into.redistribute(self.made[op.source], op.out.type)
             case BarrierOp():
                 self.made.update(zip(op.results, into.barrier([self.made[v] for v in op.operands]), strict=True))
-            case ScanOp():
-                self.scan(op, into)
-            case func.ReturnOp() | ScanYieldOp():
+            case RegionOp():
+                self.regions(op, into)
+            case func.ReturnOp() | RegionYieldOp():
                 values = [into.force(self.made[value]) for value in op.operands]
-                into.finish_into(func.ReturnOp(*values) if isinstance(op, func.ReturnOp) else ScanYieldOp(values))
+                into.finish_into(func.ReturnOp(*values) if isinstance(op, func.ReturnOp) else RegionYieldOp(values))
             case _:
                 self.whole(op, into)
 
@@ -97,11 +97,12 @@ class _Replay:
         results = [(locals[result], cast(ArrayType, result.type)) for result in op.results]
         self.made.update(zip(op.results, into.close(results, ()), strict=True))
 
-    def scan(self, op: ScanOp, into: Constructor) -> None:
-        source = op.regions[0].block
+    def regions(self, op: RegionOp, into: Constructor) -> None:
         operands = [into.force(self.made[value]) for value in op.operands]
-        block = Block(arg_types=[cast(ArrayType, arg.type) for arg in source.args])
-        self.block(source, cast(Fusing, into.inside(block)))
-        new = ScanOp.of(operands, [cast(ArrayType, t) for t in op.result_types], op.params, [Region(block)])
+        blocks: list[Block] = []
+        for source in (region.block for region in op.regions):
+            blocks.append(Block(arg_types=[cast(ArrayType, arg.type) for arg in source.args]))
+            self.block(source, cast(Fusing, into.inside(blocks[-1])))
+        new = type(op).of(operands, [cast(ArrayType, t) for t in op.result_types], op.params, list(map(Region, blocks)))
         into.outer(new)
         self.made.update(zip(op.results, new.results, strict=True))

@@ -17,7 +17,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ..dialects import spmd
 from ..dialects.array import BarrierOp, BuildOp, CoordinateOp, RedistributeOp, SliceOp, YieldOp, mesh_of, set_mesh
-from ..dialects.lax import ScanOp
+from ..dialects.lax import RegionOp
 from ..dialects.mesh import Mesh
 from ..dialects.precision import itemsize
 from ..dialects.types import ArrayType
@@ -76,8 +76,8 @@ class Lowering:
                 self.replace(op, spmd.BarrierOp([self.get(value) for value in op.operands]), target)
             case CoordinateOp():
                 self.replace(op, spmd.CoordinateOp(op.axes), target)
-            case ScanOp():
-                self.scan(op, target)
+            case RegionOp():
+                self.regions(op, target)
             case _:
                 self.move(op, target)
 
@@ -98,12 +98,13 @@ class Lowering:
         op.detach()
         target.add_op(op)
 
-    def scan(self, op: ScanOp, target: Block) -> None:
-        source = op.regions[0].block
-        body = Block(arg_types=[self.local(arg.type) for arg in source.args])
-        self.block(source, body)
+    def regions(self, op: RegionOp, target: Block) -> None:
+        blocks: list[Block] = []
+        for source in (region.block for region in op.regions):
+            blocks.append(Block(arg_types=[self.local(arg.type) for arg in source.args]))
+            self.block(source, blocks[-1])
         results = [self.local(type) for type in op.result_types]
-        new = ScanOp.of([self.get(value) for value in op.operands], results, op.params, [Region(body)])
+        new = type(op).of([self.get(value) for value in op.operands], results, op.params, list(map(Region, blocks)))
         self.replace(op, new, target)
 
     def steps(self, source: SSAValue, wanted: ArrayType, target: Block) -> SSAValue:

@@ -10,14 +10,13 @@ for the value that starts its use.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region, SSAValue
 
 from ..dialects.array import set_mesh
-from ..dialects.lax import ScanOp, YieldOp
+from ..dialects.lax import YieldOp
 from ..dialects.layouts import Layout
 from ..dialects.mesh import Mesh
 from ..dialects.types import ArrayType
@@ -25,7 +24,7 @@ from .constructors import Constructor, Fusing, Global, Plain, axes_of, type_of
 from .decide import Decisions, Move
 from .localise import localise, same_op
 from .placing import Pend, Tiles, boundary
-from .program import Node
+from .program import Control, Node
 
 
 def materialise(decisions: Decisions, fused: bool = True) -> ModuleOp:
@@ -46,10 +45,14 @@ class _Writer:
         self.values: dict[int, Global] = {}
         self.moved: dict[Move, Global] = {}
         self.types: dict[tuple[ArrayType, Tiles, Pend], ArrayType] = {}
-        self.by_loop: dict[int, list[Node]] = {}
+        self.by_region: list[list[Node | Control]] = [[] for _ in self.program.regions]
         for node in self.program.nodes:
-            if not node.kind.startswith("scan_"):
-                self.by_loop.setdefault(node.loop, []).append(node)
+            if not node.is_border:
+                self.by_region[node.region].append(node)
+        for entries, controls in zip(self.by_region, self.program.controls, strict=True):
+            if controls:
+                entries += controls
+                entries.sort(key=lambda entry: entry.number)
 
     def module(self) -> ModuleOp:
         program = self.program
@@ -87,29 +90,13 @@ class _Writer:
             made = self.cut(self.move(home, made, into), self.type_at(value, home.target), into)
         self.values[value] = made
 
-    def body(self, loop: int, into: Constructor) -> None:
-        """The ops of one loop's body, inner loops where they stand."""
-        entries: list[Node | int] = list(self.by_loop.get(loop, ()))
-        loops = [n for n, each in enumerate(self.program.loops) if n and each.parent == loop]
-        entries += loops
-        entries.sort(key=lambda entry: entry.number if isinstance(entry, Node) else self.first_node(entry))
-        for entry in entries:
+    def body(self, region: int, into: Constructor) -> None:
+        """The ops of one region, those with regions of their own where they stand."""
+        for entry in self.by_region[region]:
             if isinstance(entry, Node):
                 self.node(entry, into)
             else:
-                self.scan(entry, into)
-
-    def first_node(self, loop: int) -> int:
-        return self.ends(loop)[0].number
-
-    def ends(self, loop: int) -> list[Node]:
-        """The pseudo nodes of a loop, in program order: they are few, and stand with the op."""
-        op = self.program.loops[loop].op
-        assert op is not None
-        numbers = self.program.numbers
-        inside = [self.program.producer[numbers[arg]] for arg in op.regions[0].block.args]
-        outside = [self.program.producer[numbers[result]] for result in op.results]
-        return [self.program.nodes[number] for number in (*inside, *outside)]
+                self.control(entry, into)
 
     def node(self, node: Node, into: Constructor) -> None:
         """One op: its operands sliced, its local form emitted, its results built."""
@@ -168,40 +155,42 @@ class _Writer:
             return start
         return into.redistribute(start, target)
 
-    def scan(self, loop: int, into: Constructor) -> None:
-        """A loop on placed types: operands as its ends want them, the body written inside."""
-        op = cast(ScanOp, self.program.loops[loop].op)
-        ends = self.ends(loop)
-        entering, leaving = ends[: len(op.operands)], ends[len(op.operands) :]
-        operands = [into.force(self.sliced(node, 0, into)) for node in entering]
-        block = Block(arg_types=[self.end_type(node) for node in entering])
-        inside = into.inside(block)
-        for node, arg in zip(entering, block.args, strict=True):
-            self.define(node.results[0], arg, inside)
-        self.body(loop, inside)
-        carries = cast(int, op.params["num_carry"])
-        consts = cast(int, op.params["num_consts"])
-        lasts = [(node, 1) for node in entering[consts : consts + carries]]
-        lasts += [(node, 0) for node in leaving[carries:]]
-        values = [inside.force(self.sliced(node, at, inside)) for node, at in lasts]
-        inside.finish_into(YieldOp(values))
-        carried = [self.end_type(node) for node in entering[consts : consts + carries]]
-        results = [*carried, *(self.end_type(node) for node in leaving[carries:])]
-        made = ScanOp.of(operands, results, op.params, [Region(block)])
-        into.outer(made)
-        for node, out in zip(leaving, made.results, strict=True):
+    def control(self, control: Control, into: Constructor) -> None:
+        """An op with regions on placed types: operands as its borders want them, each region written inside."""
+        operands = [into.force(self.sliced(node, 0, into)) for node in control.enters]
+        regions = [self.inner(control, position, into) for position in range(len(control.regions))]
+        results = [self.type_of_border(made) for made, _ in control.leaves]
+        op = type(control.op).of(operands, results, control.op.params, regions)
+        into.outer(op)
+        for (_, node), out in zip(control.leaves, op.results, strict=True):
             self.leave(node, out, into)
 
+    def inner(self, control: Control, position: int, into: Constructor) -> Region:
+        """One region of an op: what enters it as arguments, its ops, and what it yields as its borders want it."""
+        values = [self.program.numbers[arg] for arg in control.op.regions[position].block.args]
+        block = Block(arg_types=[self.type_at(value, self.entered(value)) for value in values])
+        inside = into.inside(block)
+        for value, arg in zip(values, block.args, strict=True):
+            self.define(value, arg, inside)
+        self.body(control.regions[position], inside)
+        ends = [inside.force(self.sliced(node, at, inside)) for node, at in control.yields[position]]
+        inside.finish_into(YieldOp(ends))
+        return Region(block)
+
+    def entered(self, value: int) -> Tiles:
+        """The layout in which a border gives a value; it may live in another."""
+        node = self.program.nodes[self.program.producer[value]]
+        return self.placements.nodes[node.number].produced[node.results.index(value)]
+
     def leave(self, node: Node, out: SSAValue, into: Constructor) -> None:
-        """A result of the loop; one whose end is placed finer than the carry is cut behind the loop."""
+        """A result of the op; one whose border is placed finer than what it reads is cut behind the op."""
         made: Global = out
-        if node.kind == "scan_out":
-            move = self.decisions.at_use.get((node.number, 0))
-            if move is not None:
-                made = self.cut(self.move(move, out, into), self.end_type(node), into)
+        move = self.decisions.at_use.get((node.number, 0)) if self.program.from_outside(node.number, 0) else None
+        if move is not None:
+            made = self.cut(self.move(move, out, into), self.type_of_border(node), into)
         self.define(node.results[0], made, into)
 
-    def end_type(self, node: Node) -> ArrayType:
+    def type_of_border(self, node: Node) -> ArrayType:
         return self.type_at(node.results[0], self.placements.nodes[node.number].produced[0])
 
     def sliced(self, node: Node, position: int, into: Constructor) -> Global:

@@ -71,7 +71,7 @@ class _Reach:
     def carried(self, node: Node) -> Pend | None:
         """The pending axes that the op could carry, if it is linear in its pending operands and needs nothing else moved."""
         program = self.program
-        if len(node.results) != 1 or node.kind.startswith("scan_") or node.results[0] in self.placements.fixed:
+        if len(node.results) != 1 or node.is_border or node.results[0] in self.placements.fixed:
             return None
         positions = frozenset(p for p, value in enumerate(node.operands) if value in self.pending)
         kinds = {self.pending[node.operands[p]] for p in positions}

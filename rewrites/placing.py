@@ -100,12 +100,7 @@ class Placements:
 
     def trips(self, value: int) -> int:
         """How often one call computes the value."""
-        number = self.program.producer[value]
-        if number < 0:
-            return 1
-        node = self.program.nodes[number]
-        outside = node.kind in ("scan_ys", "scan_out")
-        return self.program.trips(self.program.loops[node.loop].parent if outside else node.loop)
+        return self.program.trips(self.program.region[value])
 
 
 def read(table: Table) -> Placements:

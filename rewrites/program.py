@@ -1,30 +1,25 @@
 """The program as flat tables: what propagation and decisions read.
 
 The xDSL module stays the one source; a `Program` is a view of it, built once and shared by every plan. Each operation
-becomes a `Node` (its bound definition, its operand and result value numbers); a loop becomes its body's nodes between the
-pseudo nodes `scan_const`, `scan_xs`, `scan_carry`, `scan_ys` and `scan_out`, whose definitions say how a dim crosses the loop.
+becomes a `Node` (its bound definition, its operand and result value numbers). An op with regions, a loop or a choice of
+branches, becomes the nodes of its regions between *borders*: nodes whose definitions say how a dim crosses (`enter`, `trip`,
+`carry`, `leave`, `collect`, `join`) and which know in which region each of their operands is read.
 
-    %y:2 = lax.scan %c, %x {...}   -->   scan_carry, scan_xs, body nodes ..., scan_ys
+    %y:2 = lax.scan %c, %x {...}   -->   carry, trip, body nodes ..., leave, collect
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from math import prod
 from typing import cast
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
 
 from ..dialects.array import ArrayType
-from ..dialects.definition import definitions
-from ..dialects.instance import Instance, bind
-from ..dialects.lax import LaxOp
-from ..dialects.params import NO_PARAMS, ParamsAttr
-from ..dialects.precision import itemsize
+from ..dialects.instance import Instance
+from ..dialects.lax import RegionOp
 
 Position = tuple[int, int, int]
 """Where an index stands in a value: (dim, product of the extents minor to it in that dim, its extent)."""
@@ -69,7 +64,7 @@ def _at(dims: tuple[tuple[tuple[int, int, int], ...], ...]) -> dict[int, Positio
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """One operation, or one end of a loop, as propagation sees it."""
+    """One operation, or one border of a region, as propagation sees it."""
 
     number: int
     kind: str
@@ -77,16 +72,45 @@ class Node:
     operands: tuple[int, ...]
     results: tuple[int, ...]
     op: Operation
-    loop: int
+    region: int
+    reads: tuple[int, ...] = ()
+    """Of a border: the region in which each operand is read. What every other node reads and makes is in its own."""
+
+    @property
+    def is_border(self) -> bool:
+        """Whether values cross into a region, or out of it, here."""
+        return bool(self.reads)
 
 
 @dataclass(slots=True)
-class Loop:
-    """A `lax.scan` and its place in the nest of loops; loop 0 is the program itself, run once."""
+class Region:
+    """A body or a branch, and its place in the nest of regions; region 0 is the program itself, run once.
+
+    `trips` is how often one run of the region around it runs it, 1 where nobody knows; `mark` says then what that depends
+    on, `while#0` or `cond#2:1`, and is empty where the trips are known.
+    """
 
     parent: int
     trips: int
-    op: Operation | None
+    mark: str = ""
+
+
+@dataclass(slots=True)
+class Control:
+    """An op with regions, by its borders.
+
+    * `enters`: per operand the border that reads it.
+    * `yields`: per region, per value that it yields, the border that reads it and as which operand.
+    * `leaves`: per result the border that has the layout in which the op gives it, and the one that makes the value.
+    """
+
+    op: RegionOp
+    regions: tuple[int, ...]
+    number: int
+    """How many nodes stand before it."""
+    enters: list[Node] = field(default_factory=list[Node])
+    yields: list[list[tuple[Node, int]]] = field(default_factory=list[list[tuple[Node, int]]])
+    leaves: list[tuple[Node, Node]] = field(default_factory=list[tuple[Node, Node]])
 
 
 @dataclass(slots=True)
@@ -95,10 +119,14 @@ class Program:
 
     module: ModuleOp
     nodes: list[Node] = field(default_factory=list[Node])
-    loops: list[Loop] = field(default_factory=list[Loop])
+    regions: list[Region] = field(default_factory=list[Region])
+    controls: list[list[Control]] = field(default_factory=list[list[Control]])
+    """Per region the ops with regions in it, in program order."""
     types: list[ArrayType] = field(default_factory=list[ArrayType])
     bytes: list[int] = field(default_factory=list[int])
     producer: list[int] = field(default_factory=list[int])
+    region: list[int] = field(default_factory=list[int])
+    """Per value the region in which it is made."""
     uses: list[list[tuple[int, int]]] = field(default_factory=list[list[tuple[int, int]]])
     zero: list[bool] = field(default_factory=list[bool])
     parameter: list[bool] = field(default_factory=list[bool])
@@ -124,179 +152,32 @@ class Program:
         """The global extents of a value."""
         return self.types[value].shape
 
-    def operand_loop(self, node: Node, operand: int) -> int:
-        """The loop in whose trips a use happens: what enters a loop is read before it."""
-        inside = node.kind == "scan_ys" or (node.kind == "scan_carry" and operand == 1)
-        if inside or not node.kind.startswith("scan_"):
-            return node.loop
-        return self.loops[node.loop].parent
+    def use_region(self, number: int, position: int) -> int:
+        """The region in which a use happens: what enters a region is read before it. Returning is a use past all nodes."""
+        if number == len(self.nodes):
+            return 0
+        node = self.nodes[number]
+        return node.reads[position] if node.reads else node.region
 
-    def trips(self, loop: int) -> int:
-        """How often one call runs the body of a loop."""
+    def from_outside(self, number: int, position: int) -> bool:
+        """Whether a use reads a value that another region makes: behind a loop, what the loop carries."""
+        if number == len(self.nodes):
+            return False
+        node = self.nodes[number]
+        return node.is_border and node.reads[position] != self.region[node.operands[position]]
+
+    def trips(self, region: int) -> int:
+        """How often one call runs a region, as far as that is known."""
         times = 1
-        while loop:
-            times *= self.loops[loop].trips
-            loop = self.loops[loop].parent
+        while region:
+            times *= self.regions[region].trips
+            region = self.regions[region].parent
         return times
 
-
-def flatten(module: ModuleOp) -> Program:
-    """Build the tables of a module whose first function is the program."""
-    program = Program(module)
-    program.loops.append(Loop(0, 1, None))
-    main = program.main
-    block = main.body.block
-    program.arguments = tuple(_value(program, arg, -1) for arg in block.args)
-    for value in program.arguments:
-        program.parameter[value] = True
-    program.argument_names = _names(main, "arg_names", len(program.arguments), "argument")
-    _Flattener(program).block(block, 0)
-    last = block.last_op
-    assert isinstance(last, func.ReturnOp)
-    program.returned = tuple(program.numbers[value] for value in last.operands)
-    program.result_names = _names(main, "result_names", len(program.returned), "result")
-    return program
-
-
-def _names(main: func.FuncOp, key: str, count: int, stem: str) -> tuple[str, ...]:
-    names = main.attributes.get(key)
-    if names is None:
-        return tuple(f"{stem}/{i}" for i in range(count))
-    return tuple(name.data for name in cast("Iterable[StringAttr]", names))
-
-
-def _value(program: Program, ssa: SSAValue, producer: int) -> int:
-    number = len(program.types)
-    type = cast(ArrayType, ssa.type)
-    program.types.append(type)
-    program.bytes.append(_bytes(type))
-    program.producer.append(producer)
-    program.uses.append([])
-    program.zero.append(False)
-    program.parameter.append(False)
-    program.numbers[ssa] = number
-    return number
-
-
-@cache
-def _bytes(type: ArrayType) -> int:
-    return prod(type.shape) * itemsize(type.dtype)
-
-
-class _Flattener:
-    """Walks blocks in program order; a method a kind of operation."""
-
-    def __init__(self, program: Program) -> None:
-        self.program = program
-
-    def block(self, block: Block, loop: int) -> None:
-        numbers = self.program.numbers
-        for op in block.ops:
-            if op.name == "lax.scan":
-                self.scan(cast(LaxOp, op), loop)
-            elif op.name in APART:
-                for value, out in zip(op.operands, op.results, strict=True):
-                    self.node(op.name[4:], op, (numbers[value],), (out,), loop)
-            elif op is not block.last_op:
-                operands = tuple(numbers[value] for value in op.operands)
-                self.node(op.name[4:], op, operands, op.results, loop)
-
-    def node(self, kind: str, op: Operation, operands: tuple[int, ...], outs: Sequence[SSAValue], loop: int) -> Node:
-        program = self.program
-        params = cast(ParamsAttr, op.properties.get("params", NO_PARAMS)) if not kind.startswith("scan_") else NO_PARAMS
-        ins = tuple(program.types[value] for value in operands)
-        types = tuple(cast(ArrayType, out.type) for out in outs)
-        return self.insert(kind, op, operands, outs, loop, self.signature(kind, params, ins, types))
-
-    def insert(
-        self,
-        kind: str,
-        op: Operation,
-        operands: tuple[int, ...],
-        outs: Sequence[SSAValue],
-        loop: int,
-        signature: Signature,
-    ) -> Node:
-        program = self.program
-        number = len(program.nodes)
-        results = tuple(_value(program, out, number) for out in outs)
-        node = Node(number, kind, signature, operands, results, op, loop)
-        program.nodes.append(node)
-        for position, value in enumerate(operands):
-            program.uses[value].append((number, position))
-        self.facts(node)
-        return node
-
-    def facts(self, node: Node) -> None:
-        """Zeros stay zeros, and parameters parameters, through ops that only move or cast them."""
-        program = self.program
-        if node.kind == "constant":
-            program.zero[node.results[0]] = cast(ParamsAttr, node.op.properties["params"]).get("value") in (0, 0.0)
-            return
-        moves = node.signature.instance.moves
-        if moves or node.kind == "broadcast_in_dim":
-            program.zero[node.results[0]] = program.zero[node.operands[0]]
-        if moves or node.kind in ("scan_const", "scan_xs"):
-            program.parameter[node.results[0]] = program.parameter[node.operands[0]]
-
-    def signature(self, kind: str, params: ParamsAttr, ins: tuple[ArrayType, ...], outs: tuple[ArrayType, ...]) -> Signature:
-        """The bound definition, one object for equal (op, params, types): a transformer repeats a few dozen."""
-        table = self.program.signatures
-        key = (kind, id(params), *map(id, ins), 0, *map(id, outs))
-        found = table.get(key)
-        if found is None:
-            slow = (kind, params, ins, outs)
-            found = table.get(slow)
-            if found is None:
-                found = table[slow] = Signature(
-                    _bind(kind, params, ins, outs), empty=any(0 in type.shape for type in (*ins, *outs))
-                )
-            table[key] = found
-        return found
-
-    def scan(self, op: LaxOp, outer: int) -> None:
-        program = self.program
-        params = cast(ParamsAttr, op.properties["params"])
-        consts, carries = cast(int, params["num_consts"]), cast(int, params["num_carry"])
-        loop = len(program.loops)
-        program.loops.append(Loop(outer, cast(int, params["length"]), op))
-        block = op.regions[0].block
-        operands = tuple(program.numbers[value] for value in op.operands)
-        for position, (arg, value) in enumerate(zip(block.args, operands, strict=True)):
-            kind = "scan_const" if position < consts else "scan_xs"
-            if consts <= position < consts + carries:
-                self.carry(op, value, arg, loop)
-            else:
-                self.node(kind, op, (value,), (arg,), loop)
-        self.block(block, loop)
-        last = block.last_op
-        assert last is not None
-        inner = tuple(program.numbers[value] for value in last.operands)
-        for position, (value, out) in enumerate(zip(inner, op.results, strict=True)):
-            arg = block.args[consts + position] if position < carries else None
-            self.leave(op, value, out, None if arg is None else program.numbers[arg], loop)
-
-    def carry(self, op: LaxOp, value: int, arg: SSAValue, loop: int) -> None:
-        """A carry joins its first value and the body's; the body's value is known only after the body."""
-        type = self.program.types[value]
-        signature = self.signature("scan_carry", NO_PARAMS, (type, type), (type,))
-        self.insert("scan_carry", op, (value,), (arg,), loop, signature)
-
-    def leave(self, op: LaxOp, value: int, out: SSAValue, carried: int | None, loop: int) -> None:
-        if carried is None:
-            self.node("scan_ys", op, (value,), (out,), loop)
-            return
-        program = self.program
-        join = program.nodes[program.producer[carried]]
-        join.operands = (join.operands[0], value)
-        program.uses[value].append((join.number, 1))
-        self.node("scan_out", op, (carried,), (out,), loop)
-
-
-def _bind(kind: str, params: ParamsAttr, ins: tuple[ArrayType, ...], outs: tuple[ArrayType, ...]) -> Instance:
-    in_types = [(t.dtype, t.shape) for t in ins]
-    out_types = [(t.dtype, t.shape) for t in outs]
-    if not outs:
-        # An effect without results: nothing of it can be placed.
-        return Instance(definitions[kind], (), tuple(((),) * len(shape) for _, shape in in_types), (), moves=False)
-    return bind(definitions[kind], params, in_types, out_types)
+    def where(self, region: int) -> str:
+        """What it depends on how often one call runs a region: `while#0/cond#1:0`, or nothing."""
+        marks: list[str] = []
+        while region:
+            marks.append(self.regions[region].mark)
+            region = self.regions[region].parent
+        return "/".join(mark for mark in reversed(marks) if mark)

@@ -208,8 +208,9 @@ def loops() -> Iterator[Call]:
         return lax.scan(trip, c, xs)
 
     args = signed(8), signed(8), signed(4, 8)
-    for kind in ("scan_const", "scan_xs", "scan_carry", "scan_out", "scan_ys"):
+    for kind in ("enter", "trip", "carry", "leave", "collect"):
         yield Call(kind, looped, args)
+    yield Call("join", lambda i, x: lax.switch(i, [lambda x: x + 1, lambda x: x * 2], x), (np.int32(1), signed(8)))
 
 
 CALLS = [

@@ -345,6 +345,18 @@ def scan(name: str, draw: Draw) -> Call:
     return Call(name, looped, tuple(args), f"reverse={reverse}")
 
 
+def cond(draw: Draw) -> Call:
+    """A choice of two branches."""
+    shape = shape_of(draw, least=1, most=3)
+    dtype = draw(st.sampled_from(("float32", "int32", "bfloat16")))
+    which = draw(st.booleans())
+
+    def chosen(x: Array, y: Array) -> Any:
+        return lax.cond((x.sum() * 0 == 0) == which, lambda x, y: x + y, lambda x, y: x * y, x, y)
+
+    return Call("join", chosen, (values(draw, "cond", shape, dtype), values(draw, "cond", shape, dtype)), f"which={which}")
+
+
 def _strategy(function: Callable[..., Call], *args: Any) -> Strategy:
     return st.composite(lambda draw: function(*args, draw))()
 
@@ -371,5 +383,6 @@ BY_HAND: Mapping[str, Strategy] = {
     **{name: _strategy(each) for name, each in _PLAIN.items()},
     **{name: _strategy(reduce_window, name) for name in ("reduce_window_sum", "reduce_window_max", "reduce_window_min")},
     **{name: _strategy(scatter, name) for name in SCATTERS},
-    **{name: _strategy(scan, name) for name in ("scan_const", "scan_xs", "scan_carry", "scan_out", "scan_ys")},
+    **{name: _strategy(scan, name) for name in ("enter", "trip", "carry", "leave", "collect")},
+    "join": _strategy(cond),
 }

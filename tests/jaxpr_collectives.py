@@ -1,15 +1,17 @@
 """Counts the collectives in a jaxpr: what JAX is really asked to run, independent of what a plan says of itself.
 
-Executions are counted: the body of a `scan` times its length, the branches of a `cond` added up, the body of a `while`
-once. Bytes are those that one device receives, with V the larger side's local size and n the size of the group:
-all_gather, reduce_scatter and all_to_all V(n-1)/n, all_reduce twice that, permute V.
+Executions are counted: the body of a `scan` times its length, the body and the condition of a `while` once, and what a
+branch of a `cond` runs stands apart: counts leave it out, bytes are those of the dearest branch. Bytes are
+those that one device receives, with V the larger side's local size and n the size of the group: all_gather, reduce_scatter
+and all_to_all V(n-1)/n, all_reduce twice that, permute V.
 """
 
 # JAX annotates its tracing functions only in part.
 # pyright: reportUnknownMemberType=false
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 from math import prod
 from typing import Any, cast
 
@@ -38,34 +40,52 @@ class Collective:
     shape: tuple[int, ...]
     times: int
     bytes: int
+    where: tuple[tuple[int, int], ...] = ()
+    """The branches that it is in, outermost first: (number of the choice, number of the branch)."""
 
 
 def collectives(function: Any, *args: Any) -> list[Collective]:
     """The collectives that one call of `function` executes."""
-    return list(_walk(jax.make_jaxpr(function)(*args).jaxpr, {}, 1))
+    return list(_walk(jax.make_jaxpr(function)(*args).jaxpr, {}, 1, (), count()))
 
 
 def counts(found: list[Collective]) -> dict[str, int]:
     """How often each kind is executed, every kind named: the form of `plan.counts()`."""
     total = dict.fromkeys(KINDS.values(), 0)
     for each in found:
-        total[each.kind] += each.times
+        total[each.kind] += 0 if each.where else each.times
     return total
+
+
+def in_branches(found: list[Collective]) -> dict[str, int]:
+    """As `counts`, of what stands in branches, whichever is taken."""
+    return counts([replace(each, where=()) for each in found if each.where])
 
 
 def received(found: list[Collective]) -> int:
     """Bytes that one device receives: the form of `plan.bytes_per_device()`."""
-    return sum(each.bytes for each in found)
+    always = sum(each.bytes for each in found if not each.where)
+    branches: dict[int, dict[int, list[Collective]]] = {}
+    for each in found:
+        if each.where:
+            (choice, branch), *rest = each.where
+            branches.setdefault(choice, {}).setdefault(branch, []).append(replace(each, where=tuple(rest)))
+    return always + sum(max(map(received, inside.values())) for inside in branches.values())
 
 
-def _walk(jaxpr: Jaxpr, sizes: Mapping[str, int], times: int) -> Iterator[Collective]:
+Where = tuple[tuple[int, int], ...]
+
+
+def _walk(jaxpr: Jaxpr, sizes: Mapping[str, int], times: int, where: Where, numbers: Iterator[int]) -> Iterator[Collective]:
     for eqn in jaxpr.eqns:
         if eqn.primitive.name in KINDS:
-            yield from _collectives(eqn, sizes, times)
+            yield from (replace(each, where=where) for each in _collectives(eqn, sizes, times))
         inner = dict(eqn.params["mesh"].shape) if eqn.primitive.name == "shard_map" else sizes
         trips = eqn.params["length"] if eqn.primitive.name == "scan" else 1
-        for body in _bodies(eqn):
-            yield from _walk(body, inner, times * trips)
+        choice = next(numbers) if eqn.primitive.name == "cond" else None
+        for branch, body in enumerate(_bodies(eqn)):
+            here = where if choice is None else (*where, (choice, branch))
+            yield from _walk(body, inner, times * trips, here, numbers)
 
 
 def _bodies(eqn: JaxprEqn) -> Iterator[Jaxpr]:

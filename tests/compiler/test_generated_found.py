@@ -92,10 +92,10 @@ def layers(x: jax.Array, w: jax.Array) -> jax.Array:
 @pytest.mark.parametrize(
     "trace",
     [
-        "replicate('scan_carry#0', 'a')\ntile('dot_general#0', 1, 'a')",
-        "tile('dot_general#0', 1, 'a')\nreplicate('scan_carry#0', 'a')",
-        "tile('scan_carry#0', 1, 'a')\nreplicate('dot_general#0', 'a')",
-        "replicate('scan_carry#0', 'a')\nreplicate('scan_out#0', 'a')\ntile('dot_general#0', 1, 'a')",
+        "replicate('carry#0', 'a')\ntile('dot_general#0', 1, 'a')",
+        "tile('dot_general#0', 1, 'a')\nreplicate('carry#0', 'a')",
+        "tile('carry#0', 1, 'a')\nreplicate('dot_general#0', 'a')",
+        "replicate('carry#0', 'a')\nreplicate('leave#0', 'a')\ntile('dot_general#0', 1, 'a')",
     ],
 )
 def test_a_carry_that_a_tactic_placed_leaves_its_loop_as_the_loop_carries_it(trace: str) -> None:
@@ -109,7 +109,7 @@ def test_what_is_cut_behind_a_loop_is_there_before_it_is_moved_on() -> None:
         return jnp.cumsum(y, 0) + jnp.cumsum(y, 1)
 
     args = floats(8, 8), floats(3, 8, 8)
-    plan = pt.plan(prefixes, A, *args).replicate("scan_carry#0", "a").tile("scan_out#0", 1, "a")
+    plan = pt.plan(prefixes, A, *args).replicate("carry#0", "a").tile("leave#0", 1, "a")
     assert plan.counts()["all_gather"] == 1
     holds(plan, prefixes, *args)
 

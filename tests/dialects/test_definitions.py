@@ -179,10 +179,10 @@ TABLE: list[tuple[str, Shapes, Shapes, dict[str, Literal], str]] = [
     ("dynamic_slice", [(6, 8), (), ()], [(3, 8)], {}, "ba - - -> .a b:add,lookup1.0w3,mask-1"),
     ("dynamic_update_slice", [(6, 8), (1, 8), (), ()], [(6, 8)], {}, "ab .b - - -> ab a:lookup2.0"),
     ("dynamic_update_slice", [(6, 8), (5, 8), (), ()], [(6, 8)], {}, "ab .b - - -> ab a:lookup2.0w5"),
-    ("scan_const", [(6, 8)], [(6, 8)], {}, "ab -> ab moves"),
-    ("scan_xs", [(4, 6, 8)], [(6, 8)], {}, ".ab -> ab"),
-    ("scan_ys", [(6, 8)], [(4, 6, 8)], {}, "ab -> .ab"),
-    ("scan_carry", [(6, 8), (6, 8)], [(6, 8)], {}, "ab ab -> ab"),
+    ("enter", [(6, 8)], [(6, 8)], {}, "ab -> ab moves"),
+    ("trip", [(4, 6, 8)], [(6, 8)], {}, ".ab -> ab"),
+    ("collect", [(6, 8)], [(4, 6, 8)], {}, "ab -> .ab"),
+    ("carry", [(6, 8), (6, 8)], [(6, 8)], {}, "ab ab -> ab"),
     ("whole", [(6, 8), (2,)], [(3, 4, 5)], {"primitive": "svd"}, ".. . -> ..."),
 ]
 

@@ -1,0 +1,99 @@
+"""Ops with regions: the borders at which values cross, and what the types on both sides must say.
+
+A region is the body of a loop, its condition, or a branch. What crosses its border is an argument of its block or what it
+yields, and the definitions called `enter`, `trip`, `carry`, `leave`, `collect` and `join` say how a dim does.
+"""
+
+from collections.abc import Sequence
+
+from xdsl.utils.exceptions import VerifyException
+
+from .layouts import Layout
+from .params import ParamsAttr
+from .ranges import Extent
+from .types import ArrayType
+
+Types = tuple[ArrayType, ...]
+
+BORDERS = frozenset({"enter", "trip", "carry", "leave", "collect", "join"})
+"""Definitions that are no ops: how a dim crosses the border of a region."""
+
+
+def count(op: str, params: ParamsAttr, name: str) -> int:
+    """A parameter that counts something. Raises VerifyException where it does not."""
+    value = params.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise VerifyException(f"`{op}`: `{name}` is a number, 0 or more")
+    return value
+
+
+def check_scan(params: ParamsAttr, ins: Types, outs: Types, args: Types, yielded: Types) -> None:
+    """Consts and carries as they are, scanned operands and stacked results with `length` in front."""
+    consts, carries, length = (count("lax.scan", params, name) for name in ("num_consts", "num_carry", "length"))
+    _same_number("scan", f"operands, {consts} consts and {carries} carries among them,", ins, "arguments of the body", args)
+    _same_number("scan", "results", outs, "values that the body yields", yielded)
+    if consts + carries > len(args) or carries > len(yielded):
+        raise VerifyException(f"`lax.scan`: {consts} consts and {carries} carries, and a body of {len(args)} arguments")
+    kept = consts + carries
+    for position, (operand, arg) in enumerate(zip(ins, args, strict=True)):
+        wanted = arg if position < kept else _stacked(arg, length)
+        if operand is not wanted:
+            raise VerifyException(
+                f"`lax.scan`: operand {position} is {operand.text}, and argument {position} of the body, {arg.text}, "
+                f"over {length} trips wants {wanted.text}"
+            )
+    for position, (result, each) in enumerate(zip(outs, yielded, strict=True)):
+        wanted = each if position < carries else _stacked(each, length)
+        if result is not wanted:
+            raise VerifyException(
+                f"`lax.scan`: result {position} is {result.text}, and the body yields {each.text}, which over {length} "
+                f"trips gives {wanted.text}"
+            )
+    for position, (arg, each) in enumerate(zip(args[consts:kept], yielded[:carries], strict=True)):
+        if arg is not each:
+            raise VerifyException(f"`lax.scan`: carry {position} begins a trip as {arg.text} and ends it as {each.text}")
+
+
+def check_while(params: ParamsAttr, ins: Types, outs: Types, args: Sequence[Types], yielded: Sequence[Types]) -> None:
+    """The condition takes its consts and the carries and yields a verdict; the body its own and gives the carries."""
+    asked, fixed = (count("lax.while", params, name) for name in ("cond_nconsts", "body_nconsts"))
+    if asked + fixed > len(ins):
+        raise VerifyException(f"`lax.while`: {asked} and {fixed} consts, and {len(ins)} operands")
+    carries = ins[asked + fixed :]
+    _alike("while", "arguments of the condition", args[0], "operands for it", (*ins[:asked], *carries))
+    _alike("while", "arguments of the body", args[1], "operands for it", (*ins[asked : asked + fixed], *carries))
+    _alike("while", "values that the body yields", yielded[1], "carries", carries)
+    _alike("while", "results", outs, "carries", carries)
+    if yielded[0] != (ArrayType.whole("bool"),):
+        raise VerifyException(f"`lax.while`: the condition yields one bool[], not {_text(yielded[0])}")
+
+
+def check_cond(ins: Types, outs: Types, args: Sequence[Types], yielded: Sequence[Types]) -> None:
+    """A number, then what every branch takes; every branch yields what the op gives."""
+    if not ins or ins[0] is not ArrayType.whole("int32"):
+        raise VerifyException(f"`lax.cond`: the first operand is an i32[], the branch's number, not {_text(ins[:1])}")
+    if not args:
+        raise VerifyException("`lax.cond` has at least one branch")
+    for branch, (takes, gives) in enumerate(zip(args, yielded, strict=True)):
+        _alike("cond", f"arguments of branch {branch}", takes, "operands for it", ins[1:])
+        _alike("cond", f"values that branch {branch} yields", gives, "results", outs)
+
+
+def _text(types: Types) -> str:
+    return ", ".join(type.text for type in types) or "nothing"
+
+
+def _same_number(op: str, left: str, lefts: Sequence[object], right: str, rights: Sequence[object]) -> None:
+    if len(lefts) != len(rights):
+        raise VerifyException(f"`lax.{op}`: {len(lefts)} {left} and {len(rights)} {right}")
+
+
+def _alike(op: str, left: str, lefts: Types, right: str, rights: Types) -> None:
+    _same_number(op, left, lefts, right, rights)
+    for position, (one, other) in enumerate(zip(lefts, rights, strict=True)):
+        if one is not other:
+            raise VerifyException(f"`lax.{op}`: of the {left}, number {position} is {one.text}, of the {right} {other.text}")
+
+
+def _stacked(array: ArrayType, length: int) -> ArrayType:
+    return ArrayType.of(array.dtype, Layout((Extent(length), *array.layout.dims), array.layout.pending))
