@@ -26,6 +26,8 @@ _ANYTHING = inspect.Signature(
         inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD),
     ]
 )
+# A tree with functions or flags in it has no hash as a rule, so it cannot be static as it is.
+_APART = "part the tree: pass its arrays and close over the rest, as `eqx.partition(model, eqx.is_array)` gives them"
 _VAR_POSITIONAL, _VAR_KEYWORD = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
 
 
@@ -109,7 +111,10 @@ class Function:
             hash(value)
         except TypeError:
             title = f"the static argument `{name}` of `{self.name}` is a {type(value).__name__}, which has no hash"
-            helps = ["pass a tuple or a frozen dataclass, so that calls with equal values can share a trace"]
+            helps = [
+                "pass a tuple or a frozen dataclass, so that calls with equal values can share a trace",
+                f"or close over it: functools.partial({self.name}, {name}=...)",
+            ]
             raise Error(title, place=self.place(name), helps=helps) from None
 
     def call(self, values: Sequence[Any], names: Sequence[str], static: Mapping[str, Any]) -> Any:
@@ -144,6 +149,13 @@ class Function:
             raise Error(
                 f"argument `{path}` of `{self.name}` is no array",
                 place=self.place(argument),
-                label=f"{leaf!r:.60} is a {type(leaf).__name__}",
-                helps=[f"if it is meant to be a constant: static_argnames={argument!r}"],
+                label=f"it is {said(leaf)}",
+                helps=[f"if it is meant to be a constant: static_argnames={argument!r}" if path == argument else _APART],
             ) from None
+
+
+def said(leaf: Any) -> str:
+    """What a leaf that is no array is: functions by their names, anything else as it shows itself."""
+    if callable(leaf) and hasattr(leaf, "__name__"):
+        return f"the function `{leaf.__name__}`"
+    return f"{leaf!r:.60}, a {type(leaf).__name__}"

@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Operation, Region, SSAValue
 
 from ..dialects.errors import Error
-from .arguments import Function
+from .arguments import Function, said
 from .importer import Importer
 from .keys import implementation, is_key, text, unwrap, wrap
 from .names import Tree, join, successors
@@ -223,8 +223,9 @@ def _check_result(function: Function, leaf: Any, name: str) -> None:
         jax.typeof(leaf)
     except TypeError:
         title = f"`{name}` of `{function.name}` is no array"
-        label = f"it returns a {type(leaf).__name__}"
-        raise Error(title, place=function.place(), label=label, helps=["return arrays, in trees of any kind"]) from None
+        label = f"it returns {said(leaf)}"
+        helps = ["return arrays, in trees of any kind; of a tree with others in it, `eqx.filter(tree, eqx.is_array)`"]
+        raise Error(title, place=function.place(), label=label, helps=helps) from None
 
 
 def _check_effects(function: Function, closed: ClosedJaxpr) -> None:
