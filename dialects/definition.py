@@ -123,11 +123,15 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """`monoid` over all values of the variables: `sum(k..) body`. `last` keeps the last one, in row-major order."""
+    """`monoid` over all values of the variables: `sum(k..) body`. `last` keeps the last one, in row-major order.
+
+    `sum(k <= j) body` is a prefix fold: over the values up to that of `upto`, an index of the same extent.
+    """
 
     monoid: str
     variables: tuple[Var, ...]
     body: Expr
+    upto: Var | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +196,8 @@ class Definition:
     for equally many, and one beside results of its own may stand for none.
 
     `extents` are the JAX parameters that say extents: they follow from the types, so they are not stored in the IR and
-    `restore` gives them back. `dropped` adds those that say nothing to us.
+    `restore` gives them back. `dropped` adds those that say nothing to us. `backwards` is the parameter that turns prefix folds
+    around: they then fold what is not before.
     """
 
     name: str
@@ -206,6 +211,7 @@ class Definition:
     extents: tuple[tuple[str, Expr], ...] = ()
     forgotten: frozenset[str] = frozenset()
     front: str | None = None
+    backwards: str | None = None
     partials: tuple[Partial, ...] = ()
     text: str = field(default="", compare=False)
     arity: tuple[int, int] = (1, 1)

@@ -96,7 +96,7 @@ class _Reader:
         return definition
 
     def clause(self, definition: Definition, tree: Node, bound: Collection[str]) -> Definition:
-        """The definition with one more of `at`, `where`, `size`, `extents`, `drop`, `by`."""
+        """The definition with one more of `at`, `where`, `size`, `extents`, `drop`, `by`, `backwards`."""
         match tree.data:
             case "at":
                 for each in trees(tree):
@@ -110,6 +110,8 @@ class _Reader:
             case "extents":
                 pairs = [(str(tokens(each)[0]), expr(trees(each)[0], bound)) for each in trees(tree)]
                 return replace(definition, extents=tuple(pairs))
+            case "backwards":
+                return replace(definition, backwards=str(tokens(tree)[0]))
             case "drop":
                 return replace(definition, forgotten=frozenset(map(str, tokens(tree))))
             case _:

@@ -124,7 +124,8 @@ def expr(tree: Node, bound: Collection[str]) -> Expr:
             args = tuple(expr(each, bound) for each in trees(trees(tree)[-1]))
             return Call("@" if tree.data == "own" else str(tokens(tree)[0]), args)
         case "fold":
-            return Fold(str(tokens(tree)[0]), tuple(variables(trees(tree)[0])), expr(inner[0], bound))
+            upto = next(iter(variables(tree)), None)
+            return Fold(str(tokens(tree)[0]), tuple(variables(trees(tree)[0])), expr(inner[0], bound), upto)
         case "guard":
             (variable,) = variables(tree)
             window = tokens(tree)

@@ -17,6 +17,7 @@ from .layouts import Layout
 from .mesh import Mesh
 from .ranges import denote, parse_range
 from .scalars import Array, is_float
+from .scans import across
 
 Value: TypeAlias = list[Array]
 """What each device holds. Devices that hold the same array may hold the same object."""
@@ -99,6 +100,7 @@ def distribute(array: Array, layout: Layout, mesh: Mesh, among: Sequence[int] | 
 
 def collect(value: Value, layout: Layout, mesh: Mesh, among: Sequence[int] | None = None) -> Array:
     """The whole array of which each device (of `among`) holds its part, pending folds done."""
+    value, layout = _scanned(value, layout, mesh, among)
     parts: dict[tuple[int, ...], Array] = {}
     for device in range(mesh.size) if among is None else among:
         at = tuple(coordinate(pending.axis, mesh, device) for pending in layout.pending)
@@ -115,6 +117,21 @@ def collect(value: Value, layout: Layout, mesh: Mesh, among: Sequence[int] | Non
             folded[rest] = FOLDS[pending.monoid](folded[rest], part) if rest in folded else part
         parts = folded
     return parts[()]
+
+
+def _scanned(value: Value, layout: Layout, mesh: Mesh, among: Sequence[int] | None) -> tuple[Value, Layout]:
+    """The value with its pending scans done; they are all along one dim."""
+    scans = tuple(pending for pending in layout.pending if pending.scans)
+    if not scans:
+        return value, layout
+    dim, result = scans[0].dim, list(value)
+    for group in groups(tuple(pending.axis for pending in scans), mesh):
+        order = sorted(group, key=lambda device: int(_places(layout, mesh, device)[dim][0]))
+        if among is None or set(order) <= set(among):
+            blocks = across(scans[0].monoid, [value[device] for device in order], dim, scans[0].backwards)
+            for device, block in zip(order, blocks, strict=True):
+                result[device] = block
+    return result, Layout(layout.dims, tuple(pending for pending in layout.pending if not pending.scans))
 
 
 def redistribute(value: Value, source: Layout, target: Layout, mesh: Mesh) -> Value:

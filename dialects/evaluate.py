@@ -40,6 +40,7 @@ from .grounded import (
 )
 from .params import Literal, ParamsAttr, Record
 from .scalars import Array, cast_to, dtype_of, is_float, widen
+from .scans import SCANS, scan
 
 Value = tuple[str, tuple[int, ...]]
 
@@ -95,6 +96,7 @@ _MONOIDS: dict[str, _Monoid] = {
     "min": _Monoid(np.minimum, _highest),
     "all": _Monoid(np.bitwise_and, lambda dtype: np.invert(np.zeros((), dtype))),
     "any": _Monoid(np.bitwise_or, _number(0)),
+    "logsumexp": _Monoid(np.logaddexp, _lowest),
     "xor": _Monoid(np.bitwise_xor, _number(0)),
     "last": _Monoid(np.add, _number(0)),
 }
@@ -307,6 +309,8 @@ class _Evaluator:
                 others = [other for other in factors if other is not factor]
                 return self.guarded(fold, factor, others, context)
         values = [self.value(factor, inner) for factor in factors]
+        if fold.upto:
+            return self.scan(fold, values)
         if fold.monoid == "sum":
             return self.contract(fold.ids, values)
         value = self.meet(np.multiply, *values) if len(values) > 1 else values[0]
@@ -316,6 +320,15 @@ class _Evaluator:
         reduce: Callable[..., Array] = getattr(monoid.function, "reduce")  # noqa: B009
         folded = reduce(widen(value.array), axis=axes, initial=widen(unit)[()]) if axes else value.array
         return Labelled(np.asarray(folded), tuple(i for i in value.ids if i not in fold.ids))
+
+    def scan(self, fold: Folding, values: Sequence[Labelled]) -> Labelled:
+        """A prefix fold: what stands at `k` becomes, folded with all before it, what stands at `j`."""
+        value = self.meet(np.multiply, *values) if len(values) > 1 else values[0]
+        (k,), (j,) = fold.ids, fold.upto
+        if k not in value.ids:
+            value = self.meet(np.add, value, Labelled(np.zeros(self.form.extents[k], value.array.dtype), (k,)))
+        scanned = scan(SCANS[fold.monoid], widen(value.array), value.ids.index(k), fold.backwards)
+        return Labelled(scanned, tuple(j if i == k else i for i in value.ids))
 
     def contract(self, folded: tuple[int, ...], values: Sequence[Labelled]) -> Labelled:
         """A sum of products, in the type of the result or wider."""

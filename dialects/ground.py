@@ -162,8 +162,11 @@ class _Writer:
                 return Binary(sign, self.expr(left, copy), self.expr(right, copy))
             case Call(function, args):
                 return Apply(function, tuple(part for arg in args for part in self.argument(arg, copy)))
-            case Fold(monoid, variables, body):
-                return Folding(monoid, self.folded(variables, copy), self.expr(body, copy))
+            case Fold(monoid, variables, body, upto):
+                end = () if upto is None else self.folded((upto,), copy)
+                flag = self.definition.backwards
+                backwards = flag is not None and self.params.get(flag) is True
+                return Folding(monoid, self.folded(variables, copy), self.expr(body, copy), end, backwards)
             case Guard():
                 return self.guarded(expr, copy)
             case Otherwise(body, default):

@@ -81,9 +81,13 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Folding:
+    """A fold over indices; with `upto` over those values of its one index that are not above that one's, or not below it."""
+
     monoid: str
     ids: Ids
     body: Ground
+    upto: Ids = ()
+    backwards: bool = False
 
 
 @dataclass(frozen=True, slots=True)

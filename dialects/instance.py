@@ -4,6 +4,7 @@ Placing a factor of an index slices every dim that the index stands on. What els
 operand kept on one coordinate, a mask) follows from where the index stands in the body:
 
     out[b, m, n] = sum(k) lhs[b, m, k] * rhs[b, n, k]        b, m, n tile the result; k leaves it pending
+    out[i, j] = sum(k <= j) src[i, k]                        j and k are one index, whose blocks are scanned apart at first
     out[i, j] = sum(v) [v = ids[i]] * src[v, j]              v is looked up: ids lose the block's offset, the result is masked
     out[v, j] = acc[v, j] + sum(i) [v = ids[i]] * up[i, j]   v likewise, other blocks' rows drop; under i `acc` is kept once
 """
@@ -35,6 +36,7 @@ from .grounded import (
     inner,
 )
 from .params import ParamsAttr
+from .scans import SCANS
 
 Value: TypeAlias = tuple[str, Shape]
 """The dtype (a NumPy name) and the shape of an operand or a result."""
@@ -53,6 +55,13 @@ class Lookup(NamedTuple):
     width: int
 
 
+class Scan(NamedTuple):
+    """A prefix fold with a monoid; `backwards`: it folds what is not before."""
+
+    monoid: str
+    backwards: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Index:
     """An index that may be placed, and what its place asks of the local op.
@@ -66,6 +75,7 @@ class Index:
       belong to coordinate 0, where the local op fills as it would alone.
     * `masked`: the arrays that are zero where the ids leave the block, for ops that drop nothing by themselves; operands
       count 0, 1, ..., the result is -1.
+    * `scan`: the index is that of a prefix fold: its place leaves a scan of each block, and what stands before is pending.
     * `once`: operands in terms that do not contain this folded index: they are zero except on coordinate 0.
     """
 
@@ -75,6 +85,7 @@ class Index:
     lookups: tuple[Lookup, ...] = ()
     masked: tuple[int, ...] = ()
     once: tuple[int, ...] = ()
+    scan: Scan | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +141,7 @@ class _Role:
     lookups: list[Lookup] = field(default_factory=list[Lookup])
     masked: list[int] = field(default_factory=list[int])
     once: tuple[int, ...] = ()
+    scan: Scan | None = None
     free: bool = True
 
 
@@ -163,7 +175,10 @@ class _Roles:
         if dtype.startswith("complex"):
             # Complex numbers have no order that a collective could fold by.
             self.monoids = {fold: monoid for fold, monoid in _COLLECTIVES.items() if monoid == "add"}
+        self.complex = dtype.startswith("complex")
         self.roles = [_Role() for _ in form.extents]
+        # The index under a prefix fold is the one that it goes up to.
+        self.same: dict[int, int] = {}
         self.arrays: dict[int, tuple[Dim, ...]] = {}
         self.bar(form.fixed)
         for equation in form.equations:
@@ -230,6 +245,9 @@ class _Roles:
                 self.bar([i for guard in self.guards(body) for land in guard.lands for i in (*land.dim, *land.window)])
 
     def fold(self, fold: Folding, context: _Context) -> None:
+        if fold.upto:
+            self.scan(fold, context)
+            return
         monoid = self.monoids.get(fold.monoid)
         if monoid is None or any(function not in _JOINS[monoid] for function in context.functions):
             self.bar([index for index in fold.ids if index not in self.targets])
@@ -246,6 +264,21 @@ class _Roles:
                 self.look(factor, fold, monoid, context, tuple(others))
             else:
                 self.visit(factor, _Context(("*",)) if len(factors) > 1 else _Context((fold.monoid,)))
+
+    def scan(self, fold: Folding, context: _Context) -> None:
+        """A prefix fold: it is one index from its operand to the result, if the result is the fold and nothing else."""
+        (k,), (j,) = fold.ids, fold.upto
+        ordered = self.complex and fold.monoid not in ("sum", "prod")
+        if context.functions or not self.lone or ordered or j not in self.targets or fold.monoid not in SCANS:
+            self.bar((k, j))
+            return
+        self.same[k] = j
+        self.roles[j].scan = Scan(SCANS[fold.monoid], fold.backwards)
+        self.visit(fold.body, _Context((fold.monoid,)))
+        # Beside others in a dim, or read at its own place too, it is no scan along a dim.
+        dims = [dim for access in accesses(fold.body) for dim in access.dims if isinstance(dim, tuple)]
+        if any(j in dim or (k in dim and len(dim) > 1) for dim in dims):
+            self.bar((k, j))
 
     def look(self, guard: Guarded, fold: Folding, monoid: str | None, context: _Context, beside: tuple[int, ...]) -> None:
         """A guard in a fold, `[v = ids[i] + w]`: v is looked up, and the window w is one run of elements, which stays whole."""
@@ -271,6 +304,9 @@ class _Roles:
 
     def instance(self, operands: int, results: int, moves: bool) -> Instance:
         arrays = [*range(operands), *range(-1, -1 - results, -1)]
+        for k, j in self.same.items():
+            self.roles[j].free &= self.roles[k].free
+            self.arrays = {array: tuple(renamed(dim, k, j) for dim in dims) for array, dims in self.arrays.items()}
         dims = {array: [self.indices(dim) for dim in self.arrays.get(array, ())] for array in arrays}
         while any(self.close(dims[array], self.arrays.get(array, ())) for array in arrays):
             dims = {array: [self.indices(dim) for dim in self.arrays.get(array, ())] for array in arrays}
@@ -300,7 +336,12 @@ class _Roles:
     def index(self, index: int) -> Index:
         role = self.roles[index]
         masked, once = tuple(dict.fromkeys(role.masked)), tuple(dict.fromkeys(role.once))
-        return Index(self.form.extents[index], role.monoid, role.value, tuple(role.lookups), masked, once)
+        return Index(self.form.extents[index], role.monoid, role.value, tuple(role.lookups), masked, once, role.scan)
+
+
+def renamed(dim: Dim, old: int, new: int) -> Dim:
+    """A dim with one index for another."""
+    return tuple(new if index == old else index for index in dim) if isinstance(dim, tuple) else dim
 
 
 def _factors(body: Ground) -> list[Ground]:

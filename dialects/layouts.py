@@ -13,10 +13,10 @@ from . import dtypes
 from .errors import Error
 from .interned import Interned, intern
 from .mesh import Mesh
-from .range_text import parse_array_text, parse_range
+from .range_text import PendingText, parse_array_text, parse_range
 from .ranges import Axis, Extent, Placed, Product, Range, SubAxis, axes, chain_ok, local, placed, product, size, twice
 
-MONOIDS = ("add", "mul", "max", "min", "and", "or", "xor")
+MONOIDS = ("add", "mul", "max", "min", "and", "or", "xor", "logaddexp")
 
 Tile: TypeAlias = tuple[str, int, int]
 """(axis, dim, stride): the axis is placed on the dim, and its next coordinate is `stride` global elements further.
@@ -32,13 +32,27 @@ class Pending(Interned):
     ```
     f32[64, 8]{+model}: two devices along model, and the value is the sum of what they hold
     ```
+
+    With a `dim` it is a scan along that dim that is still to be done: the dim is placed on the axis, each device holds the
+    scan of its block, and what stands before it on other devices (`backwards`: behind it) is not in it yet.
+
+    ```
+    f32[data*64, 8]{+data before 0}: running sums of 64 rows each, to which the sums of the rows before them are to be added
+    ```
     """
 
     monoid: str
     axis: str
+    dim: int
+    backwards: bool
 
-    def __new__(cls, monoid: str, axis: str) -> Pending:
-        return intern(cls, monoid, axis)
+    def __new__(cls, monoid: str, axis: str, dim: int = -1, backwards: bool = False) -> Pending:
+        return intern(cls, monoid, axis, dim, backwards)
+
+    @property
+    def scans(self) -> bool:
+        """Whether it is a scan, and not a reduction."""
+        return self.dim >= 0
 
     def check(self) -> None:
         if self.monoid not in MONOIDS:
@@ -47,7 +61,8 @@ class Pending(Interned):
             raise Error(f"a reduction cannot be pending over `{self.axis}`", helps=["name a mesh axis"])
 
     def __str__(self) -> str:
-        return f"+{self.axis}" if self.monoid == "add" else f"{self.monoid} {self.axis}"
+        folded = f"+{self.axis}" if self.monoid == "add" else f"{self.monoid} {self.axis}"
+        return f"{folded} {'behind' if self.backwards else 'before'} {self.dim}" if self.scans else folded
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -66,7 +81,7 @@ class Layout(Interned):
         return intern(cls, dims, _ordered(pending) if len(pending) > 1 else pending)
 
     def check(self) -> None:
-        clash = twice((*self.dims, *(_factor(p.axis) for p in self.pending)))
+        clash = twice((*self.dims, *(_factor(p.axis) for p in self.pending if not p.scans)))
         if clash is not None:
             raise Error(f"`{clash}` is used twice in `{self}`", helps=["an axis is used at most once in a layout"])
 
@@ -120,13 +135,21 @@ class Layout(Interned):
 def parse_array(text: str) -> tuple[str, Layout]:
     """The dtype (a NumPy name) and layout of an array type: `parse_array(layout.text(dtype)) == (dtype, layout)`."""
     brief, dims, pending = parse_array_text(text)
-    return dtypes.long(brief), Layout(dims, tuple(Pending(monoid, axis) for monoid, axis in pending))
+    return dtypes.long(brief), Layout(dims, tuple(map(_pending, pending)))
+
+
+def _pending(text: PendingText) -> Pending:
+    match text:
+        case (monoid, axis, dim, backwards):
+            return Pending(monoid, axis, dim, backwards)
+        case (monoid, axis):
+            return Pending(monoid, axis)
 
 
 def _ordered(pending: tuple[Pending, ...]) -> tuple[Pending, ...]:
     """Sorted by axis within each run of one monoid, where the order says nothing."""
     runs = itertools.groupby(pending, key=lambda p: p.monoid)
-    return tuple(p for _, run in runs for p in sorted(run, key=lambda p: p.axis))
+    return tuple(p for _, run in runs for p in sorted(run, key=lambda p: (p.axis, p.dim)))
 
 
 @lru_cache(maxsize=1 << 12)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 from lark.exceptions import VisitError
@@ -14,8 +14,10 @@ from . import range_laws as laws
 from .errors import Error, Place
 from .range_terms import Axis, Extent, Loop, Range, SubAxis
 
-ArrayText: TypeAlias = tuple[str, tuple[Range, ...], tuple[tuple[str, str], ...]]
-"""An array type that is read: the dtype as written, the dims, and (monoid, axis) for each pending reduction."""
+PendingText: TypeAlias = tuple[str, str] | tuple[str, str, int, bool]
+"""(monoid, axis) of a pending reduction; (monoid, axis, dim, whether it goes backwards) of a pending scan."""
+ArrayText: TypeAlias = tuple[str, tuple[Range, ...], tuple[PendingText, ...]]
+"""An array type that is read: the dtype as written, the dims, and what is pending."""
 
 
 @lru_cache(maxsize=1 << 14)
@@ -104,12 +106,20 @@ class _Read(Transformer[Token, object]):
     def folded(self, parts: list[str]) -> tuple[str, str]:
         return str(parts[0]), parts[1]
 
-    def pending(self, parts: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    def before(self, parts: list[Any]) -> PendingText:
+        (monoid, axis), dim = parts
+        return monoid, axis, int(dim), False
+
+    def behind(self, parts: list[Any]) -> PendingText:
+        (monoid, axis), dim = parts
+        return monoid, axis, int(dim), True
+
+    def pending(self, parts: list[PendingText]) -> tuple[PendingText, ...]:
         return tuple(parts)
 
     def array(self, parts: list[object]) -> ArrayText:
         dims = tuple(part for part in parts[1:-1] if isinstance(part, Range))
-        pending = cast("tuple[tuple[str, str], ...]", parts[-1] or ())
+        pending = cast("tuple[PendingText, ...]", parts[-1] or ())
         return str(parts[0]), dims, pending
 
 

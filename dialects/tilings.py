@@ -16,21 +16,28 @@ from .sites import Site, Sites, names
 
 @dataclass(frozen=True, slots=True)
 class Tilings:
-    """The variables of a definition whose indices can be placed: plainly, leaving `monoid` pending, or looked up."""
+    """The variables of a definition whose indices can be placed: plainly, leaving `monoid` pending, looked up, or scanned."""
 
     plain: frozenset[str] = frozenset()
     pending: frozenset[tuple[str, str]] = frozenset()
     looked_up: frozenset[str] = frozenset()
+    scanned: frozenset[str] = frozenset()
 
     def __or__(self, other: Tilings) -> Tilings:
         """Those of either: one call does not have every index."""
-        return Tilings(self.plain | other.plain, self.pending | other.pending, self.looked_up | other.looked_up)
+        return Tilings(
+            self.plain | other.plain,
+            self.pending | other.pending,
+            self.looked_up | other.looked_up,
+            self.scanned | other.scanned,
+        )
 
     def __str__(self) -> str:
         signs = {"add": "+"}
         pending = [f"{name}: {signs.get(monoid, monoid)}" for name, monoid in sorted(self.pending)]
         looked_up = [f"{name}: looked up" for name in sorted(self.looked_up)]
-        return "; ".join(part for part in [", ".join(sorted(self.plain)), *pending, *looked_up] if part)
+        scanned = [f"{', '.join(sorted(self.scanned))}: scanned"] if self.scanned else []
+        return "; ".join(part for part in [", ".join(sorted(self.plain)), *pending, *looked_up, *scanned] if part)
 
 
 def tilings(definition: Definition, params: ParamsAttr, ins: Sequence[Value], outs: Sequence[Value]) -> Tilings:
@@ -55,6 +62,8 @@ def _named(site: Site, instance: Instance) -> Iterator[tuple[str, int]]:
 
 
 def _role(name: str, index: Index) -> Tilings:
+    if index.scan is not None:
+        return Tilings(scanned=frozenset({name}))
     if index.lookups:
         return Tilings(looked_up=frozenset({name}))
     return Tilings(frozenset({name})) if index.monoid is None else Tilings(pending=frozenset({(name, index.monoid)}))

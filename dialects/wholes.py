@@ -37,31 +37,6 @@ def _arg(choose: Callable[..., Array]) -> Callable[[Task], list[Array]]:
     return run
 
 
-def _along(accumulate: Callable[..., Array]) -> Callable[[Task], list[Array]]:
-    def run(task: Task) -> list[Array]:
-        x = widen(task.args[0])
-        reverse = task.params.get("reverse") is True
-        x = np.flip(x, -1) if reverse else x
-        y = accumulate(x, axis=-1).astype(task.args[0].dtype)
-        return [np.flip(y, -1) if reverse else y]
-
-    return run
-
-
-def _logcumsumexp(x: Array, axis: int) -> Array:
-    if x.dtype.kind == "c":
-        return np.log(np.add.accumulate(np.exp(x), axis=axis))
-    return np.logaddexp.accumulate(x, axis=axis)
-
-
-def _sum(x: Array, axis: int) -> Array:
-    return np.add.accumulate(x, axis=axis, dtype=x.dtype)
-
-
-def _product(x: Array, axis: int) -> Array:
-    return np.multiply.accumulate(x, axis=axis, dtype=x.dtype)
-
-
 def _sort(task: Task) -> list[Array]:
     """Sorts all arrays by the first `num_keys` of them; NumPy's last key is the primary one."""
     count = task.params["num_keys"]
@@ -160,11 +135,6 @@ _FUNCTIONS: dict[str, Callable[[Task], list[Array]]] = {
     "argmax": _arg(np.argmax),
     "argmin": _arg(np.argmin),
     "bitcast_convert_type": _bitcast,
-    "cumlogsumexp": _along(_logcumsumexp),
-    "cummax": _along(np.maximum.accumulate),
-    "cummin": _along(np.minimum.accumulate),
-    "cumprod": _along(_product),
-    "cumsum": _along(_sum),
     "fft": _fft,
     "ragged_dot_general": _ragged_dot,
     "select_and_scatter_add": _scatter_add,

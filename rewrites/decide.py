@@ -94,7 +94,10 @@ class _Mover:
         return self.result
 
     def fixed_values(self) -> None:
-        """A value that a tactic placed by itself moves there from where its op produces it; an argument from the boundary."""
+        """A value that a tactic placed by itself moves there from where its op produces it; an argument from the boundary.
+
+        What a scan leaves pending is done at once: nothing else could be done with it.
+        """
         for value, home in self.placements.fixed.items():
             node = self.program.nodes[self.program.producer[value]]
             placed = self.placements.nodes[node.number]
@@ -102,6 +105,8 @@ class _Mover:
             produced, pend = placed.produced[position], placed.pending[position]
             if produced != home or pend:
                 self.settle(value, produced, pend, home)
+        for value, pend in self.placements.scanned.items():
+            self.settle(value, self.placements.homes[value], pend, self.placements.homes[value])
         for value in self.program.arguments:
             outside = boundary(self.placements, value)
             if outside != self.placements.homes[value]:

@@ -6,14 +6,13 @@ select %x where %i < 4   -->   %n = lax.constant {value = 4}; %c = lax.lt %i, ..
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import Protocol, cast
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ..dialects.lax import OPS
 from ..dialects.params import NO_PARAMS, Literal, ParamsAttr, Record
 from ..dialects.types import ArrayType
-from .constructors import Constructor
 
 IDS = "int32"
 """The dtype of coordinates, offsets and ids."""
@@ -26,10 +25,16 @@ def type_at(value: SSAValue) -> ArrayType:
     return cast(ArrayType, value.type)
 
 
-class Emitter:
-    """Appends ops to what a constructor builds."""
+class Sink(Protocol):
+    """Where ops go: a constructor, or a block."""
 
-    def __init__(self, into: Constructor) -> None:
+    def append(self, op: Operation) -> None: ...
+
+
+class Emitter:
+    """Appends ops, one after another, and gives their results."""
+
+    def __init__(self, into: Sink) -> None:
         self.into = into
 
     def make(self, kind: str, ins: Sequence[SSAValue], dtype: str, shape: tuple[int, ...], /, **params: Literal) -> SSAValue:

@@ -81,6 +81,8 @@ class _Local:
                     yield from (("slice", index, block, ("join", info.extent, k, operand)) for operand in info.masked)
                 else:
                     yield ("slice", index, block, ("put", info.extent, k, OP))
+            if info.scan is not None:
+                yield ("scan", ("build", index, block, OP))
             if info.value:
                 yield ("slice", index, block, ("iota", info.extent))
 
@@ -91,8 +93,11 @@ class _Local:
     def realise(self, term: Term, rest: list[Term]) -> list[SSAValue]:
         """Emit a term that a law gave; its leaf is the op with the rest of what is asked for."""
         match term:
+            # What is folded or scanned across devices is left pending in the result's type.
             case ("sum", _, inner):
                 return self.realise(inner, rest)
+            case ("across", _, ("scan", _)):
+                return self.emit(rest)
             case ("add", ("first", int(index), int(operand)), _):
                 self.locals[operand] = self.ops.select(self.first(index), self.locals[operand])
                 return self.emit(rest)

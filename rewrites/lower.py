@@ -9,6 +9,7 @@ steps of its path; the types keep what one device holds.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import cast
 
 from xdsl.dialects import func
@@ -21,6 +22,7 @@ from ..dialects.lax import RegionOp
 from ..dialects.mesh import Mesh
 from ..dialects.precision import itemsize
 from ..dialects.types import ArrayType
+from .across import Across
 from .redistribute import Step, path
 from .steps import pairs
 
@@ -114,11 +116,18 @@ class Lowering:
         if type is wanted:
             return local
         before, after = type.layout, wanted.layout
-        sums = tuple(each for each in before.pending if each not in after.pending)
+        resolved = tuple(each for each in before.pending if each not in after.pending)
+        scans, sums = (tuple(each for each in resolved if each.scans is scanned) for scanned in (True, False))
+        if scans:
+            across = Across(local, before, scans, mesh, target)
+            local = across.finish(self.walk(across.steps(), across.total(), target))
         shape = before.global_shape(mesh)
         way = path(shape, itemsize(type.dtype), before.tiles(mesh), sums, after.tiles(mesh), mesh)
-        for step in way.steps:
-            op = collective(step, local, mesh)
+        return self.walk(way.steps, local, target)
+
+    def walk(self, steps: Iterable[Step], local: SSAValue, target: Block) -> SSAValue:
+        for step in steps:
+            op = collective(step, local, self.mesh)
             target.add_op(op)
             local = op.results[0]
         return local

@@ -120,7 +120,7 @@ class Table:
             if claim is not None and claim.at == index:
                 factors.append((claim.stride, table.size))
         info = node.signature.instance.indices[index]
-        whole_blocks = not (info.value or info.lookups) or contiguous(info.extent, factors)
+        whole_blocks = not (info.value or info.lookups or info.scan) or contiguous(info.extent, factors)
         return chain_ok(info.extent, factors) and whole_blocks and self.fits_results(node, axis, index, stride)
 
     def fits_results(self, node: Node, axis: str, index: int, stride: int) -> bool:

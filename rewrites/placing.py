@@ -47,6 +47,19 @@ def _tiles(at: dict[int, tuple[int, int, int]], placement: Placement) -> Tiles:
 
 
 def _pending(signature: Signature, placement: Placement) -> tuple[Pend, ...]:
+    return tuple(folds + scans for folds, scans in zip(_folds(signature, placement), _scans(signature, placement), strict=True))
+
+
+def _scans(signature: Signature, placement: Placement) -> tuple[Pend, ...]:
+    """The scans of blocks that an op leaves, which are no scans of the whole yet."""
+    scans = [(axis, index, scan) for axis, index, _ in placement if (scan := signature.instance.indices[index].scan)]
+    return tuple(
+        tuple(Pending(scan.monoid, axis, at[index][0], scan.backwards) for axis, index, scan in scans if index in at)
+        for at in signature.result_at
+    )
+
+
+def _folds(signature: Signature, placement: Placement) -> tuple[Pend, ...]:
     monoids = [(axis, index, signature.instance.indices[index].monoid) for axis, index, _ in placement]
     folded = [(axis, index, monoid) for axis, index, monoid in monoids if monoid is not None]
     return tuple(tuple(Pending(m, axis) for axis, index, m in folded if index not in at) for at in signature.result_at)
@@ -66,6 +79,8 @@ class Placements:
     mesh: Mesh
     nodes: list[Placed]
     fixed: dict[int, Tiles] = field(default_factory=dict[int, Tiles])
+    scanned: dict[int, Pend] = field(default_factory=dict[int, Pend])
+    """What is pending of values that are scans of blocks: it is done where they are made."""
     homes: list[Tiles] = field(default_factory=list[Tiles])
     sources: dict[int, Pend] = field(default_factory=dict[int, Pend])
     returns: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
@@ -110,6 +125,7 @@ def read(table: Table) -> Placements:
     nodes: list[Placed] = []
     homes: list[Tiles] = [()] * len(program.types)
     sources: dict[int, Pend] = {}
+    scanned: dict[int, Pend] = {}
     for value in program.arguments:
         homes[value] = table.tiles(value)
     for node in program.nodes:
@@ -120,15 +136,16 @@ def read(table: Table) -> Placements:
         for value, tiles, pend in zip(node.results, placed.produced, placed.pending, strict=True):
             homes[value] = tiles
             if pend:
-                sources[value] = pend
+                (scanned if any(each.scans for each in pend) else sources)[value] = pend
     fixed = _fixed(table)
     for value, tiles in fixed.items():
         homes[value] = tiles
         sources.pop(value, None)
+        scanned.pop(value, None)
     returns: dict[int, list[int]] = {}
     for position, value in enumerate(program.returned):
         returns.setdefault(value, []).append(position)
-    return Placements(table, program, mesh, nodes, fixed, homes, sources, returns)
+    return Placements(table, program, mesh, nodes, fixed, scanned, homes, sources, returns)
 
 
 def _fixed(table: Table) -> dict[int, Tiles]:

@@ -42,8 +42,8 @@ def path(
 ) -> Path:
     """The cheapest steps from `source` tiles with `pending` sums to `target` tiles, and their bytes.
 
-    Fewest bytes received by a device, then fewest collectives. Pending sums that stay pending are no business of the
-    redistribution: leave them out. Memoised for the process.
+    Fewest bytes received by a device, then fewest collectives; pending scans are done first of all. Pending sums that stay
+    pending are no business of the redistribution: leave them out. Memoised for the process.
 
     ```
     path((512, 512), 4, (("data", 0, 128),), (), (("data", 1, 128),), Mesh(data=4))
@@ -51,10 +51,30 @@ def path(
     ```
     """
     source, target = _placed(source, mesh), _placed(target, mesh)
+    scans = tuple(each for each in pending if each.scans and mesh[each.axis] > 1)
+    if scans:
+        before = totals(shape, itemsize, source, scans, mesh)
+        rest = path(shape, itemsize, source, tuple(each for each in pending if not each.scans), target, mesh)
+        return Path(before.steps + rest.steps, before.bytes + rest.bytes)
     sums = tuple(each for each in pending if mesh[each.axis] > 1)
     problem = _Problem(shape, itemsize, source, target, mesh, laws_on(mesh))
     best = problem.search(_naive(source, sums, target))
     return Path(best.steps, best.bytes)
+
+
+def totals(shape: tuple[int, ...], itemsize: int, source: Tiles, scans: tuple[Pending, ...], mesh: Mesh) -> Path:
+    """How a scan of blocks becomes one: each block has one total, and every device gets those of all blocks.
+
+    ```
+    f32[data*64, 8]{+data before 0}   -->   all_gather of f32[data*1, 8]
+    ```
+    """
+    dim = scans[0].dim
+    strides = [stride for _, at, stride in source if at == dim]
+    block = min(strides)
+    blocks = (*shape[:dim], shape[dim] // block, *shape[dim + 1 :])
+    apart = tuple((axis, at, stride // block if at == dim else stride) for axis, at, stride in source)
+    return path(blocks, itemsize, apart, (), tuple(tile for tile in apart if tile[1] != dim), mesh)
 
 
 def _placed(tiles: Tiles, mesh: Mesh) -> Tiles:

@@ -138,7 +138,7 @@ def mask_instance(rule: Rule, random: Random) -> tuple[Bindings, Environment]:
     bound: Bindings = {"a": "a", "m": BLOCK, "n": TRIPS * BLOCK, "k": same(TRIPS * BLOCK)}
     if rule.name == "window":
         bound |= {"k": same(TRIPS * BLOCK)[:, :1], "w": BLOCK}
-    bound["x"] = generator.integers(0, 9, (TRIPS, BLOCK)) if rule.name == "lookup" else same(9)
+    bound["x"] = generator.integers(0, 9, (TRIPS, BLOCK)) if rule.name in ("lookup", "scanned") else same(9)
     bound["y"] = generator.integers(0, 9, (TRIPS, COUNT))
     return bound, {}
 
@@ -179,6 +179,12 @@ def _placed(head: str, args: list[Any]) -> Any:
             return k + np.arange(int(w))
         case "put", [n, k, x]:
             return _put(n, k, x)
+        case "scan", [x]:
+            return x.cumsum(axis=1)
+        case "across", [_, x]:
+            ends = x[:, -1].cumsum()
+            whole = [x[trip] + (ends[trip - 1] if trip else 0) for trip in range(TRIPS)]
+            return np.stack([np.concatenate(whole)] * TRIPS)
         case "join", [n, k, x]:
             # A row that is outside must be zero, and is added anywhere.
             return _put(n, k % n, x)

@@ -25,7 +25,8 @@ What becomes of each primitive that JAX {VERSION} can lower or evaluate. `make u
 missing.
 
 An index under *places* tiles the dims that it stands on; `k: +` leaves a sum pending (`max`, `min` likewise); one that is
-looked up is masked. All else (`j:`, dims under a window, joined dims) is whole. Over all example calls of each definition.
+looked up is masked, and one that is scanned takes over what stands before its block. All else (`j:`, dims under a window,
+joined dims) is whole. Over all example calls of each definition.
 
 """
 

@@ -88,7 +88,7 @@ def tagged(x: jax.Array) -> tuple[jax.Array, jax.Array]:
 def looked_up(table: jax.Array, ids: jax.Array, acc: jax.Array, rows: jax.Array) -> list[jax.Array]:
     places = jnp.arange(16)[:, None] * rows
     window = jax.lax.dynamic_slice(table, (ids[0], 0), (3, 16))
-    return [table[ids], acc.at[ids].add(rows), places, window]
+    return [table[ids], acc.at[ids].add(rows), places, window, jnp.cumsum(acc, axis=0)]
 
 
 def programs() -> Iterator[Table]:

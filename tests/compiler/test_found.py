@@ -50,13 +50,13 @@ def test_a_split_into_one_piece_is_tiled() -> None:
     exact(lambda x: lax.split(x, (8,), 1)[0] * 2, TABLE, tile=("x", 0, "a"))
 
 
-def test_what_was_promised_of_the_ids_is_not_promised_of_shifted_ones() -> None:
+def test_ids_that_were_unique_are_unique_when_they_are_shifted() -> None:
     def add(table: jax.Array, ids: jax.Array, rows: jax.Array) -> jax.Array:
         return table.at[ids].add(rows, indices_are_sorted=True, unique_indices=True)
 
     plan = exact(add, TABLE, np.array([1, 4, 9], np.int32), TABLE[:3], tile=("table", 0, "a"))
     (local,) = (line for line in str(plan.spmd()).splitlines() if "lax.scatter_add" in line)
-    assert "indices_are_sorted = False" in local and "unique_indices = False" in local
+    assert "indices_are_sorted = False" in local and "unique_indices = True" in local
 
 
 def test_a_compiled_plan_with_a_maximum_over_devices_has_a_gradient() -> None:

@@ -43,6 +43,7 @@ def letters(dims: tuple[tuple[int, ...], ...]) -> str:
 def role(index: Index) -> str:
     said = [index.monoid] if index.monoid else []
     said += ["value"] if index.value else []
+    said += [f"scan {index.scan.monoid}" + " backwards" * index.scan.backwards] if index.scan else []
     said += [f"lookup{operand}.{component}" + f"w{width}" * (width > 1) for operand, component, width in index.lookups]
     said += [f"mask{operand}" for operand in index.masked] + [f"once{operand}" for operand in index.once]
     return ",".join(said)
@@ -122,7 +123,8 @@ TABLE: list[tuple[str, Shapes, Shapes, dict[str, Literal], str]] = [
     ("reduce_max", [(3, 6)], [()], {"axes": (0, 1)}, "ab -> - a:max b:max"),
     ("reduce_prod", [(3, 6, 4)], [(3, 4)], {"axes": (1,)}, "a.b -> ab"),
     ("argmax", [(3, 6)], [(3,)], {"axes": (1,)}, "a. -> a"),
-    ("cumsum", [(3, 6)], [(3, 6)], {"axis": 1}, "a. -> a."),
+    ("cumsum", [(3, 6)], [(3, 6)], {"axis": 1}, "ab -> ab b:scan add"),
+    ("cummax", [(3, 6)], [(3, 6)], {"axis": 0, "reverse": True}, "ab -> ab a:scan max backwards"),
     ("sort", [(6, 8), (6, 8)], [(6, 8), (6, 8)], {"dimension": 1}, "a. a. -> a. a."),
     ("top_k", [(6, 8)], [(6, 2), (6, 2)], {"axis": 1}, "a. -> a. a."),
     (

@@ -123,3 +123,12 @@ def test_equal_layouts_are_one_object():
     assert layout is Layout((product(Axis("data"), 128), Extent(256)))
     assert Layout((), (Pending("add", "a"), Pending("add", "b"))) is Layout((), (Pending("add", "b"), Pending("add", "a")))
     assert Layout((), (Pending("add", "a"), Pending("max", "b"))) is not Layout((), (Pending("max", "b"), Pending("add", "a")))
+
+
+def test_a_pending_scan_is_written_like_a_pending_sum_with_the_dim_that_it_goes_along() -> None:
+    mesh = Mesh(data=4, model=2)
+    for text in ("f32[data*16, 8]{+data before 0}", "f32[data*16, model*4]{+data before 0, max model behind 1}"):
+        dtype, layout = parse_array(text)
+        assert layout.text(dtype) == text
+        assert layout.local_shape(mesh)[0] == 16
+    assert parse_array("f32[data*16]{+data before 0}")[1].pending[0].scans

@@ -42,7 +42,7 @@ LINEAR: list[tuple[str, int, list[int], list[int], bool]] = [
     ("scatter_add", 3, [1, 2], [0], False),
     ("dynamic_slice", 3, [0], [], True),
     ("dynamic_update_slice", 4, [0, 1], [], True),
-    ("cumsum", 1, [0], [], False),
+    ("cumsum", 1, [0], [], True),
     ("carry", 2, [0, 1], [], False),
 ]
 
