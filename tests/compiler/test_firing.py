@@ -25,10 +25,10 @@ from partita.dialects.lax import op_class
 from partita.dialects.types import ArrayType
 from partita.rewrites import constructors, firing, linearity, localise, redistribute
 from partita.rewrites.decide import decide
+from partita.rewrites.flatten import flatten
 from partita.rewrites.lower import to_spmd
 from partita.rewrites.materialise import materialise
 from partita.rewrites.placement import Claim, Table
-from partita.rewrites.program import flatten
 from partita.rewrites.rules import all_rules
 
 MESH = pt.Mesh(a=2, b=2, c=2)
