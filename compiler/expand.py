@@ -22,7 +22,7 @@ from .keys import is_key, key_rank, physical
 from .params import op_name
 from .reasons import REASONS
 from .unfold import unfold
-from .untyped import jax, jnp, lax, mulhi_of_halves, prng
+from .untyped import jax, jnp, lax, prng
 
 Function: TypeAlias = Callable[..., Any]
 Rule: TypeAlias = Callable[[JaxprEqn], "Function | None"]
@@ -130,8 +130,21 @@ def _tile(eqn: JaxprEqn) -> Function:
 
 
 def _mulhi(eqn: JaxprEqn) -> Function:
-    """Of halves: XLA does not lower its own op inside a `shard_map`."""
-    return mulhi_of_halves
+    """The upper half of a product, of the products of halves: XLA does not lower its own op inside a `shard_map`."""
+    dtype = np.dtype(cast(Any, eqn.outvars[0].aval).dtype)
+    bits, unsigned = dtype.itemsize * 8, np.dtype(f"u{dtype.itemsize}")
+    half, mask = unsigned.type(bits // 2), unsigned.type((1 << bits // 2) - 1)
+
+    def product(x: Any, y: Any) -> Any:
+        (a, b), (c, d) = (((each.astype(unsigned) >> half), each.astype(unsigned) & mask) for each in (x, y))
+        carried = (b * d >> half) + (a * d & mask) + b * c
+        upper = (a * c + (a * d >> half) + (carried >> half)).astype(dtype)
+        if dtype.kind == "u":
+            return upper
+        zero = jnp.zeros_like(x)
+        return upper - lax.select(x < 0, y, zero) - lax.select(y < 0, x, zero)
+
+    return product
 
 
 def _empty(eqn: JaxprEqn) -> Function:

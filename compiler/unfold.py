@@ -59,7 +59,12 @@ def unfold(eqn: JaxprEqn) -> ClosedJaxpr | None:
     # An evaluation rule that wants concrete arrays, another platform or a mesh fails in its own way.
     except Exception:
         return None
-    return None if eqn.primitive in primitives_of(found) or found.effects else found
+    return None if found.effects or any(_same(eqn, each) for each in equations(found.jaxpr)) else found
+
+
+def _same(eqn: JaxprEqn, other: JaxprEqn) -> bool:
+    """Is `other` the equation again? A rule that only compiles a primitive says nothing about it."""
+    return other.primitive is eqn.primitive and [a.aval for a in other.invars] == [a.aval for a in eqn.invars]
 
 
 def primitives_of(closed: ClosedJaxpr) -> set[Primitive]:

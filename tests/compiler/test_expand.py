@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 from agreement import disagreement
 from call import Call
+from calls_expanded import numbers, sparse_arrays
 from calls_folds import several
 
 import partita as pt
 from partita.dialects.interpret import interpret
 
-CALLS = [*several()]
+FOLDS = [*several()]
+CALLS = [*FOLDS, *sparse_arrays(), *numbers()]
 
 
 @pytest.mark.parametrize("call", CALLS, ids=str)
@@ -23,10 +25,11 @@ def test_what_a_primitive_becomes_computes_the_same(call: Call) -> None:
     assert plan.whole == []
     args = [np.asarray(each) for each in (*call.args, *plan.source.traced.consts)]
     assert disagreement(interpret(plan.source.traced.main, args), expected) == ""
+    assert disagreement(jax.tree.leaves(plan.compile()(*call.args)), expected) == ""
 
 
 # An array without elements is not tiled.
-@pytest.mark.parametrize("call", [call for call in CALLS if call.what != "none"], ids=str)
+@pytest.mark.parametrize("call", [call for call in FOLDS if call.what != "none"], ids=str)
 def test_a_batch_dim_goes_through_it(call: Call) -> None:
     expected = jax.tree.leaves(jax.jit(call.function)(*call.args))
     plan = pt.plan(call.function, pt.Mesh(a=8), *call.args)
