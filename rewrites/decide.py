@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from ..dialects.mesh import Mesh
 from ..dialects.precision import itemsize
-from .pending import through
+from .pending import Carry, through
 from .placement import Table
 from .placing import Pend, Placements, Tiles, boundary, read
 from .redistribute import Path, path
@@ -51,7 +51,7 @@ class Decisions:
     """The placements with the pending sums' ways, and all moves in the order of their first use."""
 
     placements: Placements
-    carried: dict[int, Pend]
+    carried: dict[int, Carry]
     moves: list[Move]
     at_use: dict[tuple[int, int], Move]
     """The move through which an operand is read; operands that are not here are read as they are."""
@@ -63,20 +63,20 @@ def decide(table: Table) -> Decisions:
     """All decisions of a plan."""
     placements = read(table)
     carried = through(placements)
-    for number, pend in carried.items():
+    for number, carry in carried.items():
         node = placements.program.nodes[number]
-        placed = placements.reduced(node, pend)
+        placed = placements.reduced(node, carry.pend)
         placements.nodes[number] = placed
         (value,) = node.results
         placements.homes[value] = placed.produced[0]
-        placements.sources[value] = pend
+        placements.sources[value] = carry.pend
     return _Mover(placements, carried).decisions()
 
 
 class _Mover:
     """Collects the uses whose wanted layout differs from the value's own, and moves each value for them."""
 
-    def __init__(self, placements: Placements, carried: dict[int, Pend]) -> None:
+    def __init__(self, placements: Placements, carried: dict[int, Carry]) -> None:
         self.placements = placements
         self.program = placements.program
         self.mesh: Mesh = placements.mesh

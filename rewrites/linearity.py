@@ -40,6 +40,19 @@ def linear_in(definition: Definition, pending: frozenset[int], zeros: frozenset[
     return found
 
 
+def terms_beside(
+    definition: Definition, pending: frozenset[int], zeros: frozenset[int], others: frozenset[int], field: bool = True
+) -> frozenset[int] | None:
+    """The operands among `others` that the op adds to its pending ones; None where it does anything else with them.
+
+    By the law `once` such a term may count on one iteration only, and is then a pending sum like the others.
+
+        add: lhs[i] + rhs[i], rhs pending   -->   {lhs}
+    """
+    terms = {at for at in others if linear_in(definition, frozenset({at}), zeros | pending | others - {at}, field)}
+    return frozenset(terms) if linear_in(definition, pending | terms, zeros, field) else None
+
+
 def _always(_: object) -> bool:
     return True
 

@@ -24,6 +24,7 @@ from ..dialects.types import ArrayType
 from .constructors import Constructor
 from .elements import masked, shifted
 from .emit import IDS, Emitter, type_at
+from .pending import Carry
 from .placing import Placed
 from .program import Node, Program
 from .rules import rules
@@ -35,12 +36,20 @@ OP = "op"
 Term: TypeAlias = "str | int | tuple[Term, ...]"
 
 
-def localise(program: Program, node: Node, placed: Placed, locals: Sequence[SSAValue], into: Constructor) -> list[SSAValue]:
-    """Emit the op on local operands; its local results."""
+def localise(
+    program: Program, node: Node, placed: Placed, carry: Carry | None, locals: Sequence[SSAValue], into: Constructor
+) -> list[SSAValue]:
+    """Emit the op on local operands, some of which may carry a pending sum; its local results."""
     if node.kind == "tag":
         return list(locals)
     local = _Local(program, node, placed, list(locals), into)
-    return local.emit(list(local.asked()))
+    carried = [("add", operand, ("sum", _axes(carry), OP)) for operand in sorted(carry.once)] if carry is not None else []
+    return local.emit([*carried, *local.asked()])
+
+
+def _axes(carry: Carry) -> tuple[str, ...]:
+    """The axes over which a carried sum runs."""
+    return tuple(each.axis for each in carry.pend)
 
 
 def same_op(op: Operation, locals: Sequence[SSAValue], into: Constructor) -> list[SSAValue]:
@@ -98,8 +107,9 @@ class _Local:
                 return self.realise(inner, rest)
             case ("across", _, ("scan", _)):
                 return self.emit(rest)
-            case ("add", ("first", int(index), int(operand)), _):
-                self.locals[operand] = self.ops.select(self.first(index), self.locals[operand])
+            case ("add", ("first", over, int(operand)), _):
+                axes = self.over(over) if isinstance(over, int) else cast(tuple[str, ...], over)
+                self.locals[operand] = self.ops.select(self.first(axes), self.locals[operand])
                 return self.emit(rest)
             case ("add", ("iota", _), ("offset", int(index), _)):
                 return [self.plus_offset(self.emit(rest)[0], index)]
@@ -113,7 +123,7 @@ class _Local:
             case ("mask", ("mine", int(index), int(block), k), _):
                 component = self.looked_up(k)
                 assert self.vectors is not None
-                first = self.first(index) if self.vectors.form.mode == DROP else None
+                first = self.first(self.over(index)) if self.vectors.form.mode == DROP else None
                 mask = self.vectors.keep(component, block, self.offset(index), first)
                 return [self.ops.select(mask, self.emit(rest)[0])]
             case ("put", _, ("shift", int(index), _, k), _):
@@ -183,10 +193,13 @@ class _Local:
             shape[dim] //= self.into.mesh[axis]
         return ArrayType.whole(self.program.types[value].dtype, tuple(shape))
 
-    def first(self, index: int) -> SSAValue:
-        """Whether this device is the first along every axis of the index."""
-        flags = [self.ops.equals(self.into.coordinate(axis), 0) for axis, at, _ in self.placed.placement if at == index]
-        return reduce(self.ops.both, flags)
+    def over(self, index: int) -> tuple[str, ...]:
+        """The axes that the index is placed on."""
+        return tuple(axis for axis, at, _ in self.placed.placement if at == index)
+
+    def first(self, axes: tuple[str, ...]) -> SSAValue:
+        """Whether this device is the first along every one of the axes."""
+        return reduce(self.ops.both, [self.ops.equals(self.into.coordinate(axis), 0) for axis in axes])
 
     def offset(self, index: int, dtype: str = IDS) -> SSAValue:
         """Where this device's block of the index begins: the sum of coordinate times stride."""

@@ -106,16 +106,18 @@ class _Writer:
         read = [(each, at, self.read(v, each.number, at, into)) for each in nodes for at, v in enumerate(each.operands)]
         into.open()
         locals = [into.slice(made, self.wanted(each, at)) for each, at, made in read]
-        if len(nodes) == 1:
-            outs = localise(self.program, node, self.placements.nodes[node.number], locals, into)
-        else:
-            outs = same_op(node.op, locals, into)
+        outs = self.local(node, locals, into) if len(nodes) == 1 else same_op(node.op, locals, into)
         results = [self.built(each, at) for each in nodes for at in range(len(each.results))]
         axes = [axis for each in nodes for axis in self.axes(each)]
         made = into.close(list(zip(outs, results, strict=True)), axes)
         values = [value for each in nodes for value in each.results]
         for value, result in zip(values, made, strict=True):
             self.define(value, result, into)
+
+    def local(self, node: Node, locals: list[SSAValue], into: Constructor) -> list[SSAValue]:
+        """The op's local form, as it is placed and with the sum that it carries."""
+        placed, carry = self.placements.nodes[node.number], self.decisions.carried.get(node.number)
+        return localise(self.program, node, placed, carry, locals, into)
 
     def built(self, node: Node, position: int) -> ArrayType:
         """The type in which an op leaves a result; a sum that it carries is pending there."""

@@ -5,16 +5,21 @@ through the ops behind it; it resolves where that costs the fewest bytes, ties t
 choice is a minimum cut: a value is cut where it is resolved, at the price of the collective.
 
     %g1{+data}, %g2{+data}, %g = add %g1, %g2   -->   %g{+data}: one all_reduce instead of two
+
+A sum also waits where something whole is added to it, if it meets another sum right behind: the whole counts once.
+
+    %y = add %x, %a{+model}; %z = add %y, %b{+model}   -->   %z{+model}: one all_reduce for a block whose parts are parallel
 """
 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..dialects.precision import divides, widens
 from .cut import ENDLESS, Network
-from .linearity import linear_in
+from .linearity import linear_in, terms_beside
 from .placement import Tile
 from .placing import Pend, Placed, Placements, without
 from .program import Node, Program
@@ -31,10 +36,18 @@ class Component:
     nodes: list[Node] = field(default_factory=list[Node])
 
 
-def through(placements: Placements) -> dict[int, Pend]:
-    """The ops that a pending sum moves through, each with the pending axes it carries."""
+@dataclass(frozen=True, slots=True)
+class Carry:
+    """An op that a pending sum moves through: the sum, and the whole operands that count on one iteration only."""
+
+    pend: Pend
+    once: frozenset[int] = frozenset()
+
+
+def through(placements: Placements) -> dict[int, Carry]:
+    """The ops that a pending sum moves through."""
     reach = _Reach(placements)
-    chosen: dict[int, Pend] = {}
+    chosen: dict[int, Carry] = {}
     for component in reach.components():
         chosen.update(_cheapest(placements, reach, component))
     return chosen
@@ -48,28 +61,78 @@ class _Reach:
         self.program: Program = placements.program
         self.pending: dict[int, Pend] = dict(placements.sources)
         self.tiles: dict[int, tuple[Tile, ...]] = {v: placements.home(v) for v in self.pending}
-        self.carriers: dict[int, Pend] = {}
-        self.spread()
+        self.carriers: dict[int, Carry] = {}
+        self.bare = set(self.pending)
+        """Pending values that are sums of sources and of nothing else: no factor has come in on the way."""
+        self.stopped: list[int] = []
+        """Ops at which a sum stops because they are not linear in it."""
+        self.spread(self.pending)
+        self.wait()
 
-    def spread(self) -> None:
-        heap = sorted({number for value in self.pending for number, _ in self.program.uses[value]})
+    def spread(self, values: Iterable[int]) -> None:
+        """Visit the ops behind these values, and behind all that they make pending."""
+        heap = sorted({number for value in values for number, _ in self.program.uses[value]})
         seen = set(heap)
         while heap:
             node = self.program.nodes[heapq.heappop(heap)]
-            pend = self.carried(node)
-            if pend is None:
+            carry = self.carried(node)
+            if carry is None:
                 continue
-            self.carriers[node.number] = pend
-            (value,) = node.results
-            self.pending[value] = pend
-            self.tiles[value] = self.placements.reduced(node, pend).produced[0]
-            for number, _ in self.program.uses[value]:
+            for number in self.carry(node, carry):
                 if number not in seen:
                     seen.add(number)
                     heapq.heappush(heap, number)
 
-    def carried(self, node: Node) -> Pend | None:
-        """The pending axes that the op could carry, if it is linear in its pending operands and needs nothing else moved."""
+    def carry(self, node: Node, carry: Carry) -> list[int]:
+        """Let the op carry its sum; the ops that read its result."""
+        self.carriers[node.number] = carry
+        (value,) = node.results
+        self.pending[value] = carry.pend
+        self.tiles[value] = self.placements.reduced(node, carry.pend).produced[0]
+        if all(v in self.bare or at in carry.once or self.program.zero[v] for at, v in enumerate(node.operands)):
+            self.bare.add(value)
+        return [number for number, _ in self.program.uses[value]]
+
+    def wait(self) -> None:
+        """Where something whole is added to a bare sum that meets another right behind, the whole counts once.
+
+        Two collectives become one there. A sum that has come through factors does not wait: it may have gone several ways,
+        and is one collective if it resolves before they part.
+        """
+        heap = sorted(self.stopped)
+        self.stopped = []
+        while heap:
+            node = self.program.nodes[heapq.heappop(heap)]
+            carry = self.waiting(node) if node.number not in self.carriers else None
+            if carry is not None:
+                self.carry(node, carry)
+                self.spread(node.results)
+                for number in self.stopped:
+                    heapq.heappush(heap, number)
+                self.stopped = []
+
+    def waiting(self, node: Node) -> Carry | None:
+        """What an op could carry that adds to bare sums something whole, which then counts once."""
+        uses = self.placements.uses(node.results[0])
+        positions = frozenset(at for at, value in enumerate(node.operands) if value in self.bare)
+        if not positions or len(uses) != 1 or uses[0][0] == len(self.program.nodes):
+            return None
+        pend, (number, place) = self.pending[node.operands[min(positions)]], uses[0]
+        reader, zeros = self.program.nodes[number], self.zeros(node)
+        joined = frozenset(at for at, v in enumerate(reader.operands) if v in self.bare and self.pending[v] == pend)
+        field = divides(self.program.types[node.results[0]].dtype)
+        if not joined or not linear_in(reader.signature.instance.definition, joined | {place}, self.zeros(reader), field):
+            return None
+        others = frozenset(range(len(node.operands))) - positions - zeros
+        once = terms_beside(node.signature.instance.definition, positions, zeros, others, field)
+        return None if once is None else self.carried(node, once)
+
+    def zeros(self, node: Node) -> frozenset[int]:
+        """The operands that are known to be zero."""
+        return frozenset(at for at, value in enumerate(node.operands) if self.program.zero[value])
+
+    def carried(self, node: Node, once: frozenset[int] = frozenset()) -> Carry | None:
+        """What the op could carry, if it is linear in its pending operands and needs nothing else moved."""
         program = self.program
         if len(node.results) != 1 or node.is_border or node.results[0] in self.placements.fixed:
             return None
@@ -78,14 +141,14 @@ class _Reach:
         if len(kinds) != 1:
             return None
         (pend,) = kinds
-        zeros = frozenset(p for p, value in enumerate(node.operands) if program.zero[value])
         before, after = program.types[node.operands[min(positions)]].dtype, program.types[node.results[0]].dtype
         if any(each.monoid != "add" for each in pend) or not widens(before, after):
             return None
-        if not linear_in(node.signature.instance.definition, positions, zeros, divides(before)):
+        if not linear_in(node.signature.instance.definition, positions | once, self.zeros(node), divides(before)):
+            self.stopped.append(node.number)
             return None
         placed = self.placements.reduced(node, pend)
-        return pend if self.undisturbed(node, positions, placed, pend) else None
+        return Carry(pend, once) if self.undisturbed(node, positions, placed, pend) else None
 
     def undisturbed(self, node: Node, positions: frozenset[int], placed: Placed, pend: Pend) -> bool:
         """Whether the op can run on the operands as they lie, with the pending axes taken from it."""
@@ -118,7 +181,7 @@ class _Reach:
         return list({id(component): component for component in group.values()}.values())
 
 
-def _cheapest(placements: Placements, reach: _Reach, component: Component) -> dict[int, Pend]:
+def _cheapest(placements: Placements, reach: _Reach, component: Component) -> dict[int, Carry]:
     """Cut the component: `v` pending -> `(v, "kept")` costs the collective; an op carries if it is on the source's side."""
     network = Network()
     for value in component.values:

@@ -89,16 +89,17 @@ def test_edges_over_devices_sum_once_a_step_what_arrives_at_the_nodes() -> None:
 
 
 def test_a_graph_network_trains_with_its_edges_over_devices() -> None:
-    # Backward the gradients that arrive at the nodes from both ends of the edges, and those of the edges' perceptron.
+    # Backward what the nodes get from both ends of the edges, added to their own before it is summed, and the gradients of
+    # the edges' perceptron.
     plan = pt.plan(graphs.train_step, pt.Mesh(data=8), *NETWORK).apply(graphs.EDGES)
-    holds(plan, *NETWORK, all_reduce=S * (1 + 2 + 3))
+    holds(plan, *NETWORK, all_reduce=S * (1 + 1 + 3))
 
 
 def test_perceptrons_split_over_a_second_axis_add_the_sums_of_megatron() -> None:
     # Behind each perceptron forward, before it backward, on every edge or node of the device.
     megatron = pt.Megatron("model", column="params/**/w1", row="params/**/w2")
     plan = pt.plan(graphs.train_step, pt.Mesh(data=4, model=2), *NETWORK).apply(graphs.EDGES, megatron)
-    holds(plan, *NETWORK, all_reduce=S * (1 + 2 + 3) + S * (2 + 2))
+    holds(plan, *NETWORK, all_reduce=S * (1 + 1 + 3) + S * (2 + 2))
 
 
 def test_graphs_over_devices_sum_the_loss_and_each_gradient() -> None:
@@ -177,6 +178,21 @@ def test_the_gradient_through_a_cache_sums_before_each_part_of_the_layer(args: A
     given = params, cache, jax.random.randint(jax.random.key(1), (N + 1, 4), 0, 8)
     plan = pt.plan(jax.value_and_grad(decode.surprise), decode.MESH, *given).apply(tactic)
     holds(plan, *given, all_reduce=(2 + backward) * N)
+
+
+# Blocks whose attention and perceptron are parallel, as in GPT-J: both are added to the stream before it is summed.
+
+
+def test_a_block_of_parallel_parts_sums_once_forward() -> None:
+    def block(x: jax.Array, w: Any) -> jax.Array:
+        h = decode.normal(x)
+        return x + jnp.tanh(h @ w["a1"]) @ w["a2"] + jnp.tanh(h @ w["b1"]) @ w["b2"]
+
+    keys = jax.random.split(jax.random.key(0), 5)
+    names = [("a1", (8, 16)), ("a2", (16, 8)), ("b1", (8, 16)), ("b2", (16, 8))]
+    given = jax.random.normal(keys[4], (4, 8)), {n: jax.random.normal(k, s) for k, (n, s) in zip(keys, names, strict=False)}
+    tactic = pt.Megatron("model", column="w/?1")
+    holds(pt.plan(block, pt.Mesh(model=8), *given).apply(tactic), *given, all_reduce=1)
 
 
 # A vocabulary over devices.
