@@ -13,10 +13,10 @@ run too. No device is needed. What differs is the counter-example:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -61,9 +61,20 @@ class Candidate:
     def title(self) -> str:
         return self.definition.name.partition(".")[0]
 
+    def refuse(self, variable: str, notes: Sequence[str], ways: Iterable[str] = ()) -> NoReturn:
+        """Raises the counter-example, with ways out."""
+        bare = variable.rstrip(".")
+        helps = (f"write `{variable}:` for {'dims' if bare != variable else 'a dim'} that must be whole", *ways)
+        title = f"`{self.title}` is not what its definition says: `{variable}` cannot be placed"
+        self.written.fail(bare, title, notes=tuple(notes), helps=helps)
+
 
 class Unfit(Exception):
-    """The function does not take these shapes: not yet a counter-example, for others may do."""
+    """The function does not take these shapes, or, if `variable` is said, no blocks of them: larger ones may do."""
+
+    def __init__(self, problem: str, variable: str = "") -> None:
+        super().__init__(problem)
+        self.variable = variable
 
 
 def accept(candidate: Candidate, params: Mapping[str, Any], ins: Sequence[Any], outs: Sequence[Any]) -> None:
@@ -84,15 +95,19 @@ def accept(candidate: Candidate, params: Mapping[str, Any], ins: Sequence[Any], 
                 return
             except Unfit as error:
                 unfit = error
+    if unfit is not None and unfit.variable:
+        extents = (f"or say which parameter is its extent: `extents {name} = |{unfit.variable}|`" for name in _numbers(stored))
+        candidate.refuse(unfit.variable, (str(unfit),), extents)
     notes = (str(unfit),) if unfit else (f"its arrays have more than {LARGEST:,} elements",)
-    helps = (
-        "write `j:` for a dim that must be whole",
-        "`example=` gives shapes to try it on",
-        "`check=False` takes your word for it",
-    )
+    helps = ("`example=` gives other shapes to try it on", "`check=False` takes your word for it")
     candidate.written.fail(
         candidate.title, f"the definition of `{candidate.title}` could not be tried", notes=notes, helps=helps
     )
+
+
+def _numbers(params: ParamsAttr) -> Iterator[str]:
+    """The static parameters that could be extents."""
+    return (name for name, value in params.items() if isinstance(value, int) and not isinstance(value, bool))
 
 
 def _types(avals: Sequence[Any]) -> list[Type]:
@@ -123,7 +138,7 @@ class _Trial:
             counts = [count for count in COUNTS if info.extent % count == 0]
             failures = [self.blocks(index, count, whole, pulled) for count in counts]
             if failures and all(failures):
-                raise Unfit(failures[0])
+                raise Unfit(failures[0], self.variable(index))
 
     def function(self, operands: Sequence[Array], outs: Sequence[Type]) -> Sequence[Array]:
         """The function on arrays that may be blocks; the static parameters that are extents follow from their types."""
@@ -210,7 +225,7 @@ class _Trial:
             derived = self.differentiable and count == COUNTS[0]
             made, gradients = self.tried(self.with_gradient(cut) if derived else _alone(cut), self.arrays)
         except Unfit as error:
-            return str(error)
+            return f"over {count} blocks, {error}"
         for position, (name, parts) in enumerate(zip(self.results(), made, strict=True)):
             for part in parts:
                 if (at := first_difference(whole[position], part)) is not None:
@@ -239,7 +254,7 @@ class _Trial:
 
     def refuse(self, blocks: Blocks, name: str, result: int | None, at: tuple[int, ...], one: Array, other: Array) -> None:
         """The counter-example."""
-        variable, title = self.variable(blocks.index), self.candidate.title
+        variable = self.variable(blocks.index)
         cut = [
             f"{operand} {_shown([(dtype, shape)])} in parts of {_shown([(dtype, blocks.local(shape, table[blocks.index]))])}"
             for operand, (dtype, shape), table in zip(self.operands(), self.ins, self.signature.operand_at, strict=True)
@@ -250,16 +265,9 @@ class _Trial:
             f"over {blocks.count} blocks: {', '.join(cut) or 'no operand is cut'}{how}",
             f"{_element(name, at)} is {_number(one[at])} at once, and {_number(other[at])} in blocks",
         )
-        bare = variable.rstrip(".")
-        help = f"write `{variable}:` for {'dims' if bare != variable else 'a dim'} that must be whole"
-        helps = (
-            (help,)
-            if blocks.info.monoid is None
-            else (help, f"or say how the parts are put together, if not by `{_FOLD[blocks.info.monoid]}`")
-        )
-        self.candidate.written.fail(
-            bare, f"`{title}` is not what its definition says: `{variable}` cannot be placed", notes=notes, helps=helps
-        )
+        monoid = blocks.info.monoid
+        ways = () if monoid is None else (f"or say how the parts are put together, if not by `{_FOLD[monoid]}`",)
+        self.candidate.refuse(variable, notes, ways)
 
     def variable(self, index: int) -> str:
         """The name of an index in the text."""

@@ -91,7 +91,8 @@ class Defined:
             found = value if isinstance(value, jax.Array) else jnp.asarray(value)
         except (TypeError, ValueError):
             helps = (f"if `{name}` is no array, leave it out of the definition",)
-            self.written.fail(name, f"operand `{name}` of `{self.op.title}` is a {type(value).__name__}, no array", helps=helps)
+            kind = "None" if value is None else f"a {type(value).__name__}"
+            self.written.fail(name, f"operand `{name}` of `{self.op.title}` is {kind}, no array", helps=helps)
         if is_key(found):
             helps = ("pass `jax.random.key_data(key)`, and wrap it inside",)
             self.written.fail(name, f"operand `{name}` of `{self.op.title}` is an array of keys", helps=helps)
@@ -131,16 +132,20 @@ def _signature(function: Callable[..., Any], definition: Definition, written: Wr
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         signature = inspect.Signature()
-    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    known = [name for name, each in signature.parameters.items() if each.kind is not inspect.Parameter.VAR_KEYWORD]
-    if all(each.kind in variadic for each in signature.parameters.values()) and known != [f.name for f in definition.operands]:
-        return inspect.Signature([_parameter(formal) for formal in definition.operands])
+    kinds = {name: each.kind for name, each in signature.parameters.items()}
+    known = [name for name, kind in kinds.items() if kind is not inspect.Parameter.VAR_KEYWORD]
+    unnamed = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+    plain = [name for name, kind in kinds.items() if kind not in (*unnamed, inspect.Parameter.KEYWORD_ONLY)]
+    if not plain and not any(formal.name in known for formal in definition.operands):
+        more = [each for each in signature.parameters.values() if each.kind is inspect.Parameter.KEYWORD_ONLY]
+        return inspect.Signature([*map(_parameter, definition.operands), *more])
     for formal in definition.operands:
         if formal.name not in known:
             name = getattr(function, "__name__", definition.name)
             near = nearest(formal.name, known, 1)
             helps = (f"did you mean `{near[0]}`?",) if near else (f"its parameters are {signature}",)
-            written.fail(formal.name, f"`{formal.name}` is no parameter of `{name}`", helps=helps)
+            title = f"`{formal.name}` is no parameter of `{name}`"
+            raise Error(title, place=written.find(formal.name, head=True), helps=helps)
     return signature
 
 
@@ -204,8 +209,8 @@ def _define_primitive(written: Written, primitive: Primitive, example: Sequence[
     definition = read(written)
     name = op_name(primitive.name).partition(".")[0]
     if name in definitions and name not in definitions.added:
-        title = f"primitive `{primitive.name}` has a definition: `{definitions[name].text.strip()}`"
-        written.fail(definition.name, title, helps=("define functions and primitives that have none",))
+        title = f"primitive `{primitive.name}` has a definition"
+        written.fail(definition.name, title, helps=(f"`partita rules {name}` shows it",))
     if definition.name != name:
         _claim(definition.name, written, primitive.name)
     elif name in _OWNERS:

@@ -18,18 +18,19 @@ import numpy as np
 from jax import dtypes
 from jax.extend.core import Primitive
 
-from ..dialects.definition import Definition, definitions
+from ..dialects.definition import Definition, Whole, definitions
 from ..dialects.definition_text import parse_definitions
 from ..dialects.errors import Error
 from ..dialects.functions import FUNCTIONS
 from ..dialects.lax import op_class
 from ..dialects.lax_shapes import disagreement
+from ..dialects.sites import groups
 from ..dialects.types import ArrayType
 from .accept import Candidate, accept
 from .keys import text
 from .params import Foreign, decode, encode
 from .primitives import remember
-from .untyped import Tracer, ad, batching, eval_context, jax, mlir, shaped_abstractify, tree
+from .untyped import Tracer, ad, batching, eval_context, jax, jnp, mlir, shaped_abstractify, tree
 from .written import Written
 
 Array: TypeAlias = Any
@@ -68,11 +69,25 @@ class Op:
         key = (jax.config.jax_enable_x64, *avals, *params.items())
         if key not in self.traced:
             structs = [jax.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in avals]
+            self.check_ranks(avals)
             closed, shapes = self.traced_once(structs, params)
             outs = list(closed.out_avals)
             self.check_types(avals, outs, params)
             self.traced[key] = outs, tree.tree_structure(shapes)
         return self.traced[key]
+
+    def check_ranks(self, avals: Sequence[Any]) -> None:
+        """Raises Error for an operand that has other dims than the definition names, before the function sees it."""
+        bound = self.definition.with_arity(len(avals), len(self.definition.results))
+        for read in () if self.definition.front else self.definition.reads():
+            free = sum(bool(groups(term)) or (isinstance(term, Whole) and term.many) for term in read.terms)
+            named = len(read.terms) - free
+            for at in bound.positions(read.name):
+                rank = len(avals[at].shape)
+                if rank < named or (rank > named and not free):
+                    wanted = f"{'at least ' if free else ''}{named} dim{'s' if named != 1 else ''}"
+                    title = f"operand `{read.name}` of `{self.title}` is {text(avals[at])}, and its definition names {wanted}"
+                    self.written.fail(read.name, title, helps=("`i..` stands for any number of dims, also none",))
 
     def traced_once(self, structs: Sequence[Any], params: Mapping[str, Any]) -> tuple[Any, Any]:
         """The jaxpr of the function and the types of its results; Error for what cannot be run in parts."""
@@ -107,7 +122,9 @@ class Op:
             )
         problem = disagreement(self.name, self.encoded(params), _types(avals), _types(outs))
         if problem:
-            self.written.fail(self.title, problem.replace(f"lax.{self.name}", self.title))
+            given = ", ".join(text(aval) for aval in outs)
+            helps = (f"its results are {given} of {', '.join(text(aval) for aval in avals)}: say so left and right of `=`",)
+            self.written.fail(self.title, problem.replace(f"lax.{self.name}", self.title), helps=helps)
 
     @property
     def title(self) -> str:
@@ -124,7 +141,8 @@ class Op:
         results, pushed = jax.jvp(function, [primals[at] for at in along], [tangents[at] for at in along])
         # A result that has no derivative, such as an index, has a tangent of no type.
         return results, [
-            ad.Zero.from_primal_value(x) if t.dtype == dtypes.float0 else t for x, t in zip(results, pushed, strict=True)
+            ad.Zero(jax.typeof(x).to_tangent_aval()) if t.dtype == dtypes.float0 else t
+            for x, t in zip(results, pushed, strict=True)
         ]
 
     def transpose(self, cotangents: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
@@ -150,13 +168,14 @@ class Op:
 
     def batch(self, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> tuple[list[Any], list[int]]:
         """`vmap` adds an index in front of what it maps, so the mapped op has a definition too."""
-        batched = tuple(any(dims[at] is not batching.not_mapped for at in group) for group in self.groups(len(args)))
-        chosen = [at for group, each in zip(self.groups(len(args)), batched, strict=True) if each for at in group]
-        size = next(arg.shape[dim] for arg, dim in zip(args, dims, strict=True) if dim is not batching.not_mapped)
-        fronted = [
-            batching.bdim_at_front(arg, dim, size) if at in chosen else arg
-            for at, (arg, dim) in enumerate(zip(args, dims, strict=True))
-        ]
+        formals = self.formals(len(args))
+        batched = tuple(any(dims[at] is not None for at in group) for group in formals)
+        chosen = [at for group, each in zip(formals, batched, strict=True) if each for at in group]
+        size = next(arg.shape[dim] for arg, dim in zip(args, dims, strict=True) if dim is not None)
+        fronted = list(args)
+        for at in chosen:
+            arg, dim = args[at], dims[at]
+            fronted[at] = jnp.broadcast_to(arg, (size, *arg.shape)) if dim is None else jnp.moveaxis(arg, dim, 0)
         if batched not in self.mapped:
             self.mapped[batched] = self.vmapped(batched)
         op = self.mapped[batched]
@@ -167,7 +186,7 @@ class Op:
             results = op.primitive.bind(*fronted, **params)
         return results, [0] * len(results)
 
-    def groups(self, count: int) -> list[range]:
+    def formals(self, count: int) -> list[range]:
         """The operand positions of each formal."""
         bound = self.definition.with_arity(count, len(self.definition.results))
         return [bound.positions(formal.name) for formal in self.definition.operands]
@@ -181,7 +200,7 @@ class Op:
         written = self.written.renamed(_mapped_text(self.written.text, self.definition, names, title))
 
         def run(*arrays: Array, **params: Any) -> Any:
-            mapped = [at for group, each in zip(self.groups(len(arrays)), batched, strict=True) if each for at in group]
+            mapped = [at for group, each in zip(self.formals(len(arrays)), batched, strict=True) if each for at in group]
             axes = tuple(0 if at in mapped else None for at in range(len(arrays)))
             return jax.vmap(partial(self.run, **params), in_axes=axes)(*arrays)
 
@@ -194,6 +213,8 @@ class Op:
 
     def interpret(self, inputs: Sequence[Array], params: Any, outs: Sequence[Any]) -> list[Array]:
         """The function on NumPy arrays, for the interpreter."""
+        if "foreign(" in params.text:
+            raise Error(f"`{self.title}` has a parameter without text, {params.text}, so the interpreter cannot run it")
         own = decode(self.name, params, tuple(each.shape for each in inputs), tuple(outs))
         with eval_context():
             return [np.asarray(each) for each in self.leaves(*inputs, **own)]

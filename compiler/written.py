@@ -6,15 +6,13 @@
 from __future__ import annotations
 
 import linecache
+import operator
 import re
 from dataclasses import dataclass, replace
 from types import FrameType
 from typing import NoReturn
 
 from ..dialects.errors import Error, Place
-
-_FAR = 30
-"""How many lines behind its call a text is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +29,17 @@ class Written:
 
     @classmethod
     def of(cls, text: str, frame: FrameType | None) -> Written:
-        """The text, looked for from the line of a call on."""
+        """The text, looked for in the file of a call."""
         if frame is None:
             return cls(text)
         rows = [row for row in text.splitlines() if row.strip()]
         file, start = frame.f_code.co_filename, frame.f_lineno
-        for number in range(start, start + _FAR):
-            line = linecache.getline(file, number)
-            column = line.find(rows[0]) if rows else -1
-            following = (linecache.getline(file, number + more) for more in range(1, len(rows)))
-            if column >= 0 and all(row in other for row, other in zip(rows[1:], following, strict=True)):
-                return cls(text, file, number, column + 1)
+        lines = linecache.getlines(file)
+        # From the call on; a text that has a name may stand anywhere before.
+        for number in (*range(start - 1, len(lines)), *range(start - 1)) if rows else ():
+            column = lines[number].find(rows[0])
+            if column >= 0 and all(map(operator.contains, lines[number + 1 :], rows[1:])):
+                return cls(text, file, number + 1, column + 1)
         return cls(text)
 
     def place(self, line: int, column: int, end: int) -> Place:
@@ -54,10 +52,10 @@ class Written:
         number = self.line + line - first
         return Place(self.file, number, column + shift, end + shift, linecache.getline(self.file, number).rstrip("\n"))
 
-    def find(self, name: str) -> Place:
-        """The place of a name in the text, behind the operands if it is there too."""
+    def find(self, name: str, head: bool = False) -> Place:
+        """The place of a name in the text: behind the operands, if it is there too, or first of all among them."""
         word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
-        found = word.search(self.text, max(0, self.text.find(")"))) or word.search(self.text)
+        found = word.search(self.text, 0 if head else max(0, self.text.find(")"))) or word.search(self.text)
         start, end = found.span() if found else (0, len(self.text.split("(")[0]))
         line = self.text.count("\n", 0, start) + 1
         begin = self.text.rfind("\n", 0, start) + 1

@@ -1,0 +1,13 @@
+"""An operand is no array."""
+
+import jax
+
+import partita as pt
+
+
+@pt.define("negated(x)   out[i..] = @(x[i..])")
+def negated(x: jax.Array) -> jax.Array:
+    return -x
+
+
+negated(None)

@@ -1,0 +1,12 @@
+"""An operand is named and nothing depends on it."""
+
+import jax
+
+import partita as pt
+
+
+def gated(x: jax.Array, gate: jax.Array) -> jax.Array:
+    return x * gate
+
+
+pt.define("gated(x, gate)   out[i..] = @(x[i..])", gated)
