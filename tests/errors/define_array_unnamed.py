@@ -1,5 +1,7 @@
 """An array is passed for a parameter that the definition does not name."""
 
+# pyright: basic
+
 import jax
 import jax.numpy as jnp
 

@@ -1,5 +1,7 @@
 """A traced value comes in by the back door."""
 
+# pyright: basic
+
 import jax
 import jax.numpy as jnp
 

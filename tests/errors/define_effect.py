@@ -1,5 +1,7 @@
 """A print would run once on every block."""
 
+# pyright: basic
+
 import jax
 import jax.numpy as jnp
 

@@ -1,5 +1,7 @@
 """The number of segments is an extent, and the definition does not say so."""
 
+# pyright: basic
+
 import jax
 import jax.numpy as jnp
 

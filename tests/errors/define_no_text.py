@@ -9,4 +9,4 @@ def rotate(x: jax.Array) -> jax.Array:
     return -x
 
 
-pt.define(rotate)
+pt.define(rotate)  # pyright: ignore[reportArgumentType]

@@ -1,5 +1,7 @@
 """Without `@` the definition says all of an op, and this one says something else."""
 
+# pyright: basic
+
 import jax
 import jax.numpy as jnp
 

@@ -1,5 +1,7 @@
 """A definition of matrices is given a vector."""
 
+# pyright: basic
+
 import jax
 import jax.numpy as jnp
 

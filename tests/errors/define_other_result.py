@@ -1,5 +1,7 @@
 """The result has no second dim."""
 
+# pyright: basic
+
 import jax
 import jax.numpy as jnp
 

@@ -1,5 +1,7 @@
 """The function returns more than the definition names."""
 
+# pyright: basic
+
 import jax
 import jax.numpy as jnp
 
