@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
-from .definition import Arith, Definition, Expr, Number, Param, Shape, Size, Var, children
+from .definition import Arith, Call, Definition, Expr, Number, Param, Shape, Size, Var, children
 from .errors import Error
 from .ground import ground
 from .grounded import Grounded
@@ -40,6 +40,8 @@ def restore(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], ou
                 return expr.value(params)
             case Arith(sign, left, right):
                 return _arithmetic(sign, value(left), value(right))
+            case Call("maximum", (left, right)):
+                return _arithmetic("maximum", value(left), value(right))
             case _:
                 raise Error(f"`{definition.name}`: `extents` cannot read this")
 
@@ -75,4 +77,4 @@ def _arithmetic(sign: str, left: Literal, right: Literal) -> Literal:
         rights = right if isinstance(right, tuple) else (right,) * length
         return tuple(_arithmetic(sign, a, b) for a, b in zip(lefts, rights, strict=True))
     a, b = (each if isinstance(each, int) else 1 for each in (left, right))
-    return {"+": a + b, "-": a - b, "*": a * b}[sign]
+    return {"+": a + b, "-": a - b, "*": a * b, "maximum": max(a, b)}[sign]

@@ -16,16 +16,16 @@ SMALL = 0.05
 NARROW = {"bfloat16": (4e-2, 1.0), "float16": (4e-3, 1.0)}
 
 
-def disagreement(found: Sequence[Any], expected: Sequence[Any], factor: float = 1.0) -> str:
-    """What differs, or nothing: dtypes, shapes, or an element by more than rounding (by more than `factor` times that)."""
+def disagreement(found: Sequence[Any], expected: Sequence[Any], bound: float = BOUND, small: float = SMALL) -> str:
+    """What differs, or nothing: dtypes, shapes, or an element by more than rounding."""
     if len(found) != len(expected):
         return f"{len(found)} results, not {len(expected)}"
     for number, (a, b) in enumerate(zip(map(np.asarray, found), map(np.asarray, expected), strict=True)):
         if (a.shape, a.dtype) != (b.shape, b.dtype):
             return f"result {number} is {a.dtype}{a.shape}, not {b.dtype}{b.shape}"
-        bound, small = NARROW.get(b.dtype.name, (BOUND, SMALL))
-        gap = distance(a, b, small)
-        if not gap <= (0 if b.dtype.kind in "biu" else bound * factor):
+        own, least = NARROW.get(b.dtype.name, (BOUND, SMALL))
+        gap = distance(a, b, max(small, least))
+        if not gap <= (0 if b.dtype.kind in "biu" else max(bound, own)):
             return f"result {number} differs by {gap:.2e} of its largest element:\n{a}\nnot\n{b}"
     return ""
 

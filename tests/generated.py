@@ -10,12 +10,14 @@ steps can be put in another order. Extents come from a small pool, so that shape
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 from typing import Any, TypeAlias
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from generated_steps import Shape, Step, steps
+from generated_choice import WHOLE, Chooser, Known, choose
+from generated_steps import Shape, Step
+from generated_tactics import Tactic, tactics
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
@@ -33,33 +35,51 @@ MESHES = [
     {"a": 2, "b": 4},
     {"a": 2, "b": 2, "c": 2},
     {"a": 3, "b": 2},
+    {"a": 3},
+    {"a": 1, "b": 2},
+    {"a": 2, "b": 1, "c": 4},
 ]
-POOLS = [(8, 16, 4), (8, 24), (16, 8, 6), (4, 12, 8), (8, 16, 3), (24, 12, 8)]
-LARGEST = 1 << 12
+POOLS = [(8, 16, 4), (8, 24), (16, 8, 6), (4, 12, 8), (8, 16, 3), (24, 12, 8), (6, 1, 12), (5, 8)]
+# The floats of a program, and what its arguments may be besides.
+THEMES: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
+    (("float32",), ()),
+    (("float32",), ()),
+    (("float32",), (*WHOLE, "bool", "complex64")),
+    (("float32", "bfloat16"), ("bfloat16", "int32")),
+    (("float32", "float16"), ("float16", "uint8")),
+]
 # How many times as many examples `make fuzz` tries.
 MORE = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Steps over float arguments and one vector of ids; value `n` is an argument, or what step `n - arguments` makes."""
+    """Steps over arguments, of which the first are ids; value `n` is an argument, or what step `n - arguments` makes."""
 
-    shapes: tuple[Shape, ...]
-    ids: int
+    arguments: tuple[Known, ...]
     steps: tuple[Step, ...]
     results: tuple[int, ...]
     grad: bool
 
-    def arrays(self) -> tuple[Array, ...]:
-        """Arguments: floats around 0, and ids of which some are out of range."""
-        random = np.random.default_rng(len(self.steps))
-        floats = [random.uniform(-1.5, 1.5, shape).astype(np.float32) for shape in self.shapes]
-        return (random.integers(-2, 12, self.ids).astype(np.int32), *floats)
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        return tuple(each.shape for each in self.arguments)
 
-    def forward(self, ids: Array, *arrays: Array) -> tuple[Array, ...]:
+    @property
+    def narrow(self) -> str:
+        """The narrowest float that the program computes with: it decides how much an order of additions shows."""
+        names = str(self)
+        return next((each for each in ("bfloat16", "float16") if each in names), "float32")
+
+    def arrays(self) -> tuple[Array, ...]:
+        """Numbers around 0; ids of which some are out of range."""
+        random = np.random.default_rng(len(self.steps))
+        return (random.integers(-2, 12, self.shapes[0]).astype(np.int32), *(drawn(random, each) for each in self.arguments[1:]))
+
+    def forward(self, *arrays: Array) -> tuple[Array, ...]:
         values = list(arrays)
         for step in self.steps:
-            values.append(step.run(ids, values))
+            values.append(step.run(values))
         return tuple(values[result] for result in self.results)
 
     @property
@@ -67,61 +87,44 @@ class Program:
         """The results, or their gradients with respect to every float argument."""
         if not self.grad:
             return self.forward
+        floats = [n for n, each in enumerate(self.arguments) if each.kind == "float"]
 
-        def loss(arrays: tuple[Array, ...], ids: Array) -> Array:
-            return sum((jax.numpy.sum(jax.numpy.tanh(each)) for each in self.forward(ids, *arrays)), start=0.0)
+        def gradients(*arrays: Array) -> Any:
+            def loss(chosen: list[Array]) -> Array:
+                given = dict(zip(floats, chosen, strict=True))
+                return total(self.forward(*(given.get(n, array) for n, array in enumerate(arrays))))
 
-        def gradients(ids: Array, *arrays: Array) -> Any:
-            return jax.value_and_grad(loss)(arrays, ids)
+            return jax.value_and_grad(loss)([arrays[n] for n in floats])
 
         return gradients
 
 
-@dataclass(frozen=True, slots=True)
-class Tactic:
-    """A tactic with numbers for names: whatever of it does not exist or is refused is passed over."""
-
-    kind: str
-    value: int
-    dim: int
-    axis: int
-
-    def apply(self, plan: Plan) -> Plan:
-        axes = list(plan.mesh.axes)
-        axis = axes[self.axis % len(axes)]
-        inner = [name for name in plan.source.addresses.by_op if not name.startswith("constant")]
-        outer = [*plan.arguments(), *plan.results()]
-        names = inner if self.kind.endswith("inside") and inner else outer
-        name = names[self.value % len(names)]
-        rank = len(plan.source.program.shape(next(iter(plan.source.addresses.find(name).values()))))
-        # Of a few dims too many, so that some tactics are refused.
-        dim = self.dim % (rank + 1) if self.value % 8 == 0 else self.dim % max(rank, 1)
-        try:
-            match self.kind:
-                case "replicate" | "replicate inside":
-                    return plan.replicate(name, axis)
-                case "later":
-                    return plan.tile(name, dim, axis, propagate=False)
-                case "propagate":
-                    return plan.propagate(axis)
-                case "held" | "held inside":
-                    return plan.apply(pt.Tile({name: dim}, axis, held=True))
-                case _:
-                    return plan.tile(name, dim, axis)
-        except pt.Error:
-            return plan
+def total(results: tuple[Array, ...]) -> Array:
+    """A scalar that depends on every element that is a fraction."""
+    parts = [jnp.abs(each) if jnp.iscomplexobj(each) else each for each in results if jnp.issubdtype(each.dtype, jnp.inexact)]
+    return sum((jnp.sum(jnp.tanh(each.astype(jnp.float32))) for each in parts), start=jnp.float32(0))
 
 
-KINDS = ["tile"] * 4 + ["tile inside"] * 5 + ["replicate", "replicate inside", "later", "propagate", "held", "held inside"]
+def drawn(random: np.random.Generator, known: Known) -> Array:
+    match known.kind:
+        case "whole":
+            return random.integers(0 if known.dtype.startswith("u") else -9, 10, known.shape).astype(known.dtype)
+        case "truth":
+            return random.integers(0, 2, known.shape).astype(bool)
+        case "complex":
+            return (random.uniform(-1, 1, known.shape) + 1j * random.uniform(-1, 1, known.shape)).astype(known.dtype)
+        case _:
+            return random.uniform(-1.5, 1.5, known.shape).astype(np.float32).astype(jnp.dtype(known.dtype))
 
 
 @dataclass(frozen=True)
 class Case:
-    """A program, a mesh, and tactics in the order in which they are applied."""
+    """A program, a mesh, and tactics in the order in which they are applied; `share` is a number below 100 for sampling."""
 
     program: Program
     mesh: tuple[tuple[str, int], ...]
     tactics: tuple[Tactic, ...]
+    share: int = 0
 
     @cached_property
     def start(self) -> Plan:
@@ -150,32 +153,29 @@ def examples(number: int) -> settings:
 
 @st.composite
 def programs(draw: st.DrawFn, grad: bool, pool: tuple[int, ...]) -> Program:
-    """Three to eight steps; what does not fit a step's shapes is not drawn."""
+    """Three to eight steps; what does not fit is not drawn."""
     extent = st.sampled_from(pool)
+    floats, others = draw(st.sampled_from(THEMES))
     ranks = draw(st.lists(st.sampled_from([2, 2, 1, 3]), min_size=2, max_size=3))
-    shapes = tuple(tuple(draw(extent) for _ in range(rank)) for rank in ranks)
-    ids = draw(extent)
+    arguments = [Known((draw(extent),), "int32")]
+    for number, rank in enumerate(ranks):
+        dtype = draw(st.sampled_from((*floats, *others))) if number else floats[0]
+        arguments.append(Known(tuple(draw(extent) for _ in range(rank)), dtype))
     made: list[Step] = []
-    known = list(shapes)
+    known = list(arguments)
     for _ in range(draw(st.integers(3, 8))):
-        step = draw(steps(known))
-        shape = jax.eval_shape(step.run, jax.ShapeDtypeStruct((ids,), np.int32), _structs(known)).shape
-        if 0 < prod(shape) <= LARGEST and len(shape) <= 4:
-            made.append(step)
-            known.append(shape)
+        chosen = choose(Chooser(draw, tuple(known), grad, floats))
+        if chosen is not None:
+            made.append(chosen[0])
+            known.append(chosen[1])
     used = {operand for step in made for operand in step.operands}
-    results = [n for n in range(len(shapes), len(known)) if n not in used]
-    return Program(shapes, ids, tuple(made), tuple(results or [0]), grad)
-
-
-def _structs(shapes: list[Shape]) -> list[jax.ShapeDtypeStruct]:
-    return [jax.ShapeDtypeStruct(shape, np.float32) for shape in shapes]
+    results = [n for n in range(len(arguments), len(known)) if n not in used]
+    return Program(tuple(arguments), tuple(made), tuple(results or [1]), grad)
 
 
 @st.composite
 def cases(draw: st.DrawFn, grad: bool = False) -> Case:
     mesh = draw(st.sampled_from(MESHES))
     program = draw(programs(grad, draw(st.sampled_from(POOLS))))
-    number = st.integers(0, 1 << 10)
-    tactic = st.builds(Tactic, st.sampled_from(KINDS), number, number, number)
-    return Case(program, tuple(mesh.items()), tuple(draw(st.lists(tactic, min_size=5, max_size=12))))
+    chosen = tuple(draw(st.lists(tactics, min_size=5, max_size=12)))
+    return Case(program, tuple(mesh.items()), chosen, draw(st.integers(0, 99)))

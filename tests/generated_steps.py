@@ -1,4 +1,8 @@
-"""The steps of generated programs: what each does with JAX, and how hypothesis draws one that fits the shapes at hand."""
+"""The steps of generated programs: what each does with JAX. How they are drawn is in `generated_choice`.
+
+A step takes values and gives one. Its name is in one of the tables below, by what it asks of its operands: a function that
+jumps (`floor`, `argmax`, a comparison) is only for values that all ways of running a program compute to the last bit.
+"""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -11,32 +15,49 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 import numpy as np
-from hypothesis import strategies as st
+from generated_control import CONTROL
 from jax import lax
 
 Array: TypeAlias = Any
 Shape: TypeAlias = tuple[int, ...]
+Function: TypeAlias = Callable[..., Array]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step: its name in `FUNCTIONS`, the numbers of the values that it takes, and its other arguments."""
+    """One step: its name in `FUNCTIONS`, the numbers of the values that it takes, and its other arguments.
+
+    `squash` brings a result that could grow from step to step back to where the next one can use it.
+    """
 
     name: str
     operands: tuple[int, ...]
     params: tuple[Any, ...] = ()
+    squash: bool = False
 
-    def run(self, ids: Array, values: Sequence[Array]) -> Array:
-        arrays = [values[operand] for operand in self.operands]
-        if self.name in LOOKUPS:
-            return LOOKUPS[self.name](ids, *arrays, *self.params)
-        return FUNCTIONS[self.name](*arrays, *self.params)
+    def run(self, values: Sequence[Array]) -> Array:
+        result = FUNCTIONS[self.name](*(values[operand] for operand in self.operands), *self.params)
+        return squashed(result) if self.squash else result
+
+
+def squashed(x: Array) -> Array:
+    """Of absolute value at most 1, smoothly."""
+    return x / (1 + jnp.square(jnp.abs(x))).astype(x.dtype) if jnp.iscomplexobj(x) else jnp.tanh(x)
+
+
+def inside(function: Function) -> Function:
+    """The function on values between 0.25 and 0.75, where all of them are defined and smooth."""
+    return lambda x, *more: function(0.5 + 0.25 * jnp.tanh(x), *more)
+
+
+def scale(x: Array, count: int) -> Array:
+    """By the square root of how many elements were added, where there are fractions."""
+    return x * jnp.asarray(max(count, 1) ** -0.5, x.dtype) if jnp.issubdtype(x.dtype, jnp.inexact) else x
 
 
 def dot(x: Array, y: Array, contract: tuple[int, int], batch: tuple[int, int] | None) -> Array:
     batches = ((), ()) if batch is None else ((batch[0],), (batch[1],))
-    scale = np.float32(x.shape[contract[0]] ** -0.5)
-    return lax.dot_general(x, y, (((contract[0],), (contract[1],)), batches)) * scale
+    return scale(lax.dot_general(x, y, (((contract[0],), (contract[1],)), batches)), x.shape[contract[0]])
 
 
 def bias(x: Array, y: Array, dim: int) -> Array:
@@ -52,192 +73,207 @@ def merge(x: Array, dim: int) -> Array:
 
 
 def counted(x: Array, dim: int) -> Array:
-    return x + 0.125 * lax.broadcasted_iota(jnp.float32, x.shape, dim)
+    return x + (0.125 * lax.broadcasted_iota(jnp.float32, x.shape, dim)).astype(x.dtype)
 
 
 def causal(x: Array, dim: int, other: int) -> Array:
     one, two = (lax.broadcasted_iota(jnp.int32, x.shape, each) for each in (dim, other))
-    return jnp.where(one >= two, x, 0.5)
+    return jnp.where(one >= two, x, jnp.asarray(1, x.dtype))
 
 
-def padded(x: Array, dim: int) -> Array:
-    return jnp.pad(x, [(1, 2) if each == dim else (0, 0) for each in range(x.ndim)], constant_values=0.5)
+def padded(x: Array, dim: int, config: tuple[int, int, int]) -> Array:
+    return lax.pad(x, jnp.asarray(1, x.dtype), [config if each == dim else (0, 0, 0) for each in range(x.ndim)])
 
 
-def middle(x: Array, dim: int) -> Array:
-    return lax.slice_in_dim(x, 1, x.shape[dim] - 1, axis=dim)
+def strided(x: Array, dim: int, start: int, stride: int) -> Array:
+    return lax.slice_in_dim(x, start, x.shape[dim], stride, axis=dim)
 
 
 def halves(x: Array, dim: int) -> Array:
     first, second = jnp.split(x, 2, dim)
-    return first * second
+    return jnp.maximum(first, second) if jnp.issubdtype(x.dtype, jnp.integer) else first * second
 
 
-def loop(x: Array, w: Array) -> Array:
-    """A carry, a constant and stacked results; the first dim is the trip."""
-
-    def trip(carry: Array, each: Array) -> tuple[Array, Array]:
-        carry = jnp.tanh(carry * 0.5 + each) + w
-        return carry, carry * each
-
-    carry, ys = lax.scan(trip, jnp.zeros_like(x[0]), x)
-    return ys + carry[None]
+def spread(x: Array, dim: int, count: int) -> Array:
+    return jnp.broadcast_to(jnp.expand_dims(x, dim), (*x.shape[:dim], count, *x.shape[dim:]))
 
 
-def layers(x: Array, w: Array) -> Array:
-    """Layers in a loop: `w` is a stack of square matrices, made small so that no difference grows from layer to layer."""
-    return lax.scan(lambda x, w: (jnp.tanh(x @ (0.1 * w)) + x, None), x, w)[0]
+def normalised(x: Array, dim: int) -> Array:
+    centred = x - jnp.mean(x, dim, keepdims=True)
+    return centred * lax.rsqrt(jnp.mean(jnp.square(centred), dim, keepdims=True) + 0.5)
 
 
-def dropout(x: Array) -> Array:
-    return x * jax.random.uniform(jax.random.key(3), x.shape)
+def pooled(x: Array, dim: int, monoid: str) -> Array:
+    window = [2 if each == dim else 1 for each in range(x.ndim)]
+    unit, fold = {"sum": (0.0, lax.add), "max": (-np.inf, lax.max)}[monoid]
+    return lax.reduce_window(x, np.asarray(unit, x.dtype), fold, window, window, "VALID")
 
 
-UNARY: dict[str, Callable[..., Array]] = {
-    "tanh": jnp.tanh,
-    "sin": jnp.sin,
-    "neg": jnp.negative,
-    "logistic": jax.nn.sigmoid,
+def convolved(x: Array, k: Array, same: bool) -> Array:
+    """The last dim is space, the one before it features, of both."""
+    kernel = k.reshape(1, *k.shape) if k.ndim == 2 else k
+    out = lax.conv_general_dilated(x, kernel[..., : min(3, x.shape[-1])], (1,), "SAME" if same else "VALID")
+    return scale(out, kernel.shape[1] * 3)
+
+
+def put(x: Array, ids: Array, monoid: str, mode: str) -> Array:
+    rows = jnp.take(x, jnp.arange(ids.shape[0]) % x.shape[0], 0, mode="clip")
+    return getattr(x.at[ids], monoid)(rows, mode=mode)
+
+
+def window(x: Array, ids: Array, dim: int) -> Array:
+    return lax.dynamic_slice_in_dim(x, ids[0], (x.shape[dim] + 1) // 2, dim)
+
+
+def update(x: Array, ids: Array, dim: int) -> Array:
+    part = lax.rev(lax.slice_in_dim(x, 0, (x.shape[dim] + 1) // 2, axis=dim), (dim,))
+    return lax.dynamic_update_slice_in_dim(x, part, ids[0], dim)
+
+
+def cast(x: Array, dtype: str) -> Array:
+    """Whole numbers are kept small, or the difference to the next one is lost."""
+    small = lax.rem(x, jnp.asarray(7, x.dtype)) if jnp.issubdtype(x.dtype, jnp.integer) else x
+    return small.astype(dtype)
+
+
+# Float functions by name: on any value, on values in (0.25, 0.75), and those that jump.
+SMOOTH: dict[str, Function] = {
+    **{name: getattr(lax, name) for name in "asinh atan cos erf erfc expm1 logistic neg sin square tanh".split()},
+    **{name: getattr(lax, name) for name in "bessel_i0e bessel_i1e".split()},
+    "exp": lambda x: jnp.exp(jnp.tanh(x)),
+    "exp2": lambda x: jnp.exp2(jnp.tanh(x)),
+    "sinh": lambda x: jnp.sinh(jnp.tanh(x)),
+    "cosh": lambda x: jnp.cosh(jnp.tanh(x)),
+    "tan": lambda x: jnp.tan(jnp.tanh(x)),
+    "integer_pow": lambda x: lax.integer_pow(x, 3),
     "affine": lambda x: x * 0.5 + 1.0,
-    "positive": lambda x: (x > 0).astype(jnp.float32) * x,
     "barrier": lax.optimization_barrier,
-    "remat": lambda x: jax.checkpoint(lambda x: jnp.sin(jnp.tanh(x)))(x),
-    "dropout": dropout,
+    "dropout": lambda x: x * jax.random.uniform(jax.random.key(3), x.shape, x.dtype),
+    "acosh": inside(lambda x: lax.acosh(x + 1)),
+    **{name: inside(getattr(lax, name)) for name in "acos asin atanh cbrt digamma erf_inv lgamma log log1p rsqrt sqrt".split()},
 }
-BINARY: dict[str, Callable[..., Array]] = {
-    "add": jnp.add,
-    "sub": jnp.subtract,
-    "mul": jnp.multiply,
-    "max": jnp.maximum,
-    "choose": lambda x, y: jnp.where(x < 0.1, x, y),
+KINKED: dict[str, Function] = {"abs": jnp.abs, "relu": jax.nn.relu, "clip": lambda x: lax.clamp(-0.5, x, 0.75)}
+JUMPING: dict[str, Function] = {
+    **{name: getattr(lax, name) for name in "ceil floor sign round".split()},
+    "is_finite": lax.is_finite,
+    "bits": lambda x: lax.bitcast_convert_type(x, {2: jnp.int16, 4: jnp.int32}[x.dtype.itemsize]),
+    "precision": lambda x: lax.reduce_precision(x, 5, 10),
 }
-ALONG: dict[str, Callable[..., Array]] = {
-    "sum": lambda x, dim: jnp.sum(x, dim) * np.float32(x.shape[dim] ** -0.5),
-    "largest": jnp.max,
+SMOOTH_BINARY: dict[str, Function] = {
+    **{name: getattr(lax, name) for name in "add sub mul".split()},
+    "div": lambda x, y: x / (1 + jnp.square(y)),
+    "atan2": lambda x, y: lax.atan2(x, 1 + jnp.square(y)),
+    "pow": lambda x, y: inside(lax.pow)(x, jnp.tanh(y)),
+}
+KINKED_BINARY: dict[str, Function] = {"max": jnp.maximum, "min": jnp.minimum}
+COMPARISONS: dict[str, Function] = {name: getattr(lax, name) for name in "eq ne lt le gt ge".split()}
+WHOLE_UNARY: dict[str, Function] = {
+    **{name: getattr(lax, name) for name in "neg abs sign clz population_count".split()},
+    "not": lax.bitwise_not,
+    "square": lax.square,
+}
+WHOLE_BINARY: dict[str, Function] = {
+    **{name: getattr(lax, name) for name in "add sub mul div rem max min".split()},
+    **{name: getattr(lax, f"bitwise_{name}") for name in "and or xor".split()},
+    "shift_left": lambda x, y: lax.shift_left(x, y & jnp.asarray(3, y.dtype)),
+    "shift_right_logical": lambda x, y: lax.shift_right_logical(x, y & jnp.asarray(3, y.dtype)),
+    "shift_right_arithmetic": lambda x, y: lax.shift_right_arithmetic(x, y & jnp.asarray(3, y.dtype)),
+}
+TRUTH_BINARY: dict[str, Function] = {name: getattr(lax, f"bitwise_{name}") for name in "and or xor".split()}
+COMPLEX_UNARY: dict[str, Function] = {"real": jnp.real, "imag": jnp.imag, "conj": jnp.conj, "neg": jnp.negative}
+# Along a dim: floats, any number with an order, and what is for exact values only.
+SMOOTH_ALONG: dict[str, Function] = {
+    "sum": lambda x, dim: scale(jnp.sum(x, dim, dtype=x.dtype), x.shape[dim]),
+    "mean": lambda x, dim: jnp.mean(x, dim, keepdims=True),
+    "prod": lambda x, dim: jnp.prod(1 + 0.25 * jnp.tanh(x), dim),
     "softmax": jax.nn.softmax,
-    "cumsum": lambda x, dim: jnp.cumsum(x, dim) * 0.25,
-    "sort": jnp.sort,
-    "rev": jnp.flip,
-    "argmax": lambda x, dim: lax.argmax(x, dim, jnp.int32).astype(jnp.float32) * 0.25,
+    "logsumexp": jax.nn.logsumexp,
+    "normalised": normalised,
+    "cumsum": lambda x, dim: scale(lax.cumsum(x, dim), x.shape[dim]),
+    "cumsum back": lambda x, dim: scale(lax.cumsum(x, dim, reverse=True), x.shape[dim]),
+    "cumprod": lambda x, dim: lax.cumprod(jnp.tanh(x), dim),
+    "cumlogsumexp": lax.cumlogsumexp,
     "counted": counted,
-    "padded": padded,
-    "spread": lambda x, dim: jnp.broadcast_to(jnp.expand_dims(x, dim), (*x.shape[:dim], 4, *x.shape[dim:])),
 }
-LOOKUPS: dict[str, Callable[..., Array]] = {
-    "take": lambda ids, x, dim, mode: jnp.take(x, ids, dim, mode=mode, fill_value=0.25),
-    "put": lambda ids, x, mode: x.at[ids].add(0.5 * jnp.take(x, ids, 0, mode="clip"), mode=mode),
-    "window": lambda ids, x, dim: lax.dynamic_slice_in_dim(x, ids[0], x.shape[dim] // 2, dim),
-    "update": lambda ids, x, dim: lax.dynamic_update_slice_in_dim(
-        x, 0.5 * lax.slice_in_dim(x, 0, x.shape[dim] // 2, axis=dim), ids[0], dim
-    ),
+ORDERED_ALONG: dict[str, Function] = {
+    "largest": jnp.max,
+    "least": jnp.min,
+    "sort": lambda x, dim: lax.sort(x, dim),
+    "cummax": lax.cummax,
+    "cummin": lax.cummin,
 }
-FUNCTIONS: dict[str, Callable[..., Array]] = {
-    **UNARY,
-    **BINARY,
-    **ALONG,
-    "dot": dot,
-    "bias": bias,
+EXACT_ALONG: dict[str, Function] = {
+    "argmax": lambda x, dim: lax.argmax(x, dim, jnp.int32),
+    "argmin": lambda x, dim: lax.argmin(x, dim, jnp.int32),
+    "top": lambda x, dim: lax.top_k(x, min(2, x.shape[dim]), axis=dim)[0],
+    "top places": lambda x, dim: lax.top_k(x, min(2, x.shape[dim]), axis=dim)[1],
+    "order": lambda x, dim: lax.sort((x, lax.broadcasted_iota(jnp.int32, x.shape, dim)), dimension=dim, num_keys=1)[1],
+}
+WHOLE_ALONG: dict[str, Function] = {
+    "whole sum": lambda x, dim: jnp.sum(x, dim, dtype=x.dtype),
+    "whole prod": lambda x, dim: jnp.prod(x, dim, dtype=x.dtype),
+    "whole cumsum": lax.cumsum,
+}
+TRUTH_ALONG: dict[str, Function] = {
+    "all": lambda x, dim: jnp.all(x, dim),
+    "any": lambda x, dim: jnp.any(x, dim),
+    "parity": lambda x, dim: lax.reduce_xor(x, (dim,)),
+}
+MOVES: dict[str, Function] = {
+    "transpose": jnp.transpose,
     "split": split,
     "merge": merge,
-    "transpose": jnp.transpose,
+    "rev": jnp.flip,
+    "spread": spread,
+    "row": lambda x, dim: jnp.expand_dims(x, dim),
+    "only": lambda x, dim: jnp.squeeze(x, dim),
+    "padded": padded,
+    "strided": strided,
+    "roll": lambda x, dim: jnp.roll(x, 1, dim),
+    "tile": lambda x, dim: jnp.tile(x, [2 if each == dim else 1 for each in range(x.ndim)]),
     "causal": causal,
-    "middle": middle,
-    "halves": halves,
     "concat": lambda x, y, dim: jnp.concatenate((x, y), dim),
-    "loop": loop,
-    "layers": layers,
+    "stack": lambda x, y, dim: jnp.stack((x, y), dim),
+    "choose": lambda which, x, y: jnp.where(which, x, y),
+}
+LOOKUPS: dict[str, Function] = {
+    "take": lambda x, ids, dim, mode: jnp.take(x, ids, dim, mode=mode, fill_value=1),
+    "along": lambda x, ids, dim: jnp.take_along_axis(x, spread_ids(ids, x, dim), dim, mode="clip"),
+    "put": put,
+    "window": window,
+    "update": update,
+    "one hot": lambda ids, count: jax.nn.one_hot(ids, count),
 }
 
 
-def steps(shapes: Sequence[Shape]) -> st.SearchStrategy[Step]:
-    """A step on values of these shapes: first which family, then which of those that fit."""
-    options = [
-        (unary, 2),
-        (binary, 3),
-        (along, 4),
-        (dots, 5),
-        (biases, 1),
-        (reshapes, 2),
-        (pairs, 1),
-        (lookups, 2),
-        (loops, 1),
-    ]
-    found = [(each, weight) for family, weight in options if (each := family(shapes))]
-    return st.sampled_from([each for each, weight in found for _ in range(weight)]).flatmap(st.sampled_from)
+def spread_ids(ids: Array, x: Array, dim: int) -> Array:
+    return lax.broadcast_in_dim(ids, tuple(ids.shape[0] if each == dim else n for each, n in enumerate(x.shape)), (dim,))
 
 
-# Later values first: a program is a chain rather than a bush, and hypothesis shrinks towards the first.
-def _numbered(shapes: Sequence[Shape]) -> list[tuple[int, Shape]]:
-    return list(enumerate(shapes))[::-1]
-
-
-def unary(shapes: Sequence[Shape]) -> list[Step]:
-    return [Step(name, (n,)) for n, _ in _numbered(shapes) for name in UNARY]
-
-
-def binary(shapes: Sequence[Shape]) -> list[Step]:
-    alike = [(n, m) for n, x in _numbered(shapes) for m, y in _numbered(shapes) if x == y and n != m]
-    return [Step(name, both) for both in alike for name in BINARY]
-
-
-def along(shapes: Sequence[Shape]) -> list[Step]:
-    dims = [(n, dim) for n, shape in _numbered(shapes) for dim in range(len(shape))]
-    found = [Step(name, (n,), (dim,)) for n, dim in dims for name in ALONG]
-    found += [Step("middle", (n,), (dim,)) for n, dim in dims if shapes[n][dim] > 2]
-    return found + [Step("halves", (n,), (dim,)) for n, dim in dims if shapes[n][dim] % 2 == 0]
-
-
-def dots(shapes: Sequence[Shape]) -> list[Step]:
-    found: list[Step] = []
-    for n, x in _numbered(shapes):
-        for m, y in _numbered(shapes):
-            equal = [(i, j) for i, a in enumerate(x) for j, b in enumerate(y) if a == b]
-            found += [Step("dot", (n, m), (one, None)) for one in equal]
-            found += [
-                Step("dot", (n, m), (one, two)) for one in equal for two in equal if one[0] != two[0] and one[1] != two[1]
-            ]
-    return found
-
-
-def biases(shapes: Sequence[Shape]) -> list[Step]:
-    vectors = [(n, shape[0]) for n, shape in _numbered(shapes) if len(shape) == 1]
-    matrices = [(n, shape) for n, shape in _numbered(shapes) if len(shape) > 1]
-    fits = [(n, v, dim) for n, shape in matrices for v, size in vectors for dim, each in enumerate(shape) if each == size]
-    return [Step("bias", (n, v), (dim,)) for n, v, dim in fits]
-
-
-def reshapes(shapes: Sequence[Shape]) -> list[Step]:
-    found: list[Step] = []
-    for n, shape in _numbered(shapes):
-        if len(shape) > 1:
-            found += [Step("transpose", (n,), (tuple(np.roll(range(len(shape)), k).tolist()),)) for k in range(1, len(shape))]
-        found += [Step("merge", (n,), (dim,)) for dim in range(len(shape) - 1)]
-        found += [Step("split", (n,), (dim, k)) for dim, size in enumerate(shape) for k in (2, 4, 3) if size % k == 0]
-    return found
-
-
-def pairs(shapes: Sequence[Shape]) -> list[Step]:
-    ranks = [(n, len(shape)) for n, shape in _numbered(shapes)]
-    found = [Step("causal", (n,), (i, j)) for n, rank in ranks for i in range(rank) for j in range(rank) if i != j]
-    return found + [Step("concat", (n, n), (dim,)) for n, rank in ranks for dim in range(rank)]
-
-
-def lookups(shapes: Sequence[Shape]) -> list[Step]:
-    found: list[Step] = []
-    for n, shape in _numbered(shapes):
-        for dim, size in enumerate(shape):
-            found += [Step("take", (n,), (dim, mode)) for mode in ("clip", "fill")]
-            found += [Step(name, (n,), (dim,)) for name in ("window", "update") if size > 1]
-        found += [Step("put", (n,), (mode,)) for mode in ("clip", "drop") if shape]
-    return found
-
-
-def loops(shapes: Sequence[Shape]) -> list[Step]:
-    found: list[Step] = []
-    for n, x in _numbered(shapes):
-        for m, w in _numbered(shapes):
-            if len(x) > 1 and w == x[1:]:
-                found.append(Step("loop", (n, m)))
-            if len(x) > 0 and len(w) == 3 and w[1] == w[2] == x[-1]:
-                found.append(Step("layers", (n, m)))
-    return found
+FUNCTIONS: dict[str, Function] = {
+    **SMOOTH,
+    **KINKED,
+    **JUMPING,
+    **SMOOTH_BINARY,
+    **KINKED_BINARY,
+    **COMPARISONS,
+    **{f"whole {name}": each for name, each in {**WHOLE_UNARY, **WHOLE_BINARY}.items()},
+    **{f"truth {name}": each for name, each in TRUTH_BINARY.items()},
+    **COMPLEX_UNARY,
+    **SMOOTH_ALONG,
+    **ORDERED_ALONG,
+    **EXACT_ALONG,
+    **WHOLE_ALONG,
+    **TRUTH_ALONG,
+    **MOVES,
+    **LOOKUPS,
+    **CONTROL,
+    "truth not": lax.bitwise_not,
+    "complex": lax.complex,
+    "cast": cast,
+    "dot": dot,
+    "bias": bias,
+    "halves": halves,
+    "pooled": pooled,
+    "convolved": convolved,
+}

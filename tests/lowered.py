@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
+from jaxpr_collectives import KINDS
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
 from xdsl.parser import Parser
 
 from partita.compiler.plan import Plan
-from partita.dialects import context
+from partita.dialects import context, lax, spmd
 from partita.dialects.devices import collect, distribute
 from partita.dialects.interpret import run_devices
 from partita.dialects.types import ArrayType
@@ -35,6 +37,22 @@ def lowered_text(plan: Plan) -> str:
     reparsed(plan.ir())
     reparsed(plan.spmd())
     return str(to_spmd(reparsed(fuse(reparsed(plan.ir(fused=False))))))
+
+
+def executions(module: ModuleOp) -> dict[str, int]:
+    """How often each kind of collective is executed, by the device-local module: a loop's body as often as it has trips."""
+    found = dict.fromkeys(KINDS.values(), 0)
+
+    def walk(op: Operation, times: int) -> None:
+        if isinstance(op, spmd.Collective) and op.name.removeprefix("spmd.") in found:
+            found[op.name.removeprefix("spmd.")] += times
+        trips = cast(int, op.params["length"]) if isinstance(op, lax.ScanOp) else 1
+        for region in op.regions:
+            for inner in region.block.ops:
+                walk(inner, times * trips)
+
+    walk(module, 1)
+    return found
 
 
 def interpreted(plan: Plan, args: Sequence[Any]) -> list[Any]:
