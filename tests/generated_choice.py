@@ -217,7 +217,8 @@ def lookups(c: Chooser) -> Step | None:
         return None
     n, value = found
     dim, ids = c.dim(value), c.ids()
-    name = c.draw(st.sampled_from(("take", "along", "put", "window", "update", "one hot")))
+    added = ["put"] if value.kind != "truth" else []
+    name = c.draw(st.sampled_from(["take", "along", *added, "window", "update", "one hot"]))
     match name:
         case "take":
             return Step(name, (n, ids), (dim, c.draw(st.sampled_from(("clip", "fill", "wrap")))))
