@@ -38,6 +38,7 @@ FOUND: dict[str, tuple[str, Callable[..., Any], tuple[Any, ...]]] = {
         lambda x: lax.bitcast_convert_type(x, jnp.uint8),
         (np.asarray(1.5, ml_dtypes.bfloat16),),
     ),
+    "a slice of nothing may step over its end": ("slice", lambda x: lax.slice(x, (8,), (8,), (2,)), (FLOATS,)),
     "a device that holds one element is updated": (
         "dynamic_update_slice",
         lambda x, u, i: lax.dynamic_update_slice(x, u, (i,)),
