@@ -39,20 +39,24 @@ def lowered_text(plan: Plan) -> str:
     return str(to_spmd(reparsed(fuse(reparsed(plan.ir(fused=False))))))
 
 
-def executions(module: ModuleOp) -> dict[str, int]:
-    """How often each kind of collective is executed, by the device-local module: a loop's body as often as it has trips."""
-    found = dict.fromkeys(KINDS.values(), 0)
+def executions(module: ModuleOp) -> tuple[dict[str, int], dict[str, int]]:
+    """How often each kind of collective runs, by the device-local module: always, and in branches, whichever is taken.
 
-    def walk(op: Operation, times: int) -> None:
-        if isinstance(op, spmd.Collective) and op.name.removeprefix("spmd.") in found:
-            found[op.name.removeprefix("spmd.")] += times
+    The body of a loop counts as often as it has trips, and once where nobody knows how often that is.
+    """
+    always, branches = (dict.fromkeys(KINDS.values(), 0) for _ in range(2))
+
+    def walk(op: Operation, times: int, found: dict[str, int]) -> None:
+        kind = op.name.removeprefix("spmd.")
+        if isinstance(op, spmd.Collective) and kind in found:
+            found[kind] += times
         trips = cast(int, op.params["length"]) if isinstance(op, lax.ScanOp) else 1
         for region in op.regions:
             for inner in region.block.ops:
-                walk(inner, times * trips)
+                walk(inner, times * trips, branches if isinstance(op, lax.CondOp) else found)
 
-    walk(module, 1)
-    return found
+    walk(module, 1, always)
+    return always, branches
 
 
 def interpreted(plan: Plan, args: Sequence[Any]) -> list[Any]:

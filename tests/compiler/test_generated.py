@@ -16,7 +16,7 @@ import pytest
 from figures import Figures
 from generated import Case, cases, examples
 from hypothesis import given
-from jaxpr_collectives import collectives, counts, received
+from jaxpr_collectives import KINDS, collectives, counts, in_branches, received
 from lowered import executions, interpreted, lowered_text
 from tolerance import differs
 
@@ -72,7 +72,9 @@ def check(case: Case) -> None:
     placed = dict(case.start.table.axes)
     plan = case.plan
     assert case.start.table.axes == placed == {}
-    assert executions(plan.spmd()) == plan.counts()
+    always, branches = executions(plan.spmd())
+    assert always == plan.counts()
+    assert branches == total(plan.counts().branches)
     if not case.start.whole:
         whole = interpret(case.start.source.traced.module, args)
         assert differs(whole, expected, program) == ""
@@ -85,9 +87,15 @@ def check(case: Case) -> None:
         runs_on_devices(case, args, expected)
 
 
+def total(branches: dict[str, dict[str, int]]) -> dict[str, int]:
+    """What all branches run together."""
+    return {kind: sum(row.get(kind, 0) for row in branches.values()) for kind in KINDS.values()}
+
+
 def runs_on_devices(case: Case, args: tuple[Any, ...], expected: list[Any]) -> None:
     compiled = case.plan.compile()
     assert differs(jax.tree.leaves(compiled(*args)), expected, case.program) == ""
     executed = collectives(compiled, *args)
     assert counts(executed) == case.plan.counts()
+    assert in_branches(executed) == total(case.plan.counts().branches)
     assert received(executed) == case.plan.bytes_per_device()
