@@ -37,7 +37,7 @@ def matrices() -> Iterator[Call]:
     for what, full, pivoting in (("", False, False), ("full", True, False), ("pivots", False, True)):
         yield Call("qr", lambda x, f=full, p=pivoting: linalg.qr(x, full_matrices=f, pivoting=p), (tall,), what)
     yield Call("geqrf", prim("geqrf"), (tall,))
-    yield Call("geqp3", lambda x: prim("geqp3", use_magma=None)(x, jnp.zeros((8, 3), jnp.int32)), (tall,))
+    yield Call("geqp3", lambda x: prim("geqp3", use_magma=None)(x, jnp.zeros((x.shape[0], 3), jnp.int32)), (tall,))
     packed, taus = np.linalg.qr(tall, mode="raw")
     packed = np.swapaxes(packed, -1, -2)
     yield Call("householder_product", linalg.householder_product, (packed, taus))

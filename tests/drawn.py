@@ -20,7 +20,8 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 import numpy as np
-from calls import CALLS, Call
+from call import Call
+from calls import CALLS
 from hypothesis import reject
 from hypothesis import strategies as st
 from jax.extend.core import jaxprs_in_params
@@ -62,6 +63,33 @@ def _equations(jaxpr: Any) -> Iterator[Any]:
         yield eqn
         for inner in jaxprs_in_params(eqn.params):
             yield from _equations(inner)
+
+
+def derivable(definition: Definition) -> bool:
+    """Whether shapes follow from extents of indices: all terms are indices, and what is whole is a dim that is named."""
+    if definition.front is not None or definition.ravel is not None or definition.sizes:
+        return False
+    terms = [term for read in (*_reads(definition.body), *definition.targets) for term in read.terms]
+    known = {at.variable for at in definition.at}
+    read = {term.name for each in _reads(definition.body) for term in each.terms if isinstance(term, Whole)}
+    wholes = {term.name for term in terms if isinstance(term, Whole)}
+    return all(isinstance(term, Var | Whole | Concat | Join) for term in terms) and wholes <= known & read
+
+
+@st.composite
+def restacked(draw: st.DrawFn, name: str) -> Call:
+    """An example call, on another number of its rows: what they hold stays what the op can be asked for."""
+    call = draw(st.sampled_from([call for call in CALLS if call.op == name]))
+    rows = {np.shape(arg)[:1] for arg in call.args}
+    if len(rows) != 1 or () in rows:
+        return call
+    chosen = draw(st.lists(st.integers(0, rows.pop()[0] - 1), min_size=2, max_size=8))
+    args = tuple(arg[np.array(chosen)] for arg in call.args)
+    try:
+        jax.eval_shape(call.function, *args)
+    except (TypeError, ValueError):
+        return call
+    return Call(name, call.function, args, f"{call.what} of {len(chosen)}")
 
 
 @dataclass(slots=True)

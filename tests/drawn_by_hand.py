@@ -15,11 +15,13 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 import numpy as np
-from calls import Call
-from drawn import DTYPES, LARGEST, Array, Shape, arrays, extents
+from call import Call
+from drawn import DTYPES, LARGEST, Array, Shape, arrays, derivable, derived, extents, restacked
 from hypothesis import assume
 from hypothesis import strategies as st
 from jax import lax
+
+from partita.dialects.definition import definitions
 
 Draw: TypeAlias = st.DrawFn
 Strategy: TypeAlias = st.SearchStrategy[Call]
@@ -329,32 +331,31 @@ def scatter(name: str, draw: Draw) -> Call:
     return Call(name, function, (values(draw, name, dims, dtype), ids, ups), f"{numbers} {mode}")
 
 
-def scan(name: str, draw: Draw) -> Call:
-    """A loop whose constant, carry, scanned input and stacked result each have a shape of their own."""
-    length, reverse = draw(st.sampled_from((3, 1, 4))), draw(st.booleans())
+def region(name: str, draw: Draw) -> Call:
+    """A loop whose constant, carry, scanned input and stacked result share dims, or a choice between branches."""
     shape = shape_of(draw, least=1, most=3)
     dtype = draw(st.sampled_from(("float32", "int32", "bfloat16")))
+    if name == "join" or (name in ("enter", "leave") and draw(st.booleans())):
+        which = np.int32(draw(st.integers(-1, 3)))
+
+        def chosen(i: Array, x: Array, y: Array) -> Any:
+            return lax.switch(i, [lambda x, y: (x + y, y), lambda x, y: (x * 2, x), lambda x, y: (x, y)], x, y)
+
+        return Call(name, chosen, (which, *(values(draw, "scan", shape, dtype) for _ in range(2))), "switch")
+    if name in ("enter", "carry", "leave") and draw(st.booleans()):
+
+        def counted(n: Array, x: Array, y: Array) -> Any:
+            return lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, lax.rev(c[1], (0,)) + y), (jnp.int32(0), x))
+
+        trips = np.int32(draw(st.integers(0, 3)))
+        return Call(name, counted, (trips, *(values(draw, "scan", shape, dtype) for _ in range(2))), "while")
+    length, reverse = draw(st.sampled_from((3, 1, 4))), draw(st.booleans())
 
     def looped(a: Array, c: Array, xs: Array) -> Any:
-        def trip(carry: Array, x: Array) -> tuple[Array, Array]:
-            return carry + a, x + x
-
-        return lax.scan(trip, c, xs, reverse=reverse)
+        return lax.scan(lambda carry, x: (carry + a, x + x), c, xs, reverse=reverse)
 
     args = (values(draw, "scan", each, dtype) for each in (shape, shape, (length, *shape)))
-    return Call(name, looped, tuple(args), f"reverse={reverse}")
-
-
-def cond(draw: Draw) -> Call:
-    """A choice of two branches."""
-    shape = shape_of(draw, least=1, most=3)
-    dtype = draw(st.sampled_from(("float32", "int32", "bfloat16")))
-    which = draw(st.booleans())
-
-    def chosen(x: Array, y: Array) -> Any:
-        return lax.cond((x.sum() * 0 == 0) == which, lambda x, y: x + y, lambda x, y: x * y, x, y)
-
-    return Call("join", chosen, (values(draw, "cond", shape, dtype), values(draw, "cond", shape, dtype)), f"which={which}")
+    return Call(name, looped, tuple(args), f"scan, reverse={reverse}")
 
 
 def _strategy(function: Callable[..., Call], *args: Any) -> Strategy:
@@ -383,6 +384,12 @@ BY_HAND: Mapping[str, Strategy] = {
     **{name: _strategy(each) for name, each in _PLAIN.items()},
     **{name: _strategy(reduce_window, name) for name in ("reduce_window_sum", "reduce_window_max", "reduce_window_min")},
     **{name: _strategy(scatter, name) for name in SCATTERS},
-    **{name: _strategy(scan, name) for name in ("enter", "trip", "carry", "leave", "collect")},
-    "join": _strategy(cond),
+    **{name: _strategy(region, name) for name in ("enter", "trip", "carry", "leave", "collect", "join")},
 }
+
+
+def calls_of(name: str) -> Strategy:
+    """Random calls of an op: drawn by hand, from its definition, or from the example calls of `calls`."""
+    if name in BY_HAND:
+        return BY_HAND[name]
+    return derived(name) if derivable(definitions[name]) else restacked(name)

@@ -16,7 +16,7 @@ from typing import Any
 
 import jax
 from agreement import disagreement
-from calls import Call
+from call import Call
 from hypothesis import reject
 from lowered import interpreted, lowered_text
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
-from calls import Call
+from call import Call
 from harness import check
 from jax import lax
 
