@@ -58,6 +58,9 @@ def bind_local(
         return [_SCATTERS[name](*inputs, **decoded)]
     if name == "dynamic_slice":
         inputs = _clamped(inputs, out_types[0][1])
+    if name == "slice":
+        # One without elements ends where it starts, whatever its stride.
+        decoded["limit_indices"] = tuple(map(max, decoded["start_indices"], decoded["limit_indices"]))
     return _bind(name, inputs, decoded)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..rewrites.decide import Move
 from ..rewrites.placement import WHOLE, Claim
+from .looked_up import lines, why
 from .names import Patterns
 from .readings import layout_text, place_of, use_of
 
@@ -52,6 +53,9 @@ def _placed(plan: Plan, name: str, value: int, carried: dict[str, dict[int, list
         for move in carried[axis].get(value, ()):
             if move.value != value:
                 yield f"    further on, for `{plan.source.addresses.names[move.value]}`: {_lost(plan, move, axis)}"
+    for text, node in lines(plan, value):
+        place = place_of(plan, value, node)
+        yield f"  {text.format(f' at {place}' if place else '')}"
 
 
 def _moved(plan: Plan, move: Move) -> Iterator[str]:
@@ -60,7 +64,9 @@ def _moved(plan: Plan, move: Move) -> Iterator[str]:
     target = layout_text(plan, move.value, move.target)
     use = "the result" if node is None else f"`{node.kind}`"
     place = place_of(plan, move.value, node)
-    yield f"  for {use}{f' at {place}' if place else ''}: {target} by {move.path}"
+    reasons = dict.fromkeys(said for step in move.path.steps if (said := why(plan, move, step)))
+    because = f" ({'; '.join(reasons)})" if reasons else ""
+    yield f"  for {use}{f' at {place}' if place else ''}: {target} by {move.path}{because}"
     for axis in plan.table.axes:
         if _losing(plan, move, axis) is not None:
             yield f"    {_lost(plan, move, axis)}"

@@ -14,6 +14,7 @@ from ..rewrites.placing import Pend, Tiles, boundary
 from ..rewrites.program import Node
 from ..rewrites.steps import Step
 from .counts import Counts, received, tally
+from .looked_up import made_by, why
 from .names import Patterns
 from .sources import Source
 
@@ -35,12 +36,15 @@ class Collective:
     tactic: str
     where: str = ""
     """What it depends on how often it runs: `cond#0:1`, a branch, or `while#0`, a loop of unknown trips, counted once."""
+    why: str = ""
+    """What it has to do with looked-up indices or with scans, if anything."""
 
     def __str__(self) -> str:
         times = (f" x {self.times}" if self.times != 1 else "") + (f" in {self.where}" if self.where else "")
         where = f" at {self.source}" if self.source is not None else ""
         what = f"{self.kind} of `{self.value}` over {', '.join(self.axes)}"
-        return f"{what}: {self.bytes} bytes{times} for {self.use}{where}, by {self.tactic}"
+        why = f" ({self.why})" if self.why else ""
+        return f"{what}: {self.bytes} bytes{times} for {self.use}{where}, by {self.tactic}{why}"
 
     __repr__ = __str__
 
@@ -179,6 +183,7 @@ def _collective(plan: Plan, move: Move, step: Step) -> Collective:
         place_of(plan, move.value, node),
         _cause(plan, move, step),
         plan.source.program.where(move.region),
+        why(plan, move, step),
     )
 
 
@@ -218,13 +223,8 @@ def _cause(plan: Plan, move: Move, step: Step) -> str:
 
 def _folded_by(plan: Plan, value: int, axis: str) -> int | None:
     """The tactic that placed the fold whose sum is pending here, however many linear ops it came through."""
-    program, table = plan.source.program, plan.table.axes[axis]
-    number = program.producer[value]
-    while number in plan.decisions.carried:
-        operands = program.nodes[number].operands
-        value = next(v for v in operands if v in plan.decisions.placements.sources)
-        number = program.producer[value]
-    claim = table.nodes[number] if number >= 0 else None
+    node = made_by(plan, value)
+    claim = plan.table.axes[axis].nodes[node.number] if node is not None else None
     return claim.tactic if claim is not None else None
 
 

@@ -50,6 +50,10 @@ def test_a_split_into_one_piece_is_tiled() -> None:
     exact(lambda x: lax.split(x, (8,), 1)[0] * 2, TABLE, tile=("x", 0, "a"))
 
 
+def test_a_slice_without_elements_ends_where_it_starts() -> None:
+    exact(lambda x: lax.slice(x, (0, 2), (16, 2), (1, 2)), TABLE, tile=("x", 0, "a"))
+
+
 def test_ids_that_were_unique_are_unique_when_they_are_shifted() -> None:
     def add(table: jax.Array, ids: jax.Array, rows: jax.Array) -> jax.Array:
         return table.at[ids].add(rows, indices_are_sorted=True, unique_indices=True)
