@@ -5,12 +5,13 @@ A tactic changes a plan or fails with a reason; it never half-applies, because i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..dialects.errors import Error
 from ..rewrites.placement import WHOLE, Claim, Table, natural
+from ..rewrites.program import Node
 from ..rewrites.propagate import propagate as carry
 from .given import axis_of
 
@@ -58,6 +59,17 @@ def place_seeds(plan: Plan, seeds: Sequence[Seed], number: int, propagate: bool,
         if propagate:
             carry(table, axis, changed, number, held)
     return table
+
+
+def place_own(table: Table, claims: Mapping[str, Sequence[tuple[Node, int]]]) -> Table:
+    """The table with the claims of ops that have mesh axes of their own, by a first action, and what follows from them."""
+    made = table.copy()
+    for axis, nodes in claims.items():
+        touched = made.touch(axis)
+        for node, index in nodes:
+            touched.nodes[node.number] = Claim(index, 1, 0)
+        carry(made, axis, [value for node, _ in nodes for value in (*node.operands, *node.results)], 0)
+    return made
 
 
 def _claim(plan: Plan, table: Table, seed: Seed, number: int, held: bool) -> Claim | None:

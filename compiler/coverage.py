@@ -46,7 +46,17 @@ class Row:
 
 
 # Each module of JAX's whose primitives nothing else has imported.
-_REST = ("jax.experimental.pallas", "jax.experimental.sparse", "jax.nn", "jax.random", "jax.scipy.linalg", "jax.scipy.special")
+_REST = (
+    "jax.experimental.custom_partitioning",
+    "jax.experimental.pallas",
+    "jax.experimental.pallas.mosaic_gpu",
+    "jax.experimental.pallas.tpu",
+    "jax.experimental.sparse",
+    "jax.nn",
+    "jax.random",
+    "jax.scipy.linalg",
+    "jax.scipy.special",
+)
 
 
 def primitives() -> dict[str, Primitive]:

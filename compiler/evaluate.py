@@ -17,6 +17,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from ..dialects.params import Literal, ParamsAttr, Record
 from ..dialects.types import ArrayType
 from .keys import unwrap, wrap
+from .mapped import run_mapped
 from .params import WHOLE, ArrayLike, decode, from_literal
 from .primitives import find
 from .untyped import jax, jnp, lax
@@ -50,6 +51,8 @@ def bind_local(
         return [constant(params["value"], out_types[0][0])]
     if name in _REGIONS:
         return _REGIONS[name](params, inputs, bodies)
+    if name == "whole" and "own_axes" in params:
+        return run_mapped(params, inputs, foreign)
     if name == "whole":
         return _whole(params, inputs, foreign)
     shapes = tuple(np.shape(each) for each in inputs)

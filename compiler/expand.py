@@ -147,6 +147,16 @@ def _mulhi(eqn: JaxprEqn) -> Function:
     return product
 
 
+def _slice(eqn: JaxprEqn) -> Function | None:
+    """A slice of nothing: where it begins is lost with the extent that would say where it ends."""
+    struct = physical(eqn.outvars[0].aval)
+
+    def nothing(_: Any) -> Any:
+        return jnp.zeros(struct.shape, struct.dtype)
+
+    return nothing if 0 in struct.shape else None
+
+
 def _empty(eqn: JaxprEqn) -> Function:
     """An array whose contents nobody may read is zeros, like JAX's own."""
     struct = physical(eqn.outvars[0].aval)
@@ -206,6 +216,7 @@ _RULES: Mapping[str, Rule] = {
     "psum": _across(lax.reduce_sum),
     "reduce": reduce,
     "reduce_window": reduce_window,
+    "slice": _slice,
     "random_bits": _random(_bits),
     "random_fold_in": _random(_fold_in),
     "random_seed": _random(_seed),

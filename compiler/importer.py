@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import jax
 import numpy as np
@@ -20,6 +20,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ..dialects.definition import definitions
+from ..dialects.errors import Error
 from ..dialects.lax import OPS, CondOp, ConstantOp, LaxOp, RegionOp, ScanOp, WhileOp, WholeOp, YieldOp
 from ..dialects.params import NO_PARAMS, ParamsAttr, Record
 from ..dialects.params import Literal as Value
@@ -28,6 +29,7 @@ from ..dialects.types import ArrayType
 from .batched import Loop
 from .expand import expand
 from .keys import implementation, is_key, physical
+from .mapped import Body, dims_of
 from .params import Foreign, encode, op_name
 from .primitives import check, remember
 from .sources import Call, Origin
@@ -180,6 +182,9 @@ class Importer:
         # JAX interns avals, so that one is found by identity.
         found = self.types.get(aval)
         if found is None:
+            if not hasattr(aval, "shape"):
+                helps = ["leave tokens out: on several devices effects have no order"]
+                raise Error(f"the program has a value that is no array: {aval}", helps=helps)
             struct = physical(aval)
             found = self.types[aval] = ArrayType.whole(struct.dtype.name, tuple(map(int, struct.shape)))
         return found
@@ -286,6 +291,31 @@ def _cond(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | 
     return self.control(CondOp, eqn, [*operands, *captured], NO_PARAMS, blocks, call)
 
 
+def _shard_map(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
+    """A body on mesh axes of its own runs as it is: it is imported apart, and the op says where its operands lie."""
+    params, jaxpr = eqn.params, eqn.params["jaxpr"]
+    inner = Importer([var.aval for var in jaxpr.invars])
+    results = inner.run(jaxpr, list(inner.frame.block.args))
+    inner.frame.block.add_op(YieldOp.create(operands=results))
+    body = Body(inner.frame.block, tuple(inner.frame.arrays), inner.foreign.values)
+    sizes = dict(params["mesh"].shape)
+    types = [self.type(var.aval) for var in eqn.outvars]
+    ins, outs = [cast(ArrayType, value.type) for value in operands], types
+    specs = {
+        side: tuple(dims_of(spec, len(type.shape)) for spec, type in zip(params[side], arrays, strict=True))
+        for side, arrays in (("in_specs", ins), ("out_specs", outs))
+    }
+    own_axes = tuple((axis, sizes[axis]) for axis in params["mesh"].axis_names if axis in params["newly_manual_axes"])
+    said = ParamsAttr.of(primitive="shard_map", own_axes=own_axes, body=self.foreign.record(body), **specs)
+    return self.emit(WholeOp, operands, types, {"params": said}, self.fixed or (eqn.source_info, call))
+
+
+def _summed(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
+    """A sum inside a `shard_map` that says of its result that it varies no more, which only JAX's checker wants to know."""
+    said = ParamsAttr.of(primitive="psum", axes=tuple(eqn.params["axes"]), axis_index_groups=None)
+    return self.emit(WholeOp, operands, [self.type(var.aval) for var in eqn.outvars], {"params": said}, None)
+
+
 def _order(block: Block, arguments: Sequence[Any]) -> None:
     """Puts the arguments of a block in this order."""
     for index, argument in enumerate(arguments):
@@ -309,10 +339,13 @@ _HANDLERS: Mapping[str, Handler] = {
     "scan": _scan,
     "while": _while,
     "cond": _cond,
+    "shard_map": _shard_map,
+    "psum_invariant": _summed,
+    "pvary": _same,
     **dict.fromkeys(("random_wrap", "random_unwrap", "random_clone"), _same),
     # Where a program runs and how its values lie is Partita's to say.
-    **dict.fromkeys(("device_put", "layout_constraint", "sharding_constraint"), _same),
+    **dict.fromkeys(("device_put", "layout_constraint", "reshard", "sharding_constraint"), _same),
 }
 
-INLINED = frozenset(_HANDLERS)
+INLINED = frozenset(_HANDLERS) - {"shard_map", "psum_invariant", "pvary"}
 """The names of the primitives that leave no op of their own, and of those that keep a region."""

@@ -22,9 +22,10 @@ from ..rewrites.decide import Decisions, decide
 from ..rewrites.flatten import flatten
 from ..rewrites.lower import to_spmd
 from ..rewrites.materialise import materialise
+from ..rewrites.own_axes import own_claims
 from ..rewrites.placement import Table
 from ..rewrites.program import Program
-from .actions import Action, Seed, place_seeds
+from .actions import Action, Seed, place_own, place_seeds
 from .addresses import Addresses
 from .counts import Counts
 from .diff import Diff, diff
@@ -305,7 +306,12 @@ def start(traced: Traced, mesh: Mesh) -> Plan:
     with without_collector():
         set_mesh(traced.module, mesh_given(mesh))
         program = flatten(traced.module)
-    return Plan(Source(traced, program, Addresses(traced, program)), mesh, Table(program, mesh))
+    bare = Plan(Source(traced, program, Addresses(traced, program)), mesh, Table(program, mesh))
+    claims = own_claims(program)
+    if not claims:
+        return bare
+    # A line of the trace that replaying passes over, for the program says it again.
+    return replace(bare, table=place_own(bare.table, claims), actions=(Action("# the program's own shard_map", "place"),))
 
 
 def replay(fn: Callable[..., Any], mesh: Mesh, text: str, /, *args: Any, **kwargs: Any) -> Plan:

@@ -122,10 +122,13 @@ class WholeOp:
     primitive: str
     value: str
     source: Source | None
+    own: bool = False
+    """Whether it runs on the mesh axes that it names, with its own collectives inside, and not on gathered operands."""
 
     def __str__(self) -> str:
         where = f" at {self.source}" if self.source is not None else ""
-        return f"`{self.primitive}`{where}, which makes `{self.value}`, runs whole: it has no definition"
+        runs = "as it is, on mesh axes of its own" if self.own else "whole: it has no definition"
+        return f"`{self.primitive}`{where}, which makes `{self.value}`, runs {runs}"
 
     __repr__ = __str__
 
@@ -300,5 +303,5 @@ def wholes(plan: Plan) -> list[WholeOp]:
         if node.kind == "whole":
             name = str(node.op.properties["params"].get("primitive"))  # pyright: ignore
             value = node.results[0] if node.results else node.operands[0] if node.operands else -1
-            found.append(WholeOp(name, names.get(value, ""), place_of(plan, value, node)))
+            found.append(WholeOp(name, names.get(value, ""), place_of(plan, value, node), bool(node.signature.own)))
     return found

@@ -16,7 +16,7 @@ _WHY: Mapping[str, str] = {
     "a token, not an array": "after_all create_token",
     "of a mutable reference, or of a kernel's body": """
         accum_grad_in_ref broadcast_to create_linear free_ref freeze get new_ref pin run_scoped run_state swap unpin
-        multiple_of reciprocal with_memory_space_constraint core_map mpmd_map""",
+        multiple_of reciprocal with_memory_space_constraint core_map mpmd_map bitcast einshape_lo roll""",
     "a kernel or a function of the user's: what its dims mean, `pt.define` can say": """
         call_exported custom_partitioning ffi_call pallas_call pure_callback custom_lin""",
     "a kernel of one kind of device, which JAX gives no batch dim": """
@@ -24,11 +24,11 @@ _WHY: Mapping[str, str] = {
         dot_product_attention_fp8_bwd dot_product_attention_fp8_fwd dot_product_attention_fwd""",
     "a kernel of one kind of device": """
         scaled_matmul_wrapper dot_product_attention_bwd_wrapper dot_product_attention_fp8_bwd_wrapper
-        dot_product_attention_fp8_fwd_wrapper dot_product_attention_fwd_wrapper""",
+        dot_product_attention_fp8_fwd_wrapper dot_product_attention_fwd_wrapper mosaic_gpu_p tpu_custom_call""",
     "a number that the platform or the call's shapes decide": "platform_index dim_as_value dimension_size",
     "one stream of random bits, in one order": "rng_bit_generator rng_uniform",
     "its windows overlap, and JAX gives it no batch dim": "select_and_scatter",
-    "its body is opaque": "shard_map",
+    "a body on mesh axes of its own, which runs as it is": "shard_map",
     "elements of a type of the user's": "from_edtype to_edtype",
     "what differentiation leaves behind, never in a program": "unreachable",
 }

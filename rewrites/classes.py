@@ -54,7 +54,7 @@ def classes(program: Program) -> Classes:
         values = (*node.operands, *node.results)
         for value, dims in zip(values, (*node.signature.operand_dims, *node.signature.result_dims), strict=True):
             for dim, row in enumerate(dims):
-                if len(row) == 1:
+                if len(row) == 1 and row[0][1] == 1:
                     number = first[value] + dim
                     found.join(number, seen.setdefault(row[0][0], number))
                 elif node.is_border and not row:

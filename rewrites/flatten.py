@@ -16,13 +16,14 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 
-from ..dialects.array import ArrayType
+from ..dialects.array import ArrayType, mesh_of
 from ..dialects.definition import definitions
 from ..dialects.instance import Instance, bind
 from ..dialects.lax import RegionOp
 from ..dialects.params import NO_PARAMS, ParamsAttr
 from ..dialects.precision import itemsize
 from ..dialects.regions import BORDERS
+from .own_axes import fits, own_signature
 from .program import APART, Control, Node, Program, Region, Signature
 
 
@@ -126,6 +127,8 @@ class _Flattener:
         table = self.program.signatures
         key = (kind, id(params), *map(id, ins), 0, *map(id, outs))
         found = table.get(key)
+        if found is None and params.get("own_axes") and fits(params, mesh := mesh_of(self.program.main)):
+            found = table[key] = own_signature(params, mesh, ins, outs)
         if found is None:
             slow = (kind, params, ins, outs)
             found = table.get(slow)

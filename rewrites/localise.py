@@ -182,6 +182,8 @@ class _Local:
             at = self.moved()
             kind, params = self.vectors.form.kind, self.vectors.form.params
             locals = [locals[0], self.vectors.ids, *([] if at is None else [locals[at]])]
+        if self.node.signature.own:
+            params = ParamsAttr.of(**dict(params.items()), placed=True)
         op = OPS[kind].create(operands=locals, result_types=types, properties={"params": params})
         self.into.append(op)
         return list(op.results)

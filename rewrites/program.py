@@ -25,6 +25,8 @@ Position = tuple[int, int, int]
 """Where an index stands in a value: (dim, product of the extents minor to it in that dim, its extent)."""
 
 
+Rows = tuple[tuple[tuple[int, int, int], ...], ...]
+
 APART = ("lax.optimization_barrier",)
 """Ops whose values have nothing to do with one another: a node for each, so that each is placed by itself."""
 
@@ -32,17 +34,25 @@ APART = ("lax.optimization_barrier",)
 class Signature:
     """An instance with both directions of its index tables: index -> position in a value, and dim -> indices in it."""
 
-    __slots__ = ("empty", "instance", "operand_at", "operand_dims", "placed", "result_at", "result_dims")
+    __slots__ = ("empty", "instance", "operand_at", "operand_dims", "own", "placed", "result_at", "result_dims")
 
     def __init__(self, instance: Instance, empty: bool) -> None:
         self.instance = instance
         self.empty = empty
         extents = [index.extent for index in instance.indices]
-        self.operand_dims = tuple(_dims(value, extents) for value in instance.operands)
-        self.result_dims = tuple(_dims(value, extents) for value in instance.results)
-        self.operand_at = tuple(_at(dims) for dims in self.operand_dims)
-        self.result_at = tuple(_at(dims) for dims in self.result_dims)
+        self.set_dims(
+            tuple(_dims(value, extents) for value in instance.operands),
+            tuple(_dims(value, extents) for value in instance.results),
+        )
         self.placed: dict[object, object] = {}
+        self.own: dict[str, int] = {}
+        """Of an op with mesh axes of its own: axis -> the index that is placed on it, always."""
+
+    def set_dims(self, operands: tuple[Rows, ...], results: tuple[Rows, ...]) -> None:
+        """Say per value, per dim, the (index, minor extent, extent) of each index in it, major to minor."""
+        self.operand_dims, self.result_dims = operands, results
+        self.operand_at = tuple(_at(dims) for dims in operands)
+        self.result_at = tuple(_at(dims) for dims in results)
 
 
 def _dims(value: tuple[tuple[int, ...], ...], extents: list[int]) -> tuple[tuple[tuple[int, int, int], ...], ...]:

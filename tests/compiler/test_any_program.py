@@ -16,6 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax.ad_checkpoint import checkpoint_name
+from jax.experimental import io_callback
+from jax.sharding import AxisType
+from jax.sharding import PartitionSpec as P
 
 import partita as pt
 from partita.dialects.errors import Error
@@ -64,8 +68,7 @@ applied.defjvp(lambda f, primals, tangents: (f(primals[0]), tangents[0]))
 
 def solved(x: Array) -> Array:
     matrix = x @ x.T + 4 * jnp.eye(8)
-    solve = lambda _, b: jnp.linalg.solve(matrix, b)
-    return lax.custom_linear_solve(lambda v: matrix @ v, x[0], solve, symmetric=True)
+    return lax.custom_linear_solve(lambda v: matrix @ v, x[0], lambda _, b: jnp.linalg.solve(matrix, b), symmetric=True)
 
 
 def host(x: Any) -> Any:
@@ -77,8 +80,6 @@ def called(x: Array, **how: Any) -> Array:
 
 
 def counted(x: Array) -> Array:
-    from jax.experimental import io_callback
-
     return x + io_callback(lambda v: np.float32(2), jax.ShapeDtypeStruct((), jnp.float32), x[0, 0])
 
 
@@ -137,10 +138,31 @@ def donated(x: Array) -> Array:
 
 
 def constrained(x: Array) -> Array:
-    from jax.sharding import NamedSharding, PartitionSpec
+    return lax.with_sharding_constraint(x, jax.sharding.NamedSharding(mesh_of(a=1), P())) * 2
 
-    mesh = jax.make_mesh((1,), ("a",), axis_types=(jax.sharding.AxisType.Auto,))
-    return lax.with_sharding_constraint(x, NamedSharding(mesh, PartitionSpec())) * 2
+
+def mesh_of(**axes: int) -> Any:
+    return jax.make_mesh(tuple(axes.values()), tuple(axes), axis_types=(AxisType.Auto,) * len(axes))
+
+
+def on(ins: Any, outs: Any, body: Callable[..., Any], **how: Any) -> Callable[..., Any]:
+    """A `shard_map` on the axes of the plan's mesh, or on others."""
+    mesh = mesh_of(**how.pop("mesh", {"data": 4, "model": 2}))
+    mapped: Any = jax.shard_map
+    return lambda *args: mapped(body, mesh=mesh, in_specs=ins, out_specs=outs, **{"check_vma": False, **how})(*args)
+
+
+def shifted(x: Array, axis: str, size: int) -> Array:
+    return lax.ppermute(x, axis, [(i, (i + 1) % size) for i in range(size)]) + lax.axis_index(axis)
+
+
+def exchanged(x: Array, axis: str) -> Array:
+    return lax.all_to_all(x, axis, 1, 0, tiled=True) + lax.psum(x, axis).sum() + lax.all_gather(x, axis).mean()
+
+
+def mapped_loop(x: Array) -> Array:
+    step = on(P("data"), P("data"), lambda b: lax.fori_loop(0, 2, lambda i, c: c + lax.psum(c, "data") * 0.1, b))
+    return lax.while_loop(lambda c: jnp.sum(c) < 100, lambda c: step(c) + 1, x)
 
 
 def float0(x: Array, n: Array) -> Array:
@@ -156,7 +178,7 @@ def int_tangents(x: Array, n: Array) -> Array:
 
 def remat(x: Array) -> Array:
     policy = jax.checkpoint_policies.save_only_these_names("h")
-    step = jax.checkpoint(lambda x: jnp.sin(jax.ad_checkpoint.checkpoint_name(x @ x, "h")), policy=policy)
+    step = jax.checkpoint(lambda x: jnp.sin(checkpoint_name(x @ x, "h")), policy=policy)
     return jax.grad(lambda x: step(step(x)).sum())(x)
 
 
@@ -204,7 +226,7 @@ PROGRAMS: dict[str, Row] = {
     "an exported function": (exported, [X], ["call_exported"], "x"),
     "by platform": (by_platform, [X], ["platform_index"], "x"),
     "a jit in a jit that donates": (donated, [X], [], "x"),
-    "linear_transpose": (lambda x: jax.linear_transpose(lambda y: y @ y.T * 0 + 2 * y, x)(x), [X], [], "x"),
+    "linear_transpose": (lambda x: jax.linear_transpose(lambda y: y @ X + 2 * y, x)(x), [X], [], "x"),
     "linearize": (lambda x: jax.linearize(lambda y: jnp.sin(y) @ y, x)[1](x), [X], [], "x"),
     "hessian": (jax.hessian(lambda x: jnp.sum(jnp.tanh(x) ** 3)), [V], [], "x"),
     "a sharding constraint": (constrained, [X], [], "x"),
@@ -219,6 +241,58 @@ PROGRAMS: dict[str, Row] = {
     "a callback in a loop": (lambda x: lax.fori_loop(0, 2, lambda i, c: printed(c), x), [X], ["debug_callback"], "x"),
     "a callback in a branch": (lambda x: lax.cond(x[0, 0] > 0, printed, lambda x: x, x), [X], ["debug_callback"], "x"),
     "pallas_call": (kernel, [X], ["pallas_call"], "x"),
+    "mutable arrays": (mutated, [X], ["freeze", "get", "new_ref", "swap"], "x"),
+    # a mesh of the user's
+    "shard_map on our axes": (on(P("data"), P("data"), lambda b: b - lax.pmean(b, "data")), [X], ["shard_map"], "x"),
+    "shard_map on one of them": (
+        on(P("data"), P("data"), lambda b: b - lax.psum(b, "data"), axis_names={"data"}),
+        [X],
+        ["shard_map"],
+        "x",
+    ),
+    "shard_map on both, permuted": (
+        on(
+            (P("data", "model"), P("model")),
+            (P("model"), P(("data", "model"))),
+            lambda b, c: (lax.all_gather(b, "model", tiled=True)[:4, :], shifted(c, "data", 4)[:1]),
+            mesh={"data": 4, "model": 2},
+        ),
+        [X, X],
+        ["shard_map"],
+        "x",
+    ),
+    "shard_map that checks": (
+        on(P("data", "model"), P(None, "model"), lambda b: lax.psum(b, "data"), check_vma=True),
+        [X],
+        ["shard_map"],
+        "x",
+    ),
+    "shard_map's gradient": (
+        jax.grad(lambda x: on(P("data"), P(), lambda b: lax.psum(jnp.sum(b**2), "data"))(x)),
+        [X],
+        ["shard_map"],
+        "x",
+    ),
+    "shard_map in a loop": (mapped_loop, [X], ["shard_map"], "x"),
+    "shard_map on other axes": (
+        on(P("a", "b"), P("a", "b"), lambda b: shifted(exchanged(b, "b"), "a", 2)[:4, :2], mesh={"a": 2, "b": 4}),
+        [np.tile(X, (2, 4))],
+        ["shard_map"],
+        "x",
+    ),
+    "shard_map on axes of other sizes": (
+        on(
+            P(None, ("model", "data")),
+            P("data"),
+            lambda b: lax.psum(b, ("model",)) * lax.axis_index("data"),
+            mesh={"data": 2, "model": 4},
+        ),
+        [X],
+        ["shard_map"],
+        "x",
+    ),
+    "pmap": (lambda x: jax.pmap(lambda r: r - lax.psum(r, "i"), axis_name="i")(x), [X], ["shard_map"], "x"),
+    "vmap with a name": (lambda x: jax.vmap(lambda r: r - lax.pmean(r, "i"), axis_name="i")(x), [X], [], "x"),
     # control
     "scan of conds": (scan_of_conds, [X], [], "x"),
     "while, forward derivative": (while_grad, [X], [], "x"),
@@ -233,9 +307,17 @@ PROGRAMS: dict[str, Row] = {
     "cond without results": (lambda x: lax.cond(x[0, 0] > 0, lambda: None, lambda: None) or x, [X], [], "x"),
     "while of a bool": (lambda x: lax.while_loop(lambda c: c[0], lambda c: (~c[0], c[1] * 2), (x[0, 0] < 0, x)), [X], [], "x"),
     "while of vmapped verdicts": (
-        lambda x, n: jax.vmap(lambda r, n: lax.fori_loop(0, n, lambda i, c: c * 2, r))(x, n), [X, np.arange(8)], [], "x"),
-    "while of keys": (lambda k: lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, jax.random.split(c[1])[0]), (0, k)),
-                      [KEY], [], None),
+        lambda x, n: jax.vmap(lambda r, n: lax.fori_loop(0, n, lambda i, c: c * 2, r))(x, n),
+        [X, np.arange(8)],
+        [],
+        "x",
+    ),
+    "while of keys": (
+        lambda k: lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, jax.random.split(c[1])[0]), (0, k)),
+        [KEY],
+        [],
+        None,
+    ),
     # arrays
     "rank 0": (lambda x: x * 2 + 1, [np.float32(3)], [], None),
     "empty": (lambda x: (x @ x.T, x.sum(0), jnp.zeros((0,)).max(initial=0.0)), [X[:, :0]], [], None),
@@ -269,9 +351,7 @@ def args_of(function: Callable[..., Any], args: Sequence[Any]) -> list[Any]:
 
 
 def raw(leaf: Any) -> Any:
-    if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-        return np.asarray(jax.random.key_data(leaf))
-    return np.asarray(leaf)
+    return np.asarray(jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -287,3 +367,36 @@ def test_a_program_is_partitioned_or_says_what_runs_whole(name: str) -> None:
     for one, other in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
         assert one.dtype == other.dtype
         np.testing.assert_allclose(raw(one).astype(np.complex64), raw(other).astype(np.complex64), rtol=2e-4, atol=2e-4)
+
+
+REFUSED: dict[str, tuple[Callable[..., Any], str]] = {
+    "an ordered print": (lambda x: (jax.debug.print("{}", x.sum(), ordered=True), x)[1], "has an ordered effect"),
+    "an ordered callback": (
+        lambda x: io_callback(host, jax.ShapeDtypeStruct((8, 8), jnp.float32), x, ordered=True),
+        "has an ordered effect",
+    ),
+    "an ordered print in a loop": (
+        lambda x: lax.fori_loop(0, 2, lambda i, c: (jax.debug.print("{}", c.sum(), ordered=True), c)[1], x),
+        "ordered effect",
+    ),
+    "a token": (tokens, "no array"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_program_is_refused_with_a_reason(name: str) -> None:
+    function, reason = REFUSED[name]
+    with pytest.raises(Error, match=reason):
+        pt.plan(function, MESH, jnp.asarray(X))
+
+
+def test_a_shard_map_on_our_axes_wants_its_operands_where_it_says() -> None:
+    function = on(P("data"), P(None, "data"), lambda b: b.T)
+    plan = pt.plan(lambda x: jnp.tanh(function(jnp.sin(x))), MESH, jnp.asarray(X))
+    assert plan.layout("x") == {"x": "f32[data*2, 8]"}
+    assert plan.layout("result") == {"result": "f32[8, data*2]"}
+    (only,) = plan.whole
+    assert only.own and "on mesh axes of its own" in str(only)
+    assert sum(plan.counts().values()) == 0
+    again = pt.replay(lambda x: jnp.tanh(function(jnp.sin(x))), MESH, plan.trace, jnp.asarray(X))
+    assert again.layout() == plan.layout()
