@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 from jax.extend.core import Primitive
@@ -24,8 +25,27 @@ from .primitives import known
 from .untyped import Tracer, jax, jnp
 from .written import Written
 
-_OWNERS: dict[str, str] = {}
+_OWNERS: dict[str, Owner] = {}
 """Who defined the op of a name: it may define it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who defines an op: a function, by the module or the file that it is in.
+
+    A cell of a notebook that is run again is another file, a file that is imported under two names another module.
+    """
+
+    module: str
+    file: str
+    function: str
+
+    def __str__(self) -> str:
+        return f"{self.module}.{self.function}"
+
+    def is_same(self, other: Owner) -> bool:
+        """Whether the two are one function, perhaps an older and a newer one."""
+        return self.function == other.function and (self.module == other.module or self.file == other.file != "<definition>")
 
 
 class Defined:
@@ -37,8 +57,8 @@ class Defined:
         definition = read(written)
         self.signature = _signature(function, definition, written)
         self.formals = definition.operands
-        names = (getattr(function, name, "") for name in ("__module__", "__qualname__"))
-        _claim(definition.name, written, ".".join(map(str, names)))
+        module, name = (str(getattr(function, each, "")) for each in ("__module__", "__qualname__"))
+        _claim(definition.name, written, Owner(module, written.file, name))
         self.op = made(written, self.run, checked)
         functools.update_wrapper(self, function, updated=())
         self.__signature__ = self.signature
@@ -154,7 +174,7 @@ def _parameter(formal: Formal) -> inspect.Parameter:
     return inspect.Parameter(formal.name, kind)
 
 
-def _claim(name: str, written: Written, owner: str) -> None:
+def _claim(name: str, written: Written, owner: Owner) -> None:
     """Raises Error unless the name is free, or its owner's to give again."""
     other = _OWNERS.get(name)
     if other is None and (name in definitions or known(name)):
@@ -162,7 +182,7 @@ def _claim(name: str, written: Written, owner: str) -> None:
         written.fail(
             name, f"there is an op `{name}` already: {whose}", helps=("the name before the parentheses is yours to choose",)
         )
-    if other is not None and other != owner:
+    if other is not None and not owner.is_same(other):
         written.fail(name, f"there is an op `{name}` already: `{other}` defined it", helps=("choose another name",))
     definitions.replaced += other is not None
     _OWNERS[name] = owner
@@ -212,10 +232,10 @@ def _define_primitive(written: Written, primitive: Primitive, example: Sequence[
         title = f"primitive `{primitive.name}` has a definition"
         written.fail(definition.name, title, helps=(f"`partita rules {name}` shows it",))
     if definition.name != name:
-        _claim(definition.name, written, primitive.name)
+        _claim(definition.name, written, Owner("primitive", written.file, primitive.name))
     elif name in _OWNERS:
         definitions.replaced += 1
-    _OWNERS[definition.name] = primitive.name
+    _OWNERS[definition.name] = Owner("primitive", written.file, primitive.name)
     op = existing(written, primitive, check)
     OP_NAMES[primitive.name] = op.name
     _try(op, functools.partial(op.try_on, example) if example is not None else None)
