@@ -240,3 +240,87 @@ builtin.module {
   }
 }
 // CHECK: `lax.dot_general` cannot take {dimension_numbers = ()} on ['f32[64, 8]', 'f32[64, 8]']
+
+// -----
+builtin.module {
+  func.func @f(%n: !array.array<i32[]>) {
+    %m = lax.while %n {body_nconsts = 0, cond_nconsts = 0} {
+    ^bb0(%i: !array.array<i32[]>):
+      lax.yield %i : i32[]
+    } {
+    ^bb1(%j: !array.array<i32[]>):
+      lax.yield %j : i32[]
+    } : i32[] -> i32[]
+    func.return
+  }
+}
+// CHECK: `lax.while`: the condition yields one bool[], not i32[]
+
+// -----
+builtin.module {
+  func.func @f(%n: !array.array<i32[]>, %b: !array.array<bool[]>) {
+    %m = lax.while %b, %n {body_nconsts = 0, cond_nconsts = 1} {
+    ^bb0(%t: !array.array<bool[]>, %i: !array.array<i32[]>):
+      lax.yield %t : bool[]
+    } {
+    ^bb1(%j: !array.array<f32[]>):
+      lax.yield %j : f32[]
+    } : bool[], i32[] -> i32[]
+    func.return
+  }
+}
+// CHECK: `lax.while`: of the arguments of the body, number 0 is f32[], of the operands for it i32[]
+
+// -----
+builtin.module {
+  func.func @f(%n: !array.array<i32[]>) {
+    %m = lax.while %n {body_nconsts = 3, cond_nconsts = 0} {
+    ^bb0(%i: !array.array<i32[]>):
+      lax.yield %i : i32[]
+    } {
+    ^bb1(%j: !array.array<i32[]>):
+      lax.yield %j : i32[]
+    } : i32[] -> i32[]
+    func.return
+  }
+}
+// CHECK: `lax.while`: 0 and 3 consts, and 1 operands
+
+// -----
+builtin.module {
+  func.func @f(%n: !array.array<i32[]>) {
+    %m = lax.while %n {body_nconsts = 0, cond_nconsts = 0} {
+    ^bb0(%i: !array.array<i32[]>):
+      lax.yield %i : i32[]
+    } : i32[] -> i32[]
+    func.return
+  }
+}
+// CHECK: `lax.while` has two regions, which end in `lax.yield`
+
+// -----
+builtin.module {
+  func.func @f(%n: !array.array<f32[]>) {
+    %m = lax.cond %n, %n {} {
+    ^bb0(%i: !array.array<f32[]>):
+      lax.yield %i : f32[]
+    } : f32[], f32[] -> f32[]
+    func.return
+  }
+}
+// CHECK: `lax.cond`: the first operand is an i32[], the branch's number, not f32[]
+
+// -----
+builtin.module {
+  func.func @f(%n: !array.array<i32[]>, %x: !array.array<f32[]>) {
+    %m = lax.cond %n, %x {} {
+    ^bb0(%i: !array.array<f32[]>):
+      lax.yield %i : f32[]
+    } {
+    ^bb1(%j: !array.array<f32[]>):
+      lax.yield : ()
+    } : i32[], f32[] -> f32[]
+    func.return
+  }
+}
+// CHECK: `lax.cond`: 0 values that branch 1 yields and 1 results
