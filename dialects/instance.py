@@ -271,9 +271,9 @@ class _Roles:
         ordered = self.complex and fold.monoid not in ("sum", "prod")
         if context.functions or not self.lone or ordered or j not in self.targets or fold.monoid not in SCANS:
             self.bar((k, j))
-            return
-        self.same[k] = j
-        self.roles[j].scan = Scan(SCANS[fold.monoid], fold.backwards)
+        else:
+            self.same[k] = j
+            self.roles[j].scan = Scan(SCANS[fold.monoid], fold.backwards)
         self.visit(fold.body, _Context((fold.monoid,)))
         # Beside others in a dim, or read at its own place too, it is no scan along a dim.
         dims = [dim for access in accesses(fold.body) for dim in access.dims if isinstance(dim, tuple)]

@@ -27,11 +27,12 @@ FOLDS: Mapping[str, Callable[[Array, Array], Array]] = {
 def scan(monoid: str, x: Array, axis: int, reverse: bool = False) -> Array:
     """The folds of all prefixes along an axis, or of all suffixes, in the type of the array."""
     x = np.flip(x, axis) if reverse else x
-    if monoid == "logaddexp" and x.dtype.kind == "c":
-        result = np.log(np.add.accumulate(np.exp(x), axis=axis))
-    else:
-        accumulate: Callable[..., Array] = getattr(FOLDS[monoid], "accumulate")  # noqa: B009
-        result = accumulate(x, axis=axis, dtype=x.dtype)
+    accumulate: Callable[..., Array] = getattr(FOLDS[monoid], "accumulate")  # noqa: B009
+    with np.errstate(all="ignore"):
+        if monoid == "logaddexp" and x.dtype.kind == "c":
+            result = np.log(np.add.accumulate(np.exp(x), axis=axis))
+        else:
+            result = accumulate(x, axis=axis, dtype=x.dtype)
     return np.flip(result, axis) if reverse else result
 
 
@@ -43,6 +44,7 @@ def across(monoid: str, blocks: Sequence[Array], axis: int, reverse: bool = Fals
     for number in order:
         block = blocks[number]
         if carried is not None:
-            found[number] = FOLDS[monoid](carried, block).astype(block.dtype)
+            with np.errstate(all="ignore"):
+                found[number] = FOLDS[monoid](carried, block).astype(block.dtype)
         carried = np.take(found[number], [0 if reverse else -1], axis=axis)
     return found
