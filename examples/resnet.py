@@ -15,7 +15,7 @@ from flax.training import train_state
 
 import partita as pt
 
-SIZE, FILTERS, CLASSES, BATCH = 6, 4, 4, 8
+SIZE, FILTERS, CLASSES, BATCH = 8, 4, 4, 8
 
 Tree = Any
 Batch = dict[str, jax.Array]
@@ -50,6 +50,7 @@ class ResNet(nn.Module):
     def __call__(self, x: jax.Array, train: bool = True) -> jax.Array:
         x = nn.Conv(FILTERS, (3, 3), use_bias=False, name="stem")(x)
         x = nn.relu(Norm(not train, name="norm")(x))
+        x = nn.max_pool(x, (3, 3), strides=(2, 2), padding="SAME")
         for stage in range(self.stages):
             x = Block(FILTERS * 2**stage, 1 if stage == 0 else 2, name=f"block{stage}")(x, train)
         return nn.Dense(CLASSES, name="head")(x.mean(axis=(1, 2)))
