@@ -128,7 +128,7 @@ class _Trial:
 
     @cached_property
     def signature(self) -> Signature:
-        return Signature(bind(self.candidate.definition, self.params, self.ins, self.outs), empty=False)
+        return Signature(bind(self.candidate.definition, self.params, self.ins, self.outs))
 
     def run(self) -> None:
         whole, pulled = self.whole(self.arrays)

@@ -220,7 +220,8 @@ def check(plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]) -> float:
 
 def difference(name: str, a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> float:
     """|a-b|/(1e-3+|b|) at its largest; equal infinities and NaNs differ by nothing."""
-    left, right = a.astype(np.float64), b.astype(np.float64)
+    wide = np.complex128 if b.dtype.kind == "c" else np.float64
+    left, right = a.astype(wide), b.astype(wide)
     same = (left == right) | (np.isnan(left) & np.isnan(right))
     if not np.all(same | (np.isfinite(left) & np.isfinite(right))):
         raise Error(f"`{name}` is not finite in one of the two runs only")

@@ -95,6 +95,9 @@ class _Writer:
         match term:
             case Whole():
                 return Every()
+            # The sum of one range is that range.
+            case Concat() if self.sites.copies == 1:
+                return self.dim(Var(term.name, False), copy, component, extent)
             case Concat():
                 return Part(self.indices.of(self.indices.key(term.name, copy)) or (), copy)
             case Var(name, _):

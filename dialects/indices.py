@@ -71,7 +71,8 @@ class Indices:
                 else:
                     missing = key
             if missing is not None:
-                self.extents[missing] = shape[dim] // known
+                # Nothing times any number is nothing.
+                self.extents[missing] = shape[dim] // known if known else 1
                 known *= self.extents[missing]
             if known != shape[dim]:
                 raise Error(f"`{self.name}` does not fit: {shape[dim]} is no product of {term.names}")

@@ -133,9 +133,7 @@ class _Flattener:
             slow = (kind, params, ins, outs)
             found = table.get(slow)
             if found is None:
-                found = table[slow] = Signature(
-                    _bind(kind, params, ins, outs), empty=any(0 in type.shape for type in (*ins, *outs))
-                )
+                found = table[slow] = Signature(_bind(kind, params, ins, outs))
             table[key] = found
         return found
 

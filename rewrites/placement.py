@@ -112,8 +112,6 @@ class Table:
 
     def fits_node(self, node: Node, axis: str, index: int, stride: int) -> bool:
         """Whether the axis' factor can stand in an index beside the factors that are there."""
-        if node.signature.empty:
-            return False
         factors = [(stride, self.mesh[axis])]
         for other, table in self.axes.items():
             claim = table.nodes[node.number] if other != axis else None

@@ -34,11 +34,10 @@ APART = ("lax.optimization_barrier",)
 class Signature:
     """An instance with both directions of its index tables: index -> position in a value, and dim -> indices in it."""
 
-    __slots__ = ("empty", "instance", "operand_at", "operand_dims", "own", "placed", "result_at", "result_dims")
+    __slots__ = ("instance", "operand_at", "operand_dims", "own", "placed", "result_at", "result_dims")
 
-    def __init__(self, instance: Instance, empty: bool) -> None:
+    def __init__(self, instance: Instance) -> None:
         self.instance = instance
-        self.empty = empty
         extents = [index.extent for index in instance.indices]
         self.set_dims(
             tuple(_dims(value, extents) for value in instance.operands),

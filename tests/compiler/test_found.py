@@ -92,3 +92,25 @@ def test_a_momentum_that_looks_like_the_parameters_has_its_own_successor() -> No
         .apply(pt.DataParallel("data", inputs="x"), pt.ZeRO(2, "data", params="params", optimizer="momentum"))
         .counts()
     )
+
+
+def test_an_empty_slice_by_steps_is_empty_on_every_device() -> None:
+    plan = exact(lambda x: jnp.concatenate([x[:, 3:2:2], x], 1), TABLE, tile=("x", 0, "a"))
+    assert not any(plan.counts().values())
+
+
+def test_a_concatenation_of_one_array_is_that_array() -> None:
+    plan = exact(lambda x: lax.concatenate([x.reshape(-1)], 0) * 2, TABLE, tile=("x", 0, "a"))
+    assert not any(plan.counts().values())
+
+
+def test_a_convolution_of_no_images_makes_none() -> None:
+    def convolved(kernel: jax.Array) -> jax.Array:
+        return lax.conv_general_dilated(jnp.zeros((0, 8, 6)), kernel, (1,), "SAME")
+
+    exact(convolved, np.ones((16, 8, 3), np.float32), tile=("kernel", 0, "a"))
+
+
+def test_complex_results_are_compared_as_they_are() -> None:
+    plan = pt.plan(lambda x: jnp.fft.fft(x), MESH, TABLE).tile("x", 0, "a")
+    assert plan.check(TABLE) < 1e-5
