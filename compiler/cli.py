@@ -67,7 +67,8 @@ def made(target: str, shapes: Sequence[str], mesh: str, tactics: Sequence[str]) 
 
 @main.command()
 @takes_a_plan
-def show(**what: Any) -> None:
+@click.option("--notation", is_flag=True, help="Print the program in index notation instead.")
+def show(notation: bool, **what: Any) -> None:
     """Print a plan: layouts, collectives, bytes, and what could not be decided.
 
     NAME is a function of a Python file that returns a plan, or that is partitioned here: then SHAPES are those of its
@@ -77,7 +78,10 @@ def show(**what: Any) -> None:
 
     from .report import report
 
-    Console().print(report(made(**what)))
+    if notation:
+        click.echo(made(**what).notation(), nl=False)
+    else:
+        Console().print(report(made(**what)))
 
 
 LOWERED: dict[str, Callable[[Plan], object]] = {

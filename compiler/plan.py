@@ -222,6 +222,12 @@ class Plan:
         expect(self, wanted)
         return self
 
+    def notation(self) -> str:
+        """The program with its mesh, in index notation, as `pt.parse` takes it. Raises Error for what has no words there."""
+        from .notation.show import notation
+
+        return notation(self)
+
     # --- lowering --------------------------------------------------------------------------------------------------
 
     def ir(self, fused: bool = True) -> ModuleOp:

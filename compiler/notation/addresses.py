@@ -59,7 +59,8 @@ def _called(program: Program, statement: Calling, prefix: str, paths: dict[str, 
             paths[left.array.name] = scope if len(statement.lefts) == 1 else f"{scope}#{number}"
             yield _address(prefix, left, paths[left.array.name])
         return
-    given = {formal.name: paths[each.name] for formal, each in zip(callee.arguments, statement.arguments, strict=True)}
+    passed = zip(callee.arguments, statement.arguments, strict=True)
+    given = {formal.name: paths[each.name] for formal, each in passed if isinstance(each, Array)}
     inside = list(addresses(program, callee, scope + "/", given))
     made = {**given, **{each.name.removeprefix(scope + "/"): each.path for each in inside}}
     yield from inside

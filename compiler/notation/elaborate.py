@@ -18,7 +18,7 @@ from . import runtime
 from .check import Program
 from .code import Code
 from .diagnostics import Text
-from .terms import Calling, Equation, Function, Index, Joint
+from .terms import Array, Calling, Cast, Equation, Function, Index, Joint, Number
 from .values import Value, Values, squeezed, transposed
 
 _MODULES = {"_jax": jax, "_jnp": jnp, "_lax": lax, "_notation": runtime}
@@ -56,7 +56,7 @@ def definition(function: Function) -> ast.stmt:
 def calling(statement: Calling) -> ast.stmt:
     """A function of the file, inlined, or a primitive of JAX."""
     code, names = Code(statement.span), [left.array.name for left in statement.lefts]
-    arguments = [code.name(each.name) for each in statement.arguments]
+    arguments = [_argument(each) for each in statement.arguments]
     if statement.params is None:
         value = code.call(statement.function, *arguments)
     else:
@@ -65,6 +65,13 @@ def calling(statement: Calling) -> ast.stmt:
         if len(names) == 1:
             value = ast.Subscript(value, code.value(0), ast.Load(), **code.at)
     return code.scope("_".join(names), [code.assign(names, value)])
+
+
+def _argument(argument: Array | Cast) -> ast.expr:
+    if isinstance(argument, Array):
+        return Code(argument.span).name(argument.name)
+    assert isinstance(argument.arg, Number)
+    return Code(argument.span).call("notation.literal", argument.arg.value, argument.dtype)
 
 
 def equation(statement: Equation) -> ast.stmt:

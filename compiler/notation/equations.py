@@ -18,7 +18,7 @@ from .read import kinds, phrases, words
 from .runtime import opaque
 from .scope import Scope
 from .sizes import size
-from .terms import Array, Calling, Equation, Function, Index, Joint, Left, Term, dtype, settled, type_text
+from .terms import Array, Calling, Cast, Equation, Function, Index, Joint, Left, Number, Term, dtype, settled, type_text
 
 
 class Equations:
@@ -165,7 +165,14 @@ class Equations:
         lefts = tuple(self.left(name, target, *result) for target, result in zip(targets, results, strict=True))
         return Calling(lefts, name.removeprefix("lax."), arguments, params, span(node))
 
-    def argument(self, name: str, node: Node) -> Array:
+    def argument(self, name: str, node: Node) -> Array | Cast:
+        """An array, or a number of a primitive's: `3`, `0.5`, `u32(3)`."""
+        if name.startswith("lax.") and node.data in ("number", "neg", "call"):
+            term = self.read(Scope(self.text, self.arrays, {}), node)
+            if isinstance(term, Number):
+                return Cast(term, settled(dtype(term)), term.span)
+            if isinstance(term, Cast) and isinstance(term.arg, Number):
+                return term
         word = words(node)[0] if node.data == "name" else None
         if word is None or word not in self.arrays:
             if word is not None:
@@ -173,13 +180,14 @@ class Equations:
             self.text.fail("call_argument", node, name=name, said=self.text.said(node))
         return self.arrays[str(word)]
 
-    def called(self, call: Node, function: Function, given: Sequence[Array]) -> list[tuple[str, tuple[int, ...]]]:
+    def called(self, call: Node, function: Function, given: Sequence[Array | Cast]) -> list[tuple[str, tuple[int, ...]]]:
         wanted = function.arguments
         signature = f"{function.name}({', '.join(f'{each.name}: {each.type}' for each in wanted)})"
         if len(given) != len(wanted):
             count, name = counted(len(wanted), "argument"), function.name
             self.text.fail("call_count", call, name=name, wanted=count, given=len(given), signature=signature)
         for node, have, want in zip(phrases(call), given, wanted, strict=True):
+            assert isinstance(have, Array)
             if have.type != want.type:
                 where, name = (want.name, have.name), function.name
                 types = (want.type, have.type)
@@ -192,11 +200,11 @@ class Equations:
         self.text.fail("call_type", node, argument=argument, name=name, wanted=wanted, value=value, given=given)
 
     def primitive(
-        self, call: Node, name: str, given: Sequence[Array], params: str, targets: Sequence[Node]
+        self, call: Node, name: str, given: Sequence[Array | Cast], params: str, targets: Sequence[Node]
     ) -> list[tuple[str, tuple[int, ...]]]:
         """The types of what JAX's primitive gives, by asking JAX."""
         wanted = [self.declared(target) for target in targets]
-        structs = [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in given]
+        structs = [jax.ShapeDtypeStruct(each.shape if isinstance(each, Array) else (), each.dtype) for each in given]
         try:
             made = jax.eval_shape(partial(opaque, name, params, wanted), *structs)
         except KeyError as error:

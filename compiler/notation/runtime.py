@@ -6,7 +6,7 @@ JAX passes over these frames: what is traced here stands at the line of the text
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ...dialects.dtypes import short
 from ...dialects.errors import Error
 from ...dialects.params import NO_PARAMS, ParamsAttr, read
 from ..evaluate import bind_local
+from ..params import decode
 from ..primitives import find
 from ..untyped import jax, jnp, lax
 
@@ -38,6 +39,11 @@ def apply(name: str, text: str, dtype: str, *args: Array) -> Array:
     return bind_local(name, params, arrays, [(dtype, ())])[0]
 
 
+def literal(value: float, dtype: str) -> Array:
+    """A number where a primitive takes an array."""
+    return np.asarray(value, jnp.dtype(dtype))
+
+
 def opaque(name: str, text: str, shapes: Sequence[tuple[int, ...]], *arrays: Array) -> list[Array]:
     """A primitive of JAX on whole arrays, its parameters as the IR shows them. Raises KeyError for an unknown one."""
     params = read(f"{{{text}}}") if text else NO_PARAMS
@@ -47,7 +53,12 @@ def opaque(name: str, text: str, shapes: Sequence[tuple[int, ...]], *arrays: Arr
         find(name)
         return bind_local("whole", ParamsAttr.of(primitive=name, **dict(own.items())), arrays, [])
     given = dtypes if isinstance(dtypes, tuple) else (arrays[0].dtype.name if arrays else "float32",) * len(shapes)
-    return bind_local(name, own, arrays, list(zip(map(str, given), shapes, strict=True)))
+    types = tuple(zip(map(str, given), shapes, strict=True))
+    if name != "dynamic_slice":
+        return bind_local(name, own, arrays, types)
+    # Whole arrays are sliced as they are; on parts of them the starts are clamped first.
+    decoded = decode(name, own, tuple(np.shape(each) for each in arrays), types)
+    return [cast(Any, find(name)).bind(*arrays, **decoded)]
 
 
 def choose(condition: Array, then: Array, otherwise: Array) -> Array:

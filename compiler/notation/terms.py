@@ -241,11 +241,11 @@ class Equation:
 
 @dataclass(frozen=True, slots=True)
 class Calling:
-    """`lefts = function(arguments)`, a function of this file or, with `params`, a primitive of JAX."""
+    """`lefts = function(arguments)`, a function of this file or, with `params`, a primitive of JAX, which takes numbers too."""
 
     lefts: tuple[Left, ...]
     function: str
-    arguments: tuple[Array, ...]
+    arguments: tuple[Array | Cast, ...]
     params: str | None
     span: Span
 

@@ -62,6 +62,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         (["show", "two.partita:rows"], "tile('x', 0, 'data')"),
         (["show", "two.partita:rows", "--mesh", "data=2"], "scale on data=2"),
         (["show", "two.partita:rows", "-t", "tile('s', 0, 'data')"], "all_gather"),
+        (["show", "two.partita:mean", "--notation"], "fn mean(x: f32[8, 4]) -> f32[4] {"),
         (["lower", "two.partita:mean"], "spmd.all_reduce"),
         (["explain", "two.partita:rows", "--value", "y"], "tile('x', 0, 'data')"),
         (["run", "two.partita:rows"], "f32[data*2, 4]"),

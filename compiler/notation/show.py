@@ -1,0 +1,198 @@
+"""A program back to its notation: an equation for each op, and `lax.NAME(...)` where an equation would not say it.
+
+An op is printed by its definition if reading that text gives the op again, and whole if reading *that* does; where neither
+does, an error says what cannot be said. So what is printed is never another program.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+from xdsl.dialects import func
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from ...dialects.dtypes import short
+from ...dialects.errors import Error
+from ...dialects.lax import ConstantOp, LaxOp, WholeOp
+from ...dialects.params import ParamsAttr, show
+from ...dialects.types import ArrayType
+from ..trace import Traced, trace
+from ..untyped import jax
+from . import scalars
+from .check import check
+from .diagnostics import Text, Wrong
+from .elaborate import elaborate
+from .pointful import Pointful, Unsayable, Value, letters, number
+from .terms import type_text
+
+if TYPE_CHECKING:
+    from ..plan import Plan
+
+WORDS = frozenset("fn plan mesh let return and or not inf nan tile replicate propagate name range over as of".split())
+
+
+def notation(plan: Plan) -> str:
+    """The program of a plan with its mesh, in index notation. Raises Error for what has no words in it."""
+    mesh = f"mesh {plan.mesh}\n\n" if plan.mesh.axes else ""
+    return mesh + program(plan.source.traced)
+
+
+def program(traced: Traced) -> str:
+    """A traced program as one function."""
+    return _Printer(traced).text()
+
+
+@dataclass(slots=True)
+class _Printer:
+    """Prints one program; `values` are those so far."""
+
+    traced: Traced
+    values: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
+    taken: set[str] = field(default_factory=set[str])
+
+    def text(self) -> str:
+        block = self.traced.main.body.block
+        for argument, name in zip(block.args, self.traced.arg_names, strict=True):
+            self.name(argument, name)
+        for op in block.ops:
+            for result in op.results:
+                self.name(result, self.traced.value_names.get(result, ""))
+        indices = letters(self.taken)
+        lines = [line for op in block.ops if not isinstance(op, func.ReturnOp) for line in self.op(op, indices)]
+        returned = [self.returned(value, lines) for value in cast(Operation, block.last_op).operands]
+        arguments = ", ".join(f"{self.values[each].text}: {_type(each)}" for each in block.args)
+        results = ", ".join(_type(each) for each in cast(Operation, block.last_op).operands)
+        name = fresh(self.traced.name, set(scalars.functions()) | {"lax"})
+        body = "".join(f"  {line}\n" for line in [*lines, f"return {', '.join(returned)}"])
+        return f"fn {name}({arguments}) -> {results} {{\n{body}}}\n"
+
+    def name(self, value: SSAValue, said: str) -> None:
+        """Gives a value its name: the one that plans know it by, as far as it is one here."""
+        array = cast(ArrayType, value.type)
+        if isinstance(value.owner, ConstantOp):
+            try:
+                text = number(value.owner.params["value"])
+                self.values[value] = Value(text, array.dtype, (), number=True)
+            except Unsayable:
+                said = repr(value.owner.params["value"])
+                self.values[value] = Value(f"{short(array.dtype)}({int(said == 'True')})", array.dtype, (), number=True)
+            return
+        text = fresh(said if not said.startswith("result") else "", self.taken, f"v{len(self.values)}")
+        self.taken.add(text)
+        self.values[value] = Value(text, array.dtype, array.shape)
+
+    def returned(self, value: SSAValue, lines: list[str]) -> str:
+        found = self.values[value]
+        if not found.number:
+            return found.text
+        text = fresh("", self.taken, f"v{len(self.taken)}")
+        self.taken.add(text)
+        lines.append(f"{text} = {_literal(found)}")
+        return text
+
+    def op(self, op: Operation, indices: Sequence[str]) -> list[str]:
+        if isinstance(op, ConstantOp):
+            return []
+        if isinstance(op, LaxOp) and not op.regions and "foreign(" not in op.params.text:
+            ins = [self.values[each] for each in op.operands]
+            outs = [self.values[each] for each in op.results]
+            for said in _ways(op, ins, outs, indices):
+                if said is not None and _reads_back(op, ins, outs, said):
+                    return said
+        source = self.traced.sources.get(op)
+        name = op.params["primitive"] if isinstance(op, WholeOp) else op.name.removeprefix("lax.")
+        raise Error(
+            f"`{self.traced.name}` cannot be said in index notation: it has `{name}`",
+            place=source.place() if source is not None else None,
+            helps=["print its IR: `print(plan.ir())`", "or print the parts before and after as functions of their own"],
+        )
+
+
+def _ways(op: LaxOp, ins: Sequence[Value], outs: Sequence[Value], indices: Sequence[str]) -> list[list[str] | None]:
+    """What may be said of an op: an equation of indices first."""
+    name = op.primitive()
+    try:
+        pointful = Pointful.of(name, op.params, ins, outs, indices).lines()
+    except Unsayable:
+        pointful = None
+    whole = str(op.params["primitive"]) if isinstance(op, WholeOp) else name
+    own = ParamsAttr.of(**{key: value for key, value in op.params.items() if not isinstance(op, WholeOp) or key != "primitive"})
+    typed = ParamsAttr.of(**dict(own.items()), result=tuple(out.dtype for out in outs))
+    return [pointful, [_opaque(whole, own, ins, outs, indices)], [_opaque(whole, typed, ins, outs, indices)]]
+
+
+def _opaque(name: str, params: ParamsAttr, ins: Sequence[Value], outs: Sequence[Value], indices: Sequence[str]) -> str:
+    """`y[i: 8] = lax.NAME(x, parameter=...)`: whole arrays, the ranges of the result on the left."""
+    lefts: list[str] = []
+    for out in outs:
+        dims = ", ".join(f"{index}: {extent}" for index, extent in zip(indices, out.shape, strict=False))
+        lefts.append(f"{out.text}[{dims}]" if dims else out.text)
+    given = [_literal(each) if each.number else each.text for each in ins]
+    keywords = [f"{key}={show(value)}" for key, value in params.items()]
+    return f"{', '.join(lefts)} = lax.{name}({', '.join([*given, *keywords])})"
+
+
+def _literal(value: Value) -> str:
+    """A number with its dtype, where that is not what the notation takes it for."""
+    plain = (value.dtype == "int32" and "." not in value.text and "e" not in value.text) or (
+        value.dtype == "float32" and any(mark in value.text for mark in ".en")
+    )
+    return value.text if plain or "(" in value.text else f"{short(value.dtype)}({value.text})"
+
+
+def _type(value: SSAValue) -> str:
+    array = cast(ArrayType, value.type)
+    return type_text(array.dtype, array.shape)
+
+
+def fresh(said: str, taken: set[str], otherwise: str = "program") -> str:
+    """The name as one of the notation, or the other, made different from those that are taken."""
+    base = said.replace("/", "_") if said.replace("/", "_").isidentifier() and said.isascii() else otherwise
+    if not base[0].islower() or keyword.iskeyword(base) or base in WORDS:
+        base = otherwise
+    name, count = base, 1
+    while name in taken or name in WORDS:
+        name, count = f"{base}_{count}", count + 1
+    return name
+
+
+_READ: dict[tuple[object, ...], bool] = {}
+
+
+def _reads_back(op: LaxOp, ins: Sequence[Value], outs: Sequence[Value], said: Sequence[str]) -> bool:
+    """Is what was said of the op the op itself, when it is read?"""
+    arrays = {each.text: each for each in ins if not each.number}
+    key = (tuple(said), *((each.dtype, each.shape) for each in (*arrays.values(), *outs)), op.name, op.params.text)
+    if key not in _READ:
+        arguments = ", ".join(f"{each.text}: {type_text(each.dtype, each.shape)}" for each in arrays.values())
+        results = ", ".join(type_text(each.dtype, each.shape) for each in outs)
+        body = "\n".join([*said, f"return {', '.join(each.text for each in outs)}"])
+        text = Text("<said>", f"fn said({arguments}) -> {results} {{\n{body}\n}}\n")
+        _READ[key] = _is_read(op, ins, list(arrays.values()), text)
+    return _READ[key]
+
+
+def _is_read(op: LaxOp, ins: Sequence[Value], arrays: Sequence[Value], text: Text) -> bool:
+    try:
+        function = elaborate(check(text))["said"]
+    except Wrong:
+        return False
+    traced = trace(function, *(jax.ShapeDtypeStruct(each.shape, each.dtype) for each in arrays))
+    made = [each for each in traced.main.body.block.ops if not isinstance(each, ConstantOp)]
+    if len(made) != 2 or not isinstance(made[0], LaxOp):
+        return False
+    same = made[0].name == op.name and made[0].params == op.params and made[0].result_types == op.result_types
+    operands = [_operand(each, arrays) for each in made[0].operands]
+    wanted = [_operand(each, None) if value.number else value.text for each, value in zip(op.operands, ins, strict=True)]
+    return same and operands == wanted and list(made[1].operands) == list(made[0].results)
+
+
+def _operand(value: SSAValue, arrays: Sequence[Value] | None) -> object:
+    """What an operand is: the name of an argument, or a constant with its type."""
+    if isinstance(value, BlockArgument) and arrays is not None:
+        return arrays[value.index].text
+    owner = value.owner
+    return (owner.params.text, value.type) if isinstance(owner, ConstantOp) else None
