@@ -140,11 +140,8 @@ class Pointful:
             case tuple():
                 return f"({' '.join(self.letters[index] for index in dim)})"
             case Affine(offset, factors, 1) if factors:
-                text = ""
-                for index, factor in factors:
-                    step = self.letters[index] if abs(factor) == 1 else f"{abs(factor)}*{self.letters[index]}"
-                    text += ("-" if factor < 0 else "") + step if not text else f" {'-' if factor < 0 else '+'} {step}"
-                return text + (f" {'+' if offset > 0 else '-'} {abs(offset)}" if offset else "")
+                terms = [(factor, self.letters[index]) for index, factor in factors]
+                return affine(terms, offset)
             case _:
                 raise Unsayable
 
@@ -198,6 +195,14 @@ class Pointful:
 
     def cast(self, text: str, dtype: str) -> str:
         return text if self.outs[0].dtype == dtype else f"{short(self.outs[0].dtype)}({text})"
+
+
+def affine(terms: Sequence[tuple[int, str]], offset: int) -> str:
+    """`2*i + j - 1`; what is added stands before what is taken away."""
+    said = [(factor, name if abs(factor) == 1 else f"{abs(factor)}*{name}") for factor, name in terms]
+    said += [(offset, str(abs(offset)))] if offset else []
+    (first, text), *more = sorted(said, key=lambda each: each[0] < 0)
+    return ("-" if first < 0 else "") + text + "".join(f" {'-' if sign < 0 else '+'} {each}" for sign, each in more)
 
 
 def number(value: Literal) -> str:

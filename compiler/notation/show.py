@@ -9,8 +9,9 @@ from __future__ import annotations
 import keyword
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 from xdsl.dialects import func
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
@@ -19,13 +20,14 @@ from ...dialects.errors import Error
 from ...dialects.lax import ConstantOp, LaxOp, WholeOp
 from ...dialects.params import ParamsAttr, show
 from ...dialects.types import ArrayType
+from ..evaluate import bind_local, constant
 from ..trace import Traced, trace
 from ..untyped import jax
 from . import scalars
 from .check import check
 from .diagnostics import Text, Wrong
 from .elaborate import elaborate
-from .pointful import Pointful, Unsayable, Value, letters, number
+from .pointful import Pointful, Unsayable, Value, letters
 from .terms import type_text
 
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ class _Printer:
     traced: Traced
     values: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
     taken: set[str] = field(default_factory=set[str])
+    numbers: dict[SSAValue, Any] = field(default_factory=dict[SSAValue, Any])
 
     def text(self) -> str:
         block = self.traced.main.body.block
@@ -73,16 +76,30 @@ class _Printer:
         """Gives a value its name: the one that plans know it by, as far as it is one here."""
         array = cast(ArrayType, value.type)
         if isinstance(value.owner, ConstantOp):
-            try:
-                text = number(value.owner.params["value"])
-                self.values[value] = Value(text, array.dtype, (), number=True)
-            except Unsayable:
-                said = repr(value.owner.params["value"])
-                self.values[value] = Value(f"{short(array.dtype)}({int(said == 'True')})", array.dtype, (), number=True)
+            self.number(value, constant(value.owner.params["value"], array.dtype))
             return
         text = fresh(said if not said.startswith("result") else "", self.taken, f"v{len(self.values)}")
         self.taken.add(text)
         self.values[value] = Value(text, array.dtype, array.shape)
+
+    def folded(self, op: Operation) -> bool:
+        """Is the op a function of numbers? Then its result is a number too, for the notation computes with them as it reads."""
+        if not op.operands or len(op.results) != 1 or not all(each in self.numbers for each in op.operands):
+            return False
+        array = cast(ArrayType, op.results[0].type)
+        if array.shape or op.regions or not isinstance(op, LaxOp):
+            return False
+        with jax.ensure_compile_time_eval():
+            ins = [self.numbers[each] for each in op.operands]
+            (made,) = bind_local(op.primitive(), op.params, ins, [(array.dtype, ())])
+        self.number(op.results[0], np.asarray(made))
+        return True
+
+    def number(self, value: SSAValue, made: Any) -> None:
+        """A value that is a number: it is written where it is used."""
+        dtype = cast(ArrayType, value.type).dtype
+        self.numbers[value] = made
+        self.values[value] = Value(_written(made), dtype, (), number=True)
 
     def returned(self, value: SSAValue, lines: list[str]) -> str:
         found = self.values[value]
@@ -94,7 +111,7 @@ class _Printer:
         return text
 
     def op(self, op: Operation, indices: Sequence[str]) -> list[str]:
-        if isinstance(op, ConstantOp):
+        if isinstance(op, ConstantOp) or self.folded(op):
             return []
         if isinstance(op, LaxOp) and not op.regions and "foreign(" not in op.params.text:
             ins = [self.values[each] for each in op.operands]
@@ -109,6 +126,14 @@ class _Printer:
             place=source.place() if source is not None else None,
             helps=["print its IR: `print(plan.ir())`", "or print the parts before and after as functions of their own"],
         )
+
+
+def _written(made: Any) -> str:
+    """A number in as few digits as its dtype needs; one that is neither whole nor a float says its dtype."""
+    value = made.item()
+    if isinstance(value, bool):
+        return f"bool({int(value)})"
+    return str(made[()]) if isinstance(value, int | float) else f"{short(made.dtype.name)}({value!r})"
 
 
 def _ways(op: LaxOp, ins: Sequence[Value], outs: Sequence[Value], indices: Sequence[str]) -> list[list[str] | None]:
@@ -186,13 +211,13 @@ def _is_read(op: LaxOp, ins: Sequence[Value], arrays: Sequence[Value], text: Tex
         return False
     same = made[0].name == op.name and made[0].params == op.params and made[0].result_types == op.result_types
     operands = [_operand(each, arrays) for each in made[0].operands]
-    wanted = [_operand(each, None) if value.number else value.text for each, value in zip(op.operands, ins, strict=True)]
+    wanted = [(value.text, value.dtype) if value.number else value.text for value in ins]
     return same and operands == wanted and list(made[1].operands) == list(made[0].results)
 
 
-def _operand(value: SSAValue, arrays: Sequence[Value] | None) -> object:
-    """What an operand is: the name of an argument, or a constant with its type."""
-    if isinstance(value, BlockArgument) and arrays is not None:
+def _operand(value: SSAValue, arrays: Sequence[Value]) -> object:
+    """What an operand is: the name of an argument, or a number with its dtype."""
+    if isinstance(value, BlockArgument):
         return arrays[value.index].text
-    owner = value.owner
-    return (owner.params.text, value.type) if isinstance(owner, ConstantOp) else None
+    owner, dtype = value.owner, cast(ArrayType, value.type).dtype
+    return (_written(constant(owner.params["value"], dtype)), dtype) if isinstance(owner, ConstantOp) else None

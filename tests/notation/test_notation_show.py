@@ -83,7 +83,7 @@ def test_names_and_the_mesh_are_kept():
 def test_an_op_without_words_is_a_primitive():
     said = program(pt.trace(lambda x: jnp.sort(x)[::-1], S((8,), "float32")))
     assert "lax.sort(x, dimension=0, is_stable=True, num_keys=1)" in said
-    assert "[7 - i]" in said.replace("-i + 7", "7 - i")
+    assert "[7 - i]" in said
 
 
 def test_numbers_keep_their_dtypes():
