@@ -25,6 +25,7 @@ from ..dialects.lax import OPS, CondOp, ConstantOp, LaxOp, RegionOp, ScanOp, Whi
 from ..dialects.params import NO_PARAMS, ParamsAttr, Record
 from ..dialects.params import Literal as Value
 from ..dialects.regions import BORDERS
+from ..dialects.scalars import kind_of
 from ..dialects.types import ArrayType
 from .batched import Loop
 from .expand import expand
@@ -223,7 +224,8 @@ def scalar(value: np.ndarray[Any, Any]) -> Value:
     if value.dtype.kind == "c":
         number = complex(value.item())
         return Record("complex", (("real", number.real), ("imag", number.imag)))
-    return value.item() if value.dtype.kind in "biu" else float(value)
+    kind = kind_of(value.dtype)
+    return value.item() if kind == "b" else int(value) if kind in "iu" else float(value)
 
 
 def _call(param: str) -> Handler:

@@ -10,8 +10,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
+import ml_dtypes
 import numpy as np
 
 from . import scalars, wholes
@@ -39,7 +40,7 @@ from .grounded import (
     Part,
 )
 from .params import Literal, ParamsAttr, Record
-from .scalars import Array, cast_to, dtype_of, is_float, widen
+from .scalars import Array, cast_to, dtype_of, is_narrow, kind_of, widen
 from .scans import SCANS, scan
 
 Value = tuple[str, tuple[int, ...]]
@@ -78,11 +79,25 @@ class _Monoid:
 
 
 def _lowest(dtype: np.dtype[Any]) -> Array:
-    return np.asarray(-np.inf if is_float(dtype) else False if dtype == np.bool_ else np.iinfo(dtype).min, dtype)
+    return _end(dtype, "min", -np.inf)
 
 
 def _highest(dtype: np.dtype[Any]) -> Array:
-    return np.asarray(np.inf if is_float(dtype) else True if dtype == np.bool_ else np.iinfo(dtype).max, dtype)
+    return _end(dtype, "max", np.inf)
+
+
+def _end(dtype: np.dtype[Any], end: str, infinite: float) -> Array:
+    """The least or the largest number of a type: infinite, if it has infinities."""
+    match kind_of(dtype):
+        case "f":
+            found = np.asarray(infinite, dtype)
+            return found if np.isinf(found) else np.asarray(getattr(cast(Any, ml_dtypes).finfo(dtype), end), dtype)
+        case "c":
+            return np.asarray(complex(infinite, infinite), dtype)
+        case "b":
+            return np.asarray(end == "max")
+        case _:
+            return np.asarray(getattr(ml_dtypes.iinfo(dtype), end), dtype)
 
 
 def _number(value: int) -> Callable[[np.dtype[Any]], Array]:
@@ -266,7 +281,9 @@ class _Evaluator:
                 return self.positions(ids, 0, 0)
             case Binary(sign, left, right):
                 with np.errstate(all="ignore"):
-                    return self.meet(_ARITHMETIC[sign], self.value(left, context), self.value(right, context))
+                    return self.meet(
+                        _ARITHMETIC[sign], *map(_computable, (self.value(left, context), self.value(right, context)))
+                    )
             case Apply():
                 return self.apply(body, context)[0]
             case Else(inside, default):
@@ -285,7 +302,7 @@ class _Evaluator:
         if value is not None:
             assert not isinstance(value, tuple)
             return np.asarray(value).astype(self.dtype)
-        kind = self.dtype.kind
+        kind = kind_of(self.dtype)
         return np.asarray(np.nan, self.dtype) if kind not in "iub" else (_highest if kind in "ub" else _lowest)(self.dtype)
 
     def apply(self, body: Apply, context: _Context) -> list[Labelled]:
@@ -417,6 +434,11 @@ class _Evaluator:
             accumulate: Callable[..., None] = getattr(monoid.function, "at")  # noqa: B009
             accumulate(flat, at, values)
         return Labelled(flat.reshape(shape), ids)
+
+
+def _computable(value: Labelled) -> Labelled:
+    """With integers of less than a byte as wider ones, which wrap around where they are written."""
+    return Labelled(widen(value.array), value.ids) if is_narrow(value.array.dtype) else value
 
 
 def _factors(body: Ground) -> list[Ground]:

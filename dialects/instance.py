@@ -129,6 +129,8 @@ def _count(shape: Shape) -> int:
 # A fold whose monoid has a collective, and the functions through which a partial result may still pass to the result.
 _JOINS = {"add": ("+", "-"), "max": ("maximum",), "min": ("minimum",)}
 _COLLECTIVES = {"sum": "add", "max": "max", "min": "min"}
+# Powers of two have no zero, so no fold of them has a unit; no collective takes numbers of less than a byte.
+_ALONE = frozenset({"float8_e8m0fnu", "float4_e2m1fn", "int2", "int4", "uint2", "uint4"})
 _BOOLEAN = {"all": "min", "any": "max"}
 
 
@@ -175,6 +177,8 @@ class _Roles:
         if dtype.startswith("complex"):
             # Complex numbers have no order that a collective could fold by.
             self.monoids = {fold: monoid for fold, monoid in _COLLECTIVES.items() if monoid == "add"}
+        if dtype in _ALONE:
+            self.monoids = {}
         self.complex = dtype.startswith("complex")
         self.roles = [_Role() for _ in form.extents]
         # The index under a prefix fold is the one that it goes up to.

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, TypeAlias, cast
 
 import ml_dtypes
@@ -29,22 +30,37 @@ def dtype_of(name: str) -> np.dtype[Any]:
     return np.dtype(getattr(ml_dtypes, name, name))
 
 
+@cache
+def kind_of(dtype: np.dtype[Any]) -> str:
+    """NumPy's letter for the kind of number: `f`, `i`, `u`, `c` or `b`, for the types of ml_dtypes too."""
+    return {"i": "i", "u": "u"}.get(dtype.name[0], "f") if dtype.kind == "V" else dtype.kind
+
+
 def is_float(dtype: np.dtype[Any]) -> bool:
     """Is it a floating type, one of ml_dtypes too?"""
-    return bool(ml_dtypes.finfo(dtype).bits) if dtype.kind in "fV" else False
+    return kind_of(dtype) == "f"
+
+
+def is_narrow(dtype: np.dtype[Any]) -> bool:
+    """Is it an integer of less than a byte, which NumPy can only store?"""
+    return dtype.kind == "V" and not is_float(dtype)
 
 
 def widen(array: Array) -> Array:
-    """Narrow floats as float32, everything else as it is."""
-    return array.astype(np.float32) if is_float(array.dtype) and array.dtype.itemsize < 4 else array
+    """Narrow floats as float32, integers of less than a byte as 32 bits, everything else as it is."""
+    if is_float(array.dtype):
+        return array.astype(np.float32) if array.dtype.itemsize < 4 else array
+    return array.astype(f"{kind_of(array.dtype)}4") if is_narrow(array.dtype) else array
 
 
 def cast_to(array: Array, dtype: np.dtype[Any]) -> Array:
     """XLA's conversion: truncating and saturating to integers, the real part of complex numbers."""
     if array.dtype.kind == "c" and dtype.kind != "c":
         return cast_to(np.real(array), dtype)
-    if is_float(array.dtype) and dtype.kind in "iu":
-        info = np.iinfo(dtype)
+    if is_narrow(array.dtype):
+        return cast_to(widen(array), dtype)
+    if is_float(array.dtype) and kind_of(dtype) in "iu":
+        info = ml_dtypes.iinfo(dtype)
         wide = np.nan_to_num(array.astype(np.float64), nan=0.0)
         inside = np.clip(np.trunc(wide), float(info.min), float(info.max))
         # 2**31 - 1 and 2**63 - 1 are no floats: what reaches the top is set there.
@@ -63,9 +79,23 @@ def apply(name: str, args: Sequence[Array], params: ParamsAttr, dtype: np.dtype[
         if name in _WITH_PARAMS:
             return [_WITH_PARAMS[name](params, *map(widen, args)).astype(dtype)]
         function = _EXACT.get(name)
+        if function is not None and is_narrow(args[0].dtype):
+            return [_narrow(name, function, args).astype(dtype)]
         if function is not None:
             return [function(*args).astype(dtype)]
         return [_function(name)(*map(widen, args)).astype(dtype)]
+
+
+def _narrow(name: str, function: Function, args: Sequence[Array]) -> Array:
+    """A function of bits, of which there are fewer than 32; the result is cut to as many."""
+    bits = 32 - ml_dtypes.iinfo(args[0].dtype).bits
+    first, *rest = map(widen, args)
+    if name in ("clz", "population_count", "shift_right_logical"):
+        first = (first.view(np.uint32) << bits >> bits).view(first.dtype)
+    if name == "shift_right_arithmetic":
+        first = (first.view(np.int32) << bits >> bits).view(first.dtype)
+    result = function(first, *rest)
+    return result - bits if name == "clz" else result
 
 
 def _function(name: str) -> Function:
