@@ -40,7 +40,7 @@ def own_signature(params: ParamsAttr, mesh: Mesh, ins: Sequence[ArrayType], outs
     numbers = {axis: number for number, axis in enumerate(axes)}
     indices = tuple(Index(mesh[axis]) for axis in axes)
     none = Instance(definitions["whole"], indices, (), (), moves=False)
-    signature = Signature(none, empty=False)
+    signature = Signature(none)
     signature.own = numbers
     sides = (ins, "in_specs"), (outs, "out_specs")
     specs = [(types, cast("tuple[Spec, ...]", params[key])) for types, key in sides]
