@@ -3,6 +3,9 @@
 trace            a JAX function becomes an xDSL module in named ops, with names and source lines
   arguments, paths, names, scopes, sources     what leaves and values are called, and where they stand
   importer, expand, primitives, params, keys, tag    jaxpr -> ops; composite primitives in terms of defined ones
+define           a user's function or primitive as an op, by a line of index notation
+  defined, written                             the op as JAX and Partita see it; where its text stands
+  accept, samples, blocks                      it is tried in blocks, on small random arrays, before a program holds it
 plan             an immutable program with placements; each tactic gives a new one
   given, actions, tactics, replay              what a person gives, checked; the claims that a tactic seeds; a trace read back
   addresses, readings, explain, diff, expect, report   what a plan says of itself

@@ -7,6 +7,7 @@
     partita lower mlp.py:plan --to spmd
     partita explain mlp.py:plan --value w1
     partita rules dot_general
+    partita rules mlp.py                            the ops that a file defines
     partita demo
 
 Only a command that traces imports JAX.
@@ -142,10 +143,21 @@ def run(files: Sequence[str], seed: int, tolerance: float, devices: int, **what:
 @main.command()
 @click.argument("names", nargs=-1)
 def rules(names: Sequence[str]) -> None:
-    """Print definitions of ops and rewrite rules, all or those whose name matches one of NAMES (globs)."""
+    """Print definitions of ops and rewrite rules, all or those whose name matches one of NAMES (globs).
+
+    A NAME that is a Python file, model.py, is run first: the ops that it defines are printed too.
+    """
     from .laws import laws
 
-    for heading, texts in laws(names).items():
+    files = [name for name in names if name.endswith(".py")]
+    if files:
+        from pathlib import Path
+
+        from .target import module_of
+
+        for file in files:
+            module_of(Path(file).resolve())
+    for heading, texts in laws([name for name in names if name not in files], defined=bool(files)).items():
         click.echo(click.style(heading, bold=True))
         click.echo("\n".join(texts) + "\n")
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import fnmatch
 import re
+import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ..dialects.definition import definitions
 from ..dialects.errors import Error, nearest
 
 ROOT = Path(__file__).parents[1]
@@ -16,16 +18,16 @@ FILES = (("dialects", "*.def"), ("rewrites", "*.rules"))
 _END = re.compile(r"[(:]")
 
 
-def laws(patterns: Sequence[str] = ()) -> dict[str, list[str]]:
+def laws(patterns: Sequence[str] = (), defined: bool = False) -> dict[str, list[str]]:
     """File -> the entries in it one of whose names matches one of `patterns`; no pattern is all.
 
-    Raises `Error` for a pattern that matches nothing, with the nearest names.
+    With `defined`, what `pt.define` added is looked through too, and without a pattern alone. Raises `Error` for a pattern
+    that matches nothing, with the nearest names.
     """
-    entries = {
-        str(file.relative_to(ROOT)): list(_entries(file.read_text()))
-        for room, glob in FILES
-        for file in sorted((ROOT / room).glob(glob))
-    }
+    files = [file for room, glob in FILES for file in sorted((ROOT / room).glob(glob)) if patterns or not defined]
+    entries = {str(file.relative_to(ROOT)): list(_entries(file.read_text())) for file in files}
+    if defined:
+        entries["pt.define"] = [textwrap.dedent(each.text).strip() for each in definitions.added.values()]
     known = [name for found in entries.values() for text in found for name in _names(text)]
     for pattern in patterns:
         if not fnmatch.filter(known, pattern):

@@ -39,7 +39,7 @@ def find(target: str) -> Callable[..., Any]:
         raise Error(f"`{target}` names no file and function", helps=["write it as FILE.py:FUNCTION"])
     if not path.is_file():
         raise Error(f"no such file: `{file}`", helps=[f"write it as FILE.py:FUNCTION; the folder is {Path.cwd()}"])
-    module = _load(path)
+    module = module_of(path)
     found = vars(module).get(name)
     if not callable(found):
         functions = [each for each, value in vars(module).items() if callable(value)]
@@ -101,7 +101,10 @@ def struct(text: str) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(shape, dtype)
 
 
-def _load(path: Path) -> ModuleType:
+def module_of(path: Path) -> ModuleType:
+    """A Python file, run as Python does, with its folder first on the path. Raises Error if there is none, or it is none."""
+    if not path.is_file():
+        raise Error(f"no such file: `{path.name}`", helps=[f"the folder is {Path.cwd()}"])
     # The name cannot be that of a module that the file imports; dataclasses look their module up by it.
     spec = importlib.util.spec_from_file_location(f"partita target {path.stem}", path)
     if spec is None or spec.loader is None:

@@ -83,6 +83,16 @@ def test_rules_prints_definitions_and_rules_by_name(run: Run):
     assert "rewrites/collectives.rules\ngather_slice: " in result.output
 
 
+def test_rules_prints_the_ops_that_a_file_defines(run: Run, tmp_path: Path):
+    (tmp_path / "model.py").write_text(
+        'import partita as pt\n\npt.define("half_of(x)   out[i..] = @(x[i..])", lambda x: x / 2)\n'
+    )
+    text = "half_of(x)   out[i..] = @(x[i..])"
+    assert text in run("rules", f"{tmp_path}/model.py").output
+    assert text not in run("rules", f"{tmp_path}/model.py", "transpose").output
+    assert "no such file" in run("rules", "nowhere.py").output
+
+
 def test_rules_without_a_name_prints_them_all(run: Run):
     assert len(run("rules").output.splitlines()) > 100
 
