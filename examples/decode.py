@@ -1,4 +1,4 @@
-"""Decoding with a cache of keys and values: heads over devices, or with one head of keys, the cache's batch.
+"""Decoding with a cache of keys and values: heads over devices, or with one head of keys, the cache's batch or its positions.
 
 python -m examples.decode
 """
@@ -53,7 +53,7 @@ def logits(params: Tree, cache: list[Tree], token: jax.Array, at: jax.Array) -> 
         x = x + found
         x = x + jax.nn.gelu(normal(x) @ p["w1"]) @ p["w2"]
         after.append(kept)
-    return normal(x) @ params["embed"].T, after
+    return normal(x) @ params["out"], after
 
 
 def decode(params: Tree, cache: list[Tree], first: jax.Array) -> tuple[jax.Array, list[Tree]]:
@@ -101,7 +101,7 @@ def surprise(params: Tree, cache: list[Tree], tokens: jax.Array) -> jax.Array:
 
 
 def arguments(config: Config) -> tuple[Tree, list[Tree], jax.Array]:
-    c, keys = config, iter(jax.random.split(jax.random.key(0), 6 * config.layers + 2))
+    c, keys = config, iter(jax.random.split(jax.random.key(0), 6 * config.layers + 3))
 
     def weights(*shape: int, fan_in: int) -> jax.Array:
         return jax.random.normal(next(keys), shape) * fan_in**-0.5
@@ -116,7 +116,8 @@ def arguments(config: Config) -> tuple[Tree, list[Tree], jax.Array]:
             "w2": weights(4 * c.width, c.width, fan_in=4 * c.width),
         }
 
-    params = {"embed": weights(c.vocabulary, c.width, fan_in=1), "layers": [layer() for _ in range(c.layers)]}
+    ends = {"embed": weights(c.vocabulary, c.width, fan_in=1), "out": weights(c.width, c.vocabulary, fan_in=c.width)}
+    params = {**ends, "layers": [layer() for _ in range(c.layers)]}
     cache = [{name: jnp.zeros((c.batch, c.length, c.kv, c.head)) for name in ("k", "v")} for _ in range(c.layers)]
     return params, cache, jax.random.randint(next(keys), (c.batch,), 1, c.vocabulary)
 
@@ -126,12 +127,15 @@ MULTI_HEAD = pt.Megatron("model", column={"params/**/w[qkv1]": 1}, row=["params/
 MULTI_QUERY = pt.Megatron("model", column={"params/**/wq": 2, "params/**/w1": 1}, row={"params/**/wo": 1, "params/**/w2": 0})
 # The one head of keys is on every device, or, before the queries are placed, each device has some rows of the batch.
 BATCHED = pt.Tile({"cache": 0}, "model", held=True)
+# Or each device has some of the positions: what is found there is put together as the parts of a sum.
+POSITIONS = pt.Tile({"cache": 1}, "model")
 
 MESH = pt.Mesh(data=2, model=4)
 WAYS = {
     "multi-head": (Config(), [MULTI_HEAD]),
     "multi-query, the cache on every device": (Config(kv=1), [MULTI_QUERY]),
     "multi-query, the cache by its batch": (Config(kv=1), [BATCHED, MULTI_QUERY]),
+    "multi-query, the cache by its positions": (Config(kv=1), [POSITIONS]),
 }
 
 
@@ -139,11 +143,13 @@ def main() -> None:
     jax.config.update("jax_num_cpu_devices", 8)
     for name, (config, tactics) in WAYS.items():
         args = arguments(config)
-        plan = pt.plan(decode, MESH, *args).apply(*tactics)
-        tokens, _ = plan.compile()(*args)
-        expected, _ = jax.jit(decode)(*args)
-        print(f"{name}: {plan.layout('cache/0/k')['cache/0/k']}, {plan.counts()}")
-        print(f"the same tokens as unpartitioned: {bool(jnp.all(tokens == expected))}")
+        print(f"{name}:")
+        for loop, times in ((decode, f"{config.length} steps"), (decode_until_end, "a step")):
+            plan = pt.plan(loop, MESH, *args).apply(*tactics)
+            kept = plan.layout("cache/0/k")["cache/0/k"]
+            sent = {kind: count for kind, count in plan.counts().items() if count}
+            same = bool(jnp.all(plan.compile()(*args)[0] == jax.jit(loop)(*args)[0]))
+            print(f"  {loop.__name__}: keys {kept}, {sent} in {times}; the same tokens as unpartitioned: {same}")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ can count by reasoning, forward and backward."""
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false
 
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -19,6 +20,14 @@ from partita.examples import graph_network as graphs
 BOUND = 2e-4
 
 DATA = pt.DataParallel("data", inputs="batch")
+
+
+@pytest.fixture(autouse=True)
+def quick_compiles() -> Iterator[None]:
+    """XLA takes seconds to optimise what runs for milliseconds here."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
 
 
 def holds(plan: Plan, *args: Any, **counts: int) -> None:
@@ -135,7 +144,7 @@ def test_an_lstm_over_batch_and_units_does_both() -> None:
 
 # A decoder of L layers that makes N tokens; the cache has room for them.
 
-L, N = 2, 3
+L, N = 2, 4
 SIZES = {"heads": 4, "layers": L, "batch": 4, "length": N, "width": 8, "head": 2, "vocabulary": 8}
 HEADS = decode.arguments(decode.Config(kv=4, **SIZES))
 ONE_HEAD = decode.arguments(decode.Config(kv=1, **SIZES))
@@ -148,22 +157,62 @@ def test_decoding_over_a_batch_communicates_nothing() -> None:
 
 def test_decoding_with_heads_over_devices_sums_twice_a_layer_and_step() -> None:
     plan = pt.plan(decode.decode, decode.MESH, *HEADS).apply(decode.MULTI_HEAD)
-    assert plan.layout("cache/0/k") == {"cache/0/k": "f32[4, 3, model, 2]"}
+    assert plan.layout("cache/0/k") == {"cache/0/k": "f32[4, 4, model, 2]"}
     holds(plan, *HEADS, all_reduce=2 * L * N)
 
 
 def test_decoding_with_one_head_of_keys_on_every_device_sums_as_often() -> None:
     plan = pt.plan(decode.decode, decode.MESH, *ONE_HEAD).apply(decode.MULTI_QUERY)
-    assert plan.layout("cache/0/k") == {"cache/0/k": "f32[4, 3, 1, 2]"}
+    assert plan.layout("cache/0/k") == {"cache/0/k": "f32[4, 4, 1, 2]"}
     holds(plan, *ONE_HEAD, all_reduce=2 * L * N)
 
 
 def test_a_cache_by_its_batch_sends_the_queries_there_and_what_they_find_back() -> None:
     # The queries are made by heads, attention runs by rows of the batch, and `wo` reads heads again.
     plan = pt.plan(decode.decode, decode.MESH, *ONE_HEAD).apply(decode.BATCHED, decode.MULTI_QUERY)
-    kept = "f32[model, 3, 1, 2]"
+    kept = "f32[model, 4, 1, 2]"
     assert plan.layout(["cache/0/k", "result/1/0/k"]) == {"cache/0/k": kept, "result/1/0/k": kept}
     holds(plan, *ONE_HEAD, all_reduce=2 * L * N, all_to_all=2 * L * N)
+
+
+def test_a_cache_by_its_positions_puts_together_what_is_found_in_each() -> None:
+    # The largest score, the sum of the weights, the weighted sum; a device writes a new key only where its place is there.
+    plan = pt.plan(decode.decode, decode.MESH, *ONE_HEAD).apply(decode.POSITIONS)
+    assert plan.layout("result/1/0/v") == {"result/1/0/v": "f32[4, model, 1, 2]"}
+    holds(plan, *ONE_HEAD, all_reduce=3 * L * N)
+
+
+def ending(kv: int) -> Any:
+    """A decoder that is at its end more often than not, and a cache in which it never needs all places."""
+    params, cache, first = decode.arguments(decode.Config(kv=kv, **{**SIZES, "length": 2 * N}))
+    return {**params, "out": params["out"].at[:, decode.END].mul(3)}, cache, first
+
+
+@pytest.mark.parametrize(
+    ("kv", "tactics", "counts"),
+    [
+        (1, [pt.DataParallel("data", inputs=["cache", "first"])], {"all_reduce": 1}),
+        (4, [decode.MULTI_HEAD], {"all_reduce": 2 * L}),
+        (1, [decode.MULTI_QUERY], {"all_reduce": 2 * L}),
+        (1, [decode.BATCHED, decode.MULTI_QUERY], {"all_reduce": 2 * L, "all_to_all": 2 * L}),
+    ],
+    ids=["batch", "multi-head", "multi-query", "multi-query, the cache by its batch"],
+)
+def test_a_loop_until_the_end_counts_one_step_and_says_of_which_loop(kv: int, tactics: Any, counts: dict[str, int]) -> None:
+    # How many steps there are nobody knows before; over a batch, all devices ask together whether every row is at its end.
+    args = ending(kv)
+    plan = pt.plan(decode.decode_until_end, decode.MESH, *args).apply(*tactics)
+    assert {each.times for each in plan.collectives()} == {1}
+    assert all("while#0" in str(each) for each in plan.collectives())
+    holds(plan, *args, **counts)
+
+
+def test_a_partitioned_loop_ends_when_every_row_has() -> None:
+    args = ending(1)
+    plan = pt.plan(decode.decode_until_end, decode.MESH, *args).apply(decode.BATCHED, decode.MULTI_QUERY)
+    tokens, steps = plan.compile()(*args)
+    assert (int(steps), tokens.shape[0]) == (5, 8)
+    assert (tokens[int(steps) - 1] == decode.END).all()
 
 
 @pytest.mark.parametrize(
