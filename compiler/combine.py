@@ -9,7 +9,7 @@ elementwise. All dims that are not folded stay plain indices.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from jax.extend.core import ClosedJaxpr, JaxprEqn, jaxpr_as_fun
 
@@ -58,10 +58,14 @@ def _each(arrays: Arrays, dim: int, start: int, length: int, stride: int = 1) ->
 
 def _combiner(closed: ClosedJaxpr, rank: int) -> Combine:
     """The combiner of scalars, elementwise on arrays of this rank."""
-    function: Callable[..., Arrays] = jaxpr_as_fun(closed)
+    function = cast("Callable[..., Arrays]", jaxpr_as_fun(closed))
     for _ in range(rank):
-        function = jax.vmap(function)
-    return lambda left, right: function(*left, *right)
+        function = cast("Callable[..., Arrays]", jax.vmap(function))
+
+    def combined(left: Arrays, right: Arrays) -> Arrays:
+        return function(*left, *right)
+
+    return combined
 
 
 def reduce_window(eqn: JaxprEqn) -> Callable[..., Any]:

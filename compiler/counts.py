@@ -35,12 +35,16 @@ class Counts(dict[str, int]):
             _add(self.unknown, where, kind, times)
 
 
+def _values(counts: Counts) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    return tuple(counts.values()), tuple(counts)
+
+
 def _plain(kinds: tuple[str, ...], times: tuple[int, ...]) -> dict[str, int]:
     return dict(zip(kinds, times, strict=True))
 
 
 # To JAX it is the mapping that it is equal to.
-tree.register_pytree_node(Counts, lambda counts: (tuple(counts.values()), tuple(counts)), _plain)
+tree.register_pytree_node(Counts, _values, _plain)
 
 
 def _add(table: dict[str, dict[str, int]], where: str, kind: str, times: int) -> None:
