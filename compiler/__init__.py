@@ -3,12 +3,15 @@
 trace            a JAX function becomes an xDSL module in named ops, with names and source lines
   arguments, paths, names, scopes, sources     what leaves and values are called, and where they stand
   importer, expand, primitives, params, keys, tag    jaxpr -> ops; composite primitives in terms of defined ones
-define           a user's function or primitive as an op, by a line of index notation
+  unfold, combine, batched, mapped             those that JAX writes with others; with a combiner; under vmap; shard_map
+  coverage, reasons                            what becomes of each primitive, and why some run whole
+define           a function or primitive of the user's as an op, by a line of index notation
   defined, written                             the op as JAX and Partita see it; where its text stands
   accept, samples, blocks                      it is tried in blocks, on small random arrays, before a program holds it
 plan             an immutable program with placements; each tactic gives a new one
   given, actions, tactics, replay              what a person gives, checked; the claims that a tactic seeds; a trace read back
   addresses, readings, explain, diff, expect, report   what a plan says of itself
+  counts, looked_up                            how often, and whether a table is looked up in blocks or gathered
 (rewrites)       propagate, decide, materialise, fuse, lower: placements -> placed IR -> device-local code
 graph            the dataflow graph of kernels and redistributions
   graph_nodes, graph_text, graph_run           to read, to emit, to run node by node
