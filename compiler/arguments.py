@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -130,6 +130,12 @@ class Function:
         bound = inspect.BoundArguments(self.signature, cast(Any, arguments))
         extra = more if self.keyword and self.keyword not in given else {}
         return self.fn(*bound.args, **bound.kwargs, **extra)
+
+    def names(self, call: Callable[..., Any], arguments: Iterable[str]) -> Callable[..., Any]:
+        """The same callable, which JAX's errors call as the user's function, by its name, place and arguments."""
+        parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in arguments]
+        vars(call).update(__wrapped__=self.fn, __signature__=inspect.Signature(parameters))
+        return call
 
     def leaf_names(self, arguments: Mapping[str, Any]) -> list[str]:
         """The paths of the leaves, in the order of JAX's flattening."""

@@ -29,7 +29,7 @@ from .paths import path
 from .quiet import without_collector
 from .scopes import addresses, value_names
 from .sources import Sources, resolve
-from .untyped import PyTreeDef, RefEffect, dce_jaxpr, jax, jaxprs_in_params, ordered_effects, tree
+from .untyped import PyTreeDef, RefEffect, dce_jaxpr, jax, jaxprs_in_params, lax, ordered_effects, tree
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,11 +97,7 @@ class Traced:
 
     def unflatten(self, leaves: Sequence[Any]) -> Any:
         """The results as the function returns them, from those of the program."""
-        wrapped = [
-            wrap(leaf, implementation(aval)) if is_key(aval) else leaf
-            for leaf, aval in zip(leaves, self.out_avals, strict=True)
-        ]
-        return tree.tree_unflatten(self.out_tree, wrapped)
+        return tree.tree_unflatten(self.out_tree, [_returned(*each) for each in zip(leaves, self.out_avals, strict=True)])
 
     def _check(self, leaf: Any, aval: Any, number: int) -> None:
         name = self.arg_names[number]
@@ -141,6 +137,15 @@ class Traced:
         return [whole, *parts] if parts else [whole]
 
 
+def _returned(leaf: Any, aval: Any) -> Any:
+    """A leaf as the function returns it: keys as keys, and weak where it is weak, for what it is later promoted to."""
+    if is_key(aval):
+        return wrap(leaf, implementation(aval))
+    if not aval.weak_type:
+        return leaf
+    return lax.convert_element_type_p.bind(leaf, new_dtype=aval.dtype, weak_type=True, sharding=None)
+
+
 def _trees(children: Sequence[PyTreeDef], names: Sequence[str], avals: Sequence[Any]) -> list[Tree]:
     found: list[Tree] = []
     start = 0
@@ -164,8 +169,7 @@ def trace(fn: Callable[..., Any], /, *args: Any, static_argnames: str | Sequence
     avals = [function.aval(leaf, lambda number=number: names[number]) for number, leaf in enumerate(leaves)]
     results: list[tuple[PyTreeDef, list[str]]] = []
 
-    def flat(*leaves: Any) -> list[Any]:
-        values = tree.tree_unflatten(in_tree, leaves)
+    def flat(*values: Any) -> list[Any]:
         result = function.call(values, tuple(bound.arguments), static)
         with_paths, out_tree = tree.tree_flatten_with_path(result)
         results.append((out_tree, [join("result", *path(keys)) for keys, _ in with_paths]))
@@ -175,7 +179,7 @@ def trace(fn: Callable[..., Any], /, *args: Any, static_argnames: str | Sequence
 
     with without_collector():
         structs = [jax.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in avals]
-        closed = jax.make_jaxpr(flat)(*structs)
+        closed = jax.make_jaxpr(function.names(flat, bound.arguments))(*tree.tree_unflatten(in_tree, structs))
         _check_effects(function, closed)
         importer, consts = _import(closed)
     out_tree, result_names = results[-1]

@@ -17,6 +17,8 @@ Types = tuple[ArrayType, ...]
 
 BORDERS = frozenset({"enter", "trip", "carry", "leave", "collect", "join"})
 """Definitions that are no ops: how a dim crosses the border of a region."""
+TRIPS = frozenset({"trip", "collect"})
+"""Those at which the dim of the trips is taken apart, or put together."""
 
 
 def count(op: str, params: ParamsAttr, name: str) -> int:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 
+from ..dialects.regions import TRIPS
 from .placement import WHOLE, AxisTable, Blocked, Claim, Conflict, Table, claim_of
 from .program import Node
 
@@ -191,7 +192,7 @@ class _Sweep:
     def reason(self, node: Node, claim: Claim, row: tuple[tuple[int, int, int], ...]) -> str:
         """Why no index of the dim takes the claim."""
         if not row:
-            return "this dim cannot be placed"
+            return "the trips of a loop run one after another" if node.kind in TRIPS else "this dim cannot be placed"
         indices = {index for index, _, _ in row}
         beside = [a for a, t in self.table.axes.items() if (c := t.nodes[node.number]) is not None and c.at in indices]
         if beside:

@@ -114,3 +114,32 @@ def test_a_convolution_of_no_images_makes_none() -> None:
 def test_complex_results_are_compared_as_they_are() -> None:
     plan = pt.plan(lambda x: jnp.fft.fft(x), MESH, TABLE).tile("x", 0, "a")
     assert plan.check(TABLE) < 1e-5
+
+
+def test_a_result_is_as_weakly_typed_as_the_function_gives_it() -> None:
+    def function(x: Any, n: Any) -> Any:
+        return x * n, n * 2, 3, jnp.full((8,), 2.0), lax.fori_loop(0, 3, lambda _, c: c + n, n)
+
+    plan = pt.plan(function, MESH, TABLE, 2.0).tile("x", 0, "a")
+    wanted = [each.weak_type for each in jax.tree.leaves(jax.jit(function)(TABLE, 2.0))]
+    for run in (plan.compile(), plan.lower("collective").run, pt.jit(function, mesh=MESH)):
+        assert [each.weak_type for each in jax.tree.leaves(run(TABLE, 2.0))] == wanted
+
+
+def test_an_error_of_jax_while_it_traces_names_the_function_and_its_arguments() -> None:
+    def branching(params: Any, n: Any) -> Any:
+        return params["w"] if n > 0 else -params["w"]
+
+    with pytest.raises(jax.errors.TracerBoolConversionError, match=r"branching at .*test_found.py.*\n?.*the argument n"):
+        pt.plan(branching, MESH, {"w": TABLE}, 3)
+
+
+def test_trips_that_stop_an_axis_say_that_they_are_trips() -> None:
+    plan = pt.plan(lambda x: lax.scan(lambda c, r: (c + r, c), x[0], x), MESH, TABLE).tile("x", 0, "a")
+    assert any("the trips of a loop run one after another" in str(stop) for stop in plan.blocked)
+
+
+def test_a_name_inside_a_body_that_the_program_does_not_know_is_said_how_to_give() -> None:
+    plan = pt.plan(lambda x: lax.scan(lambda carry, r: (carry + r, None), x[0], x), MESH, TABLE)
+    with pytest.raises(pt.Error, match=r'pt\.tag\(carry, "carry"\)'):
+        plan.tile("carry", 0, "a")

@@ -182,7 +182,6 @@ def test_keys_are_numbers_inside_and_draw_the_same_ones(name: str):
 
 
 WHOLE: dict[str, tuple[Any, ...]] = {
-    "fft": (lambda x: jnp.fft.fft(x).real, X),
     "rng_bit_generator": (lambda k: jax.random.bits(k, (3,)), jax.random.key(0, impl="rbg")),
 }
 
