@@ -1,0 +1,74 @@
+"""A pipeline runs without the cyclic collector, and what it makes is old afterwards, not immortal."""
+
+import gc
+import weakref
+from collections.abc import Generator
+
+import pytest
+
+from partita.compiler import quiet
+from partita.compiler.quiet import without_collector
+
+
+class Knot:
+    """An object that only the cyclic collector frees."""
+
+    def __init__(self) -> None:
+        self.me = self
+
+
+@pytest.fixture(autouse=True)
+def all_walked() -> Generator[None, None, None]:
+    gc.collect()
+    yield
+    gc.collect()
+
+
+def test_the_collector_rests_and_is_on_again():
+    with without_collector():
+        assert not gc.isenabled()
+        with without_collector():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_a_collector_that_was_off_stays_off():
+    gc.disable()
+    try:
+        with without_collector():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_what_a_large_pipeline_made_is_not_walked_next():
+    with without_collector():
+        kept = [Knot() for _ in range(quiet.LARGE)]
+    assert gc.get_count()[0] < 1000
+    assert len(kept) == quiet.LARGE
+
+
+def test_what_it_made_is_freed_by_and_by(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(quiet, "MOST", 3 * quiet.LARGE)
+    monkeypatch.setattr(quiet, "_unwalked", 0)
+    first: list[weakref.ref[Knot]] = []
+    for _ in range(4):
+        with without_collector():
+            made = [Knot() for _ in range(quiet.LARGE)]
+        first = first or [weakref.ref(made[0])]
+        del made
+    assert first[0]() is None
+
+
+def test_what_the_user_froze_stays_frozen():
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        with without_collector():
+            kept = [Knot() for _ in range(quiet.LARGE)]
+        assert gc.get_freeze_count() >= frozen > 0
+        assert len(kept) == quiet.LARGE
+    finally:
+        gc.unfreeze()
