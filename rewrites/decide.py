@@ -125,12 +125,11 @@ class _Mover:
         found: dict[tuple[int, int], list[tuple[int, int, Tiles]]] = {}
         homes, sources, carried = self.placements.homes, self.placements.sources, self.carried
         for node, placed in zip(self.program.nodes, self.placements.nodes, strict=True):
-            for position, value in enumerate(node.operands):
-                wanted = placed.wanted[position]
+            for position, (value, wanted) in enumerate(zip(node.operands, placed.wanted, strict=True)):
                 if value in sources:
                     if node.number in carried:
                         continue
-                elif wanted == self.lies(node.number, position, value):
+                elif wanted == (self.lies(node.number, position, value) if node.reads else homes[value]):
                     continue
                 key = value, self.program.use_region(node.number, position)
                 found.setdefault(key, []).append((node.number, position, wanted))

@@ -113,9 +113,9 @@ class _Reach:
 
     def waiting(self, node: Node) -> Carry | None:
         """What an op could carry that adds to bare sums something whole, which then counts once."""
-        uses = self.placements.uses(node.results[0])
-        positions = frozenset(at for at, value in enumerate(node.operands) if value in self.bare)
-        if not positions or len(uses) != 1 or uses[0][0] == len(self.program.nodes):
+        positions = frozenset([at for at, value in enumerate(node.operands) if value in self.bare])
+        uses = self.placements.uses(node.results[0]) if positions else []
+        if len(uses) != 1 or uses[0][0] == len(self.program.nodes):
             return None
         pend, (number, place) = self.pending[node.operands[min(positions)]], uses[0]
         reader, zeros = self.program.nodes[number], self.zeros(node)
@@ -129,19 +129,20 @@ class _Reach:
 
     def zeros(self, node: Node) -> frozenset[int]:
         """The operands that are known to be zero."""
-        return frozenset(at for at, value in enumerate(node.operands) if self.program.zero[value])
+        zero = self.program.zero
+        return frozenset([at for at, value in enumerate(node.operands) if zero[value]])
 
     def carried(self, node: Node, once: frozenset[int] = frozenset()) -> Carry | None:
         """What the op could carry, if it is linear in its pending operands and needs nothing else moved."""
         program = self.program
         if len(node.results) != 1 or node.is_border or node.results[0] in self.placements.fixed:
             return None
-        positions = frozenset(p for p, value in enumerate(node.operands) if value in self.pending)
-        kinds = {self.pending[node.operands[p]] for p in positions}
-        if len(kinds) != 1:
+        positions = frozenset([at for at, value in enumerate(node.operands) if value in self.pending])
+        first = node.operands[min(positions)]
+        pend = self.pending[first]
+        if len(positions) > 1 and any(self.pending[node.operands[at]] != pend for at in positions):
             return None
-        (pend,) = kinds
-        before, after = program.types[node.operands[min(positions)]].dtype, program.types[node.results[0]].dtype
+        before, after = program.types[first].dtype, program.types[node.results[0]].dtype
         if any(each.monoid != "add" for each in pend) or not widens(before, after):
             return None
         if not linear_in(node.signature.instance.definition, positions | once, self.zeros(node), divides(before)):
@@ -168,16 +169,18 @@ class _Reach:
         group: dict[int, Component] = {}
         for number in sorted(self.carriers):
             node = self.program.nodes[number]
-            joined = Component()
-            parts = [group[v] for v in node.operands if v in group]
+            parts = list({id(group[v]): group[v] for v in node.operands if v in group}.values())
+            # The largest takes in the others, so that a long chain of sums is no quadratic work.
+            joined = max(parts, key=lambda part: len(part.values), default=Component())
+            for part in parts:
+                if part is not joined:
+                    joined.values += part.values
+                    joined.nodes += part.nodes
+                    group.update(dict.fromkeys(part.values, joined))
             fresh = [v for v in dict.fromkeys(node.operands) if v in self.pending and v not in group]
-            for part in {id(part): part for part in parts}.values():
-                joined.values += part.values
-                joined.nodes += part.nodes
             joined.values += [*fresh, node.results[0]]
             joined.nodes.append(node)
-            for value in joined.values:
-                group[value] = joined
+            group.update(dict.fromkeys((*fresh, node.results[0]), joined))
         return list({id(component): component for component in group.values()}.values())
 
 

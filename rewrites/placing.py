@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import cast
 
 from ..dialects.layouts import Pending
@@ -91,8 +92,11 @@ class Placements:
 
     def uses(self, value: int) -> list[tuple[int, int]]:
         """The uses of a value; returning it is a use by a node one past the last."""
+        inside, returned = self.program.uses[value], self.returns.get(value)
+        if returned is None:
+            return inside
         end = len(self.program.nodes)
-        return [*self.program.uses[value], *((end, position) for position in self.returns.get(value, ()))]
+        return [*inside, *((end, position) for position in returned)]
 
     def wanted(self, number: int, position: int) -> Tiles:
         """The tiles that a use wants."""
@@ -121,18 +125,13 @@ class Placements:
 def read(table: Table) -> Placements:
     """Read the whole table: per op by memo, per value from its producer, values with claims of their own last."""
     program, mesh = table.program, table.mesh
-    axes = [(axis, table.axes[axis].nodes) for axis in mesh.axes if axis in table.axes]
-    nodes: list[Placed] = []
+    nodes = _placed(table)
     homes: list[Tiles] = [()] * len(program.types)
     sources: dict[int, Pend] = {}
     scanned: dict[int, Pend] = {}
     for value in program.arguments:
         homes[value] = table.tiles(value)
-    for node in program.nodes:
-        number = node.number
-        key = tuple([(axis, c[0], c[1]) for axis, claims in axes if (c := claims[number]) is not None])
-        placed = place(node.signature, key)
-        nodes.append(placed)
+    for node, placed in zip(program.nodes, nodes, strict=True):
         for value, tiles, pend in zip(node.results, placed.produced, placed.pending, strict=True):
             homes[value] = tiles
             if pend:
@@ -146,6 +145,22 @@ def read(table: Table) -> Placements:
     for position, value in enumerate(program.returned):
         returns.setdefault(value, []).append(position)
     return Placements(table, program, mesh, nodes, fixed, scanned, homes, sources, returns)
+
+
+def _placed(table: Table) -> list[Placed]:
+    """Every op under its claims, those of all axes at once."""
+    axes = [axis for axis in table.mesh.axes if axis in table.axes]
+    claims = zip(*(table.axes[axis].nodes for axis in axes), strict=True) if axes else repeat((), len(table.program.nodes))
+    known: dict[object, Placed] = {}
+    placed: list[Placed] = []
+    for node, claimed in zip(table.program.nodes, claims, strict=True):
+        key = node.signature, claimed
+        found = known.get(key)
+        if found is None:
+            placement = tuple([(axis, c.at, c.stride) for axis, c in zip(axes, claimed, strict=True) if c is not None])
+            found = known[key] = place(node.signature, placement)
+        placed.append(found)
+    return placed
 
 
 def _fixed(table: Table) -> dict[int, Tiles]:

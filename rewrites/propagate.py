@@ -24,8 +24,8 @@ from ..dialects.regions import TRIPS
 from .placement import WHOLE, AxisTable, Blocked, Claim, Conflict, Table, claim_of
 from .program import Node
 
-Candidates = dict[tuple[int, int], tuple[Claim, str]]
-"""(index, stride) -> the claim that asks for it, and in words who asks."""
+Candidates = dict[tuple[int, int], tuple[Claim, int]]
+"""(index, stride) -> the claim that asks for it, and who asks: an operand's position, or -1 - a result's."""
 
 
 def propagate(table: Table, axis: str, changed: Iterable[int], tactic: int, held: bool = False) -> None:
@@ -103,7 +103,8 @@ class _Sweep:
         self.result_claims(node, candidates)
         key = (node.number, -1, self.axis)
         if len(candidates) > 1:
-            self.table.conflicts[key] = Conflict(node.number, -1, self.axis, tuple(candidates.values()))
+            claims = tuple((claim, _who(position)) for claim, position in candidates.values())
+            self.table.conflicts[key] = Conflict(node.number, -1, self.axis, claims)
         elif candidates:
             ((index, stride),) = candidates
             if self.held and not self.along(node, index):
@@ -141,13 +142,13 @@ class _Sweep:
             claim = claim_of(program, claims, value)
             if claim is not None and self.asks(claim):
                 row = node.signature.operand_dims[position][claim.at]
-                self.ask(node, position, row, claim, f"operand {position}", candidates)
+                self.ask(node, position, row, claim, candidates)
 
     def result_claims(self, node: Node, candidates: Candidates) -> None:
         for position, value in enumerate(node.results):
             row = node.signature.result_dims[position]
             for claim in self.wants(value):
-                self.ask(node, -1 - position, row[claim.at], claim, f"result {position}", candidates)
+                self.ask(node, -1 - position, row[claim.at], claim, candidates)
 
     def wants(self, value: int) -> set[Claim]:
         """The dims on which the value's own claim, or else its decided uses, want it tiled."""
@@ -165,20 +166,14 @@ class _Sweep:
         return found
 
     def ask(
-        self,
-        node: Node,
-        position: int,
-        row: tuple[tuple[int, int, int], ...],
-        claim: Claim,
-        who: str,
-        candidates: Candidates,
+        self, node: Node, position: int, row: tuple[tuple[int, int, int], ...], claim: Claim, candidates: Candidates
     ) -> None:
         """Turn a claim on a dim into one on the index there, if a factor of it can be placed."""
         for index, minor, extent in row:
             if minor <= claim.stride and claim.stride * self.size <= minor * extent and claim.stride % minor == 0:
                 stride = claim.stride // minor
                 if self.table.fits_node(node, self.axis, index, stride):
-                    candidates.setdefault((index, stride), (claim, who))
+                    candidates.setdefault((index, stride), (claim, position))
                     return
         self.block(node, position, claim, row)
 
@@ -215,3 +210,8 @@ class _Sweep:
                 self.claims.values[value] = Claim(dim, stride, self.tactic, self.held)
                 for number, _ in self.program.uses[value]:
                     self.mark_ahead(number)
+
+
+def _who(position: int) -> str:
+    """Who asks, in words."""
+    return f"operand {position}" if position >= 0 else f"result {-1 - position}"
