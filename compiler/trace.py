@@ -29,7 +29,7 @@ from .paths import path
 from .quiet import without_collector
 from .scopes import addresses, value_names
 from .sources import Sources, resolve
-from .untyped import PyTreeDef, RefEffect, dce_jaxpr, jax, jaxprs_in_params, lax, ordered_effects, tree
+from .untyped import PyTreeDef, RefEffect, Tracer, dce_jaxpr, jax, jaxprs_in_params, lax, ordered_effects, tree
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,6 +181,7 @@ def trace(fn: Callable[..., Any], /, *args: Any, static_argnames: str | Sequence
         structs = [jax.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in avals]
         closed = jax.make_jaxpr(function.names(flat, bound.arguments))(*tree.tree_unflatten(in_tree, structs))
         _check_effects(function, closed)
+        _check_captured(function, closed)
         importer, consts = _import(closed)
     out_tree, result_names = results[-1]
     arg_names = (*names, *(f"const/{number}" for number in range(len(consts))))
@@ -230,6 +231,17 @@ def _check_result(function: Function, leaf: Any, name: str) -> None:
         label = f"it returns {said(leaf)}"
         helps = ["return arrays, in trees of any kind; of a tree with others in it, `eqx.filter(tree, eqx.is_array)`"]
         raise Error(title, place=function.place(), label=label, helps=helps) from None
+
+
+def _check_captured(function: Function, closed: ClosedJaxpr) -> None:
+    """What another trace computes is not there when the program runs."""
+    escaped = next((text(jax.typeof(const)) for const in closed.consts if isinstance(const, Tracer)), None)
+    if escaped is not None:
+        raise Error(
+            f"`{function.name}` closes over a value that is being traced, {escaped}",
+            place=function.place(),
+            helps=["pass it as an argument; inside, a `custom_jvp` or `custom_vjp` function takes what is differentiated too"],
+        )
 
 
 def _check_effects(function: Function, closed: ClosedJaxpr) -> None:

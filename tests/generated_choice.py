@@ -294,6 +294,14 @@ def control(c: Chooser) -> Step | None:
             return Step(name, (n, w), (body,))
 
 
+def examples(c: Chooser) -> Step | None:
+    """Any primitive. What it makes of numbers that are near each other may jump, so only where they are the widest."""
+    found = [n for n, v in c.numbered("float") if v.dtype == "float32"]
+    if c.grad or c.floats != ("float32",) or not found:
+        return None
+    return Step("example", (c.draw(st.sampled_from(found)),), (c.of(steps.EXAMPLES),))
+
+
 FAMILIES: Sequence[tuple[Family, int]] = (
     (unary, 4),
     (binary, 4),
@@ -306,6 +314,7 @@ FAMILIES: Sequence[tuple[Family, int]] = (
     (casts, 2),
     (windows, 1),
     (control, 4),
+    (examples, 2),
 )
 families = st.sampled_from([family for family, weight in FAMILIES for _ in range(weight)])
 

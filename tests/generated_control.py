@@ -74,14 +74,14 @@ def custom_vjp(x: Array, w: Array, body: Body) -> Array:
 
 def custom_jvp(x: Array, w: Array, body: Body) -> Array:
     @jax.custom_jvp
-    def function(x: Array) -> Array:
+    def function(x: Array, w: Array) -> Array:
         return chain(x, w, body)
 
-    def tangent(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-        return function(primals[0]), 0.25 * tangents[0]
+    def tangent(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
+        return function(*primals), 0.25 * tangents[0]
 
     function.defjvp(tangent)
-    return function(x)
+    return function(x, w)
 
 
 def mapped(x: Array, w: Array, body: Body) -> Array:

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 import numpy as np
+from calls import CALLS
 from generated_control import CONTROL
 from jax import lax
 
@@ -251,7 +252,21 @@ def spread_ids(ids: Array, x: Array, dim: int) -> Array:
     return lax.broadcast_in_dim(ids, tuple(ids.shape[0] if each == dim else n for each, n in enumerate(x.shape)), (dim,))
 
 
+# Examples that compile for seconds.
+SLOW = {"igamma", "igammac", "igamma_grad_a", "polygamma", "regularized_incomplete_beta", "zeta"}
+EXAMPLES = {str(call): call for call in CALLS if call.op not in SLOW}
+
+
+def example(x: Array, name: str) -> Array:
+    """An example call of any primitive, its floats moved a little by the value: what they are chosen for stays."""
+    call = EXAMPLES[name]
+    by = 1 + 0.125 * jnp.tanh(jnp.mean(x))
+    moved = [jnp.asarray(arg) * by.astype(arg.dtype) if arg.dtype.kind in "fc" else arg for arg in map(np.asarray, call.args)]
+    return jax.tree.leaves(call.function(*moved))[0]
+
+
 FUNCTIONS: dict[str, Function] = {
+    "example": example,
     **SMOOTH,
     **KINKED,
     **JUMPING,
