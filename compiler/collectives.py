@@ -27,9 +27,12 @@ def run_collective(op: Operation, operands: Sequence[Array]) -> list[Array]:
 def _all_reduce(op: Operation, operands: Sequence[Array]) -> list[Array]:
     assert isinstance(op, spmd.AllReduceOp)
     (x,) = operands
-    if x.dtype == jnp.bool_:
-        return [_REDUCE[op.monoid.data](x.astype(jnp.uint8), op.axes).astype(jnp.bool_)]
-    return [_REDUCE[op.monoid.data](x, op.axes)]
+    return [_in_numbers(x, lambda x: _REDUCE[op.monoid.data](x, op.axes))]
+
+
+def _in_numbers(x: Array, fold: Callable[[Array], Array]) -> Array:
+    """JAX folds no truth values over devices: they travel as bytes, which are as long."""
+    return fold(x.astype(jnp.uint8)).astype(jnp.bool_) if x.dtype == jnp.bool_ else fold(x)
 
 
 def _extreme(fold: Callable[..., Array]) -> Callable[..., Array]:
@@ -70,9 +73,9 @@ def _reduce_scatter(op: Operation, operands: Sequence[Array]) -> list[Array]:
     (x,) = operands
     dim, block, group = op.number("dim"), op.number("block"), _group(op)
     if x.shape[dim] == block * group:
-        return [lax.psum_scatter(x, op.axes, scatter_dimension=dim, tiled=True)]
+        return [_in_numbers(x, lambda x: lax.psum_scatter(x, op.axes, scatter_dimension=dim, tiled=True))]
     apart = _apart(_apart(x, dim, block * group), dim + 1, block)
-    return [_together(lax.psum_scatter(apart, op.axes, scatter_dimension=dim + 1), dim, 2)]
+    return [_together(_in_numbers(apart, lambda x: lax.psum_scatter(x, op.axes, scatter_dimension=dim + 1)), dim, 2)]
 
 
 def _slice(op: Operation, operands: Sequence[Array]) -> list[Array]:

@@ -144,3 +144,14 @@ def test_the_interpreter_bitcasts_what_a_device_holds_of_one_row() -> None:
 
     x = floats(2, 4, 4)
     holds(pt.plan(bits, A, x).tile("x", 0, "a"), bits, x)
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_truth_values_that_are_looked_up_in_blocks_are_scattered(dim: int) -> None:
+    def looked_up(flags: jax.Array, ids: jax.Array) -> jax.Array:
+        return flags.at[ids].get(mode="clip")
+
+    args = floats(8, 8) > 0, np.array([0, 3, 9, 0, 2, 7, 7, 1], np.int32)
+    plan = pt.plan(looked_up, A, *args).tile("flags", 0, "a").tile("result", dim, "a")
+    assert plan.counts()["reduce_scatter"] == 1
+    holds(plan, looked_up, *args)
