@@ -24,7 +24,8 @@ class Place:
     @classmethod
     def of(cls, file: str, source: str, line: int, column: int = 0, end_column: int = 0) -> Place:
         """The place on line `line` of `source`, which is the whole text of `file`."""
-        lines = source.splitlines()
+        # As lark counts them: a form feed or a line separator of Unicode ends no line.
+        lines = source.split("\n")
         return cls(file, line, column, end_column, lines[line - 1] if 0 < line <= len(lines) else "")
 
     def __str__(self) -> str:

@@ -72,14 +72,14 @@ class Text:
 
     def place(self, where: Where) -> Place:
         at = span(where)
-        lines = self.source.splitlines()
+        lines = self.source.split("\n")
         last = len(lines[at.line - 1].rstrip()) + 1 if 0 < at.line <= len(lines) else at.column + 1
         end = at.end_column if at.end_line == at.line else last
         return Place.of(self.file, self.source, at.line, at.column, max(end, at.column + 1))
 
     def said(self, where: Where) -> str:
         """The text of one phrase, on one line."""
-        at, lines = span(where), self.source.splitlines()
+        at, lines = span(where), self.source.split("\n")
         taken = lines[at.line - 1 : at.end_line]
         taken[-1] = taken[-1][: at.end_column - 1]
         taken[0] = taken[0][at.column - 1 :]
@@ -105,9 +105,7 @@ class Text:
 DIAGNOSTICS = {
     # --- spelling
     "unexpected": Diagnostic("`{found}` cannot stand here", "expected {expected}", "{cure}"),
-    "no_sign": Diagnostic(
-        "`{sign}` is no sign of the notation", "", "names are letters, digits and `_`; comments begin with `#`"
-    ),
+    "no_sign": Diagnostic("`{sign}` is no sign of the notation", "", "{cure}"),
     "unfinished": Diagnostic("the text ends too early", "expected {expected}", "{cure}"),
     "empty": Diagnostic("`{file}` says nothing", "", "begin with `fn name(x: f32[B=8]) -> f32[B] {{ ... }}`"),
     # --- meshes and extents
@@ -124,9 +122,10 @@ DIAGNOSTICS = {
     ),
     "extent_lower": Diagnostic("`{name}` cannot name an extent", "extents are upper case", "write `{upper}`"),
     "extent_number": Diagnostic(
-        "`{said}` is no extent", "", "extents are whole numbers, their names, and sums and products of these"
+        "`{said}` is no extent", "", "extents are whole numbers, their names, and sums, products and exact quotients of these"
     ),
     "extent_negative": Diagnostic("`{said}` is {value}", "an extent is 0 or more", "check the sizes that it is made of"),
+    "extent_divide": Diagnostic("`{said}` is no whole number", "{value}", "divide what is a multiple of it"),
     "array_upper": Diagnostic("`{name}` cannot name a value", "upper case names extents", "write `{lower}`"),
     # --- functions
     "function_twice": Diagnostic("`{name}` is defined twice", "also in line {line}", "give one of them another name"),
@@ -235,6 +234,9 @@ DIAGNOSTICS = {
     "number": Diagnostic("{number} is no {dtype}", "", "write a whole number, or cast the other side: `f32(...)`"),
     "divide": Diagnostic("`/` of {dtype}", "", "`div` divides whole numbers and drops the rest; or cast: `f32(...)`"),
     "truth": Diagnostic("`{what}` takes truth values, and this is {dtype}", "", "compare it: `... != 0`"),
+    "fold_position": Diagnostic(
+        "`{fold}` gives a position along one index", "a second one", "join the dims in an equation before: `y[(i j)] = ...`"
+    ),
     "fold_dtype": Diagnostic("`{fold}` of {dtype}", "", "{cure}"),
     "function_unknown": Diagnostic(
         "there is no function `{name}`",

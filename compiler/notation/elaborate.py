@@ -35,7 +35,7 @@ def elaborate(program: Program) -> Mapping[str, Callable[..., Any]]:
 
 def remember(text: Text) -> None:
     """Lets Python show the lines of a text that is in no file."""
-    lines = [line + "\n" for line in text.source.splitlines()]
+    lines = [line + "\n" for line in text.source.split("\n")]
     if not linecache.getlines(text.file):
         linecache.cache[text.file] = (len(text.source), None, lines, text.file)
 

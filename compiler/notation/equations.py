@@ -14,6 +14,7 @@ from ..untyped import jax
 from . import scalars
 from .diagnostics import Text, span
 from .expressions import Expressions, counted, reason
+from .keywords import defaults, keywords
 from .read import kinds, phrases, words
 from .runtime import opaque
 from .scope import Scope
@@ -157,7 +158,9 @@ class Equations:
             results = self.called(call, self.functions[name], arguments)
             params = None
         else:
-            params = ", ".join(self.text.said(each) for each in phrases(call) if each.data == "keyword")
+            params = keywords(self.text, call)
+            if not params and name.removeprefix("lax.") in scalars.functions():
+                params = defaults(name.removeprefix("lax."), tuple(each.dtype for each in arguments))
             results = self.primitive(call, name.removeprefix("lax."), arguments, params, targets)
         if len(results) != len(targets):
             wanted = counted(len(results), "result")

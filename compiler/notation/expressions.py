@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-import numpy as np
 from lark import Token
 
-from ...dialects import scalars as numpy_scalars
 from ...dialects.dtypes import long, short
 from ...dialects.grammar import Node
-from ...dialects.params import NO_PARAMS
 from ...dialects.scalars import dtype_of
 from ..untyped import jax
 from . import scalars
 from .diagnostics import Text, span
+from .keywords import defaults, keywords
 from .positions import position
 from .read import phrases, words
 from .scope import Scope
@@ -24,6 +22,7 @@ from .terms import Apply, Cast, Fold, Index, Mask, Number, Position, Read, Term,
 
 SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "either": "or", "both": "and"}
 COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+TRUTHS = ("True", "False")
 CONSTANTS = {"inf": float("inf"), "nan": float("nan")}
 ORDERED = "a sum counts: cast it, `i32(...)`, or ask `any(...)`"
 NUMERIC = {"int", "float", "truth"}
@@ -43,6 +42,8 @@ class Expressions:
             case "number":
                 word = words(node)[0]
                 return Number(int(word) if word.isdecimal() else float(word), span(node))
+            case "extent" if words(node)[0] in TRUTHS:
+                return Number(words(node)[0] == "True", span(node))
             case "extent":
                 return Number(named(self.text, words(node)[0], self.extents), span(node))
             case "name":
@@ -95,16 +96,21 @@ class Expressions:
 
     def negative(self, node: Node) -> Term:
         arg = self.term(phrases(node)[0])
+        self.no_truth(node, "-", arg)
         if isinstance(arg, Number):
             return Number(-arg.value, span(node))
-        self.no_truth(node, "-", arg)
         return Apply("neg", (arg,), dtype(arg), span(node))
 
     def arithmetic(self, node: Node) -> Term:
         left, right = map(self.term, phrases(node))
         sign = SIGNS[node.data]
+        self.no_truth(node, sign, *(each for each in (left, right) if isinstance(each, Number)))
         if isinstance(left, Number) and isinstance(right, Number):
-            return self.number(node, lambda: _arithmetic(node.data, left.value, right.value))
+            known = self.number(node, lambda: scalars.arithmetic(node.data, [left.value, right.value]))
+            assert known is not None
+            # Positions are whole numbers, and so are quotients in them that are exact.
+            exact = self.scope.positional and isinstance(known.value, float) and known.value.is_integer()
+            return Number(int(known.value), known.span) if exact else known
         if node.data == "mul" and (isinstance(left, Mask) != isinstance(right, Mask)):
             other = right if isinstance(left, Mask) else left
             return Apply("mul", (left, right), settled(dtype(other)), span(node))
@@ -121,14 +127,14 @@ class Expressions:
         if len(strong) > 1:
             self.text.fail("dtypes", node, sign=sign, one=short(strong[0]), other=short(strong[1]))
         if not strong:
-            return "float32" if "float" in kinds else "int32"
+            return "float32" if "float" in kinds else "int32" if "int" in kinds else "bool"
         number = next((arg for arg in args if isinstance(arg, Number) and dtype(arg) == "float"), None)
         if number is not None and dtype_of(strong[0]).kind in "iub":
             self.text.fail("number", number.span, number=f"{number.value:g}", dtype=short(strong[0]))
         return strong[0]
 
     def no_truth(self, node: Node, sign: str, *args: Term) -> None:
-        if any(dtype(arg) == "bool" for arg in args):
+        if any(settled(dtype(arg)) == "bool" for arg in args):
             self.text.fail("dtypes", node, sign=sign, one="i32", other="bool")
 
     def comparison(self, node: Node) -> Term:
@@ -144,14 +150,15 @@ class Expressions:
 
     def truth(self, node: Node, what: str) -> Term:
         term = self.term(node)
-        if dtype(term) != "bool":
+        if settled(dtype(term)) != "bool":
             self.text.fail("truth", node, what=what, dtype=short(settled(dtype(term))))
         return term.condition if isinstance(term, Mask) else term
 
-    def number(self, node: Node, compute: Callable[[], float]) -> Number:
-        """A number that is known here. Raises `Wrong` where it is not defined."""
+    def number(self, node: Node, compute: Callable[[], float | None]) -> Number | None:
+        """A number, if it is known here. Raises `Wrong` where it is not defined."""
         try:
-            return Number(compute(), span(node))
+            value = compute()
+            return None if value is None else Number(value, span(node))
         except (ArithmeticError, ValueError) as error:
             self.text.fail("undefined", node, said=self.text.said(node), why=str(error))
 
@@ -169,6 +176,8 @@ class Expressions:
             if index not in used and not index.known:
                 self.text.fail("index_unused", index.span, name=index.name, fold=word)
         self.fold_dtype(node, str(word), settled(dtype(term)))
+        if word in ("argmax", "argmin") and len(indices) > 1:
+            self.text.fail("fold_position", indices[1].span, fold=word)
         fold = Fold(str(word), indices, term, span(node))
         self.scope.folds.append(fold)
         return fold
@@ -214,8 +223,7 @@ class Expressions:
             wanted = counted(len(known[name]), "argument")
             operands = ", ".join(known[name])
             self.text.fail("function_count", node, name=name, wanted=wanted, given=len(given), operands=operands)
-        keywords = ", ".join(self.text.said(each) for each in phrases(node) if each.data == "keyword")
-        return self.apply(node, scalars.ALIASES.get(name, name), [*map(self.term, given)], keywords)
+        return self.apply(node, scalars.ALIASES.get(name, name), [*map(self.term, given)], keywords(self.text, node))
 
     def cast(self, node: Node, wanted: str, given: list[Node]) -> Term:
         word = words(node)[0]
@@ -228,16 +236,17 @@ class Expressions:
         check_dtype(self.text, word, wanted)
 
     def apply(self, node: Node, name: str, args: list[Term], params: str) -> Term:
-        if name == "relu":
-            name, args = "max", [*args, Number(0, span(node))]
         if name == "where":
             return self.where(node, args)
-        if all(isinstance(arg, Number) for arg in args) and not params:
-            return self.number(node, lambda: _constant(name, [arg.value for arg in args if isinstance(arg, Number)]))
+        numbers = [arg.value for arg in args if isinstance(arg, Number)]
+        if len(numbers) == len(args) and not params and (known := self.number(node, lambda: scalars.constant(name, numbers))):
+            return known
         # An operand beside numbers gives them its dtype; those that differ are JAX's to judge, or ours where JAX would cast.
         made = self.same(node, name, *args)
+        dtypes = (made,) * len(args)
+        params = params or defaults(name, dtypes)
         try:
-            return Apply(name, tuple(args), scalars.result(name, (made,) * len(args), params), span(node), params)
+            return Apply(name, tuple(args), scalars.result(name, dtypes, params), span(node), params)
         except (TypeError, ValueError, KeyError, AttributeError, SyntaxError) as error:
             why = reason(error)
             if isinstance(error, TypeError) and not params and "missing" not in why and "argument" not in why.split("dtype")[0]:
@@ -269,19 +278,6 @@ def counted(count: int, one: str, many: str = "") -> str:
     return f"{count} {one if count == 1 else many or one + 's'}"
 
 
-def _arithmetic(name: str, left: float, right: float) -> float:
-    """Of numbers, as Python has it: `/` is exact."""
-    match name:
-        case "add":
-            return left + right
-        case "sub":
-            return left - right
-        case "mul":
-            return left * right
-        case _:
-            return left / right
-
-
 def reason(error: Exception) -> str:
     """The first line of what JAX says, without the name of the function of its own that says it."""
     said = str(error).strip().splitlines() or [type(error).__name__]
@@ -290,13 +286,3 @@ def reason(error: Exception) -> str:
 
 def _other(made: str) -> str:
     return "i32" if dtype_of(made).kind in "fV" else "f32"
-
-
-def _constant(name: str, values: list[float]) -> float:
-    """A function of numbers, in double precision: it is a number too."""
-    arrays = [np.asarray(value, np.float64) for value in values]
-    found = numpy_scalars.apply(name, arrays, NO_PARAMS, np.dtype("float64"))
-    value = float(found[0])
-    if np.isnan(value) and not any(np.isnan(values)):
-        raise ValueError(f"{name} is not defined there")
-    return int(value) if name in ("max", "min", "abs") and all(isinstance(each, int) for each in values) else value

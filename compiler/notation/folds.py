@@ -17,8 +17,6 @@ from .windows import convolution, pooling
 if TYPE_CHECKING:
     from .values import Values
 
-REDUCE = {"sum": "jnp.sum", "max": "jnp.max", "min": "jnp.min", "prod": "jnp.prod", "all": "jnp.all", "any": "jnp.any"}
-
 
 def fold(values: Values, term: Fold) -> Value:
     if term.monoid != "sum":
@@ -131,4 +129,6 @@ def reduction(values: Values, term: Fold) -> Value:
         value = Value(code.call("jnp.broadcast_to", value.code, shape), (*unused, *value.dims[len(unused) :]))
     axes = tuple(sorted(value.dims.index(index) for index in term.indices))
     kept = tuple(index for dim, index in enumerate(value.dims) if dim not in axes)
-    return Value(code.call(REDUCE[term.monoid], value.code, axes), kept)
+    # A position is one along one dim.
+    along = axes[0] if term.monoid in ("argmax", "argmin") else axes
+    return Value(code.call(f"jnp.{term.monoid}", value.code, along), kept)

@@ -111,6 +111,7 @@ def parse(source: str, file: str = "") -> Notation:
     """Reads a program from its text; `file` is what errors and line notes call it."""
     if not isinstance(source, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Error(f"{source!r:.60} is no text", helps=["pt.parse takes the program's text, pt.load its file"])
+    source = source.replace("\r\n", "\n").replace("\r", "\n")
     # Each text without a file has a name of its own, by which Python finds its lines.
     program = check(Text(file or f"<notation {next(_NUMBERS)}>", source))
     functions = elaborate(program)

@@ -30,8 +30,10 @@ from ...dialects.grounded import (
     inner,
 )
 from ...dialects.params import Literal, ParamsAttr, show
+from .expressions import COMPARISONS
 
 Shape = tuple[int, ...]
+_SIGNS = {name: sign for sign, name in COMPARISONS.items()}
 
 
 class Unsayable(Exception):
@@ -155,6 +157,8 @@ class Pointful:
                 return number(value)
             case Counter((index,)):
                 return self.cast(self.letters[index], "int32")
+            case Binary("*", Constant(-1), right):
+                return f"-{self.operand(right)}"
             case Binary(sign, left, right):
                 return f"{self.operand(left)} {sign} {self.operand(right)}"
             case Apply(function, args):
@@ -182,6 +186,8 @@ class Pointful:
                 return f"where({args[0]}, {args[2]}, {args[1]})"
             case "maximum" | "minimum":
                 return f"{function[:3]}({', '.join(args)})"
+            case "eq" | "ne" | "lt" | "le" | "gt" | "ge" if len(args) == 2:
+                return f"{args[0]} {_SIGNS[function]} {args[1]}"
             case "and" | "or" if len(args) == 2:
                 return f"{args[0]} {function} {args[1]}"
             case "not":
@@ -198,9 +204,11 @@ class Pointful:
 
 
 def affine(terms: Sequence[tuple[int, str]], offset: int) -> str:
-    """`2*i + j - 1`; what is added stands before what is taken away."""
+    """`2*i + j - 1`; what is added stands before what is taken away. A part that begins at the beginning says so: `i + 0`."""
     said = [(factor, name if abs(factor) == 1 else f"{abs(factor)}*{name}") for factor, name in terms]
     said += [(offset, str(abs(offset)))] if offset else []
+    if [*terms, offset] == [(1, name := terms[0][1]), 0]:
+        return f"{name} + 0"
     (first, text), *more = sorted(said, key=lambda each: each[0] < 0)
     return ("-" if first < 0 else "") + text + "".join(f" {'-' if sign < 0 else '+'} {each}" for sign, each in more)
 

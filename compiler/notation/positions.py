@@ -23,7 +23,9 @@ def position(reader: Expressions, array: Array, dim: int, node: Node) -> Sub:
         joint = Joint(tuple(scope.find(word) for word in words(node)))
         scope.joins.append((extent, joint, span(node)))
         return joint
+    around, scope.positional = scope.positional, True
     term = reader.term(node)
+    scope.positional = around
     if isinstance(term, Position):
         scope.unify(term.index, extent, span(node), f"dim {dim} of `{array.name}`")
         return term.index

@@ -13,11 +13,13 @@ import numpy as np
 from ...dialects.definition import definitions
 from ...dialects.dtypes import short
 from ...dialects.errors import Error
-from ...dialects.params import NO_PARAMS, ParamsAttr, read
+from ...dialects.params import ParamsAttr
 from ..evaluate import bind_local
 from ..params import decode
 from ..primitives import find
 from ..untyped import jax, jnp, lax
+from . import scalars
+from .keywords import parameters
 
 Array = Any
 
@@ -35,8 +37,7 @@ def take(function: str, name: str, dtype: str, shape: tuple[int, ...], x: Array)
 def apply(name: str, text: str, dtype: str, *args: Array) -> Array:
     """The elementwise op of a name; numbers take the dtype of the arrays."""
     arrays = [np.asarray(arg, jnp.dtype(dtype)) if isinstance(arg, bool | int | float) else arg for arg in args]
-    params = read(f"{{{text}}}") if text else NO_PARAMS
-    return bind_local(name, params, arrays, [(dtype, ())])[0]
+    return scalars.compute(name, text, dtype, arrays)
 
 
 def literal(value: float, dtype: str) -> Array:
@@ -46,7 +47,7 @@ def literal(value: float, dtype: str) -> Array:
 
 def opaque(name: str, text: str, shapes: Sequence[tuple[int, ...]], *arrays: Array) -> list[Array]:
     """A primitive of JAX on whole arrays, its parameters as the IR shows them. Raises KeyError for an unknown one."""
-    params = read(f"{{{text}}}") if text else NO_PARAMS
+    params = parameters(text)
     dtypes = params.get("result")
     own = ParamsAttr.of(**{key: value for key, value in params.items() if key != "result"})
     if name not in definitions or name == "whole":

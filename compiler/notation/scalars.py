@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
+
+from ...dialects import scalars
 from ...dialects.definition import Definition, Var, definitions
-from ...dialects.params import NO_PARAMS, read
+from ...dialects.errors import Error
+from ...dialects.params import NO_PARAMS
 from ..evaluate import bind_local
 from ..untyped import jax
+from .keywords import parameters
 
 ALIASES = {"sigmoid": "logistic", "maximum": "max", "minimum": "min"}
-SPELT = {"where": ("condition", "then", "otherwise"), "relu": ("x",)}
-# What these do is said by the notation itself: casts by the dtype's name, names and barriers by equations.
-_APART = frozenset({"convert_element_type", "tag", "name", "eq_to", "le_to", "lt_to"})
+ACTIVATIONS = frozenset({"relu", "gelu", "silu", "softplus", "elu", "selu", "leaky_relu", "log_sigmoid"})
+"""Functions of `jax.nn`."""
+SPELT = {"where": ("condition", "then", "otherwise"), **dict.fromkeys(sorted(ACTIVATIONS), ("x",))}
+# What these do is said by the notation itself, casts by the dtype's name, names and barriers by equations; or is no JAX at all.
+_APART = frozenset(
+    {"convert_element_type", "tag", "name", "eq_to", "le_to", "lt_to", "and", "or", "not", "enter", "carry", "leave"}
+)
 
 
 @cache
@@ -38,18 +47,69 @@ def _is_elementwise(definition: Definition) -> bool:
     return all(read.terms == (Var("i", many=True),) for read in reads)
 
 
-def params(text: str) -> Any:
-    return read(f"{{{text}}}") if text else NO_PARAMS
-
-
 @cache
 def result(name: str, dtypes: Sequence[str], text: str) -> str:
     """The dtype of the function's result. Raises TypeError, ValueError or KeyError, with JAX's reason, for dtypes or parameters
     that it does not take."""
     given = [jax.ShapeDtypeStruct((), each) for each in dtypes]
 
-    def apply(*args: Any) -> list[Any]:
-        return bind_local(name, params(text), args, [(dtypes[0], ())])
+    def called(*args: Any) -> Any:
+        return compute(name, text, dtypes[0], args)
 
-    (made,) = jax.eval_shape(apply, *given)
+    made = jax.eval_shape(called, *given)
     return str(made.dtype.name)
+
+
+def compute(name: str, text: str, dtype: str, args: Sequence[Any]) -> Any:
+    """The function on arrays of one shape."""
+    if name in ACTIVATIONS:
+        return cast("Callable[..., Any]", getattr(jax.nn, name))(*args, **dict(parameters(text).items()))
+    return bind_local(name, parameters(text), args, [(dtype, ())])[0]
+
+
+def arithmetic(name: str, values: Sequence[float]) -> float | None:
+    """What Python says of numbers, where `/` is exact; None for what is no arithmetic."""
+    match name, *values:
+        case "add", left, right:
+            return left + right
+        case "sub", left, right:
+            return left - right
+        case "mul", left, right:
+            return left * right
+        case "div", left, right:
+            return left / right
+        case "neg", value:
+            return -value
+        case "abs", value:
+            return abs(value)
+        case "max" | "min", *_:
+            return max(values) if name == "max" else min(values)
+        case _:
+            return None
+
+
+def constant(name: str, values: Sequence[float]) -> float | None:
+    """The function of numbers, in double precision: a number too. None where only JAX can say what it is.
+
+    Raises ValueError or ArithmeticError where it is not defined.
+    """
+    if (known := arithmetic(name, values)) is not None:
+        return int(known) if all(isinstance(value, int) for value in values) else known
+    if name not in definitions or not _is_real(name, len(values)):
+        return None
+    try:
+        made = scalars.apply(name, [np.asarray(value, np.float64) for value in values], NO_PARAMS, np.dtype("float64"))
+    except (Error, KeyError, TypeError):
+        return None
+    value = float(made[0])
+    if np.isnan(value) and not any(np.isnan(values)):
+        raise ValueError(f"{name} is not defined there")
+    return value
+
+
+def _is_real(name: str, operands: int) -> bool:
+    """Does the function take floats, and give one?"""
+    try:
+        return result(name, ("float32",) * operands, "") == "float32"
+    except (TypeError, ValueError, KeyError):
+        return False

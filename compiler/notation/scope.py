@@ -22,6 +22,7 @@ class Scope:
     windows: list[tuple[int, Affine, Span, bool]] = field(default_factory=list[tuple[int, Affine, Span, bool]])
     folds: list[Fold] = field(default_factory=list[Fold])
     hanging: bool = False
+    positional: bool = False
 
     def new(self, word: Token) -> Index:
         """An index that begins to exist here."""
@@ -43,6 +44,8 @@ class Scope:
         elif index.extent != extent:
             notes = [f"over {index.extent}: {index.why}", f"over {extent}: {why}"]
             notes += ["a dim of extent 1 is read at `0`"] if 1 in (extent, index.extent) else []
+            if index.why.startswith("declared") and extent > index.extent:
+                notes.append(f"a part of a dim begins somewhere: at `{index.name} + 0`, if at the dim's beginning")
             self.text.fail("index_ranges", where, (), notes, name=index.name, one=index.extent, other=extent)
 
     def settle(self, known: Sequence[Index]) -> None:

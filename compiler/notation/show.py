@@ -82,24 +82,21 @@ class _Printer:
         self.taken.add(text)
         self.values[value] = Value(text, array.dtype, array.shape)
 
-    def folded(self, op: Operation) -> bool:
-        """Is the op a function of numbers? Then its result is a number too, for the notation computes with them as it reads."""
-        if not op.operands or len(op.results) != 1 or not all(each in self.numbers for each in op.operands):
-            return False
+    def number(self, value: SSAValue, made: Any) -> None:
+        """A value that is a number: it is written where it is used."""
+        self.numbers[value] = made
+        self.values[value] = Value(_written(made), cast(ArrayType, value.type).dtype, (), number=True)
+
+    def folded(self, op: LaxOp) -> bool:
+        """Is the op a function of numbers that JAX computes as it reads, such as a cast? Then its result is a number too."""
         array = cast(ArrayType, op.results[0].type)
-        if array.shape or op.regions or not isinstance(op, LaxOp):
+        if not op.operands or len(op.results) > 1 or array.shape or not all(each in self.numbers for each in op.operands):
             return False
         with jax.ensure_compile_time_eval():
             ins = [self.numbers[each] for each in op.operands]
             (made,) = bind_local(op.primitive(), op.params, ins, [(array.dtype, ())])
         self.number(op.results[0], np.asarray(made))
         return True
-
-    def number(self, value: SSAValue, made: Any) -> None:
-        """A value that is a number: it is written where it is used."""
-        dtype = cast(ArrayType, value.type).dtype
-        self.numbers[value] = made
-        self.values[value] = Value(_written(made), dtype, (), number=True)
 
     def returned(self, value: SSAValue, lines: list[str]) -> str:
         found = self.values[value]
@@ -111,7 +108,7 @@ class _Printer:
         return text
 
     def op(self, op: Operation, indices: Sequence[str]) -> list[str]:
-        if isinstance(op, ConstantOp) or self.folded(op):
+        if isinstance(op, ConstantOp):
             return []
         if isinstance(op, LaxOp) and not op.regions and "foreign(" not in op.params.text:
             ins = [self.values[each] for each in op.operands]
@@ -119,6 +116,8 @@ class _Printer:
             for said in _ways(op, ins, outs, indices):
                 if said is not None and _reads_back(op, ins, outs, said):
                     return said
+            if self.folded(op):
+                return []
         source = self.traced.sources.get(op)
         name = op.params["primitive"] if isinstance(op, WholeOp) else op.name.removeprefix("lax.")
         raise Error(
@@ -132,7 +131,7 @@ def _written(made: Any) -> str:
     """A number in as few digits as its dtype needs; one that is neither whole nor a float says its dtype."""
     value = made.item()
     if isinstance(value, bool):
-        return f"bool({int(value)})"
+        return str(value)
     return str(made[()]) if isinstance(value, int | float) else f"{short(made.dtype.name)}({value!r})"
 
 
@@ -146,7 +145,20 @@ def _ways(op: LaxOp, ins: Sequence[Value], outs: Sequence[Value], indices: Seque
     whole = str(op.params["primitive"]) if isinstance(op, WholeOp) else name
     own = ParamsAttr.of(**{key: value for key, value in op.params.items() if not isinstance(op, WholeOp) or key != "primitive"})
     typed = ParamsAttr.of(**dict(own.items()), result=tuple(out.dtype for out in outs))
-    return [pointful, [_opaque(whole, own, ins, outs, indices)], [_opaque(whole, typed, ins, outs, indices)]]
+    named = _named(name, op.params, ins, outs, indices)
+    return [pointful, named, [_opaque(whole, own, ins, outs, indices)], [_opaque(whole, typed, ins, outs, indices)]]
+
+
+def _named(
+    name: str, params: ParamsAttr, ins: Sequence[Value], outs: Sequence[Value], indices: Sequence[str]
+) -> list[str] | None:
+    """`y[i] = add_any(x[i], z[i])`: a function by its own name, where its definition reads as another's."""
+    if name not in scalars.functions():
+        return None
+    at = [f"[{', '.join(indices[: len(each.shape)])}]" if each.shape else "" for each in (*ins, *outs)]
+    given = [each.text + dims for each, dims in zip(ins, at, strict=False)]
+    keywords = [f"{key}={show(value)}" for key, value in params.items()]
+    return [f"{outs[0].text}{at[-1]} = {name}({', '.join([*given, *keywords])})"]
 
 
 def _opaque(name: str, params: ParamsAttr, ins: Sequence[Value], outs: Sequence[Value], indices: Sequence[str]) -> str:

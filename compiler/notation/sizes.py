@@ -1,4 +1,4 @@
-"""Extents: whole numbers, their names, and sums and products of these."""
+"""Extents: whole numbers, their names, sums and products of these, and quotients that are exact."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from lark import Token
 from ...dialects.grammar import Node
 from .diagnostics import Text
 from .read import phrases, words
+from .scalars import arithmetic
 
 
 def size(text: Text, node: Node, known: Mapping[str, int]) -> int:
@@ -28,12 +29,11 @@ def _value(text: Text, node: Node, known: Mapping[str, int], whole: Node) -> int
         case "name":
             word = words(node)[0]
             raise text.wrong("extent_lower", word, name=word, upper=word.upper())
-        case "add" | "sub" | "mul" | "neg":
+        case "add" | "sub" | "mul" | "div" | "neg":
             values = [_value(text, each, known, whole) for each in phrases(node)]
-            if node.data == "neg":
-                return -values[0]
-            left, right = values
-            return left + right if node.data == "add" else left - right if node.data == "sub" else left * right
+            if node.data == "div" and (not values[1] or values[0] % values[1]):
+                text.fail("extent_divide", node, said=text.said(node), value=f"{values[0]} / {values[1]}")
+            return values[0] // values[1] if node.data == "div" else int(arithmetic(node.data, values) or 0)
         case _:
             raise text.wrong("extent_number", node, said=text.said(node))
 

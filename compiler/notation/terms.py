@@ -155,8 +155,8 @@ def dtype(term: Term) -> str:
             return array.dtype
         case Apply(dtype=found) | Cast(dtype=found):
             return found
-        case Fold(_, _, body):
-            return settled(dtype(body))
+        case Fold(monoid, _, body):
+            return "int32" if monoid in ("argmax", "argmin") else settled(dtype(body))
         case Mask():
             return "bool"
 

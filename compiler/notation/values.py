@@ -175,6 +175,6 @@ class Values:
         if isinstance(other, Mask):
             zero: Value = Value(code.value(False), (), number=True)
         else:
-            zero = Value(code.value(0), (), number=True)
+            zero = Value(code.value(0.0 if dtype(other) == "float32" else 0), (), number=True)
         args, dims = chosen(code, [self.term(mask), self.term(other), zero], self.order)
         return Value(code.call("notation.choose", *(arg.code for arg in args)), dims)

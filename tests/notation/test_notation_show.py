@@ -5,6 +5,7 @@
 # pyright: reportUnknownLambdaType=false
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -21,6 +22,7 @@ import partita as pt
 from partita.compiler.notation.show import program
 from partita.compiler.trace import Traced
 from partita.dialects.lax import ConstantOp, LaxOp
+from partita.examples import gpt
 
 S = jax.ShapeDtypeStruct
 
@@ -106,3 +108,22 @@ def test_what_has_no_words_is_an_error(function: Callable[..., Any], what: str):
         program(pt.trace(function, S((8,), "float32")))
     assert what in caught.value.title
     assert caught.value.helps
+
+
+def test_a_training_step_is_printed_and_read_back():
+    config = gpt.Config(vocabulary=16, length=8, layers=1, width=16, heads=2)
+    params = gpt.init(config)
+    rows = np.arange(32, dtype=np.int32).reshape(4, 8) % 16
+    state, batch = gpt.OPTIMIZER.init(params), {"x": rows, "y": rows[::-1].copy()}
+    traced = pt.trace(gpt.train_step, params, state, batch)
+    assert ops(again(traced).module) == ops(traced.module)
+
+
+@pytest.mark.parametrize("path", sorted((Path(__file__).parents[2] / "examples").glob("*.partita")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("gradient", [False, True], ids=["program", "gradient"])
+def test_an_example_is_printed_and_read_back(path: Path, gradient: bool):
+    read = pt.load(path)
+    function, structs = list(read.functions.values())[-1], list(read.arguments().values())
+    floats = tuple(number for number, each in enumerate(structs) if jnp.issubdtype(each.dtype, jnp.floating))
+    traced = pt.trace(jax.grad(lambda *args: jnp.sum(function(*args)), floats) if gradient else function, *structs)
+    assert ops(again(traced).module) == ops(traced.module)

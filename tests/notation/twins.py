@@ -242,13 +242,13 @@ def gated(x: Array, w: Array, v: Array, o: Array) -> Array:
 
 
 @twin("""
-fn silu(g: f32[B=8, F=16], u: f32[B, F], o: f32[F, D=4]) -> f32[B, D] {
+fn swiglu(g: f32[B=8, F=16], u: f32[B, F], o: f32[F, D=4]) -> f32[B, D] {
   a[b, f] = g[b, f] * logistic(g[b, f]) * u[b, f]
   y[b, d] = sum(f) a[b, f] * o[f, d]
   return y
 }
 """)
-def silu(g: Array, u: Array, o: Array) -> Array:
+def swiglu(g: Array, u: Array, o: Array) -> Array:
     return (jax.nn.silu(g) * u) @ o
 
 
@@ -338,3 +338,76 @@ fn network(x: f32[B=16, D=8], w1: f32[D, D], w2: f32[D, D]) -> f32[B, D] {
 """)
 def network(x: Array, w1: Array, w2: Array) -> Array:
     return jnp.tanh(jnp.tanh(x @ w1) @ w2)
+
+
+@twin("""
+fn accuracy(logits: f32[B=16, V=10], labels: i32[B]) -> f32[], i32[B] {
+  guess[b] = argmax(v) logits[b, v]
+  worst[b] = argmin(v) logits[b, v]
+  right = sum(b) f32(guess[b] == labels[b]) / B
+  return right, worst
+}
+""")
+def accuracy(logits: Array, labels: Array) -> Array:
+    guess = jnp.argmax(logits, axis=1)
+    worst = jnp.argmin(logits, axis=1)
+    return jnp.mean((guess == labels).astype(jnp.float32)), worst
+
+
+@twin("""
+fn activations(x: f32[B=16, D=8]) -> f32[B, D] {
+  y[b, d] = relu(x[b, d]) + gelu(x[b, d]) + gelu(x[b, d], approximate=False) + silu(x[b, d]) + softplus(x[b, d])
+  z[b, d] = leaky_relu(y[b, d], negative_slope=0.1) + round(x[b, d])
+  return z
+}
+""")
+def activations(x: Array) -> Array:
+    y = jax.nn.relu(x) + jax.nn.gelu(x) + jax.nn.gelu(x, approximate=False) + jax.nn.silu(x) + jax.nn.softplus(x)
+    return jax.nn.leaky_relu(y, negative_slope=0.1) + lax.round(x)
+
+
+@twin("""
+fn lstm(h: f32[B=8, H=16], c: f32[B, H], x: f32[B, D=4], w: f32[D, 4*H], u: f32[H, 4*H]) -> f32[B, H], f32[B, H] {
+  z[b, j] = (sum(d) x[b, d] * w[d, j]) + sum(k) h[b, k] * u[k, j]
+  i[b, j: H] = sigmoid(z[b, j + 0])
+  f[b, j: H] = sigmoid(z[b, j + H])
+  g[b, j: H] = tanh(z[b, j + 2*H])
+  o[b, j: H] = sigmoid(z[b, j + 3*H])
+  cell[b, j] = f[b, j] * c[b, j] + i[b, j] * g[b, j]
+  out[b, j] = o[b, j] * tanh(cell[b, j])
+  return out, cell
+}
+""")
+def lstm(h: Array, c: Array, x: Array, w: Array, u: Array) -> Array:
+    z = x @ w + h @ u
+    i, f, g, o = jax.nn.sigmoid(z[:, :16]), jax.nn.sigmoid(z[:, 16:32]), jnp.tanh(z[:, 32:48]), jax.nn.sigmoid(z[:, 48:])
+    cell = f * c + i * g
+    return o * jnp.tanh(cell), cell
+
+
+@twin("""
+fn rotary(x: f32[B=4, S=16, D=8], angle: f32[S, D/2]) -> f32[B, S, D] {
+  a[b, s, d: D/2] = x[b, s, d + 0] * cos(angle[s, d]) - x[b, s, d + D/2] * sin(angle[s, d])
+  c[b, s, d: D/2] = x[b, s, d + 0] * sin(angle[s, d]) + x[b, s, d + D/2] * cos(angle[s, d])
+  y[b, s, +d] = a[b, s, d] ++ c[b, s, d]
+  return y
+}
+""")
+def rotary(x: Array, angle: Array) -> Array:
+    a = x[..., :4] * jnp.cos(angle)[None] - x[..., 4:] * jnp.sin(angle)[None]
+    c = x[..., :4] * jnp.sin(angle)[None] + x[..., 4:] * jnp.cos(angle)[None]
+    return jnp.concatenate((a, c), -1)
+
+
+@twin("""
+fn top_expert(x: f32[T=8, D=4], gate: f32[T, E=6], w: f32[E, D, F=2]) -> f32[T, F] {
+  best[t] = argmax(e) gate[t, e]
+  y[t, f] = sum(d) x[t, d] * w[best[t], d, f]
+  z[t, f] = y[t, f] * gate[t, best[t]]
+  return z
+}
+""")
+def top_expert(x: Array, gate: Array, w: Array) -> Array:
+    best = jnp.argmax(gate, axis=1)
+    y = jnp.einsum("td,tdf->tf", x, w[best])
+    return y * jnp.take_along_axis(gate, best[:, None], axis=1)[:, 0][:, None]

@@ -1,0 +1,46 @@
+"""The parameters of a call: keywords in the text, literals in the IR.
+
+lax.argmax(x, axes=(1,), index_dtype=i32)   -->   {axes = (1,), index_dtype = dtype(name="int32")}
+round(x[i])                                 -->   {rounding_method = RoundingMethod(name="AWAY_FROM_ZERO")}
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from ...dialects.dtypes import long
+from ...dialects.grammar import Node
+from ...dialects.params import NO_PARAMS, ParamsAttr, read
+from ..params import Foreign, encode
+from ..untyped import jax, lax
+from .diagnostics import Text
+from .read import kinds, phrases, words
+
+
+def keywords(text: Text, call: Node) -> str:
+    """The keywords of a call, as the IR writes them: a dtype is a record there, and a bare name here."""
+    return ", ".join(f"{words(each)[0]}={_literal(text, phrases(each)[0])}" for each in kinds(call, "keyword"))
+
+
+def _literal(text: Text, literal: Node) -> str:
+    said = text.said(literal)
+    known = said == "bool" or (said.isalnum() and long(said) != said)
+    return f'dtype(name="{long(said)}")' if known else said
+
+
+def parameters(said: str) -> ParamsAttr:
+    """The parameters that keywords say. Raises ValueError or SyntaxError for what is no literal."""
+    return read(f"{{{said}}}") if said else NO_PARAMS
+
+
+@cache
+def defaults(name: str, dtypes: tuple[str, ...]) -> str:
+    """The keywords of an elementwise op that is called without any: what `jax.lax` gives its primitive then."""
+    function = getattr(lax, name, None)
+    try:
+        jaxpr = jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct((), each) for each in dtypes))
+    except TypeError:
+        return ""
+    found = [each for each in jaxpr.jaxpr.eqns if each.primitive.name == name]
+    params = encode(name, found[0].params, Foreign()) if len(jaxpr.jaxpr.eqns) == len(found) == 1 else NO_PARAMS
+    return params.text[1:-1].replace(" = ", "=")
