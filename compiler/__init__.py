@@ -8,6 +8,7 @@ trace            a JAX function becomes an xDSL module in named ops, with names 
 define           a function or primitive of the user's as an op, by a line of index notation
   defined, written                             the op as JAX and Partita see it; where its text stands
   accept, samples, blocks                      it is tried in blocks, on small random arrays, before a program holds it
+  derived: kernels, sharding_rules             calls that say themselves where they may be cut
 plan             an immutable program with placements; each tactic gives a new one
   given, actions, tactics, replay              what a person gives, checked; the claims that a tactic seeds; a trace read back
   addresses, readings, explain, diff, expect, report   what a plan says of itself

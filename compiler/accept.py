@@ -40,8 +40,13 @@ Results: TypeAlias = Callable[[Sequence[Array]], list[list[Array]]]
 Derived: TypeAlias = Callable[[Sequence[Array]], tuple[list[list[Array]], Sequence[Array]]]
 """Of operands: the results, and the gradients of the floating operands."""
 
+Run: TypeAlias = Callable[[Mapping[str, Any], Sequence[Array], Sequence[Type]], Sequence[Array]]
+"""(static parameters, operands, types of the results) -> results."""
+
 COUNTS = (2, 4)
 """Over how many blocks an index is placed."""
+MOST = 16
+"""Over no more blocks than this an index is placed that others stand behind."""
 
 # What is compiled runs once.
 _QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
@@ -55,7 +60,7 @@ class Candidate:
 
     definition: Definition
     written: Written
-    run: Callable[..., Sequence[Array]]
+    run: Run
 
     @property
     def title(self) -> str:
@@ -135,17 +140,24 @@ class _Trial:
         if "@" not in self.candidate.written.text:
             self.compare_with_text(whole)
         for index, info in enumerate(self.signature.instance.indices):
-            counts = [count for count in COUNTS if info.extent % count == 0]
-            failures = [self.blocks(index, count, whole, pulled) for count in counts]
-            if failures and all(failures):
-                raise Unfit(failures[0], self.variable(index))
+            counts, least = [count for count in COUNTS if info.extent % count == 0], self.least(index, info.extent)
+            failures = [self.blocks(index, count, whole, pulled) for count in dict.fromkeys((*counts, *least))]
+            # One that is too short for the function is no fault, but where the text says what stays together it is.
+            if failures and (all(failures) or (least and failures[-1])):
+                raise Unfit(failures[-1] or failures[0], self.variable(index))
+
+    def least(self, index: int, extent: int) -> list[int]:
+        """Over how many blocks an index is placed in the end, if others stand behind it: then these are all that a block is."""
+        tables = (*self.signature.operand_at, *self.signature.result_at)
+        joined = any(at[index][1] > 1 for at in tables if index in at)
+        return [extent] if joined and COUNTS[-1] < extent <= MOST else []
 
     def function(self, operands: Sequence[Array], outs: Sequence[Type]) -> Sequence[Array]:
         """The function on arrays that may be blocks; the static parameters that are extents follow from their types."""
         name = self.candidate.definition.name
         shapes = tuple(tuple(x.shape) for x in operands)
         own = decode(name, self.params, shapes, tuple(outs), self.foreign)
-        results = self.candidate.run(*operands, **own)
+        results = self.candidate.run(own, operands, outs)
         got = _types([jax.typeof(x) for x in results])
         if got != list(outs):
             raise Unfit(
@@ -166,7 +178,8 @@ class _Trial:
         """The function of these operands, compiled; what it raises is a reason to try other shapes."""
         try:
             options = _QUICK if jax.default_backend() == "cpu" else None
-            return jax.jit(function, compiler_options=options)(operands)
+            # A callback raises when it runs.
+            return jax.block_until_ready(jax.jit(function, compiler_options=options)(operands))
         except (Unfit, Error):
             raise
         except Exception as error:

@@ -1,4 +1,4 @@
-"""What becomes of each of JAX's primitives: it has a definition, is taken apart, keeps a region, or runs whole.
+"""What becomes of each of JAX's primitives: it or each call of it has a definition, it is taken apart, or it runs whole.
 
 The table is complete if each primitive that JAX can lower or evaluate is in it; a test asks for that, and `docs/coverage.md`
 shows it.
@@ -17,6 +17,7 @@ from jax.extend.core import Primitive
 from ..dialects.definition import definitions
 from ..dialects.lax import OPS
 from ..dialects.regions import BORDERS
+from .derived import DERIVED
 from .expand import EXPANDED
 from .importer import INLINED
 from .params import op_name
@@ -30,6 +31,7 @@ class Fate(Enum):
     """The columns of the table."""
 
     DEFINED = "defined"
+    DERIVED = "defined by each call"
     EXPANDED = "expanded into other primitives"
     REGION = "a region, whose body is partitioned"
     INLINED = "inlined"
@@ -86,6 +88,8 @@ def _evaluates(primitive: Primitive) -> bool:
 def row(primitive: Primitive) -> Row | None:
     """What becomes of a primitive; None if nobody has said."""
     name = op_name(primitive.name)
+    if name in DERIVED:
+        return Row(primitive.name, Fate.DERIVED)
     if name in definitions and name not in OPS_OF_OUR_OWN:
         return Row(primitive.name, Fate.DEFINED)
     if name in OPS and name not in definitions:

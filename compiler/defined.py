@@ -221,7 +221,11 @@ class Op:
 
     def accept(self, params: Mapping[str, Any], ins: Sequence[Any], outs: Sequence[Any]) -> None:
         """Raises Error, with a counter-example, unless the function may be cut as the definition says."""
-        accept(Candidate(self.definition, self.written, self.leaves), params, ins, outs)
+
+        def run(params: Mapping[str, Any], arrays: Sequence[Array], _: Sequence[object]) -> list[Array]:
+            return self.leaves(*arrays, **params)
+
+        accept(Candidate(self.definition, self.written, run), params, ins, outs)
 
     def try_on(self, arrays: Sequence[Any], params: Mapping[str, Any] | None = None) -> None:
         """Accept or refuse the definition for arrays like these, or structs."""

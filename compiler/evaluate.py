@@ -16,6 +16,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ..dialects.params import Literal, ParamsAttr, Record
 from ..dialects.types import ArrayType
+from .derived import derivation
 from .keys import unwrap, wrap
 from .mapped import run_mapped
 from .params import WHOLE, ArrayLike, decode, from_literal
@@ -57,6 +58,8 @@ def bind_local(
         return _whole(params, inputs, foreign)
     shapes = tuple(np.shape(each) for each in inputs)
     decoded = decode(name, params, shapes, tuple(out_types), foreign)
+    if derived := derivation(name):
+        return derived.block(decoded, inputs, out_types)
     if name in _SCATTERS:
         return [_SCATTERS[name](*inputs, **decoded)]
     if name == "dynamic_slice":

@@ -18,6 +18,7 @@ from jax.extend.core import ClosedJaxpr, JaxprEqn
 
 from ..dialects.definition import definitions
 from .combine import reduce, reduce_window
+from .derived import DERIVED
 from .keys import is_key, key_rank, physical
 from .params import op_name
 from .reasons import REASONS
@@ -48,7 +49,7 @@ def expand(eqn: JaxprEqn) -> ClosedJaxpr | None:
 
 def _stays(name: str) -> bool:
     """A definition says more than what JAX would lower to; what names mesh axes, or its author alone knows, is run as it is."""
-    return op_name(name) in definitions or name in REASONS
+    return op_name(name) in definitions or name in REASONS or name in DERIVED
 
 
 def _mapped(eqn: JaxprEqn, function: Function) -> Function:

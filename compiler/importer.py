@@ -21,13 +21,14 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ..dialects.definition import definitions
 from ..dialects.errors import Error
-from ..dialects.lax import OPS, CondOp, ConstantOp, LaxOp, RegionOp, ScanOp, WhileOp, WholeOp, YieldOp
+from ..dialects.lax import OPS, CondOp, ConstantOp, LaxOp, RegionOp, ScanOp, WhileOp, WholeOp, YieldOp, op_class
 from ..dialects.params import NO_PARAMS, ParamsAttr, Record
 from ..dialects.params import Literal as Value
 from ..dialects.regions import BORDERS
 from ..dialects.scalars import kind_of
 from ..dialects.types import ArrayType
 from .batched import Loop
+from .derived import DERIVED, derive
 from .expand import expand
 from .keys import implementation, is_key, physical
 from .mapped import Body, dims_of
@@ -156,6 +157,8 @@ class Importer:
         inlined = expand(eqn)
         if inlined is not None:
             return Recipe(WholeOp, {}, results, inlined)
+        if eqn.primitive.name in DERIVED:
+            return self.derived(eqn, results)
         name = op_name(eqn.primitive.name)
         definition = definitions.get(name)
         # A scatter that sets has no combiner of its own; with one it is `scatter_apply`, which no definition describes.
@@ -166,8 +169,17 @@ class Importer:
         params = encode(name, eqn.params, self.foreign, definition.dropped)
         return Recipe(OPS[name], {"params": params if params.data else NO_PARAMS}, results)
 
-    def whole(self, eqn: JaxprEqn) -> ParamsAttr:
-        """The parameters of a primitive without a definition: JAX's, and what it needs to be run by name."""
+    def derived(self, eqn: JaxprEqn, results: tuple[ArrayType, ...]) -> Recipe:
+        """A call that says itself where it may be cut, and else what is inside of it, or the call as a whole."""
+        found = derive(eqn)
+        if found.inside is not None:
+            return Recipe(WholeOp, {}, results, found.inside)
+        if not found.op:
+            return Recipe(WholeOp, {"params": self.whole(eqn, found.why)}, results)
+        return Recipe(op_class(found.op), {"params": encode(found.op, eqn.params, self.foreign)}, results)
+
+    def whole(self, eqn: JaxprEqn, why: str = "") -> ParamsAttr:
+        """The parameters of a primitive without a definition: JAX's, what it needs to be run by name, and why it is whole."""
         remember(eqn.primitive)
         name = eqn.primitive.name
         extra: dict[str, Value] = {"primitive": name}
@@ -176,6 +188,8 @@ class Importer:
                 extra[key] = tuple(implementation(atom.aval) if is_key(atom.aval) else None for atom in atoms)
         if eqn.effects:
             extra["effects"] = tuple(sorted(type(effect).__name__ for effect in eqn.effects))
+        if why:
+            extra["why"] = why
         return ParamsAttr.of(**dict(encode(name, eqn.params, self.foreign).items()), **extra)
 
     def type(self, aval: Any) -> ArrayType:

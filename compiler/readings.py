@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ..dialects.errors import Error
 from ..dialects.layouts import Layout
+from ..dialects.params import ParamsAttr
 from ..rewrites import placement
 from ..rewrites.decide import Move
 from ..rewrites.placing import Pend, Tiles, boundary
@@ -124,10 +125,11 @@ class WholeOp:
     source: Source | None
     own: bool = False
     """Whether it runs on the mesh axes that it names, with its own collectives inside, and not on gathered operands."""
+    why: str = ""
 
     def __str__(self) -> str:
         where = f" at {self.source}" if self.source is not None else ""
-        runs = "as it is, on mesh axes of its own" if self.own else "whole: it has no definition"
+        runs = "as it is, on mesh axes of its own" if self.own else f"whole: {self.why or 'it has no definition'}"
         return f"`{self.primitive}`{where}, which makes `{self.value}`, runs {runs}"
 
     __repr__ = __str__
@@ -301,7 +303,8 @@ def wholes(plan: Plan) -> list[WholeOp]:
     found: list[WholeOp] = []
     for node in plan.source.program.nodes:
         if node.kind == "whole":
-            name = str(node.op.properties["params"].get("primitive"))  # pyright: ignore
+            params = cast(ParamsAttr, node.op.properties["params"])
             value = node.results[0] if node.results else node.operands[0] if node.operands else -1
-            found.append(WholeOp(name, names.get(value, ""), place_of(plan, value, node), bool(node.signature.own)))
+            name, reason, own = str(params["primitive"]), str(params.get("why", "")), bool(node.signature.own)
+            found.append(WholeOp(name, names.get(value, ""), place_of(plan, value, node), own, reason))
     return found

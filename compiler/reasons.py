@@ -18,7 +18,7 @@ _WHY: Mapping[str, str] = {
         accum_grad_in_ref broadcast_to create_linear free_ref freeze get new_ref pin run_scoped run_state swap unpin
         multiple_of reciprocal with_memory_space_constraint core_map mpmd_map bitcast einshape_lo roll""",
     "a kernel or a function of the user's: what its dims mean, `pt.define` can say": """
-        call_exported custom_partitioning ffi_call pallas_call pure_callback custom_lin""",
+        call_exported ffi_call pure_callback custom_lin""",
     "a kernel of one kind of device, which JAX gives no batch dim": """
         coo_spmm coo_spmv csr_spmm csr_spmv spsolve cudnn_fusion scaled_matmul dot_product_attention_bwd
         dot_product_attention_fp8_bwd dot_product_attention_fp8_fwd dot_product_attention_fwd""",

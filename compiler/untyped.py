@@ -35,3 +35,9 @@ fancy_batchers: Any = import_module("jax._src.interpreters.batching").fancy_prim
 prng: Any = import_module("jax._src.random.prng")
 source_info_util: Any = import_module("jax._src.source_info_util")
 RefEffect: Any = import_module("jax._src.state.types").RefEffect
+ReadEffect: Any = import_module("jax._src.state.types").ReadEffect
+
+
+def pallas() -> Any:
+    """The module of kernels, which a program that has one has imported."""
+    return import_module("jax.experimental.pallas")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import NamedTuple, TypeAlias
 
 from .definition import Definition, Shape
@@ -92,8 +93,9 @@ class Index:
 class Instance:
     """A definition bound to types: for each dim of each operand and result its indices, major to minor.
 
-    `()` is a dim that cannot be placed: constant, whole, or under a window. `moves` says that the op only moves or casts the
-    elements of its one operand.
+    `()` is a dim that cannot be placed: constant, whole, or under a window. A negative number behind the indices of a dim is a
+    block of so many elements that stay together: `(i b)` with `size b = 16` is `(i, -16)`. `moves` says that the op only
+    moves or casts the elements of its one operand.
     """
 
     definition: Definition
@@ -314,9 +316,9 @@ class _Roles:
         dims = {array: [self.indices(dim) for dim in self.arrays.get(array, ())] for array in arrays}
         while any(self.close(dims[array], self.arrays.get(array, ())) for array in arrays):
             dims = {array: [self.indices(dim) for dim in self.arrays.get(array, ())] for array in arrays}
-        used = dict.fromkeys(i for array in reversed(arrays) for dim in dims[array] for i in dim)
+        used = dict.fromkeys(i for array in reversed(arrays) for dim in dims[array] for i in dim if i >= 0)
         number = {index: place for place, index in enumerate(used)}
-        numbered = {a: tuple(tuple(number[i] for i in dim) for dim in dims[a]) for a in arrays}
+        numbered = {a: tuple(tuple(number.get(i, i) for i in dim) for dim in dims[a]) for a in arrays}
         return Instance(
             self.form.definition,
             tuple(self.index(index) for index in used),
@@ -326,12 +328,18 @@ class _Roles:
         )
 
     def indices(self, dim: Dim) -> tuple[int, ...]:
-        if not isinstance(dim, tuple) or not all(self.roles[i].free and self.form.extents[i] > 1 for i in dim):
+        if not isinstance(dim, tuple):
             return ()
-        return dim
+        lead = dim
+        while lead and lead[-1] in self.form.fixed:
+            lead = lead[:-1]
+        if not lead or not all(self.roles[i].free and self.form.extents[i] > 1 for i in lead):
+            return ()
+        block = prod(self.form.extents[i] for i in dim[len(lead) :])
+        return lead if block == 1 else (*lead, -block)
 
     def close(self, dims: list[tuple[int, ...]], whole: tuple[Dim, ...]) -> bool:
-        """A dim is placed as all of its indices or not at all; True if that bars further indices."""
+        """A dim is placed as all of its indices, blocks aside, or not at all; True if that bars further indices."""
         lost = [i for kept, dim in zip(dims, whole, strict=True) if not kept and isinstance(dim, tuple) for i in dim]
         lost = [index for index in lost if self.roles[index].free]
         self.bar(lost)

@@ -58,7 +58,8 @@ def _named(site: Site, instance: Instance) -> Iterator[tuple[str, int]]:
     for number, _, dim in site.placed:
         known = names(site.terms[number])
         for place, index in enumerate(dims[dim]):
-            yield known[place if len(known) == len(dims[dim]) else 0], index
+            if index >= 0:
+                yield known[place if len(known) == len(dims[dim]) else 0], index
 
 
 def _role(name: str, index: Index) -> Tilings:

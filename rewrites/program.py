@@ -55,14 +55,15 @@ class Signature:
 
 
 def _dims(value: tuple[tuple[int, ...], ...], extents: list[int]) -> tuple[tuple[tuple[int, int, int], ...], ...]:
-    """Per dim the (index, minor extent, extent) of each index in it, major to minor."""
+    """Per dim the (index, minor extent, extent) of each index in it, major to minor; a block is only minor to others."""
     rows: list[tuple[tuple[int, int, int], ...]] = []
     for indices in value:
         minor = 1
         row: list[tuple[int, int, int]] = []
         for index in reversed(indices):
-            row.append((index, minor, extents[index]))
-            minor *= extents[index]
+            if index >= 0:
+                row.append((index, minor, extents[index]))
+            minor *= extents[index] if index >= 0 else -index
         rows.append(tuple(reversed(row)))
     return tuple(rows)
 

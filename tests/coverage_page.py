@@ -30,6 +30,12 @@ joined dims) is whole. Over all example calls of each definition.
 
 """
 
+CALLS_SAY = """What such a primitive computes is another thing in every call; how it may be cut, the call says: by a grid and
+BlockSpecs, or by a sharding rule. Where it does not say so, a Pallas call runs whole, for a reason that `plan.whole` gives, and
+a partitioned function is inlined.
+
+"""
+
 
 @cache
 def derived() -> dict[str, Tilings]:
@@ -69,6 +75,7 @@ def page() -> str:
     return (
         f"{HEAD}| | primitives |\n|---|---|\n{counts}| **all** | {len(primitives())} |\n"
         f"\n## Defined\n\n| primitives | meaning | places |\n|---|---|---|\n{table}"
+        f"\n## Defined by each call\n\n{CALLS_SAY}{listed(row.primitive for row in fates[Fate.DERIVED])}"
         f"\n## Expanded into other primitives\n\n{listed(row.primitive for row in fates[Fate.EXPANDED])}"
         f"\n## A region, whose body is partitioned\n\n{listed(row.primitive for row in fates[Fate.REGION])}"
         f"\n## Inlined\n\n{listed(row.primitive for row in fates[Fate.INLINED])}"

@@ -222,7 +222,7 @@ PROGRAMS: dict[str, Row] = {
     "custom_linear_solve": (solved, [X], [], "x"),
     "closed_call": (lambda x: jax.closure_convert(lambda y: jnp.sin(y) * x, x)[0](x, x), [X], [], "x"),
     "composite": (composed, [X], [], "x"),
-    "custom_partitioning": (partitioned, [X], ["custom_partitioning"], "x"),
+    "custom_partitioning": (partitioned, [X], [], "x"),
     "an exported function": (exported, [X], ["call_exported"], "x"),
     "by platform": (by_platform, [X], ["platform_index"], "x"),
     "a jit in a jit that donates": (donated, [X], [], "x"),

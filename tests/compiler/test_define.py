@@ -193,6 +193,36 @@ def test_a_definition_that_is_refused_leaves_its_name_free():
     assert pt.plan(trusted, MESH, x).tile("x", 1, "a").layout("result") == {"result": "f32[8, a]"}
 
 
+def test_blocks_that_stay_together_are_no_smaller_than_they_are():
+    x = normal(8, 32)
+    with pytest.raises(pt.Error, match="`j` cannot be placed"):
+        pt.define("scaled_by_8(x)   out[i.., (j b)] = @(x[i.., (j b)])   size b = 4", _scaled, example=(x,))
+    right = pt.define("scaled_by_8(x)   out[i.., (j b)] = @(x[i.., (j b)])   size b = 8", _scaled)
+    plan = pt.plan(right, pt.Mesh(a=4), x).tile("x", 1, "a")
+    assert plan.layout("result") == {"result": "f32[8, a*8]"}
+    (stop,) = pt.plan(right, pt.Mesh(a=8), x).tile("x", 1, "a").blocked
+    assert (stop.dim, stop.reason) == (1, "does not divide")
+
+
+def _scaled(x: Any) -> Any:
+    blocks = x.reshape(*x.shape[:-1], -1, 8)
+    return (blocks / jnp.max(jnp.abs(blocks), -1, keepdims=True)).reshape(x.shape)
+
+
+def test_a_callback_that_raises_on_other_shapes_is_tried_on_the_given_ones():
+    op = pt.define("host_total(x)   out[i] = @(x[i, j:])", _host_total)
+    plan = pt.plan(op, MESH, normal(8, 6)).tile("x", 0, "a")
+    assert disagreement([plan.compile()(normal(8, 6))], [normal(8, 6).sum(1)]) == ""
+
+
+def _host_total(x: Any) -> Any:
+    def total(x: Any) -> Any:
+        assert x.shape[1] == 6
+        return np.asarray(x).sum(1)
+
+    return jax.pure_callback(total, jax.ShapeDtypeStruct(x.shape[:1], x.dtype), x)
+
+
 def _normalised(x: Any) -> Any:
     return x / jnp.sum(x, axis=1, keepdims=True)
 

@@ -36,7 +36,7 @@ def written(instance: Instance) -> str:
 
 def letters(dims: tuple[tuple[int, ...], ...]) -> str:
     """One array: `a(bc).`, or `-` for a scalar."""
-    words = ["".join(ascii_lowercase[i] for i in dim) or "." for dim in dims]
+    words = ["".join(ascii_lowercase[i] if i >= 0 else str(-i) for i in dim) or "." for dim in dims]
     return "".join(f"({word})" if len(word) > 1 else word for word in words) or "-"
 
 
@@ -215,6 +215,25 @@ def test_a_window_over_everything_is_a_plain_index_only_if_it_cannot_move() -> N
 def test_an_index_that_stands_on_two_dims_is_not_placed() -> None:
     trace = parse_definitions("trace(x) out[] = sum(i) x[i, i]")["trace"]
     assert written(bind(trace, ParamsAttr.of(), [("float32", (4, 4))], [("float32", ())])) == ".. -> -"
+
+
+@pytest.mark.parametrize(
+    ("text", "ins", "outs", "wanted"),
+    [
+        ("f(x) out[(i b)] = @(x[(i b)]) size b = 4", (24,), (24,), "(a4) -> (a4)"),
+        ("f(x) out[(i b), j], top[i] = @(x[(i b), j]) size b = 4", (24, 5), (24, 5), "(a4)b -> (a4)b a"),
+        ("f(x) out[(b i)] = @(x[(b i)]) size b = 4", (24,), (24,), ". -> ."),
+        ("f(x) out[(i b)] = @(x[(i b)]) size b = 24", (24,), (24,), ". -> ."),
+        ("f(x) out[i, b] = @(x[(i b)]) size b = 4", (24,), (6, 4), "(a4) -> a."),
+        ("f(x) out[i] = sum(b) x[(i b)] size b = 4", (24,), (6,), "(a4) -> a"),
+    ],
+)
+def test_a_block_of_a_size_that_is_said_stays_together(
+    text: str, ins: tuple[int, ...], outs: tuple[int, ...], wanted: str
+) -> None:
+    (definition,) = parse_definitions(text).values()
+    results = [("float32", outs), ("float32", (6,))][: len(definition.results)]
+    assert written(bind(definition, NO_PARAMS, [("float32", ins)], results)) == wanted
 
 
 def test_a_fold_inside_a_function_is_not_placed() -> None:
