@@ -22,7 +22,6 @@ from ..dialects.definition import Definition, Whole, definitions
 from ..dialects.definition_text import parse_definitions
 from ..dialects.errors import Error
 from ..dialects.functions import FUNCTIONS
-from ..dialects.lax import op_class
 from ..dialects.lax_shapes import disagreement
 from ..dialects.sites import groups
 from ..dialects.types import ArrayType
@@ -238,7 +237,6 @@ class Op:
 
     def register(self, checked: bool) -> None:
         """Makes every room know the op."""
-        op_class(self.name)
         if "@" in self.written.text:
             FUNCTIONS[self.name] = self.interpret
         remember(self.primitive, self.name, self.accept if checked else None)

@@ -24,9 +24,9 @@ def _flow() -> Dialect:
 
 
 def _lax() -> Dialect:
-    from ..dialects.lax import LAX
+    from ..dialects.lax import lax
 
-    return LAX
+    return lax()
 
 
 def _spmd() -> Dialect:

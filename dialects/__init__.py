@@ -33,11 +33,11 @@ def context() -> "Context":
 
     from .array import ARRAY
     from .flow import FLOW
-    from .lax import LAX, defined
+    from .lax import defined, lax
     from .spmd import SPMD
 
     made = Context()
-    for dialect in (Builtin, Func, ARRAY, FLOW, LAX, SPMD):
+    for dialect in (Builtin, Func, ARRAY, FLOW, lax(), SPMD):
         made.load_dialect(dialect)
     for op in defined():
         made.load_op(op)

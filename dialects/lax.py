@@ -8,6 +8,7 @@ type, which it passes on.
 """
 
 from collections.abc import Sequence
+from functools import cache
 from typing import ClassVar, Self
 
 from xdsl.ir import Dialect, Region, SSAValue
@@ -33,7 +34,6 @@ from .signature import PlainOp, array_types, parse_operands, parse_signature, pr
 from .types import ArrayType
 
 __all__ = [
-    "LAX",
     "OPS",
     "CondOp",
     "ConstantOp",
@@ -44,7 +44,7 @@ __all__ = [
     "WholeOp",
     "YieldOp",
     "defined",
-    "op_class",
+    "lax",
 ]
 
 
@@ -273,31 +273,30 @@ class CondOp(RegionOp):
         check_cond(ins, outs, args, yielded)
 
 
-OPS: dict[str, type[LaxOp]] = {
-    "constant": ConstantOp,
-    "scan": ScanOp,
-    "while": WhileOp,
-    "cond": CondOp,
-    "whole": WholeOp,
-}
+class Ops(dict[str, type[LaxOp]]):
+    """The ops by primitive. That of a definition is made when it is first asked for: a program has a few dozen of them.
 
+    A definition of the user's becomes an op in the same way.
+    """
 
-def op_class(primitive: str) -> type[LaxOp]:
-    """The op of a definition, made when it is first asked for: a user's definition becomes an op like any other."""
-    if primitive not in OPS:
+    def __missing__(self, primitive: str) -> type[LaxOp]:
+        if primitive not in definitions or primitive in BORDERS:
+            raise KeyError(primitive)
         title = "".join(part.capitalize() for part in primitive.replace(".", "_").split("_"))
         body: dict[str, object] = {"name": f"lax.{primitive}", "traits": traits_def(NoMemoryEffect()), "__annotations__": {}}
-        OPS[primitive] = irdl_op_definition(type(f"{title}Op", (LaxOp,), body))
-    return OPS[primitive]
+        return self.setdefault(primitive, irdl_op_definition(type(f"{title}Op", (LaxOp,), body)))
+
+
+OPS = Ops({"constant": ConstantOp, "scan": ScanOp, "while": WhileOp, "cond": CondOp, "whole": WholeOp})
 
 
 def defined() -> list[type[LaxOp]]:
     """The ops of the definitions that were added at run time."""
-    return [op_class(name) for name in definitions.added]
+    return [OPS[name] for name in definitions.added]
 
 
-for _name in definitions:
-    if _name not in BORDERS:
-        op_class(_name)
-
-LAX = Dialect("lax", [YieldOp, *OPS.values()], [ParamsAttr])
+@cache
+def lax() -> Dialect:
+    """The dialect: the ops of all definitions but those that were added at run time, and the few without one."""
+    names = dict.fromkeys(("scan", "while", "cond", "whole", *(name for name in definitions if name not in BORDERS)))
+    return Dialect("lax", [YieldOp, *(OPS[name] for name in names)], [ParamsAttr])

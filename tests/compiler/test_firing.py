@@ -21,7 +21,7 @@ import partita as pt
 from partita.dialects import context
 from partita.dialects.definition import definitions
 from partita.dialects.definition_text import parse_definitions
-from partita.dialects.lax import op_class
+from partita.dialects.lax import OPS
 from partita.dialects.types import ArrayType
 from partita.rewrites import constructors, firing, linearity, localise, redistribute
 from partita.rewrites.decide import decide
@@ -133,7 +133,7 @@ def elements() -> Table:
     name = definitions.add(definition).name
     rows, ids = ArrayType.whole("float32", (16, 16)), ArrayType.whole("int32", (16,))
     main = func.FuncOp("main", ([rows, ids], [rows]))
-    op = op_class(name).of(main.body.block.args, [rows])
+    op = OPS[name].of(main.body.block.args, [rows])
     main.body.block.add_ops([op, func.ReturnOp(*op.results)])
     table = Table(flatten(ModuleOp([main])), MESH)
     del definitions.added[name]
