@@ -62,11 +62,12 @@ _REST = (
 
 
 def primitives() -> dict[str, Primitive]:
-    """Every primitive that JAX can lower or evaluate, by name."""
+    """Every primitive that JAX can lower or evaluate, by name; what `pt.define` has added since is not JAX's."""
     for name in (*_REST, "jax.extend.core.primitives"):
         import_module(name)
+    ours = {tag_p.name, *definitions.added}
     tables: Iterable[Iterable[Primitive]] = [lowerings, *platform_lowerings.values(), _held()]
-    found = {primitive.name: primitive for table in tables for primitive in table if primitive is not tag_p}
+    found = {primitive.name: primitive for table in tables for primitive in table if op_name(primitive.name) not in ours}
     return dict(sorted(found.items()))
 
 

@@ -262,7 +262,7 @@ def _remat(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call |
     if eqn.params["differentiated"] and any(chosen):
         behind = [value for value, each in zip(operands, chosen, strict=True) if each]
         origin = self.fixed or (eqn.source_info, call)
-        barred = iter(self.emit(_BARRIER, behind, [value.type for value in behind], _NO_PARAMS, origin))
+        barred = iter(self.emit(OPS["optimization_barrier"], behind, [value.type for value in behind], _NO_PARAMS, origin))
         operands = [next(barred) if each else value for value, each in zip(operands, chosen, strict=True)]
     return self.run(eqn.params["jaxpr"], operands, Call(eqn.source_info, call))
 
@@ -344,7 +344,6 @@ def _same(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | 
     return operands
 
 
-_BARRIER = OPS["optimization_barrier"]
 _NO_PARAMS = {"params": NO_PARAMS}
 _HANDLERS: Mapping[str, Handler] = {
     **dict.fromkeys(("jit", "pjit", "composite"), _call("jaxpr")),

@@ -292,7 +292,7 @@ def _reads(expr: Term) -> Iterator[Read]:
 
 
 class Definitions(Mapping[str, Definition]):
-    """The definitions of one file by op name, read when first asked for; and those that are added at run time.
+    """The definitions of one file by op name, each read when it is first asked for; and those that are added at run time.
 
     Iterating gives the file's alone, `added` the others. What is added is never changed, for programs hold ops by name: a
     definition that takes the place of another has a name of its own, `attend` and then `attend.2`. `replaced` counts how
@@ -302,10 +302,13 @@ class Definitions(Mapping[str, Definition]):
     def __init__(self, file: File) -> None:
         self.file = file
         self._found: dict[str, Definition] = {}
-        # A definition starts at the line's beginning, so the names are known without parsing.
+        # A definition starts at the line's beginning, so the names are known without parsing. A program needs a few dozen.
         self.source = file.read_text(encoding="utf-8")
-        heads = re.finditer(r"^(\w[\w,\s]*)\(", self.source, re.MULTILINE)
-        self._names = dict.fromkeys(name.strip() for head in heads for name in head[1].split(","))
+        heads = list(re.finditer(r"^(\w[\w,\s]*)\(", self.source, re.MULTILINE))
+        ends = [*(head.start() for head in heads[1:]), len(self.source)]
+        self._spans = {
+            name.strip(): (head.start(), end) for head, end in zip(heads, ends, strict=True) for name in head[1].split(",")
+        }
         self.added: dict[str, Definition] = {}
         self.replaced = 0
 
@@ -321,17 +324,22 @@ class Definitions(Mapping[str, Definition]):
     def __getitem__(self, name: str) -> Definition:
         if name in self.added:
             return self.added[name]
-        if not self._found:
+        if name not in self._found:
             from .definition_text import parse_definitions
 
-            self._found = parse_definitions(self.source, str(self.file))
+            start, end = self._spans[name]
+            line = self.source.count("\n", 0, start) + 1
+            self._found |= parse_definitions(self.source[start:end], str(self.file), line)
         return self._found[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._spans or name in self.added
+
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return iter(self._spans)
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._spans)
 
 
 definitions = Definitions(File(__file__).with_name("definitions.def"))

@@ -23,9 +23,12 @@ from .front_ends import FRONT_ENDS
 _GRAMMAR = File(__file__).with_name("definitions.lark")
 
 
-def parse_definitions(source: str, file: str = "<definitions>") -> dict[str, Definition]:
-    """All definitions of a text by op name, those of one line sharing it. Raises Error with the place of a mistake."""
-    reader = _Reader(source, file)
+def parse_definitions(source: str, file: str = "<definitions>", line: int = 1) -> dict[str, Definition]:
+    """All definitions of a text by op name, those of one line sharing it. Raises Error with the place of a mistake.
+
+    The text may be a part of the file, which begins at `line`.
+    """
+    reader = _Reader(source, file, line)
     found: dict[str, Definition] = {}
     for tree in trees(reader.tree()):
         heads = tokens(trees(tree)[0])
@@ -40,13 +43,18 @@ def parse_definitions(source: str, file: str = "<definitions>") -> dict[str, Def
 class _Reader:
     """Reads one source text; `fail` knows where it is."""
 
-    def __init__(self, source: str, file: str) -> None:
+    def __init__(self, source: str, file: str, line: int) -> None:
         self.source = source
         self.file = file
+        self.before = line - 1
+
+    def place(self, line: int, column: int, end_column: int) -> Place:
+        place = Place.of(self.file, self.source, line, column, end_column)
+        return replace(place, line=place.line + self.before)
 
     def fail(self, token: Token, title: str, label: str = "", among: Collection[str] = ()) -> NoReturn:
         line, column = token.line or 1, token.column or 1
-        place = Place.of(self.file, self.source, line, column, token.end_column or column + 1)
+        place = self.place(line, column, token.end_column or column + 1)
         close = nearest(bare(token), among, 1)
         raise Error(title, place=place, label=label, helps=[f"did you mean `{close[0]}`?"] if close else [])
 
@@ -66,7 +74,7 @@ class _Reader:
             token = cast(Token, error.token)  # pyright: ignore[reportUnknownMemberType]
             if token.type not in ("$END", "_NL"):
                 word, label = str(token), f"`{token}` cannot stand here"
-        place = Place.of(self.file, self.source, error.line, error.column, error.column + len(word))
+        place = self.place(error.line, error.column, error.column + len(word))
         return Error("this definition cannot be read", place=place, label=label)
 
     def definition(self, tree: Node) -> Definition:

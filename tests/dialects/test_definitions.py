@@ -392,6 +392,21 @@ def test_a_mistake_in_a_definition_gets_a_caret(text: str) -> None:
     assert str(caught.value) == MISTAKES[text]
 
 
+def test_each_definition_of_the_file_is_read_by_itself_and_means_what_it_means_in_the_file() -> None:
+    assert dict(definitions) == parse_definitions(definitions.source)
+
+
+def test_a_mistake_in_one_definition_of_a_file_is_found_where_it_stands(tmp_path: Path) -> None:
+    file = tmp_path / "some.def"
+    file.write_text("# Two of them.\n\nneg(x)    out[i..] = -x[i..]\nadd(lhs, rhs)\n          out[i..] = lhs[i..] + rsh[i..]\n")
+    some = Definitions(file)
+    assert some["neg"].name == "neg"
+    with pytest.raises(Error) as caught:
+        some["add"]
+    assert str(caught.value.place) == f"{file}:5:33"
+    assert caught.value.place is not None and caught.value.place.text == "          out[i..] = lhs[i..] + rsh[i..]"
+
+
 def test_shapes_that_do_not_fit_are_an_error() -> None:
     with pytest.raises(Error, match="an index has extent 4 and, in dim 0 of `rhs`, 5"):
         tilings("add", [(4, 8), (5, 8)], [(4, 8)])

@@ -20,7 +20,7 @@ from partita.dialects.array import RedistributeOp, mesh_of, set_mesh
 from partita.dialects.definition import definitions
 from partita.dialects.flow import GraphOp, KernelOp
 from partita.dialects.flow import ReturnOp as GraphReturnOp
-from partita.dialects.lax import OPS, LaxOp, RegionOp
+from partita.dialects.lax import OPS, LaxOp
 from partita.dialects.layouts import parse_array
 from partita.dialects.mesh import Mesh
 from partita.dialects.params import NO_PARAMS, Literal, ParamsAttr, Record, parse_params, read
