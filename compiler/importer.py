@@ -21,7 +21,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ..dialects.definition import definitions
 from ..dialects.errors import Error
-from ..dialects.lax import OPS, CondOp, ConstantOp, LaxOp, RegionOp, ScanOp, WhileOp, WholeOp, YieldOp, op_class
+from ..dialects.lax import OPS, CondOp, ConstantOp, LaxOp, RegionOp, ScanOp, WhileOp, WholeOp, YieldOp
 from ..dialects.params import NO_PARAMS, ParamsAttr, Record
 from ..dialects.params import Literal as Value
 from ..dialects.regions import BORDERS
@@ -176,7 +176,7 @@ class Importer:
             return Recipe(WholeOp, {}, results, found.inside)
         if not found.op:
             return Recipe(WholeOp, {"params": self.whole(eqn, found.why)}, results)
-        return Recipe(op_class(found.op), {"params": encode(found.op, eqn.params, self.foreign)}, results)
+        return Recipe(OPS[found.op], {"params": encode(found.op, eqn.params, self.foreign)}, results)
 
     def whole(self, eqn: JaxprEqn, why: str = "") -> ParamsAttr:
         """The parameters of a primitive without a definition: JAX's, what it needs to be run by name, and why it is whole."""
