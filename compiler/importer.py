@@ -30,7 +30,7 @@ from ..dialects.types import ArrayType
 from .batched import Loop
 from .derived import DERIVED, derive
 from .expand import expand
-from .keys import implementation, is_key, physical
+from .keys import implementation, is_key, is_void, physical, unwrap
 from .mapped import Body, dims_of
 from .params import Foreign, encode, op_name
 from .primitives import check, remember
@@ -206,7 +206,7 @@ class Importer:
 
     def literal(self, literal: Any, eqn: JaxprEqn | None, call: Call | None) -> SSAValue:
         """The constant of a literal: one in each block for each value and dtype."""
-        value = np.asarray(literal.val, dtype=literal.aval.dtype)
+        value = unwrap(literal.val) if is_void(literal.aval) else np.asarray(literal.val, dtype=literal.aval.dtype)
         if value.ndim:
             return self.capture(literal.val)
         key = (value.dtype, value.tobytes())

@@ -3,6 +3,8 @@
 The generator's name and the shape of its keys is all that a key type adds.
 
     key<fry>[16]  -->  u32[16, 2]
+
+And arrays of `float0`, what JAX has for the derivative by an integer: `bool` inside, as they are for JAX's compiler.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 import jax
+import numpy as np
 
 from ..dialects.dtypes import short
 from . import untyped
@@ -18,6 +21,11 @@ from . import untyped
 def is_key(aval: Any) -> bool:
     """Is it an aval or array of random keys?"""
     return hasattr(aval, "dtype") and untyped.jax.dtypes.issubdtype(aval.dtype, untyped.jax.dtypes.prng_key)
+
+
+def is_void(aval: Any) -> bool:
+    """Is it an aval or array of `float0`, which holds nothing but a shape?"""
+    return getattr(aval, "dtype", None) == untyped.jax.dtypes.float0
 
 
 def implementation(aval: Any) -> str:
@@ -39,7 +47,8 @@ def physical(aval: Any) -> jax.ShapeDtypeStruct:
     """The shape and dtype that an aval has inside a program."""
     if is_key(aval):
         return jax.ShapeDtypeStruct((*aval.shape, *key_shape(aval)), "uint32")
-    return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=getattr(aval, "weak_type", False))
+    dtype = bool if is_void(aval) else aval.dtype
+    return jax.ShapeDtypeStruct(aval.shape, dtype, weak_type=getattr(aval, "weak_type", False))
 
 
 def text(aval: Any) -> str:
@@ -49,7 +58,9 @@ def text(aval: Any) -> str:
 
 
 def unwrap(array: Any) -> Any:
-    """The `uint32` array inside an array of keys; anything else as it is."""
+    """The `uint32` array inside an array of keys, `False` for what holds nothing; anything else as it is."""
+    if is_void(array):
+        return np.zeros(array.shape, bool)
     return untyped.jax.random.key_data(array) if is_key(array) else array
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
+import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
@@ -23,7 +24,7 @@ from xdsl.ir import Operation, Region, SSAValue
 from ..dialects.errors import Error
 from .arguments import Function, said
 from .importer import Importer
-from .keys import implementation, is_key, text, unwrap, wrap
+from .keys import implementation, is_key, is_void, text, unwrap, wrap
 from .names import Tree, join, successors
 from .paths import path
 from .quiet import without_collector
@@ -141,6 +142,8 @@ def _returned(leaf: Any, aval: Any) -> Any:
     """A leaf as the function returns it: keys as keys, and weak where it is weak, for what it is later promoted to."""
     if is_key(aval):
         return wrap(leaf, implementation(aval))
+    if is_void(aval):
+        return np.zeros(aval.shape, aval.dtype)
     if not aval.weak_type:
         return leaf
     return lax.convert_element_type_p.bind(leaf, new_dtype=aval.dtype, weak_type=True, sharding=None)

@@ -143,3 +143,13 @@ def test_a_name_inside_a_body_that_the_program_does_not_know_is_said_how_to_give
     plan = pt.plan(lambda x: lax.scan(lambda carry, r: (carry + r, None), x[0], x), MESH, TABLE)
     with pytest.raises(pt.Error, match=r'pt\.tag\(carry, "carry"\)'):
         plan.tile("carry", 0, "a")
+
+
+def test_the_derivative_by_an_integer_holds_nothing_and_has_its_shape() -> None:
+    ids, nothing = np.arange(8, dtype=np.int32), np.zeros(8, jax.dtypes.float0)
+    gradient = jax.grad(lambda x, n: (x[:8] * n[None]).sum(), (0, 1), allow_int=True)
+    plan = pt.plan(lambda x, n, z: (*gradient(x, n), z), MESH, TABLE, ids, nothing).tile("x", 0, "a").tile("z", 0, "b")
+    by_x, by_n, given = plan.compile()(TABLE, ids, nothing)
+    np.testing.assert_array_equal(by_x, gradient(TABLE, ids)[0])
+    assert by_n.dtype == given.dtype == jax.dtypes.float0 and by_n.shape == given.shape == (8,)
+    assert plan.check(TABLE, ids, nothing) == 0
