@@ -49,11 +49,22 @@ class Row:
 
 # Each module of JAX's whose primitives nothing else has imported.
 _REST = (
+    "jax.experimental.buffer_callback",
+    "jax.experimental.compute_on",
     "jax.experimental.custom_partitioning",
+    "jax.experimental.fused",
+    "jax.experimental.key_reuse._core",
+    "jax.experimental.multihost_utils",
     "jax.experimental.pallas",
+    "jax.experimental.pallas.fuser",
     "jax.experimental.pallas.mosaic_gpu",
     "jax.experimental.pallas.tpu",
+    "jax.experimental.pallas.triton",
+    "jax.experimental.rnn",
+    "jax.experimental.scheduling_groups",
+    "jax.experimental.shard_alike",
     "jax.experimental.sparse",
+    "jax.experimental.xla_metadata",
     "jax.nn",
     "jax.random",
     "jax.scipy.linalg",
@@ -62,22 +73,22 @@ _REST = (
 
 
 def primitives() -> dict[str, Primitive]:
-    """Every primitive that JAX can lower or evaluate, by name; what `pt.define` has added since is not JAX's."""
+    """Every primitive of JAX's own that it can lower or evaluate, or that it makes public, by name."""
     for name in (*_REST, "jax.extend.core.primitives"):
         import_module(name)
-    ours = {tag_p.name, *definitions.added}
-    tables: Iterable[Iterable[Primitive]] = [lowerings, *platform_lowerings.values(), _held()]
-    found = {primitive.name: primitive for table in tables for primitive in table if op_name(primitive.name) not in ours}
-    return dict(sorted(found.items()))
+    tables: Iterable[Iterable[Primitive]] = [lowerings, *platform_lowerings.values()]
+    lowered = set[Primitive]().union(*tables)
+    # The tables of lowerings have the primitives of other packages too, the user's own among them.
+    found = {each.name: each for each, public in _held() if public or each in lowered or _evaluates(each)}
+    return {name: found[name] for name in sorted(found) if found[name] is not tag_p}
 
 
-def _held() -> Iterator[Primitive]:
-    """The primitives that a module of JAX's holds and that can be evaluated, or that JAX makes public."""
+def _held() -> Iterator[tuple[Primitive, bool]]:
+    """The primitives that a module of JAX's holds, and whether it is the public one."""
     for name, module in [each for each in sys.modules.items() if each[0].split(".")[0] == "jax"]:
-        public = name == "jax.extend.core.primitives"
         for value in list(vars(module).values()):
-            if isinstance(value, Primitive) and (public or _evaluates(value)):
-                yield value
+            if isinstance(value, Primitive):
+                yield value, name == "jax.extend.core.primitives"
 
 
 def _evaluates(primitive: Primitive) -> bool:

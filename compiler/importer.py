@@ -346,7 +346,7 @@ def _same(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | 
 
 _NO_PARAMS = {"params": NO_PARAMS}
 _HANDLERS: Mapping[str, Handler] = {
-    **dict.fromkeys(("jit", "pjit", "composite"), _call("jaxpr")),
+    **dict.fromkeys(("jit", "pjit", "composite", "compute_on", "fused_call", "xla_metadata_call"), _call("jaxpr")),
     **dict.fromkeys(("closed_call", "core_call", "call", "custom_jvp_call", "custom_vjp_call"), _call("call_jaxpr")),
     "custom_vjp_call_jaxpr": _call("fun_jaxpr"),
     "custom_vmap_call": _call("call"),
@@ -359,7 +359,9 @@ _HANDLERS: Mapping[str, Handler] = {
     "pvary": _same,
     **dict.fromkeys(("random_wrap", "random_unwrap", "random_clone"), _same),
     # Where a program runs and how its values lie is Partita's to say.
-    **dict.fromkeys(("device_put", "layout_constraint", "reshard", "sharding_constraint"), _same),
+    **dict.fromkeys(("device_put", "layout_constraint", "reshard", "shard_alike", "sharding_constraint"), _same),
+    # What a checker of keys or a device's compiler may be told.
+    **dict.fromkeys(("consume", "xla_metadata_value"), _same),
 }
 
 INLINED = frozenset(_HANDLERS) - {"shard_map", "psum_invariant", "pvary"}

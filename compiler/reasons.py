@@ -12,23 +12,26 @@ _WHY: Mapping[str, str] = {
         ragged_all_to_all reduce_scatter reduce_scatter_done reduce_scatter_start reduced_vary_cast_p unreduced_psum
         unreduced_psum_start unreduced_reduce_scatter unreduced_reduce_scatter_start vary_unreduced_cast_p""",
     "an effect of the host: it happens once": """
-        check debug_callback debug_print inspect_sharding io_callback shape_assertion dce_sink""",
+        assert_consumed_value check debug_callback debug_print inspect_sharding io_callback shape_assertion dce_sink""",
     "a token, not an array": "after_all create_token",
     "of a mutable reference, or of a kernel's body": """
         accum_grad_in_ref broadcast_to create_linear free_ref freeze get new_ref pin run_scoped run_state swap unpin
-        multiple_of reciprocal with_memory_space_constraint core_map mpmd_map bitcast einshape_lo roll""",
+        max_contiguous multiple_of reciprocal with_memory_space_constraint core_map custom_fusion fusible mpmd_map bitcast
+        einshape_lo roll""",
     "a kernel or a function of the user's: what its dims mean, `pt.define` can say": """
-        call_exported ffi_call pure_callback custom_lin""",
+        buffer_callback call_exported ffi_call pure_callback custom_lin""",
     "a kernel of one kind of device, which JAX gives no batch dim": """
         coo_spmm coo_spmv csr_spmm csr_spmv spsolve cudnn_fusion scaled_matmul dot_product_attention_bwd
         dot_product_attention_fp8_bwd dot_product_attention_fp8_fwd dot_product_attention_fwd""",
     "a kernel of one kind of device": """
         scaled_matmul_wrapper dot_product_attention_bwd_wrapper dot_product_attention_fp8_bwd_wrapper
-        dot_product_attention_fp8_fwd_wrapper dot_product_attention_fwd_wrapper mosaic_gpu_p tpu_custom_call""",
+        dot_product_attention_fp8_fwd_wrapper dot_product_attention_fwd_wrapper mosaic_gpu_p tpu_custom_call
+        rnn_fwd rnn_bwd""",
     "a number that the platform or the call's shapes decide": "platform_index dim_as_value dimension_size",
     "one stream of random bits, in one order": "rng_bit_generator rng_uniform",
     "its windows overlap, and JAX gives it no batch dim": "select_and_scatter",
     "a body on mesh axes of its own, which runs as it is": "shard_map",
+    "it names mesh axes, of several processes": "global_array_to_host_local_array host_local_array_to_global_array",
     "elements of a type of the user's": "from_edtype to_edtype",
     "what differentiation leaves behind, never in a program": "unreachable",
 }

@@ -35,18 +35,18 @@ def _normed(x: Array, w: Array) -> Array:
     return x * jax.lax.rsqrt(jnp.mean(x * x, -1, keepdims=True) + 1e-6) * w.reshape((1,) * (x.ndim - 1) + w.shape)
 
 
-@pt.define("rms_norm(x, w)   out[b.., d:] = @(x[b.., d:], w[d:])")
+@pt.define("norm_of_rows(x, w)   out[b.., d:] = @(x[b.., d:], w[d:])")
 @jax.custom_vjp
-def rms_norm(x: Array, w: Array) -> Array:
+def norm_of_rows(x: Array, w: Array) -> Array:
     return _normed(x, w)
 
 
-@pt.define("rms_norm_bwd(x, w, g)   dx[b.., d:], sum(b..) dw[d:] = @(x[b.., d:], w[d:], g[b.., d:])")
-def rms_norm_bwd(x: Array, w: Array, g: Array) -> tuple[Array, Array]:
+@pt.define("norm_of_rows_bwd(x, w, g)   dx[b.., d:], sum(b..) dw[d:] = @(x[b.., d:], w[d:], g[b.., d:])")
+def norm_of_rows_bwd(x: Array, w: Array, g: Array) -> tuple[Array, Array]:
     return jax.vjp(_normed, x, w)[1](g)
 
 
-rms_norm.defvjp(lambda x, w: (rms_norm(x, w), (x, w)), lambda kept, g: rms_norm_bwd(*kept, g))
+norm_of_rows.defvjp(lambda x, w: (norm_of_rows(x, w), (x, w)), lambda kept, g: norm_of_rows_bwd(*kept, g))
 
 # An attention in one pass over the keys: the sequence of the keys is whole, and a result that does not depend on `e`.
 
@@ -95,11 +95,11 @@ pallas_matmul.defvjp(
 
 @pt.define(
     """
-    segment_sum(x, ids)   out[v, j..] = sum(i) [v = ids[i]] * x[i, j..]
+    sums_by_id(x, ids)   out[v, j..] = sum(i) [v = ids[i]] * x[i, j..]
                           extents num_segments = |v|
     """
 )
-def segment_sum(x: Array, ids: Array, num_segments: int) -> Array:
+def sums_by_id(x: Array, ids: Array, num_segments: int) -> Array:
     return jnp.zeros((num_segments, *x.shape[1:]), x.dtype).at[ids].add(x)
 
 
@@ -187,7 +187,7 @@ class Use:
 
 
 USES = [
-    Use("norm", "rms_norm", rms_norm, (normal(8, 4, 6), normal(6)), ({"x": 0}, {"x": 1})),
+    Use("norm", "norm_of_rows", norm_of_rows, (normal(8, 4, 6), normal(6)), ({"x": 0}, {"x": 1})),
     Use(
         "attention",
         "flash",
@@ -198,8 +198,8 @@ USES = [
     Use("matmul", "pallas_matmul", pallas_matmul, (normal(8, 16), normal(16, 4)), ({"x": 0}, {"x": 1}, {"w": 1})),
     Use(
         "segments",
-        "segment_sum",
-        partial(segment_sum, num_segments=8),
+        "sums_by_id",
+        partial(sums_by_id, num_segments=8),
         (normal(16, 4), ids(8, 16)),
         ({"x": 0}, {"x": 1}, {"result": 0}),
     ),

@@ -125,6 +125,17 @@ def partitioned(x: Array) -> Array:
     return wrapped(x)
 
 
+def told(x: Array) -> Array:
+    from jax.experimental.compute_on import compute_on2
+    from jax.experimental.scheduling_groups import xla_metadata_call
+    from jax.experimental.shard_alike import shard_alike
+    from jax.experimental.xla_metadata import set_xla_metadata
+
+    here: Any = partial(compute_on2, compute_type="device_host", out_memory_spaces=jax.memory.Space.Device)
+    grouped: Any = partial(xla_metadata_call, group="1")
+    return sum(shard_alike(here(jnp.sin)(x), grouped(jnp.cos)(x)), set_xla_metadata(x * 2, kind="a"))
+
+
 def composed(x: Array) -> Array:
     return lax.composite(lambda x: x * 2 + 1, name="my.double")(x)
 
@@ -230,6 +241,7 @@ PROGRAMS: dict[str, Row] = {
     "linearize": (lambda x: jax.linearize(lambda y: jnp.sin(y) @ y, x)[1](x), [X], [], "x"),
     "hessian": (jax.hessian(lambda x: jnp.sum(jnp.tanh(x) ** 3)), [V], [], "x"),
     "a sharding constraint": (constrained, [X], [], "x"),
+    "what a compiler is told": (told, [X], [], "x"),
     "device_put": (lambda x: jax.device_put(x) * 2, [X], [], "x"),
     "optimization_barrier": (lambda x: sum(lax.optimization_barrier((x, x * 2))), [X], [], "x"),
     # effects

@@ -3,7 +3,10 @@
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false
 
+import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -38,6 +41,27 @@ def test_only_what_has_no_dim_to_map_over_runs_whole(figures: Figures) -> None:
     whole = [each for each in rows() if each.fate is Fate.WHOLE]
     assert [each.primitive for each in whole if maps(known[each.primitive]) and not re.match(MAPPED, each.why)] == []
     figures.add("primitives that run whole", len(whole), of=len(known))
+
+
+ALL = """
+import json, pkgutil, warnings
+from importlib import import_module
+import jax
+from partita.compiler.coverage import primitives
+warnings.simplefilter("ignore")
+known = set(primitives())
+for module in pkgutil.walk_packages(jax.__path__, "jax.", onerror=lambda name: None):
+    try:
+        import_module(module.name)
+    except Exception:  # of another package that is not there
+        pass
+print(json.dumps(sorted(set(primitives()) - known)))
+"""
+
+
+def test_no_module_of_jax_holds_more() -> None:
+    done = subprocess.run([sys.executable, "-c", ALL], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout.splitlines()[-1]) == []
 
 
 def programs() -> Iterator[Call]:

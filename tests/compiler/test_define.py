@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from agreement import disagreement
-from defined_ops import USES, Use, flash, label_logit, normal, pallas_matmul, rms_norm, segment_sum
+from defined_ops import USES, Use, flash, label_logit, norm_of_rows, normal, pallas_matmul, sums_by_id
 from xdsl.parser import Parser
 
 import partita as pt
@@ -60,7 +60,7 @@ def test_a_plan_of_defined_ops_is_text_that_is_read_again_and_interpreted():
     text = str(plan.ir())
     module = Parser(context(), text).parse_module()
     module.verify()
-    assert "lax.rms_norm" in text and str(module) == text
+    assert "lax.norm_of_rows" in text and str(module) == text
     found = interpret(module, [np.asarray(x) for x in use.args])
     assert disagreement(found, [use.function(*use.args)]) == ""
 
@@ -127,7 +127,7 @@ def _top(x: Any) -> Any:
 def test_an_op_runs_in_loops_and_branches():
     def step(x: Any, w: Any) -> Any:
         def trip(x: Any, _: None) -> tuple[Any, None]:
-            return cast(Any, jax.checkpoint(rms_norm))(x, w), None
+            return cast(Any, jax.checkpoint(norm_of_rows))(x, w), None
 
         return jnp.sum(jax.lax.scan(trip, x, None, length=3)[0])
 
@@ -229,7 +229,7 @@ def _normalised(x: Any) -> Any:
 
 def test_a_defined_function_is_called_like_the_function():
     x, ids = normal(16, 4), jnp.arange(16) % 8
-    assert segment_sum(x, ids=ids, num_segments=8).shape == segment_sum(x, ids, 8).shape == (8, 4)
-    assert repr(segment_sum).startswith("<segment_sum(x, ids)   out[v, j..] = sum(i) [v = ids[i]] * x[i, j..]")
+    assert sums_by_id(x, ids=ids, num_segments=8).shape == sums_by_id(x, ids, 8).shape == (8, 4)
+    assert repr(sums_by_id).startswith("<sums_by_id(x, ids)   out[v, j..] = sum(i) [v = ids[i]] * x[i, j..]")
     out, top = flash(normal(4, 6), normal(8, 6), normal(8, 2), blocks=4)
     assert (out.shape, top.shape) == ((4, 2), (4,))
