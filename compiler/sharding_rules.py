@@ -11,7 +11,7 @@ arrays of these shapes on one device.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from jax.extend.core import JaxprEqn, jaxpr_as_fun
@@ -77,7 +77,7 @@ def _joined(rule: Any) -> list[tuple[str, ...]]:
 def block(params: Mapping[str, Any], inputs: Sequence[Any], outs: Sequence[ArrayLike]) -> list[Any]:
     """The results of a call on blocks of its operands; on whole ones they are the function's own."""
     if [tuple(np.shape(each)) for each in inputs] == [aval.shape for aval in params["call"].in_avals]:
-        whole: Any = jaxpr_as_fun(params["call"])
+        whole = cast(Any, jaxpr_as_fun)(params["call"])
         return list(whole(*inputs))
     mesh = Mesh(np.array(jax.local_devices()[:1]), ("device",))
 

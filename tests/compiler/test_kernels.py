@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from agreement import disagreement
 from jax.experimental import pallas as pl
-from kernels import KERNELS, SQUARE, Kernel, W, X, call, doubled, f32, matmul, spec
+from kernels import KERNELS, SQUARE, Kernel, W, X, attention, call, doubled, f32, matmul, normal, spec
 
 import partita as pt
 from partita.compiler.accept import Candidate, accept
@@ -69,6 +69,15 @@ def _calls(jaxpr: Any) -> Iterator[Any]:
     for eqn in equations(jaxpr):
         if eqn.primitive.name == "pallas_call":
             yield eqn
+
+
+def test_flash_attention_of_jax_s_own_is_cut_by_batch_and_heads() -> None:
+    qkv = [normal(4, 16, 2, 8, seed=seed) for seed in range(3)]
+    plan = pt.plan(attention, MESH, *qkv).tile("*", 0, "a").tile("*", 2, "b")
+    assert set(plan.layout().values()) == {"f32[a, 16, b, 8]"}
+    assert sum(plan.counts().values()) == 0 and not plan.whole
+    expected = jax.tree.leaves(jax.jit(attention)(*qkv))
+    assert disagreement(jax.tree.leaves(plan.compile()(*qkv)), expected) == ""
 
 
 def test_blocks_stay_together() -> None:
