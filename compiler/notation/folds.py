@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from .code import Code
 from .terms import Apply, Fold, Index, Mask, Number, Term, free
+from .segments import segments
 from .values import Value, alongside, fit, squeezed, transposed
 from .windows import convolution, pooling
 
@@ -53,6 +54,8 @@ def product(values: Values, term: Fold, body: Term) -> Value:
     if (found := convolution(values, term, parts)) is not None:
         return found
     if (found := pooling(values, Fold(term.monoid, term.indices, body, term.span))) is not None:
+        return found
+    if (found := segments(values, term, parts)) is not None:
         return found
     numbers = [part for part in parts if isinstance(part, Number)]
     arrays = [part for part in parts if not isinstance(part, Number | Mask)]

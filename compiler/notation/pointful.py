@@ -179,21 +179,20 @@ class Pointful:
         return self.expr(body) if product else f"({self.expr(body)})"
 
     def apply(self, function: str, args: Sequence[str]) -> str:
-        match function:
+        match self.name if function == "@" else function:
             case "cast":
                 return f"{short(self.outs[0].dtype)}({args[0]})"
             case "select" if len(args) == 3 and self.ins[0].dtype == "bool":
                 return f"where({args[0]}, {args[2]}, {args[1]})"
             case "maximum" | "minimum":
                 return f"{function[:3]}({', '.join(args)})"
-            case "eq" | "ne" | "lt" | "le" | "gt" | "ge" if len(args) == 2:
-                return f"{args[0]} {_SIGNS[function]} {args[1]}"
+            case name if name in _SIGNS:
+                return f"{args[0]} {_SIGNS[name]} {args[1]}"
             case "and" | "or" if len(args) == 2:
                 return f"{args[0]} {function} {args[1]}"
             case "not":
                 return f"not {args[0]}"
-            case _:
-                own = self.name if function == "@" else function
+            case own:
                 return f"{own}({', '.join([*args, *self.given()])})"
 
     def given(self) -> Iterator[str]:

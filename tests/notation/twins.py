@@ -411,3 +411,14 @@ def top_expert(x: Array, gate: Array, w: Array) -> Array:
     best = jnp.argmax(gate, axis=1)
     y = jnp.einsum("td,tdf->tf", x, w[best])
     return y * jnp.take_along_axis(gate, best[:, None], axis=1)[:, 0][:, None]
+
+
+@twin("""
+fn segment_sum(x: f32[N=16, D=8], source: i32[E=64], target: i32[E]) -> f32[N, D] {
+  m[e, d] = x[source[e], d]
+  y[n: N, d] = sum(e) [target[e] = n] * m[e, d]
+  return y
+}
+""")
+def segment_sum(x: Array, source: Array, target: Array) -> Array:
+    return jax.ops.segment_sum(x[source], target, 16)
