@@ -52,7 +52,7 @@ def takes_a_plan(command: F) -> F:
         click.option(
             "-t", "--tactic", "tactics", multiple=True, help="A tactic, as a plan's trace prints it; may be repeated."
         ),
-        click.option("--mesh", default="", help="The mesh, for a function with SHAPES: data=4,model=2."),
+        click.option("--mesh", default="", help="Of a function with SHAPES, or instead of a program's own: data=4,model=2."),
         click.argument("shapes", nargs=-1),
         click.argument("target", metavar="FILE:NAME"),
     ):
@@ -125,13 +125,17 @@ def explain(value: str | None, **what: Any) -> None:
 @click.option("--tolerance", type=float, default=0.01, show_default=True, help="The largest |a-b|/(1e-3+|b|) that agrees.")
 @click.option("--devices", type=int, default=8, show_default=True, help="How many, on a host without accelerators.")
 def run(files: Sequence[str], seed: int, tolerance: float, devices: int, **what: Any) -> None:
-    """Run a plan on arrays, and compare it with the unpartitioned run."""
+    """Run a plan on arrays, and compare it with the unpartitioned run.
+
+    NAME and SHAPES are as for `show`: FILE.partita runs what the last function's annotations say, FILE.partita:PLAN a plan.
+    """
     from rich.console import Console
 
-    from .trial import host_devices, inputs, trial
+    from .trial import enough_devices, host_devices, inputs, trial
 
     host_devices(devices)
     plan = made(**what)
+    enough_devices(plan)
     tried = trial(plan, inputs(plan, files, seed), tolerance)
     Console().print(tried.report())
     if not tried.agrees:

@@ -36,7 +36,7 @@ def find(target: str) -> Callable[..., Any]:
     file, colon, name = target.rpartition(":")
     path = Path(file).resolve()
     if not colon:
-        raise Error(f"`{target}` names no file and function", helps=["write it as FILE.py:FUNCTION"])
+        raise Error(f"`{target}` names no file and function", helps=["write it as FILE.py:FUNCTION, or FILE.partita"])
     if not path.is_file():
         raise Error(f"no such file: `{file}`", helps=[f"write it as FILE.py:FUNCTION; the folder is {Path.cwd()}"])
     module = module_of(path)
@@ -108,7 +108,7 @@ def module_of(path: Path) -> ModuleType:
     # The name cannot be that of a module that the file imports; dataclasses look their module up by it.
     spec = importlib.util.spec_from_file_location(f"partita target {path.stem}", path)
     if spec is None or spec.loader is None:
-        raise Error(f"`{path.name}` is not a Python file", helps=["write it as FILE.py:FUNCTION"])
+        raise Error(f"`{path.name}` is not a Python file", helps=["write it as FILE.py:FUNCTION, or FILE.partita"])
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(path.parent))
     sys.modules[spec.name] = module

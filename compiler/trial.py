@@ -43,6 +43,14 @@ def host_devices(count: int) -> None:
         return
 
 
+def enough_devices(plan: Plan) -> None:
+    """Raises Error, with what to type, if the plan's mesh has more devices than there are."""
+    wanted, there = plan.mesh.size, len(jax.devices())
+    if wanted > there:
+        helps = [f"on a host without accelerators: --devices {wanted}", "or try it on a smaller mesh: --mesh data=2"]
+        raise Error(f"the mesh {plan.mesh} needs {wanted} devices, and there are {there}", helps=helps)
+
+
 def inputs(plan: Plan, given: Sequence[str], seed: int) -> list[Array]:
     """The leaves of the arguments: from files, `x=x.npy` or `all.npz`, and random where none is given."""
     traced = plan.source.traced

@@ -246,7 +246,7 @@ DIAGNOSTICS = {
     "fold_sign": Diagnostic(
         "`{name}` of one value",
         "",
-        "the larger of two is `{name}(a, b)`; a fold whose body begins with a sign wants parentheses: `{said} (-x[...])`",
+        "the larger of two is `{name}(a, b)`; that of many is a fold over an index: `{name}(k) x[k]`",
     ),
     "function_count": Diagnostic("`{name}` takes {wanted}, not {given}", "", "it is `{name}({operands})`"),
     "function_dtype": Diagnostic("`{name}` takes no {dtypes}", "{why}", "cast what it takes: `{cast}(...)`"),

@@ -135,7 +135,13 @@ class Expressions:
 
     def no_truth(self, node: Node, sign: str, *args: Term) -> None:
         if any(settled(dtype(arg)) == "bool" for arg in args):
-            self.text.fail("dtypes", node, sign=sign, one="i32", other="bool")
+            self.text.fail(
+                "fold_dtype",
+                node,
+                fold=sign,
+                dtype="bool",
+                cure="cast what is true or false: `f32(...)`, or choose: `where(...)`",
+            )
 
     def comparison(self, node: Node) -> Term:
         left, right = map(self.term, phrases(node))
@@ -168,7 +174,7 @@ class Expressions:
         word, variables, body = words(node)[0], phrases(phrases(node)[0]), phrases(node)[1]
         around, hanging = dict(self.scope.indices), self.scope.hanging
         indices = tuple(self.variable(each) for each in variables)
-        self.scope.hanging = hanging or word in ("sum", "max", "min")
+        self.scope.hanging = word in ("sum", "max", "min")
         term = self.term(body)
         self.scope.indices, self.scope.hanging = around, hanging
         used = free(term)

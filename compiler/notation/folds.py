@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .code import Code
-from .terms import Apply, Fold, Index, Mask, Number, Term, free
 from .segments import segments
+from .terms import Apply, Fold, Index, Mask, Number, Term, free
 from .values import Value, alongside, fit, squeezed, transposed
-from .windows import convolution, pooling
+from .windows import convolution, guarded, pooling
 
 if TYPE_CHECKING:
     from .values import Values
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def fold(values: Values, term: Fold) -> Value:
     if term.monoid != "sum":
-        return pooling(values, term) or reduction(values, term)
+        return pooling(values, term) or reduction(values, guarded(term))
     body, behind = outside(term.body, term.indices)
     made = product(values, term, body)
     for sign, other in behind:
@@ -55,6 +55,8 @@ def product(values: Values, term: Fold, body: Term) -> Value:
         return found
     if (found := pooling(values, Fold(term.monoid, term.indices, body, term.span))) is not None:
         return found
+    if (inside := guarded(Fold(term.monoid, term.indices, body, term.span))).body is not body:
+        return reduction(values, inside)
     if (found := segments(values, term, parts)) is not None:
         return found
     numbers = [part for part in parts if isinstance(part, Number)]

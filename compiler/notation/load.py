@@ -66,7 +66,10 @@ class Notation:
         chosen = self._function(self.blocks[name].function if name is not None else function)
         if (over := mesh or self.mesh) is None:
             file = Path(self.program.text.file).name
-            raise Error(f"`{file}` names no mesh", helps=["say it in the text, `mesh data=4`, or give mesh=pt.Mesh(data=4)"])
+            raise Error(
+                f"`{file}` names no mesh",
+                helps=["say it in the text, `mesh data=4`, or give mesh=pt.Mesh(data=4), on the command line --mesh data=4"],
+            )
         started = self._started(chosen, over)
         return started.apply(*(self.blocks[name].steps if name is not None else ()))
 

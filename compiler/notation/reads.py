@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from .code import Code, Expr
 from .folds import subscripts
-from .terms import Affine, Apply, Fixed, Index, Joint, Look, Number, Position, Read, Sliding, Sub, Term, free
+from .terms import Affine, Fixed, Index, Joint, Look, Position, Read, Sliding, Sub, Term, free
 from .values import Dims, Value, alongside, fit
+from .windows import inside
 
 if TYPE_CHECKING:
     from .values import Values
@@ -30,12 +31,11 @@ def read(values: Values, term: Read) -> Value:
 
 def split(code: Code, term: Read) -> tuple[Expr, list[Sub]]:
     """Dims that are products, taken apart by one reshape."""
-    array, shape, subs = code.name(term.array.name), list[int](), list[Sub]()
-    for sub, extent in zip(term.subs, term.array.shape, strict=True):
-        shape += [index.extent for index in sub.indices] if isinstance(sub, Joint) else [extent]
+    array, subs = code.name(term.array.name), list[Sub]()
+    for sub in term.subs:
         subs += sub.indices if isinstance(sub, Joint) else (sub,)
     if len(subs) > len(term.subs):
-        array = code.call("jnp.reshape", array, tuple(shape))
+        array = code.call("jnp.reshape", array, tuple(_extents(term)))
     return array, subs
 
 
@@ -43,7 +43,7 @@ def sliced(code: Code, values: Values, array: Expr, subs: Sequence[Sub], term: R
     """Fixed places, strided windows along one index, and windows that slide to a computed start."""
     kept, parts = list[Sub](), list[object]()
     whole = slice(None)
-    extents = iter(term.array.shape if len(subs) == len(term.subs) else [-1] * len(subs))
+    extents = _extents(term)
     for sub, extent in zip(subs, extents, strict=True):
         match sub:
             case Fixed(place) if extent != 1:
@@ -54,9 +54,9 @@ def sliced(code: Code, values: Values, array: Expr, subs: Sequence[Sub], term: R
                 stop = last + (1 if step > 0 else -1)
                 parts.append(slice(offset, None if stop < 0 else stop, None if step == 1 else step))
                 kept.append(index)
-            case Affine(offset, factors):
+            case Affine():
                 parts.append(whole)
-                kept.append(Look(_affine(offset, factors, term)))
+                kept.append(Look(inside(sub, extent, term.span)))
             case Sliding(start, index):
                 begun = values.term(start).code
                 array = code.call("lax.dynamic_slice_in_dim", array, begun, index.extent, len(parts))
@@ -68,16 +68,12 @@ def sliced(code: Code, values: Values, array: Expr, subs: Sequence[Sub], term: R
     return (array if all(part == whole for part in parts) else code.index(array, parts)), kept
 
 
-def _affine(offset: int, factors: Sequence[tuple[Index, int]], term: Read) -> Term:
-    """A window as a position that is computed."""
-    made: Term | None = None
-    for index, factor in factors:
-        step: Term = Position(index, term.span)
-        if factor != 1:
-            step = Apply("mul", (step, Number(factor, term.span)), "int32", term.span)
-        made = step if made is None else Apply("add", (made, step), "int32", term.span)
-    assert made is not None
-    return Apply("add", (made, Number(offset, term.span)), "int32", term.span) if offset else made
+def _extents(term: Read) -> list[int]:
+    """The extents of the dims, those that are products taken apart."""
+    found = list[int]()
+    for sub, extent in zip(term.subs, term.array.shape, strict=True):
+        found += [index.extent for index in sub.indices] if isinstance(sub, Joint) else [extent]
+    return found
 
 
 def diagonal(code: Code, value: Value) -> Value:

@@ -31,7 +31,8 @@ def take(function: str, name: str, dtype: str, shape: tuple[int, ...], x: Array)
         wanted, have = (f"{short(d)}[{', '.join(map(str, s))}]" for s, d in ((shape, dtype), given))
         helps = ["change the extents in the file, or pass what it declares"]
         raise Error(f"argument `{name}` of `{function}` is declared as {wanted}, and {have} is given", helps=helps)
-    return x
+    # NumPy looks up in another way than JAX.
+    return jnp.asarray(x)
 
 
 def apply(name: str, text: str, dtype: str, *args: Array) -> Array:

@@ -83,9 +83,7 @@ class Scope:
         for index, _ in affine.factors:
             if not index.known:
                 self.text.fail("range_unknown", where, name=index.name)
-        ends = [sorted((0, factor * (index.extent - 1))) for index, factor in affine.factors]
-        low = affine.offset + sum(first for first, _ in ends)
-        high = affine.offset + sum(last for _, last in ends)
+        low, high = affine.ends
         if not hangs and (low < 0 or high >= extent) and all(index.extent for index, _ in affine.factors):
             said, last = self.text.said(where), extent - 1
             self.text.fail("window", where, said=said, low=low, high=high, extent=extent, last=last)

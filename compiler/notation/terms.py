@@ -67,6 +67,12 @@ class Affine:
     offset: int
     factors: tuple[tuple[Index, int], ...]
 
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The first and the last position."""
+        reach = [factor * (index.extent - 1) for index, factor in self.factors]
+        return self.offset + sum(min(0, each) for each in reach), self.offset + sum(max(0, each) for each in reach)
+
 
 @dataclass(frozen=True, slots=True)
 class Sliding:

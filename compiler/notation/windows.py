@@ -1,17 +1,23 @@
-"""Windows under a fold: convolutions and pooling. Where a window hangs over, nothing is read.
+"""Windows under a fold: convolutions, pooling, and the others element by element. Where a window hangs over, nothing is read.
 
 sum(c, q) x[n, c, 2*p + q - 1] * k[o, c, q]   -->   conv_general_dilated, stride 2, one element of padding before
 max(q: 2) x[n, 2*p + q]                       -->   reduce_window
+sum(q) x[p + q - 1] * k[q]                    -->   sum(q) where(0 <= p + q - 1 < P, x[clip(p + q - 1)] * k[q], 0)
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from ...dialects.scalars import dtype_of
 from .code import Code
-from .terms import Affine, Fixed, Fold, Index, Read, Term
+from .diagnostics import Span
+from .terms import Affine, Apply, Fixed, Fold, Index, Number, Position, Read, Term, dtype, inner
 from .values import Value
 
 if TYPE_CHECKING:
@@ -124,3 +130,63 @@ def _plain(body: Read, dim: int) -> Index:
     sub = body.subs[dim]
     assert isinstance(sub, Index)
     return sub
+
+
+def guarded(term: Fold) -> Fold:
+    """The fold over what is inside: where a window of its body hangs over, it meets the unit."""
+    asked = [
+        Apply(
+            "and",
+            (Apply("le", (Number(0, at), place), "bool", at), Apply("lt", (place, Number(extent, at)), "bool", at)),
+            "bool",
+            at,
+        )
+        for affine, extent, at in dict.fromkeys(_hanging(term.body))
+        for place in [position(affine, at)]
+    ]
+    if not asked:
+        return term
+    condition = reduce(lambda one, other: Apply("and", (one, other), "bool", term.span), asked)
+    made = dtype(term)
+    return replace(
+        term, body=Apply("where", (condition, term.body, Number(_unit(term.monoid, made), term.span)), made, term.span)
+    )
+
+
+def _hanging(term: Term) -> Iterator[tuple[Affine, int, Span]]:
+    """The windows that leave their dims; those under a further fold are that one's."""
+    if isinstance(term, Read):
+        for sub, extent in zip(term.subs, term.array.shape, strict=True):
+            if isinstance(sub, Affine) and len(sub.factors) > 1 and not _lies(sub, extent):
+                yield sub, extent, term.span
+    for each in inner(term) if not isinstance(term, Fold) else ():
+        yield from _hanging(each)
+
+
+def _lies(affine: Affine, extent: int) -> bool:
+    low, high = affine.ends
+    return low >= 0 and high < extent
+
+
+def _unit(monoid: str, made: str) -> float:
+    if monoid == "sum":
+        return 0.0 if dtype_of(made).kind == "f" else 0
+    low, high = (np.iinfo(made).min, np.iinfo(made).max) if dtype_of(made).kind in "iu" else (-np.inf, np.inf)
+    return low if monoid == "max" else high
+
+
+def inside(affine: Affine, extent: int, at: Span) -> Term:
+    """A window as a position that is computed, and that lies inside."""
+    place = position(affine, at)
+    if _lies(affine, extent):
+        return place
+    return Apply("min", (Apply("max", (place, Number(0, at)), "int32", at), Number(extent - 1, at)), "int32", at)
+
+
+def position(affine: Affine, at: Span) -> Term:
+    steps = [
+        Position(index, at) if factor == 1 else Apply("mul", (Position(index, at), Number(factor, at)), "int32", at)
+        for index, factor in affine.factors
+    ]
+    made: Term = reduce(lambda one, other: Apply("add", (one, other), "int32", at), steps)
+    return Apply("add", (made, Number(affine.offset, at)), "int32", at) if affine.offset else made

@@ -44,6 +44,8 @@ Run = Callable[..., Result]
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Calls the command in a folder that holds the programs above, and some arrays."""
     (tmp_path / "two.partita").write_text(PROGRAM)
+    (tmp_path / "plain.partita").write_text("fn f(x: f32[8]) -> f32[8] { y[i] = x[i] return y }")
+    (tmp_path / "slip.partita").write_text("fn f(x: f32[8]) -> f32[8] { y[i] = x[k] return y }")
     (tmp_path / "noisy.py").write_text(PYTHON)
     np.save(tmp_path / "x.npy", np.full((8, 4), np.inf, np.float32))
     np.save(tmp_path / "small.npy", np.ones((4, 4), np.float32))
@@ -57,6 +59,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     ("arguments", "said"),
     [
         (["show", "two.partita"], "mean on data=4"),
+        (["show", "plain.partita", "--mesh", "data=4", "-t", "tile('x', 0, 'data')"], "no collectives"),
         (["show", "two.partita:mean"], "f32[data*2, 4]"),
         (["show", "two.partita:scale"], "no collectives"),
         (["show", "two.partita:rows"], "tile('x', 0, 'data')"),
@@ -86,6 +89,14 @@ def test_a_command_takes_a_program(run: Run, arguments: list[str], said: str):
         (["show", "two.partita:rows", "f32[8, 4]"], "says the shapes of its arguments itself", "leave out `f32[8, 4]`"),
         (["run", "two.partita", "--tolerance", "-1"], "`result` differs from the unpartitioned run", "--tolerance"),
         (["run", "two.partita", "--input", "x=nothing.npy"], "`nothing.npy` cannot be read", "--input x=x.npy"),
+        (["show", "two"], "`two` names no file and function", "FILE.partita"),
+        (
+            ["run", "two.partita:rows", "--mesh", "data=2,model=8"],
+            "the mesh data=2, model=8 needs 16 devices, and there are 8",
+            "--devices 16",
+        ),
+        (["show", "plain.partita"], "`plain.partita` names no mesh", "--mesh data=4"),
+        (["show", "slip.partita"], "`k` is no index here", "sum(k)"),
         (["run", "two.partita", "--input", "x.npy"], "`x.npy` holds one array", "--input x=x.npy"),
         (["run", "two.partita", "--input", "x=both.npz"], "`both.npz` holds several arrays", "--input arrays.npz"),
         (["run", "two.partita", "--input", "z=x.npy"], "`z`", "help"),
