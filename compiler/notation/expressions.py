@@ -111,7 +111,9 @@ class Expressions:
             # Positions are whole numbers, and so are quotients in them that are exact.
             exact = self.scope.positional and isinstance(known.value, float) and known.value.is_integer()
             return Number(int(known.value), known.span) if exact else known
-        if node.data == "mul" and (isinstance(left, Mask) != isinstance(right, Mask)):
+        if node.data == "mul" and isinstance(left, Mask) and isinstance(right, Mask):
+            return Mask(Apply("and", (left.condition, right.condition), "bool", span(node)), span(node))
+        if node.data == "mul" and (isinstance(left, Mask) or isinstance(right, Mask)):
             other = right if isinstance(left, Mask) else left
             return Apply("mul", (left, right), settled(dtype(other)), span(node))
         made = self.same(node, sign, left, right)

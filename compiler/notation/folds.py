@@ -46,6 +46,8 @@ def factors(body: Term) -> list[Term]:
     """The factors of a product."""
     if isinstance(body, Apply) and body.function == "mul":
         return [each for arg in body.args for each in factors(arg)]
+    if isinstance(body, Mask) and isinstance(body.condition, Apply) and body.condition.function == "and":
+        return [each for arg in body.condition.args for each in factors(Mask(arg, body.span))]
     return [body]
 
 

@@ -69,9 +69,9 @@ def choose(condition: Array, then: Array, otherwise: Array) -> Array:
         return jnp.where(condition, then, otherwise)
 
 
-def scatter_sum(x: Array, places: Array, extent: int) -> Array:
-    """The sums of what goes to each of `extent` places; what goes to none of them is dropped."""
-    zeros = jnp.zeros((extent, *x.shape[places.ndim :]), x.dtype)
+def scatter_sum(x: Array, extents: tuple[int, ...], *places: Array) -> Array:
+    """The sums of what goes to each place of an array; what goes to none of them is dropped."""
+    zeros = jnp.zeros((*extents, *x.shape[places[0].ndim :]), x.dtype)
     return zeros.at[places].add(x, mode="drop", wrap_negative_indices=False)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from .code import Code
 from .terms import Apply, Fold, Index, Mask, Position, Term, dtype, free, settled
-from .values import Value, fit, squeezed, transposed
+from .values import Value, fit, squeezed
 
 if TYPE_CHECKING:
     from .values import Values
@@ -19,26 +19,27 @@ if TYPE_CHECKING:
 
 def segments(values: Values, term: Fold, parts: Sequence[Term]) -> Value | None:
     """The sum as a scatter-add, if one factor says at which place of the result a looked-up index stands."""
-    asked = [(part, place) for part in parts if isinstance(part, Mask) and (place := placed(part, term.indices))]
-    if len(asked) != 1:
+    asked = {part: place for part in parts if isinstance(part, Mask) and (place := placed(part, term.indices))}
+    indices = [index for index, _ in asked.values()]
+    rest = [part for part in parts if part not in asked]
+    if not asked or len(set(indices)) < len(indices) or all(isinstance(part, Mask) or not free(part) for part in rest):
         return None
-    mask, (index, ids) = asked[0]
-    rest = [part for part in parts if part is not mask]
-    if all(isinstance(part, Mask) or not free(part) for part in rest) or any(index in free(part) for part in rest):
+    if any(index in free(part) for part in rest for index in indices):
         return None
     added = reduce(lambda one, other: Apply("mul", (one, other), _dtype(one, other), term.span), rest)
-    within = tuple(each for each in term.indices if each not in free(ids))
+    along = list(dict.fromkeys(each for _, ids in asked.values() for each in free(ids)))
+    within = tuple(each for each in term.indices if each not in along)
     code = Code(term.span)
     data = squeezed(code, values.term(Fold("sum", within, added, term.span) if within else added))
-    along = free(ids)
     kept = [each for each in values.order if each in data.dims and each not in along]
     kept += [each for each in data.indices if each not in (*along, *kept)]
     lacking = any(each not in data.dims for each in along)
     data = fit(code, data, (*along, *kept))
     if lacking:
         data = Value(code.call("jnp.broadcast_to", data.code, tuple(each.extent for each in (*along, *kept))), (*along, *kept))
-    places = transposed(code, squeezed(code, values.term(ids)), along)
-    return Value(code.call("notation.scatter_sum", data.code, places.code, index.extent), (index, *kept))
+    places = [fit(code, squeezed(code, values.term(ids)), along).code for _, ids in asked.values()]
+    extents = tuple(index.extent for index in indices)
+    return Value(code.call("notation.scatter_sum", data.code, extents, *places), (*indices, *kept))
 
 
 def placed(mask: Mask, folded: Sequence[Index]) -> tuple[Index, Term] | None:

@@ -65,6 +65,10 @@ def test_a_twin_computes_what_its_equations_say(twin: Twin):
         "y[n: 4] = sum(e) x[e] * [n = ids[e]] * [e < 2] / 2",
         "y[n: 4] = sum(e, k) [ids[e] = n] * w[k] * x[e]",
         "y[n: 4] = sum(e) [ids[e] = n] * w[ids[e]]",
+        "y[n: 4] = sum(e) [ids[e] = n] * [e < 3] * [ids[e] > 0] * x[e]",
+        "y[n: 4] = sum(e, k) [ids[e] = n] * [ids[k] = n] * x[e] * x[k]",
+        "z[m: 4, n: 4] = sum(e, k) [ids[e] = n] * [ids[k] = m] * x[e] * x[k]  y[n] = sum(m) z[m, n] * f32(m + 1)",
+        "z[m: 4, n: 4] = sum(e) [ids[e] = n] * [n = m] * x[e]  y[n] = sum(m) z[m, n] * f32(m + 1)",
     ],
 )
 def test_where_a_window_hangs_over_or_a_place_is_missing_nothing_is_read(equation: str):

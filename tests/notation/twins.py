@@ -422,3 +422,13 @@ fn segment_sum(x: f32[N=16, D=8], source: i32[E=64], target: i32[E]) -> f32[N, D
 """)
 def segment_sum(x: Array, source: Array, target: Array) -> Array:
     return jax.ops.segment_sum(x[source], target, 16)
+
+
+@twin("""
+fn dispatch(x: f32[T=8, D=4], best: i32[T], slot: i32[T]) -> f32[6, 3, D] {
+  y[e: 6, c: 3, d] = sum(t) [best[t] = e] * [slot[t] = c] * x[t, d]
+  return y
+}
+""")
+def dispatch(x: Array, best: Array, slot: Array) -> Array:
+    return jnp.zeros((6, 3, 4)).at[best, slot].add(x, mode="drop", wrap_negative_indices=False)
