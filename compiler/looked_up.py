@@ -37,13 +37,17 @@ def why(plan: Plan, move: Move, step: Step) -> str:
 
 def made_by(plan: Plan, value: int) -> Node | None:
     """The op whose fold is pending in a value, however many linear ops it came through."""
-    program = plan.source.program
-    number = program.producer[value]
-    while number in plan.decisions.carried:
-        operands = program.nodes[number].operands
-        value = next(v for v in operands if v in plan.decisions.placements.sources)
-        number = program.producer[value]
-    return program.nodes[number] if number >= 0 else None
+    program, carried, sources = plan.source.program, plan.decisions.carried, plan.decisions.placements.sources
+    seen, ahead = set[int](), [value]
+    while ahead:
+        number = program.producer[ahead.pop()]
+        if number not in carried:
+            return program.nodes[number] if number >= 0 else None
+        if number not in seen:
+            # A loop carries what it has made itself: the fold is what else comes in.
+            seen.add(number)
+            ahead += [v for v in reversed(program.nodes[number].operands) if v in sources]
+    return None
 
 
 def lines(plan: Plan, value: int) -> Iterator[tuple[str, Node]]:

@@ -102,6 +102,8 @@ class _Reader:
             if 0 not in self.pending:
                 which = "where"
             return reduce(lambda left, right: ("select", which, left, right), cases)
+        if function == "either":
+            return reduce(lambda left, right: ("either", left, right), terms)
         return (function, *terms)
 
 

@@ -170,7 +170,7 @@ class _Writer:
     def inner(self, control: Control, position: int, into: Constructor) -> Region:
         """One region of an op: what enters it as arguments, its ops, and what it yields as its borders want it."""
         values = [self.program.numbers[arg] for arg in control.op.regions[position].block.args]
-        block = Block(arg_types=[self.type_at(value, self.entered(value)) for value in values])
+        block = Block(arg_types=[self.entered(value) for value in values])
         inside = into.inside(block)
         for value, arg in zip(values, block.args, strict=True):
             self.define(value, arg, inside)
@@ -179,10 +179,10 @@ class _Writer:
         inside.finish_into(YieldOp(ends))
         return Region(block)
 
-    def entered(self, value: int) -> Tiles:
-        """The layout in which a border gives a value; it may live in another."""
+    def entered(self, value: int) -> ArrayType:
+        """The type in which a border gives a value; it may live in another."""
         node = self.program.nodes[self.program.producer[value]]
-        return self.placements.nodes[node.number].produced[node.results.index(value)]
+        return self.built(node, node.results.index(value))
 
     def leave(self, node: Node, out: SSAValue, into: Constructor) -> None:
         """A result of the op; one whose border is placed finer than what it reads is cut behind the op."""
@@ -193,13 +193,19 @@ class _Writer:
         self.define(node.results[0], made, into)
 
     def type_of_border(self, node: Node) -> ArrayType:
-        return self.type_at(node.results[0], self.placements.nodes[node.number].produced[0])
+        return self.built(node, 0)
 
     def sliced(self, node: Node, position: int, into: Constructor) -> Global:
         """An operand of a loop's end in the layout that the end wants."""
-        value = node.operands[position]
-        made = self.read(value, node.number, position, into)
-        return self.cut(made, self.type_at(value, self.placements.nodes[node.number].wanted[position]), into)
+        made = self.read(node.operands[position], node.number, position, into)
+        made = self.cut(made, self.wanted(node, position), into)
+        carry = self.decisions.carried.get(node.number)
+        if carry is None or type_of(made).layout.pending:
+            return made
+        # Zero is a sum of zeros.
+        into.open()
+        local, target = into.slice(made, type_of(made)), self.built(node, 0)
+        return into.close([(local, target)], axes_of(target))[0]
 
     def cut(self, made: Global, target: ArrayType, into: Constructor) -> Global:
         """Build anew what only has to be sliced: `build (slice x)` in the finer layout."""

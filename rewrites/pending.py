@@ -9,6 +9,10 @@ choice is a minimum cut: a value is cut where it is resolved, at the price of th
 A sum also waits where something whole is added to it, if it meets another sum right behind: the whole counts once.
 
     %y = add %x, %a{+model}; %z = add %y, %b{+model}   -->   %z{+model}: one all_reduce for a block whose parts are parallel
+
+What a loop carries on from zero is a sum if each trip makes one of it, given that it is: that is assumed, and asked at the end.
+
+    scan (%acc = 0) { yield (add %acc, %g{+data}) }   -->   scan (%acc{+data} = 0) {...}: one all_reduce behind the loop
 """
 
 from __future__ import annotations
@@ -46,7 +50,9 @@ class Carry:
 
 def through(placements: Placements) -> dict[int, Carry]:
     """The ops that a pending sum moves through."""
-    reach = _Reach(placements)
+    reach = _Reach(placements, frozenset())
+    while broken := reach.broken():
+        reach = _Reach(placements, reach.refused | broken)
     chosen: dict[int, Carry] = {}
     for component in reach.components():
         chosen.update(_cheapest(placements, reach, component))
@@ -56,8 +62,12 @@ def through(placements: Placements) -> dict[int, Carry]:
 class _Reach:
     """How far pending sums could move: values that may be pending, ops that may carry them."""
 
-    def __init__(self, placements: Placements) -> None:
+    def __init__(self, placements: Placements, refused: frozenset[int]) -> None:
         self.placements = placements
+        self.refused = refused
+        """Carries of loops that are no sums, whatever one assumes of them."""
+        self.loops: dict[int, Node] = {}
+        """Carries that are sums if what was assumed comes true: that each trip ends with one, and nobody needs more."""
         self.program: Program = placements.program
         self.pending: dict[int, Pend] = dict(placements.sources)
         self.tiles: dict[int, tuple[Tile, ...]] = {v: placements.home(v) for v in self.pending}
@@ -78,7 +88,7 @@ class _Reach:
             carry = self.carried(node)
             if carry is None:
                 continue
-            for number in self.carry(node, carry):
+            for number in (*self.assume(node, carry.pend), *self.carry(node, carry)):
                 if number not in seen:
                     seen.add(number)
                     heapq.heappush(heap, number)
@@ -86,12 +96,54 @@ class _Reach:
     def carry(self, node: Node, carry: Carry) -> list[int]:
         """Let the op carry its sum; the ops that read its result."""
         self.carriers[node.number] = carry
+        if node.kind == "carry":
+            self.loops[node.number] = node
         (value,) = node.results
         self.pending[value] = carry.pend
         self.tiles[value] = self.placements.reduced(node, carry.pend).produced[0]
         if all(v in self.bare or at in carry.once or self.program.zero[v] for at, v in enumerate(node.operands)):
             self.bare.add(value)
         return [number for number, _ in self.program.uses[value]]
+
+    def assume(self, node: Node, pend: Pend) -> list[int]:
+        """Take for a sum what a loop carries and what the op is not linear without; the ops that read that."""
+        found, loops = list[int](), self.carried_on(node)
+        positions = frozenset([at for at, value in enumerate(node.operands) if value in self.pending])
+        if not loops or (node.kind != "carry" and self.linear(node, positions, self.zeros(node))):
+            return found
+        for at in sorted(loops):
+            value = node.operands[at]
+            loop = self.program.nodes[self.program.producer[value]]
+            self.loops[loop.number] = loop
+            self.pending[value] = pend
+            self.tiles[value] = self.placements.reduced(loop, pend).produced[0]
+            found += [*self.assume(loop, pend), *(number for number, _ in self.program.uses[value])]
+        return found
+
+    def carried_on(self, node: Node) -> frozenset[int]:
+        """The operands that a loop carries on from zero, or from another sum: they may turn out to be sums."""
+        return frozenset([at for at, v in enumerate(node.operands) if v not in self.pending and self.begins(v)])
+
+    def begins(self, value: int) -> bool:
+        producer = self.program.producer[value]
+        node = self.program.nodes[producer]
+        if producer < 0 or node.kind != "carry" or len(node.results) > 1 or producer in self.refused:
+            return False
+        return self.program.zero[node.operands[0]] or node.operands[0] in self.pending or self.begins(node.operands[0])
+
+    def broken(self) -> frozenset[int]:
+        """The carries of which something was assumed that did not come true; all others carry."""
+        for number, loop in self.loops.items():
+            carry = self.carried(loop)
+            if carry is not None:
+                self.carriers[number] = carry
+        return frozenset(number for number, loop in self.loops.items() if not self.holds(loop))
+
+    def holds(self, loop: Node) -> bool:
+        """Whether each trip ends with a sum, and all that took what the loop carries for whole can also do with one."""
+        readers = {number for number, _ in self.program.uses[loop.results[0]]} | {loop.number}
+        found = ((self.carriers.get(number), self.carried(self.program.nodes[number])) for number in sorted(readers))
+        return loop.number in self.carriers and all(before is None or before == now for before, now in found)
 
     def wait(self) -> None:
         """Where something whole is added to a bare sum that meets another right behind, the whole counts once.
@@ -135,9 +187,11 @@ class _Reach:
     def carried(self, node: Node, once: frozenset[int] = frozenset()) -> Carry | None:
         """What the op could carry, if it is linear in its pending operands and needs nothing else moved."""
         program = self.program
-        if len(node.results) != 1 or node.is_border or node.results[0] in self.placements.fixed:
+        if len(node.results) != 1 or node.results[0] in self.placements.fixed:
             return None
         positions = frozenset([at for at, value in enumerate(node.operands) if value in self.pending])
+        if not positions or node.number in self.refused:
+            return None
         first = node.operands[min(positions)]
         pend = self.pending[first]
         if len(positions) > 1 and any(self.pending[node.operands[at]] != pend for at in positions):
@@ -145,11 +199,16 @@ class _Reach:
         before, after = program.types[first].dtype, program.types[node.results[0]].dtype
         if any(each.monoid != "add" for each in pend) or not widens(before, after):
             return None
-        if not linear_in(node.signature.instance.definition, positions | once, self.zeros(node), divides(before)):
+        zeros = self.zeros(node)
+        if not self.linear(node, positions | once, zeros) and not self.linear(node, positions, zeros | self.carried_on(node)):
             self.stopped.append(node.number)
             return None
         placed = self.placements.reduced(node, pend)
         return Carry(pend, once) if self.undisturbed(node, positions, placed, pend) else None
+
+    def linear(self, node: Node, sums: frozenset[int], zeros: frozenset[int]) -> bool:
+        field = divides(self.program.types[node.operands[min(sums)]].dtype)
+        return linear_in(node.signature.instance.definition, sums, zeros, field)
 
     def undisturbed(self, node: Node, positions: frozenset[int], placed: Placed, pend: Pend) -> bool:
         """Whether the op can run on the operands as they lie, with the pending axes taken from it."""
@@ -169,7 +228,8 @@ class _Reach:
         group: dict[int, Component] = {}
         for number in sorted(self.carriers):
             node = self.program.nodes[number]
-            parts = list({id(group[v]): group[v] for v in node.operands if v in group}.values())
+            values = [v for v in dict.fromkeys((*node.operands, *node.results)) if v in self.pending]
+            parts = list({id(group[v]): group[v] for v in values if v in group}.values())
             # The largest takes in the others, so that a long chain of sums is no quadratic work.
             joined = max(parts, key=lambda part: len(part.values), default=Component())
             for part in parts:
@@ -177,10 +237,10 @@ class _Reach:
                     joined.values += part.values
                     joined.nodes += part.nodes
                     group.update(dict.fromkeys(part.values, joined))
-            fresh = [v for v in dict.fromkeys(node.operands) if v in self.pending and v not in group]
-            joined.values += [*fresh, node.results[0]]
+            fresh = [v for v in values if v not in group]
+            joined.values += fresh
             joined.nodes.append(node)
-            group.update(dict.fromkeys((*fresh, node.results[0]), joined))
+            group.update(dict.fromkeys(fresh, joined))
         return list({id(component): component for component in group.values()}.values())
 
 

@@ -111,6 +111,10 @@ def _scalar(head: str, args: list[Any]) -> Any:
             return x / y
         case "neg", [x]:
             return -x
+        case "either", [x, y]:
+            # Which one is the same for every iteration of r: the first where k is even.
+            odd: Array = np.arange(int(x.shape[1]), dtype=np.int64)[:, None] % 2 == 1
+            return cast(Array, np.where(odd, y, x))
         case "select", [c, x, y]:
             return cast(Array, np.where(c, x, y))
         case "cast", [x]:

@@ -32,7 +32,7 @@ from partita.rewrites.placement import Claim, Table
 from partita.rewrites.rules import all_rules
 
 MESH = pt.Mesh(a=2, b=2, c=2)
-PARTS = 12
+PARTS = 13
 SQUARE = jax.ShapeDtypeStruct((16, 16), jnp.float32)
 
 
@@ -77,7 +77,8 @@ def linear(x: jax.Array, y: jax.Array, c: jax.Array) -> list[jax.Array]:
     z = jax.lax.complex(s, t)
     narrow = x.astype(jnp.bfloat16) @ y.astype(jnp.bfloat16)
     flags = c > 0
-    parts = [s + t, s - t, -s, s * c, c * s, s / (c + 2), jax.lax.select(flags, s, t), s.sum(axis=1)]
+    summed, _ = jax.lax.scan(lambda acc, _: (acc + x @ y, None), jnp.zeros_like(s), length=2)
+    parts = [summed, s + t, s - t, -s, s * c, c * s, s / (c + 2), jax.lax.select(flags, s, t), s.sum(axis=1)]
     return [*parts, jax.lax.real(z), jax.lax.imag(z), jax.lax.conj(z), narrow.astype(jnp.float32)]
 
 

@@ -43,7 +43,11 @@ LINEAR: list[tuple[str, int, list[int], list[int], bool]] = [
     ("dynamic_slice", 3, [0], [], True),
     ("dynamic_update_slice", 4, [0, 1], [], True),
     ("cumsum", 1, [0], [], True),
-    ("carry", 2, [0, 1], [], False),
+    ("carry", 2, [0, 1], [], True),
+    ("carry", 2, [1], [0], True),
+    ("carry", 2, [1], [], False),
+    ("join", 3, [0, 1, 2], [], True),
+    ("join", 3, [0, 2], [], False),
 ]
 
 
