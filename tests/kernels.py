@@ -102,6 +102,24 @@ def by_place(x: Array) -> Array:
     return call(shifted, f32(m, n), (m // 2,), in_specs=[spec((2, n), 0, None)], out_specs=spec((2, n), 0, None))(x)
 
 
+def by_place_inside(x: Array) -> Array:
+    """The kernel asks where it is in a branch of a loop."""
+
+    def kernel(x: Any, out: Any) -> None:
+        def trip(row: Array, count: Array) -> Array:
+            @pl.when(x[0, 0] > 0)
+            def _() -> None:
+                out[row, :] = x[row, :] + pl.program_id(0)
+
+            return count
+
+        out[...] = x[...]
+        lax.fori_loop(0, 2, trip, 0)
+
+    rows = spec((2, x.shape[1]), 0, None)
+    return call(kernel, f32(*x.shape), (x.shape[0] // 2,), in_specs=[rows], out_specs=rows)(x)
+
+
 def by_row_place(x: Array) -> Array:
     """The kernel asks where it is along one axis, and not along the other."""
     m, n = x.shape
@@ -296,6 +314,7 @@ KERNELS = [
     Kernel("mapped, scratch inside", jax.vmap(carried), (normal(8, 16, 8),), ["y0[i, d2:, d3:] = @(x0[i, d0:, d1:])"]),
     Kernel("mapped twice", jax.vmap(jax.vmap(at_once)), (normal(8, 8, 4, 8),), ["y0[i, j, d2:, d3:] = @(x0[i, j, d0:, d1:])"]),
     Kernel("by place", by_place, (X,), whole="along grid axis 0 its kernel asks for `program_id(0)`"),
+    Kernel("by place, inside", by_place_inside, (X,), whole="along grid axis 0 its kernel asks for `program_id(0)`"),
     Kernel("scratch inside", carried, (X,), whole="along grid axis 1 scratch may be kept for `program_id(0)`"),
     Kernel("one block", one_block, (X,), whole="along grid axis 0 all steps write into one block of `outputs`"),
     Kernel("reversed", reversed_rows, (X,), whole="along grid axis 0 the blocks of `args[0]` are where it computes"),
