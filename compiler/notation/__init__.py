@@ -1,12 +1,12 @@
 """Index notation: programs in `*.partita` files, for people, with the mesh and the plans that partition them.
 
-read             text to lark's tree, by the grammar `program.lark`; mistakes of spelling
+read, misread    text to lark's tree, by the grammar `program.lark`; mistakes of spelling
   diagnostics                        every way in which a text can be wrong, and where in it
 check            the tree to terms, every index with one range, every value with one type
-  scope, sizes, scalars, positions, expressions, equations, functions
+  scope, sizes, scalars, keywords, positions, expressions, equations, functions
 elaborate        a checked function to a Python function over JAX arrays whose lines are those of the text
-  code, values, folds, windows, runtime
+  code, values, reads, folds, windows, segments, runtime
 plans            annotations and `plan` blocks to tactics
 load             the public `pt.load` and `pt.parse`
-show             a program back to its notation
+show, pointful   a program back to its notation
 """

@@ -39,7 +39,7 @@ SIGNS = {
 OPERATORS = {"PLUS", "MINUS", "STAR", "SLASH", "COMPARE", "AND", "OR"}
 BEGINNINGS = {"NAME", "NUMBER", "LPAR", "LSQB", "MINUS", "FOLD"}
 HABITS: Mapping[str, str] = {
-    **dict.fromkeys(("if", "then", "else"), "a choice is `where(condition, x[i], y[i])`"),
+    **dict.fromkeys(("if", "then", "else", "where"), "a choice is `where(condition, x[i], y[i])`"),
     **dict.fromkeys(
         ("for", "while"), "an equation says all elements at once, `y[i] = ...`; a loop stands in Python, around functions"
     ),
@@ -56,10 +56,28 @@ HABITS: Mapping[str, str] = {
     "][": "all indices stand between one pair of brackets: `x[b, d]`",
     "..": "every dim has an index: `x[b, s, d]`",
     ":": "every dim has an index, `x[b, d]`, which may say its range on the left; types are those of arguments and results",
+    "def": "a function begins with `fn`",
     "mean": "a mean is `sum(k) x[b, k] / K`",
 }
 """What people write out of habit from other languages, and what it is called here."""
+BEHIND: Mapping[str, str] = {
+    **{word: HABITS[word] for word in ("if", "then", "else", "where", "for", "while")},
+    "return": "`return` names values, `return y, z`: an equation before it gives each its name",
+    "->": "the results' types stand one after another: `-> f32[8], f32[8]`",
+}
+"""What people write behind these words out of habit."""
+EXACT: Mapping[frozenset[str], str] = {
+    frozenset({"LSQB"}): "a type says its extents, `f32[8, 4]`; that of a scalar is `f32[]`",
+    frozenset({"LPAR", "PLUS", "RSQB", "NAME"}): "an equation says all elements: indices stand on the left, `y[i] = ...`",
+    frozenset({"COLON"}): "an argument says its type: `x: f32[B=8]`",
+    **dict.fromkeys(
+        (frozenset({"COMMA", "EQUAL"}), frozenset({"COMMA", "EQUAL", "LSQB"})),
+        "a name begins an equation, `y[i] = ...`; the last line of a function is `return y`",
+    ),
+    frozenset({"OVER"}): "the dims of a range go over axes: `tile range B over data`",
+}
 CURES = (
+    ("LBRACE", "what belongs to it stands between braces: `{ ... }`"),
     ("ARROW", "the types of the results stand behind an arrow: `fn f(x: f32[B=8]) -> f32[B]`"),
     ("MESH", "a file holds `mesh`, `let`, `fn` and `plan`"),
     ("RETURN", "a function holds equations, `y[i] = x[i]`, and ends with `return y`"),
@@ -75,13 +93,13 @@ def misread(text: Text, error: UnexpectedInput) -> Wrong:
         sign = text.source[at]
         said = HABITS.get(sign, "names are letters, digits and `_`; comments begin with `#`")
         return text.wrong("no_sign", _at(text, at, at + 1), sign=sign, cure=said)
-    token, names = cast(Token, error.token), error.expected  # pyright: ignore[reportUnknownMemberType]
+    token, names = cast(Token, error.token), set(error.accepts or ())  # pyright: ignore
     start = len(text.source) if token.type == "$END" else token.start_pos or 0
     if names <= {"COMMA", "EQUAL", "LSQB"} and (found := LEFT_BEHIND.search(text.source, 0, start)) is not None:
         said = next((HABITS[each] for each in (found["word"], found["name"]) if each in HABITS), BESIDE)
         words = {"expected": "an operator, or the equation's end", "cure": said}
         return text.wrong("unexpected", _at(text, *found.span("name")), found=found["name"], **words)
-    words = {"expected": expected(names), "cure": cure(names, habit(text.source, start, token))}
+    words = {"expected": expected(names), "cure": cure(text.source[:start], text.source[start:], str(token), names)}
     if token.type == "$END":
         end = len(text.source.rstrip())
         return text.wrong("unfinished", _at(text, end, end + 1), **words)
@@ -104,13 +122,6 @@ def _at(text: Text, start: int, end: int) -> Span:
     return Span(line, start - begin + 1, line, end - begin + 1)
 
 
-def habit(source: str, start: int, token: Token) -> str:
-    """What a person meant who wrote that word there: with what stands before or behind it, or alone."""
-    before = re.search(r"\w+(?=\s*\Z)", source[:start])
-    near = source[max(start - 1, 0) : start + 1], source[start : start + 2], before[0] if before else "", str(token)
-    return next((each for each in near if each in HABITS), "")
-
-
 def expected(names: set[str]) -> str:
     """The words that could have stood there, the many that begin or continue an expression as one."""
     left, words = set(names), list[str]()
@@ -126,7 +137,17 @@ def expected(names: set[str]) -> str:
     return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
-def cure(names: set[str], habit: str = "") -> str:
-    if habit in HABITS and len(names) > 1:
-        return HABITS[habit]
+def cure(before: str, behind: str, found: str, names: set[str]) -> str:
+    """What to do about a word that stands between these: what people mean who write it, or what may stand there."""
+    plan = "PROPAGATE" in names
+    word = re.search(r"(\w+|->)(?=\s*\Z)", before)
+    if word is not None and word[0] in BEHIND:
+        return BEHIND[word[0]]
+    if frozenset(names) in EXACT:
+        return EXACT[frozenset(names)]
+    for habit in (before[-1:] + behind[:1], behind[:2], found):
+        if habit in HABITS and len(names) > 1 and not plan and "LBRACE" not in names:
+            return HABITS[habit]
+    if behind and re.search(r"\breturn\b[\w\s,]*\Z", before):
+        return BEHIND["return"]
     return next((said for mark, said in CURES if mark in names), "see `docs/notation.md` for what may stand where")

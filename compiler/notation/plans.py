@@ -194,7 +194,11 @@ class _Reader:
         if not found:
             what = self.program.text.said(node)
             self.program.text.fail("plan_axes", node, what=what, axis=next(iter(self.program.mesh or ()), "data"))
-        return [self.axis(each) for each in found]
+        axes = [self.axis(each) for each in found]
+        for number, axis in enumerate(axes):
+            if axis in axes[:number]:
+                self.program.text.fail("axis_used", found[number], value=words(phrases(node)[0])[0], axis=axis)
+        return axes
 
     def axis(self, word: Token) -> str:
         mesh = self.program.mesh
