@@ -51,7 +51,7 @@ def loss(params: Tree, graph: Tree) -> jax.Array:
 
 def train_step(params: Tree, graph: Tree) -> tuple[Tree, jax.Array]:
     value, grads = jax.value_and_grad(loss)(params, graph)
-    return jax.tree.map(lambda p, g: p - 1e-3 * g, params, grads), value
+    return jax.tree.map(lambda p, g: p - 1e-4 * g, params, grads), value
 
 
 def train_step_on_many(params: Tree, graphs: Tree) -> tuple[Tree, jax.Array]:
@@ -61,7 +61,7 @@ def train_step_on_many(params: Tree, graphs: Tree) -> tuple[Tree, jax.Array]:
         return jnp.mean(jax.vmap(loss, (None, 0))(params, graphs))
 
     value, grads = jax.value_and_grad(mean)(params)
-    return jax.tree.map(lambda p, g: p - 1e-3 * g, params, grads), value
+    return jax.tree.map(lambda p, g: p - 1e-4 * g, params, grads), value
 
 
 def parameters(config: Config) -> Tree:

@@ -1,5 +1,6 @@
 """The examples run and say what they promise; the demo in small, so that the tests stay fast."""
 
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -36,3 +37,10 @@ def test_the_demo_trains_and_the_losses_agree(monkeypatch: pytest.MonkeyPatch, c
     assert "The losses agree" in said
     for name in demo.TACTICS:
         assert f"after {name}" in said
+
+
+def test_the_docs_name_the_command_for_every_example() -> None:
+    root = Path(__file__).parents[1]
+    said = "".join((root / "docs" / page).read_text() for page in ("parallelism.md", "models.md"))
+    programs = {file.stem for file in (root / "examples").glob("*.py") if "def main()" in file.read_text()}
+    assert {name for name in programs if f"`python -m examples.{name}`" not in said} == set()

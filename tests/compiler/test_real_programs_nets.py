@@ -196,15 +196,15 @@ def test_a_sampler_sends_what_its_model_sends_in_every_step(name: str, way: str)
     assert plan.check(*args) < BOUND
 
 
-def test_a_gradient_goes_through_a_sampler() -> None:
+@pytest.mark.parametrize(("way", "megatron"), [("data", 0), ("heads and channels", (1 + RESIDUAL) + (1 + RESIDUAL + 1))])
+def test_a_gradient_goes_through_a_sampler(way: str, megatron: int) -> None:
     """In each trip is summed what Megatron sums; once, behind the loop, each parameter's gradient and the loss."""
 
     def guided(params: Any, x: jax.Array) -> Any:
         return jax.value_and_grad(lambda params: (sampler.ddim(params, x)[0] ** 2).mean())(params)
 
     args, trips = sampler.arguments(), unet.STEPS // 2
-    plan = pt.plan(guided, MESH, *args).apply(*sampler.WAYS["heads and channels"])
-    megatron = (1 + RESIDUAL) + (1 + RESIDUAL + 1)
+    plan = pt.plan(guided, MESH, *args).apply(*sampler.WAYS[way])
     assert plan.counts()["all_reduce"] == 1 + UNET_PARAMETERS + trips * megatron
     assert plan.check(*args) < BOUND
 

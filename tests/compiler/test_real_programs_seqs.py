@@ -60,6 +60,14 @@ def test_tokens_travel_to_their_experts_and_back_and_so_do_their_gradients(layer
 
 
 @LAYERS
+def test_tokens_travel_to_their_experts_and_back_forward_alone(layer: moe.Layer) -> None:
+    params, batch = MOE
+    plan = pt.plan(layer, pt.Mesh(data=8), params, batch["x"])
+    plan = plan.apply(pt.ExpertParallel("data", experts="params/experts"), pt.DataParallel("data", inputs="x"))
+    holds(plan, params, batch["x"], all_to_all=2)
+
+
+@LAYERS
 def test_a_mixture_of_experts_whose_tokens_alone_are_placed_sums_each_gradient(layer: moe.Layer) -> None:
     holds(moe_plan(layer, pt.Mesh(data=8)).apply(DATA), *MOE, all_reduce=1 + 5)
 
@@ -217,6 +225,27 @@ def test_a_partitioned_loop_ends_when_every_row_has() -> None:
     assert (tokens[int(steps) - 1] == decode.END).all()
 
 
+def taught(args: Any) -> Any:
+    """The first layer's parameters and cache, and a text that the decoder is to say."""
+    params, cache, _ = args
+    return {**params, "layers": params["layers"][:1]}, cache[:1], jax.random.randint(jax.random.key(1), (N + 1, 4), 0, 8)
+
+
+@pytest.mark.parametrize("args", [HEADS, ONE_HEAD], ids=["multi-head", "multi-query"])
+def test_the_gradient_through_a_cache_by_its_batch_is_summed_behind_the_loop(args: Any) -> None:
+    given = taught(args)
+    batch = pt.Tile({"cache": 0, "tokens": 1}, "data")
+    plan = pt.plan(jax.value_and_grad(decode.surprise), decode.MESH, *given).apply(batch)
+    holds(plan, *given, all_reduce=1 + len(jax.tree.leaves(given[0])))
+
+
+def test_the_gradient_through_a_cache_by_its_positions_sums_what_each_device_knows() -> None:
+    # Backward through the softmax, to the query, and to the new key and the new value, which the device of their place has.
+    given = taught(ONE_HEAD)
+    plan = pt.plan(jax.value_and_grad(decode.surprise), decode.MESH, *given).apply(decode.POSITIONS)
+    holds(plan, *given, all_reduce=(3 + 4) * N)
+
+
 @pytest.mark.parametrize(
     ("args", "tactic", "behind"),
     [(HEADS, decode.MULTI_HEAD, 0), (ONE_HEAD, decode.MULTI_QUERY, 2)],
@@ -225,9 +254,7 @@ def test_a_partitioned_loop_ends_when_every_row_has() -> None:
 def test_the_gradient_through_a_cache_sums_before_each_part_of_the_layer(args: Any, tactic: Any, behind: int) -> None:
     # Before attention and before the perceptron. The one head of keys and values has its gradients from all queries, and they
     # stay sums: the loop adds them up, and those of `wk` and `wv` are summed behind it.
-    params, cache, _ = args
-    params, cache = {**params, "layers": params["layers"][:1]}, cache[:1]
-    given = params, cache, jax.random.randint(jax.random.key(1), (N + 1, 4), 0, 8)
+    given = taught(args)
     plan = pt.plan(jax.value_and_grad(decode.surprise), decode.MESH, *given).apply(tactic)
     holds(plan, *given, all_reduce=(2 + 2) * N + behind)
 
