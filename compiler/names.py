@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Protocol, TypeAlias
 
 from ..dialects.errors import Error, nearest
+from .given import patterns_of
 
 Patterns: TypeAlias = str | Sequence[str]
 
@@ -73,8 +74,8 @@ def _token(token: str) -> str:
 
 
 def as_patterns(given: Patterns) -> tuple[str, ...]:
-    """One pattern or several, as several."""
-    return (given,) if isinstance(given, str) else tuple(given)
+    """One pattern or several, as several; none at all where nothing is given. Raises Error for what is no pattern."""
+    return patterns_of(given) if isinstance(given, str) or given != () else ()
 
 
 def match(given: Patterns, names: Iterable[str], *, what: str = "value", under: bool = True) -> list[str]:

@@ -118,6 +118,8 @@ class Plan:
 
         name("batch/x", 0, "B").tile("*", "B", "data")
         """
+        if not isinstance(label, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise Error(f"{label!r:.60} is no name of a range", helps=['a range is named by a text: plan.name("x", 0, "B")'])
         of = self.source.classes.of
         roots = {name: of(value, self.dim_of(value, dim, name)) for name, value in self.source.addresses.find(values).items()}
         (first, root), *_ = roots.items()

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from ..dialects.errors import Error
 from ..rewrites.placement import WHOLE
 from .actions import Seed
-from .given import flag_of, patterns_of
+from .given import axis_of, flag_of, patterns_of
 from .names import Patterns, as_patterns
 from .plan import Plan
 
@@ -24,7 +24,7 @@ Dims = Patterns | Mapping[str, int]
 
 def as_axes(axes: Axes) -> tuple[str, ...]:
     """One axis or several, major to minor."""
-    return (axes,) if isinstance(axes, str) else tuple(axes)
+    return tuple(map(axis_of, axes)) if isinstance(axes, tuple | list) else (axis_of(axes),)
 
 
 class Tactic:
@@ -200,6 +200,7 @@ class ZeRO(Tactic):
     def seeds(self, plan: Plan) -> Iterator[Seed]:
         if self.stage not in (1, 2, 3):
             raise Error(f"ZeRO has no stage {self.stage!r}", helps=["stages are 1, 2 and 3"])
+        axis_of(self.axis)
         if not as_patterns(self.params) and not as_patterns(self.optimizer):
             raise Error("`ZeRO` names no values", helps=['give `params`, `optimizer` or both: params="params"'])
         params = plan.source.addresses.inputs(self.params) if as_patterns(self.params) else {}

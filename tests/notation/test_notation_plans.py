@@ -153,3 +153,23 @@ def test_a_wrong_call_is_answered(call: object, title: str):
         call()
     assert title in str(caught.value)
     assert "\nhelp: " in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("tactic", "title"),
+    [
+        ('ZeRO(3, b"data", params=["w1"])', "b'data' is no name of a mesh axis"),
+        ('ZeRO(3, ["data"], params=["w1"])', "['data'] is no name of a mesh axis"),
+        ('ZeRO(3, "data", params=5)', "5 is no pattern of names"),
+        ('ZeRO(3, "data", params=["w1"], optimizer=4)', "4 is no pattern of names"),
+        ('DataParallel(None, inputs="x")', "None is no name of a mesh axis"),
+        ('Megatron(3, column="w1")', "3 is no name of a mesh axis"),
+        ('name("x", 0, 3)', "3 is no name of a range"),
+    ],
+)
+def test_a_tactic_with_an_argument_of_another_kind_is_answered(tactic: str, title: str):
+    with pytest.raises(pt.Error) as caught:
+        pt.parse(MLP.replace("tile w1.0 @data; tile w2.1 @data", tactic)).plan("zero3")
+    assert title in caught.value.title
+    assert caught.value.place is not None
+    assert caught.value.helps
