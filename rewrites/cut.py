@@ -3,7 +3,8 @@
 Of all minimum cuts the one nearest the source is returned, so that ties resolve earlier. The graphs are tiny (a
 gradient's transpose and cast, two gradients that meet in an add) and there are hundreds of them in a training step, so
 the plain augmenting-path algorithm (Ford and Fulkerson, 1956) on dictionaries is enough and a graph library's set-up
-would cost more than the cut.
+would cost more than the cut. A table that is looked up a thousand times is one graph with as many paths, each as long:
+there the flood that goes before is the whole work.
 """
 
 from __future__ import annotations
@@ -15,12 +16,17 @@ from dataclasses import dataclass, field
 ENDLESS = 1 << 90
 """The capacity of an edge that no cut may take."""
 
+FEW = 50
+"""Nodes among which the paths are few, and found one by one."""
+
 
 @dataclass(slots=True)
 class Network:
     """A directed graph with integer capacities."""
 
     residual: dict[Hashable, dict[Hashable, int]] = field(default_factory=dict[Hashable, dict[Hashable, int]])
+    turns: set[tuple[Hashable, Hashable]] = field(default_factory=set[tuple[Hashable, Hashable]])
+    """Edges that only say what goes together: they lead back, and no sum moves along them."""
 
     def edge(self, start: Hashable, end: Hashable, capacity: int = ENDLESS) -> None:
         """Add capacity from start to end."""
@@ -28,13 +34,68 @@ class Network:
         out[end] = out.get(end, 0) + capacity
         self.residual.setdefault(end, {}).setdefault(start, 0)
 
+    def follows(self, start: Hashable, end: Hashable) -> None:
+        """Where `start` is on the source's side, `end` is too."""
+        self.residual.setdefault(start, {})[end] = ENDLESS
+        out = self.residual.setdefault(end, {})
+        out.setdefault(start, 0)
+        self.turns.add((start, end))
+
     def source_side(self, source: Hashable, sink: Hashable) -> set[Hashable]:
         """The nodes on the source's side of the minimum cut nearest the source."""
+        if len(self.residual) > FEW:
+            self.flood(source, sink)
         while True:
             parents = self.reach(source)
             if sink not in parents:
                 return set(parents)
             self.augment(parents, source, sink)
+
+    def flood(self, source: Hashable, sink: Hashable) -> None:
+        """Send all that goes straight ahead, a node at a time, and give back what found no way on.
+
+        That is nearly all, at the cost of one walk. Paths are left to what must go another way.
+        """
+        order = self.order(source)
+        place = {node: at for at, node in enumerate(order)}
+        excess = dict.fromkeys(order, 0)
+        came: dict[Hashable, list[tuple[Hashable, int]]] = {node: [] for node in order}
+        for node in order[: place.get(sink, 0)]:
+            for end, capacity in self.residual[node].items():
+                flow = capacity if node == source else min(capacity, excess[node])
+                if flow > 0 and place.get(end, -1) > place[node]:
+                    self.send(node, end, flow)
+                    came[end].append((node, flow))
+                    excess[node] -= flow
+                    excess[end] += flow
+        for node in reversed(order):
+            while node not in (source, sink) and excess[node] > 0:
+                before, flow = came[node].pop()
+                back = min(flow, excess[node])
+                self.send(node, before, back)
+                excess[node] -= back
+                excess[before] += back
+
+    def order(self, source: Hashable) -> list[Hashable]:
+        """The nodes ahead of the source, each before those that it leads to, as far as there is such an order."""
+        done: list[Hashable] = []
+        seen = {source}
+        stack = [(source, iter(self.residual.get(source, {})))]
+        while stack:
+            node, ends = stack[-1]
+            for end in ends:
+                if end not in seen and self.residual[node][end] > 0 and (node, end) not in self.turns:
+                    seen.add(end)
+                    stack.append((end, iter(self.residual[end])))
+                    break
+            else:
+                done.append(stack.pop()[0])
+        return done[::-1]
+
+    def send(self, start: Hashable, end: Hashable, flow: int) -> None:
+        """Use up capacity, which is capacity back."""
+        self.residual[start][end] -= flow
+        self.residual[end][start] += flow
 
     def reach(self, source: Hashable) -> dict[Hashable, Hashable]:
         parents: dict[Hashable, Hashable] = {source: source}
@@ -55,5 +116,4 @@ class Network:
             node = parents[node]
         flow = min(self.residual[a][b] for a, b in path)
         for a, b in path:
-            self.residual[a][b] -= flow
-            self.residual[b][a] += flow
+            self.send(a, b, flow)
