@@ -153,3 +153,9 @@ def test_the_derivative_by_an_integer_holds_nothing_and_has_its_shape() -> None:
     np.testing.assert_array_equal(by_x, gradient(TABLE, ids)[0])
     assert by_n.dtype == given.dtype == jax.dtypes.float0 and by_n.shape == given.shape == (8,)
     assert plan.check(TABLE, ids, nothing) == 0
+
+
+@pytest.mark.parametrize("dtype", ["int2", "uint2", "int4", "uint4", "float4_e2m1fn"])
+def test_numbers_of_less_than_a_byte_arrive_as_they_were(dtype: str) -> None:
+    x = jnp.asarray(RANDOM.integers(0, 2, (16, 8))).astype(dtype)
+    exact(lambda x: x[::-1], x, tile=("x", 0, "a"))
