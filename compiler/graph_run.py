@@ -26,7 +26,7 @@ from ..dialects.types import ArrayType
 from ..rewrites.flow import change
 from ..rewrites.placing import natural_tiles
 from .execute import run_local
-from .run import device_mesh, spec
+from .run import device_mesh, on_mesh, spec
 from .untyped import jax
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class CompiledGraph:
             out_specs=tuple(form.spec for form in gives),
             check_vma=False,
         )
-        lowered = jax.jit(mapped).lower(*(form.struct(self.mesh) for form in takes))
+        lowered = jax.jit(on_mesh(self.mesh, mapped)).lower(*(form.struct(self.mesh) for form in takes))
         return lowered.compile()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -214,5 +214,5 @@ def stablehlo(graph: Graph, kernel: FuncOp) -> str:
     local.__name__ = kernel.sym_name.data
     mapped = jax.shard_map(local, mesh=mesh, in_specs=PartitionSpec(), out_specs=PartitionSpec(), check_vma=False)
     structs = [jax.ShapeDtypeStruct(type.shape, type.dtype) for type in types]
-    traced = jax.jit(mapped).trace(*structs)
+    traced = jax.jit(on_mesh(mesh, mapped)).trace(*structs)
     return str(traced.lower(lowering_platforms=(jax.default_backend(),)).as_text())

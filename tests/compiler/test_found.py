@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax.sharding import AxisType
 
 import partita as pt
 
@@ -159,3 +160,12 @@ def test_the_derivative_by_an_integer_holds_nothing_and_has_its_shape() -> None:
 def test_numbers_of_less_than_a_byte_arrive_as_they_were(dtype: str) -> None:
     x = jnp.asarray(RANDOM.integers(0, 2, (16, 8))).astype(dtype)
     exact(lambda x: x[::-1], x, tile=("x", 0, "a"))
+
+
+@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
+def test_a_plan_runs_on_its_own_mesh_where_the_program_has_set_another_one(kind: AxisType) -> None:
+    with jax.set_mesh(jax.make_mesh((8,), ("all",), axis_types=(kind,))):
+        plan = exact(lambda x: jnp.tanh(x) * 2, TABLE, tile=("x", 0, "a"))
+        graph = plan.lower("collective")
+        np.testing.assert_array_equal(graph.run(TABLE), plan.compile()(TABLE))
+        assert "main" in graph.stablehlo(*graph.kernels)
