@@ -26,7 +26,8 @@ from ..dialects.types import ArrayType
 from ..rewrites.flow import change
 from ..rewrites.placing import natural_tiles
 from .execute import run_local
-from .run import device_mesh, on_mesh, spec
+from .over_devices import over_devices
+from .run import device_mesh, spec
 from .untyped import jax
 
 if TYPE_CHECKING:
@@ -127,14 +128,8 @@ class CompiledGraph:
             return tuple(form.wrap(value) for form, value in zip(gives, values, strict=True))
 
         local.__name__ = name
-        mapped = jax.shard_map(
-            local,
-            mesh=self.mesh,
-            in_specs=tuple(form.spec for form in takes),
-            out_specs=tuple(form.spec for form in gives),
-            check_vma=False,
-        )
-        lowered = jax.jit(on_mesh(self.mesh, mapped)).lower(*(form.struct(self.mesh) for form in takes))
+        mapped = over_devices(local, self.mesh, [form.spec for form in takes], [form.spec for form in gives])
+        lowered = jax.jit(mapped).lower(*(form.struct(self.mesh) for form in takes))
         return lowered.compile()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -212,7 +207,8 @@ def stablehlo(graph: Graph, kernel: FuncOp) -> str:
         return tuple(run_local(kernel.body.block, blocks, foreign))
 
     local.__name__ = kernel.sym_name.data
-    mapped = jax.shard_map(local, mesh=mesh, in_specs=PartitionSpec(), out_specs=PartitionSpec(), check_vma=False)
+    ends = len(kernel.function_type.outputs)
+    mapped = over_devices(local, mesh, [PartitionSpec()] * len(types), [PartitionSpec()] * ends)
     structs = [jax.ShapeDtypeStruct(type.shape, type.dtype) for type in types]
-    traced = jax.jit(on_mesh(mesh, mapped)).trace(*structs)
+    traced = jax.jit(mapped).trace(*structs)
     return str(traced.lower(lowering_platforms=(jax.default_backend(),)).as_text())

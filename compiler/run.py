@@ -5,14 +5,13 @@ JAX compiles and dispatches; Partita adds nothing to a call. What is checked is 
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from jax.sharding import Mesh as DeviceMesh
 from xdsl.dialects import func
 
@@ -24,6 +23,7 @@ from .execute import run_local
 from .given import patterns_of
 from .keys import is_key, is_void
 from .names import Patterns, as_patterns, match
+from .over_devices import over_devices
 from .untyped import jax
 
 if TYPE_CHECKING:
@@ -64,14 +64,8 @@ class Compiled:
             return tuple(run_local(main.body.block, leaves, foreign))
 
         local.__name__ = plan.source.traced.name
-        mapped = jax.shard_map(
-            local,
-            mesh=self.mesh,
-            in_specs=tuple(each.spec for each in self.in_shardings),
-            out_specs=tuple(each.spec for each in self.out_shardings),
-            check_vma=False,
-        )
-        return on_mesh(self.mesh, mapped)
+        ins, outs = ([each.spec for each in side] for side in (self.in_shardings, self.out_shardings))
+        return over_devices(local, self.mesh, ins, outs)
 
     @cached_property
     def consts(self) -> list[Any]:
@@ -116,22 +110,6 @@ class Compiled:
         problem = misplaced(self.plan, args, kwargs, self.mesh)
         if problem is not None:
             raise problem
-
-
-def on_mesh(mesh: DeviceMesh | AbstractMesh, mapped: Callable[..., Any]) -> Callable[..., Any]:
-    """A `shard_map` on a mesh of its own, also where `jax.set_mesh` says another one for the rest of the user's program.
-
-    Inside a `shard_map` of the user's there is no room for one on all devices, as JAX then says.
-    """
-
-    @functools.wraps(mapped)
-    def run(*leaves: Any) -> Any:
-        if AxisType.Manual in jax.sharding.get_abstract_mesh().axis_types:
-            return mapped(*leaves)
-        with jax.sharding.use_abstract_mesh(mesh.abstract_mesh):
-            return mapped(*leaves)
-
-    return run
 
 
 def donated(function: Function, given: Patterns) -> tuple[str, ...]:

@@ -169,3 +169,14 @@ def test_a_plan_runs_on_its_own_mesh_where_the_program_has_set_another_one(kind:
         graph = plan.lower("collective")
         np.testing.assert_array_equal(graph.run(TABLE), plan.compile()(TABLE))
         assert "main" in graph.stablehlo(*graph.kernels)
+
+
+def test_a_program_of_arrays_without_elements_alone_runs() -> None:
+    def function(x: Any, y: Any) -> Any:
+        return x @ y, x.sum(1), jnp.zeros((1,)).at[0].set(x.sum())
+
+    args = jnp.ones((8, 0)), jnp.ones((0, 8))
+    plan = pt.plan(function, MESH, *args).tile("result/0", 0, "a").tile("result/0", 1, "b")
+    for run in (plan.compile(), plan.lower("collective").run):
+        for ours, theirs in zip(run(*args), function(*args), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
