@@ -10,13 +10,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 import partita as pt
-from partita.examples.unet import ALPHAS, STEPS, UNet, create_state, random_images
+from partita.examples.unet import ALPHAS, STEPS, UNet, alpha_at, create_state, random_images
 
 Tree = Any
 
-BETAS = 1 - ALPHAS / jnp.concatenate([jnp.ones(1), ALPHAS[:-1]])
+BETAS = 1 - ALPHAS / np.concatenate([np.ones(1, np.float32), ALPHAS[:-1]])
 
 
 def noise_at(params: Tree, x: jax.Array, time: jax.Array) -> jax.Array:
@@ -29,7 +30,7 @@ def ddpm(params: Tree, x: jax.Array, key: jax.Array) -> jax.Array:
 
     def step(number: int, x: jax.Array) -> jax.Array:
         time = STEPS - 1 - number
-        beta, alpha = BETAS[time], ALPHAS[time]
+        beta, alpha = jnp.asarray(BETAS)[time], alpha_at(time)
         mean = (x - beta / jnp.sqrt(1 - alpha) * noise_at(params, x, time)) / jnp.sqrt(1 - beta)
         fresh = jax.random.normal(jax.random.fold_in(key, time), x.shape)
         return mean + jnp.where(time > 0, jnp.sqrt(beta), 0.0) * fresh
@@ -39,7 +40,7 @@ def ddpm(params: Tree, x: jax.Array, key: jax.Array) -> jax.Array:
 
 def denoise(params: Tree, x: jax.Array, time: jax.Array, earlier: jax.Array) -> jax.Array:
     """Straight from one time to an earlier one (arXiv 2010.02502, equation 12 without noise)."""
-    alpha, target = ALPHAS[time], jnp.where(earlier < 0, 1.0, ALPHAS[earlier])
+    alpha, target = alpha_at(time), jnp.where(earlier < 0, 1.0, alpha_at(earlier))
     noise = noise_at(params, x, time)
     clean = (x - jnp.sqrt(1 - alpha) * noise) / jnp.sqrt(alpha)
     return jnp.sqrt(target) * clean + jnp.sqrt(1 - target) * noise

@@ -10,6 +10,7 @@ from typing import Any
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from flax.training.train_state import TrainState
 
@@ -61,7 +62,12 @@ class UNet(nn.Module):
         return nn.Conv(3, (3, 3), name="last")(nn.silu(nn.GroupNorm(GROUPS, name="norm")(x)))
 
 
-ALPHAS = jnp.cumprod(1 - jnp.linspace(1e-3, 0.2, STEPS))
+ALPHAS = np.cumprod(1 - np.linspace(1e-3, 0.2, STEPS)).astype(np.float32)
+
+
+def alpha_at(time: jax.Array) -> jax.Array:
+    """How much of an image is left at a time; the rest is noise."""
+    return jnp.asarray(ALPHAS)[time]
 
 
 def create_state() -> TrainState:
@@ -75,7 +81,7 @@ def train_step(state: TrainState, images: jax.Array, key: jax.Array) -> tuple[Tr
     time_key, noise_key = jax.random.split(key)
     time = jax.random.randint(time_key, images.shape[:1], 0, STEPS)
     noise = jax.random.normal(noise_key, images.shape)
-    alpha = ALPHAS[time][:, None, None, None]
+    alpha = alpha_at(time)[:, None, None, None]
     noisy = jnp.sqrt(alpha) * images + jnp.sqrt(1 - alpha) * noise
 
     def loss_fn(params: Tree) -> jax.Array:

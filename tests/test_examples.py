@@ -1,5 +1,8 @@
 """The examples run and say what they promise; the demo in small, so that the tests stay fast."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -39,8 +42,19 @@ def test_the_demo_trains_and_the_losses_agree(monkeypatch: pytest.MonkeyPatch, c
         assert f"after {name}" in said
 
 
+PROGRAMS = [file.stem for file in Path(decode.__file__).parent.glob("*.py") if "def main()" in file.read_text()]
+
+
+def test_an_example_that_is_run_alone_can_still_ask_for_eight_devices() -> None:
+    """Here there are eight from the start; a user has one until `main` asks, which comes too late behind any array."""
+    imports = "; ".join(f"import partita.examples.{name}" for name in PROGRAMS)
+    asks = f"{imports}; import jax; jax.config.update('jax_num_cpu_devices', 8); assert jax.device_count() == 8"
+    alone = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"} | {"JAX_PLATFORMS": "cpu"}
+    found = subprocess.run([sys.executable, "-c", asks], env=alone, capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stderr) == (0, "")
+
+
 def test_the_docs_name_the_command_for_every_example() -> None:
-    root = Path(__file__).parents[1]
-    said = "".join((root / "docs" / page).read_text() for page in ("parallelism.md", "models.md"))
-    programs = {file.stem for file in (root / "examples").glob("*.py") if "def main()" in file.read_text()}
-    assert {name for name in programs if f"`python -m examples.{name}`" not in said} == set()
+    docs = Path(__file__).parents[1] / "docs"
+    said = "".join((docs / page).read_text() for page in ("parallelism.md", "models.md"))
+    assert [name for name in PROGRAMS if f"`python -m examples.{name}`" not in said] == []
