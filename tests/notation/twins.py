@@ -432,3 +432,39 @@ fn dispatch(x: f32[T=8, D=4], best: i32[T], slot: i32[T]) -> f32[6, 3, D] {
 """)
 def dispatch(x: Array, best: Array, slot: Array) -> Array:
     return jnp.zeros((6, 3, 4)).at[best, slot].add(x, mode="drop", wrap_negative_indices=False)
+
+
+@twin("""
+fn reductions(x: f32[A=4, B=6], k: bool[A, B]) -> f32[A], f32[B], bool[A], f32[] {
+  low[a] = min(b) x[a, b]
+  product[b] = prod(a) x[a, b]
+  every[a] = all(b) k[a, b]
+  total = sum(a, b) [k[a, b]] * x[a, b]
+  return low, product, every, total
+}
+""")
+def reductions(x: Array, k: Array) -> Array:
+    return jnp.min(x, 1), jnp.prod(x, 0), jnp.all(k, 1), jnp.sum(jnp.where(k, x, 0.0))
+
+
+@twin("""
+fn pools(x: f32[N=2, W=8, C=3]) -> f32[N, 4, C], f32[N, W, C] {
+  mean[n, p: 4, c] = sum(i: 2) x[n, 2*p + i, c]
+  low[n, p: W, c] = min(i: 3) x[n, p + i - 1, c]
+  return mean, low
+}
+""")
+def pools(x: Array) -> Array:
+    mean = lax.reduce_window(x, np.float32(0), lax.add, (1, 2, 1), (1, 2, 1), "VALID")
+    return mean, lax.reduce_window(x, np.inf, lax.min, (1, 3, 1), (1, 1, 1), "SAME")
+
+
+@twin("""
+fn decode(cache: f32[B=2, S=8, D=4], new: f32[B, 1, D], at: i32[]) -> f32[B, 3, D], f32[B, S, D] {
+  seen[b, i: 3, d] = cache[b, at + i, d]
+  kept = lax.dynamic_update_slice(cache, new, 0, at, 0)
+  return seen, kept
+}
+""")
+def decode(cache: Array, new: Array, at: Array) -> Array:
+    return lax.dynamic_slice_in_dim(cache, at, 3, 1), lax.dynamic_update_slice_p.bind(cache, new, np.int32(0), at, np.int32(0))
