@@ -108,8 +108,10 @@ class _Reach:
     def assume(self, node: Node, pend: Pend) -> list[int]:
         """Take for a sum what a loop carries and what the op is not linear without; the ops that read that."""
         found, loops = list[int](), self.carried_on(node)
+        if not loops:
+            return found
         positions = frozenset([at for at, value in enumerate(node.operands) if value in self.pending])
-        if not loops or (node.kind != "carry" and self.linear(node, positions, self.zeros(node))):
+        if node.kind != "carry" and self.linear(node, positions, self.zeros(node)):
             return found
         for at in sorted(loops):
             value = node.operands[at]
@@ -122,6 +124,9 @@ class _Reach:
 
     def carried_on(self, node: Node) -> frozenset[int]:
         """The operands that a loop carries on from zero, or from another sum: they may turn out to be sums."""
+        # Asked of every op that carries a sum, and most programs have no loop at all.
+        if len(self.program.regions) == 1:
+            return frozenset()
         return frozenset([at for at, v in enumerate(node.operands) if v not in self.pending and self.begins(v)])
 
     def begins(self, value: int) -> bool:
