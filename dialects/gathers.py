@@ -50,9 +50,8 @@ def windows(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], ou
         dims |= {("out", "t"): batching, ("out", "v"): looked}
     starts = tuple(start_map.index(dim) if dim in start_map else None for dim in looked)
     how = mode["name"] if isinstance(mode, Record) else ""
-    stays = how in ("CLIP", "PROMISE_IN_BOUNDS")
-    # XLA drops an update that breaks its promise, and clamps what is read.
-    return Places(dims, starts, clamps=stays and (gathers or how == "CLIP"), stays=stays)
+    # XLA clamps what is read where it was promised to be, and drops an update that breaks its promise.
+    return Places(dims, starts, clamps=how == "CLIP" or (gathers and how == "PROMISE_IN_BOUNDS"))
 
 
 GATHER_FIELDS = (
@@ -83,4 +82,4 @@ def _dynamic(definition: Definition, ins: Sequence[Shape], outs: Sequence[Shape]
     dims: dict[tuple[str, str], Dims] = {("src", "v"): every, (windowed, "w"): every}
     if windowed == "update":
         dims["out", "v"] = every
-    return Places(dims, every, clamps=True, stays=True)
+    return Places(dims, every, clamps=True)

@@ -211,7 +211,7 @@ class _Writer:
         for number, start in enumerate(self.sites.front.starts):
             dim, window = self.indices.key(guard.variable.name, 0, number), self.indices.key(guard.window.name, 0, number)
             extent, width = self.indices.extents.get(dim, 1), self.indices.extents.get(window, 1)
-            fixed = start is None or (extent == width and self.sites.front.stays)
+            fixed = start is None or (extent == width and self.sites.front.clamps)
             array = arrays[start] if guard.start.spread and start is not None else arrays[0] if arrays else 0
             access = None if fixed else self.access(array, guard.start, copy)
             component = start if start is not None and not guard.start.spread else 0

@@ -117,7 +117,7 @@ class Indices:
         assert self.sites.front is not None
         for number, start in enumerate(self.sites.front.starts):
             dim, window = self.key(guard.variable.name, 0, number), self.key(guard.window.name, 0, number)
-            if self.extents.get(dim, 1) == self.extents.get(window, 1) and (start is None or self.sites.front.stays):
+            if self.extents.get(dim, 1) == self.extents.get(window, 1) and (start is None or self.sites.front.clamps):
                 self.ids[window] = self.of(dim)
 
 

@@ -16,11 +16,9 @@ class Places:
 
     `dims` says where each group of an array goes. `starts` says for each of `v..` which component of the index vector (which
     of the scalar starts) moves the window along it; None: it starts at 0. `clamps` says that a window which would leave the
-    array is moved back inside; otherwise it is dropped. `stays` says that one over the full extent starts at 0, because it is
-    clamped or because that was promised.
+    array is moved back inside, so that one over the full extent starts at 0; otherwise it is dropped.
     """
 
     dims: Mapping[tuple[str, str], Dims]
     starts: Dims = ()
     clamps: bool = False
-    stays: bool = False

@@ -155,3 +155,23 @@ def test_truth_values_that_are_looked_up_in_blocks_are_scattered(dim: int) -> No
     plan = pt.plan(looked_up, A, *args).tile("flags", 0, "a").tile("result", dim, "a")
     assert plan.counts()["reduce_scatter"] == 1
     holds(plan, looked_up, *args)
+
+
+@pytest.mark.parametrize("rows", [1, 4])
+def test_an_update_that_breaks_its_promise_is_dropped_from_one_row_as_from_many(rows: int) -> None:
+    def added(table: jax.Array, ids: jax.Array, updates: jax.Array) -> jax.Array:
+        return table.at[ids].add(updates, mode="promise_in_bounds")
+
+    args = floats(rows), np.array([0, 5, -9, 0, 2, 0, 7, 1], np.int32), floats(8)
+    holds(pt.plan(added, A, *args).tile("ids", 0, "a"), added, *args)
+
+
+def test_a_derivative_looks_up_what_its_function_dropped() -> None:
+    """JAX promises for the derivative of a minimum that all ids are in range, whatever the function does with others."""
+
+    def least(x: jax.Array, ids: jax.Array) -> jax.Array:
+        rows = jnp.take(x, jnp.zeros_like(ids), 0, mode="clip")
+        return jnp.tanh(x.at[ids].min(rows, mode="clip")).sum()
+
+    args = floats(1), np.array([3, 2, 5, 4, 7, 1], np.int32)
+    holds(pt.plan(jax.grad(least), A, *args).tile("ids", 0, "a"), jax.grad(least), *args)
