@@ -309,7 +309,8 @@ _FOLD = {"add": "sum", "max": "max", "min": "min"}
 
 def _spelled(formals: Sequence[Any], count: int) -> list[str]:
     """Names of so many arrays: a variadic one's are numbered."""
-    many = count - len(formals) + 1
+    variadic = sum(each.variadic for each in formals)
+    many = (count - len(formals)) // max(1, variadic) + 1
     return [name for each in formals for name in ([f"{each.name}{k}" for k in range(many)] if each.variadic else [each.name])]
 
 

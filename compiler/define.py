@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -21,7 +21,7 @@ from ..dialects.errors import Error, nearest
 from .defined import Op, existing, made, read
 from .keys import is_key
 from .params import OP_NAMES, op_name
-from .primitives import known
+from .primitives import known, name_of
 from .untyped import Tracer, jax, jnp
 from .written import Written
 
@@ -54,7 +54,7 @@ class Defined:
     def __init__(self, function: Callable[..., Any], written: Written, checked: bool) -> None:
         self.function = function
         self.written = written
-        definition = read(written)
+        self.definition = definition = read(written)
         self.signature = _signature(function, definition, written)
         self.formals = definition.operands
         module, name = (str(getattr(function, each, "")) for each in ("__module__", "__qualname__"))
@@ -90,11 +90,12 @@ class Defined:
         except TypeError as error:
             self.written.fail(title, f"`{title}` cannot be called so: {error}", helps=(f"its parameters are {self.signature}",))
         bound.apply_defaults()
-        arrays: list[Any] = []
-        for formal in self.formals:
-            value = bound.arguments.pop(formal.name)
-            given = cast("Sequence[Any]", value) if formal.variadic else (value,)
-            arrays += [self.array(formal.name, each) for each in given]
+        groups = {formal.name: self.group(formal, bound.arguments.pop(formal.name)) for formal in self.formals}
+        counts = {formal.name: len(groups[formal.name]) for formal in self.formals if formal.variadic}
+        if len(set(counts.values())) > 1:
+            given = ", ".join(f"{count} in `{name}`" for name, count in counts.items())
+            self.written.fail(title, f"`{title}` takes as many arrays in one group as in the other, and is given {given}")
+        arrays = [each for group in groups.values() for each in group]
         params: dict[str, Any] = {}
         for name, value in bound.arguments.items():
             kind = self.signature.parameters[name].kind
@@ -102,6 +103,15 @@ class Defined:
         for name, value in params.items():
             self.check_static(name, value)
         return arrays, params
+
+    def group(self, formal: Formal, value: Any) -> list[Any]:
+        """The arrays that are given as an operand: one, or those of a variadic one."""
+        if not formal.variadic:
+            return [self.array(formal.name, value)]
+        if not isinstance(value, Iterable):
+            title = f"operand `{formal.name}` of `{self.op.title}` is a {type(value).__name__}, no tuple of arrays"
+            self.written.fail(formal.name, title, helps=(f"`{formal.name}*` stands for any number of arrays: give a tuple",))
+        return [self.array(formal.name, each) for each in cast("Iterable[Any]", value)]
 
     def array(self, name: str, value: Any) -> Any:
         """An operand as an array."""
@@ -133,9 +143,9 @@ class Defined:
 
     def run(self, *arrays: Any, **params: Any) -> Any:
         """The function itself on operands in the definition's order."""
-        rest = iter(arrays)
-        many = len(arrays) - len(self.formals) + 1
-        given = {f.name: tuple(next(rest) for _ in range(many)) if f.variadic else next(rest) for f in self.formals}
+        bound = self.definition.with_arity(len(arrays), len(self.definition.results))
+        parts = {each.name: [arrays[at] for at in bound.positions(each.name)] for each in self.formals}
+        given = {each.name: tuple(parts[each.name]) if each.variadic else parts[each.name][0] for each in self.formals}
         arguments: dict[str, Any] = {}
         for name, parameter in self.signature.parameters.items():
             if parameter.kind is inspect.Parameter.VAR_KEYWORD:
@@ -178,7 +188,7 @@ def _claim(name: str, written: Written, owner: Owner) -> None:
     """Raises Error unless the name is free, or its owner's to give again."""
     other = _OWNERS.get(name)
     if other is None and (name in definitions or known(name)):
-        whose = "Partita defines it" if name in definitions else "JAX has a primitive of that name"
+        whose = "Partita defines it" if name in definitions else "there is a primitive of that name"
         written.fail(
             name, f"there is an op `{name}` already: {whose}", helps=("the name before the parentheses is yours to choose",)
         )
@@ -227,17 +237,18 @@ def define(
 
 def _define_primitive(written: Written, primitive: Primitive, example: Sequence[Any] | None, check: bool) -> Primitive:
     definition = read(written)
-    name = op_name(primitive.name).partition(".")[0]
+    own = name_of(primitive)
+    name = op_name(own).partition(".")[0]
     if name in definitions and name not in definitions.added:
         title = f"primitive `{primitive.name}` has a definition"
         written.fail(definition.name, title, helps=(f"`partita rules {name}` shows it",))
     if definition.name != name:
-        _claim(definition.name, written, Owner("primitive", written.file, primitive.name))
+        _claim(definition.name, written, Owner("primitive", written.file, own))
     elif name in _OWNERS:
         definitions.replaced += 1
-    _OWNERS[definition.name] = Owner("primitive", written.file, primitive.name)
+    _OWNERS[definition.name] = Owner("primitive", written.file, own)
     op = existing(written, primitive, check)
-    OP_NAMES[primitive.name] = op.name
+    OP_NAMES[own] = op.name
     _try(op, functools.partial(op.try_on, example) if example is not None else None)
     return primitive
 

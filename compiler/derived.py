@@ -25,6 +25,7 @@ from . import kernels, sharding_rules
 from .accept import Candidate, accept
 from .defined import read
 from .params import ArrayLike
+from .primitives import name_of
 from .written import Written
 
 
@@ -63,7 +64,7 @@ _OPS: dict[str, Definition] = {}
 
 def derive(eqn: JaxprEqn) -> Found:
     """What a call of one of these primitives is."""
-    derivation = DERIVED[eqn.primitive.name]
+    derivation = DERIVED[name_of(eqn.primitive)]
     text, why = derivation.text(eqn)
     try:
         if text:

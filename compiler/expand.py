@@ -21,6 +21,7 @@ from .combine import reduce, reduce_window
 from .derived import DERIVED
 from .keys import is_key, key_rank, physical
 from .params import op_name
+from .primitives import name_of
 from .reasons import REASONS
 from .unfold import unfold
 from .untyped import jax, jnp, lax, prng
@@ -37,13 +38,14 @@ _STRUCTURAL = frozenset(
 
 def expand(eqn: JaxprEqn) -> ClosedJaxpr | None:
     """The program that computes the same as this equation on physical arrays, or None if the equation stays."""
-    rule = _RULES.get(eqn.primitive.name)
+    name = name_of(eqn.primitive)
+    rule = _RULES.get(name)
     function = rule(eqn) if rule else None
-    if eqn.primitive.name in _STRUCTURAL and any(is_key(atom.aval) for atom in (*eqn.invars, *eqn.outvars)):
+    if name in _STRUCTURAL and any(is_key(atom.aval) for atom in (*eqn.invars, *eqn.outvars)):
         function = _mapped(eqn, function or partial(cast(Any, eqn.primitive).bind, **eqn.params))
     with cast(Any, eqn).ctx.manager:
         if function is None:
-            return None if _stays(eqn.primitive.name) else unfold(eqn)
+            return None if _stays(name) else unfold(eqn)
         return jax.make_jaxpr(function)(*(physical(atom.aval) for atom in eqn.invars))
 
 

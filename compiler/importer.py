@@ -33,7 +33,7 @@ from .expand import expand
 from .keys import implementation, is_key, is_void, physical, unwrap
 from .mapped import Body, dims_of
 from .params import Foreign, encode, op_name
-from .primitives import check, remember
+from .primitives import check, name_of
 from .sources import Call, Origin
 
 Handler: TypeAlias = "Callable[[Importer, JaxprEqn, list[SSAValue], Call | None], Sequence[SSAValue]]"
@@ -79,7 +79,7 @@ class Importer:
         env: dict[Any, SSAValue] = dict(zip([*jaxpr.constvars, *jaxpr.invars], inputs, strict=True))
         for eqn in jaxpr.eqns:
             operands = [self.literal(a, eqn, call) if type(a) is Literal else env[a] for a in eqn.invars]
-            handler = _HANDLERS.get(eqn.primitive.name)
+            handler = _HANDLERS.get(name_of(eqn.primitive))
             results = self.plain(eqn, operands, call) if handler is None else handler(self, eqn, operands, call)
             for var, value in zip(eqn.outvars, results, strict=True):
                 env[var] = value
@@ -88,7 +88,7 @@ class Importer:
     def plain(self, eqn: JaxprEqn, operands: Sequence[SSAValue], call: Call | None) -> Sequence[SSAValue]:
         """An equation by the recipe of its signature."""
         params = eqn.params
-        signature = (eqn.primitive, *params, *params.values(), *(atom.aval for atom in eqn.invars))
+        signature = (eqn.primitive, eqn.ctx, *params, *params.values(), *(atom.aval for atom in eqn.invars))
         try:
             recipe = self.recipes.get(signature)
         except TypeError:  # a parameter that cannot be hashed
@@ -157,9 +157,9 @@ class Importer:
         inlined = expand(eqn)
         if inlined is not None:
             return Recipe(WholeOp, {}, results, inlined)
-        if eqn.primitive.name in DERIVED:
+        if name_of(eqn.primitive) in DERIVED:
             return self.derived(eqn, results)
-        name = op_name(eqn.primitive.name)
+        name = op_name(name_of(eqn.primitive))
         definition = definitions.get(name)
         # A scatter that sets has no combiner of its own; with one it is `scatter_apply`, which no definition describes.
         applies = name == "scatter" and eqn.params["update_jaxpr"] is not None
@@ -180,8 +180,7 @@ class Importer:
 
     def whole(self, eqn: JaxprEqn, why: str = "") -> ParamsAttr:
         """The parameters of a primitive without a definition: JAX's, what it needs to be run by name, and why it is whole."""
-        remember(eqn.primitive)
-        name = eqn.primitive.name
+        name = name_of(eqn.primitive)
         extra: dict[str, Value] = {"primitive": name}
         for key, atoms in (("in_keys", eqn.invars), ("out_keys", eqn.outvars)):
             if any(is_key(atom.aval) for atom in atoms):

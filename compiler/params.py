@@ -22,7 +22,7 @@ from jax.extend.core import Primitive
 
 from ..dialects.definition import Definition, definitions
 from ..dialects.params import Literal, ParamsAttr, Record
-from .primitives import find
+from .primitives import find, name_of
 from .untyped import GatherScatterMode, jnp
 
 Shape: TypeAlias = tuple[int, ...]
@@ -125,7 +125,7 @@ def to_literal(value: Any, foreign: Foreign) -> Literal:
         case float() | np.floating():
             return float(cast(float, value))
         case Primitive():
-            return Record("primitive", (("name", value.name),))
+            return Record("primitive", (("name", name_of(value)),))
         case np.dtype() if value.isbuiltin or value.kind in "Vf":
             return Record("dtype", (("name", cast("np.dtype[Any]", value).name),))
         case _:

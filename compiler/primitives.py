@@ -12,19 +12,19 @@ from .tag import tag_p
 from .untyped import lowerings, platform_lowerings
 
 _REMEMBERED: dict[str, Primitive] = {}
-
+_NAMES: dict[Primitive, str] = {}
 
 Accept: TypeAlias = Callable[[Mapping[str, Any], Sequence[Any], Sequence[Any]], None]
 """(JAX parameters, avals of the operands, avals of the results): raises Error if a definition is wrong."""
 _ACCEPTS: dict[str, Accept] = {}
 
 
-def remember(primitive: Primitive, name: str = "", accept: Accept | None = None) -> None:
-    """Makes `find` know a primitive that was met in a program, such as a user's own, as the op of a name.
+def remember(primitive: Primitive, name: str, accept: Accept | None = None) -> None:
+    """Makes `find` know a primitive of the user's as the op of a name.
 
     `accept` looks at each kind of its equations before a program may hold one.
     """
-    _REMEMBERED[name or primitive.name] = primitive
+    _REMEMBERED[name] = primitive
     if accept is not None:
         _ACCEPTS[name] = accept
 
@@ -35,17 +35,36 @@ def check(name: str, eqn: JaxprEqn) -> None:
         _ACCEPTS[name](eqn.params, [atom.aval for atom in eqn.invars], [var.aval for var in eqn.outvars])
 
 
+def name_of(primitive: Primitive) -> str:
+    """The name by which a program holds a primitive: its own, or `name#2` if another one has that.
+
+    JAX's primitives have different names. One of the user's may have the name of any other.
+    """
+    found = _NAMES.get(primitive)
+    if found is None:
+        found, number = primitive.name, 1
+        while (other := _REMEMBERED.get(found) or _known().get(found)) is not None and other is not primitive:
+            number += 1
+            found = f"{primitive.name}#{number}"
+        _NAMES[primitive] = found
+        _REMEMBERED.setdefault(found, primitive)
+    return found
+
+
 @lru_cache(maxsize=1)
 def _known() -> dict[str, Primitive]:
     """Every primitive that JAX can lower: the one complete list of them, by the names of their ops too."""
     tables = [lowerings, *platform_lowerings.values()]
-    found: dict[str, Primitive] = {primitive.name: primitive for table in tables for primitive in table}
+    found: dict[str, Primitive] = {}
+    for primitive in (each for table in tables for each in table):
+        # JAX's own stand before any that a user has added under the same name.
+        found.setdefault(primitive.name, primitive)
     return {**{name.replace("-", "_"): each for name, each in found.items()}, **found, "tag": tag_p}
 
 
 def known(name: str) -> bool:
-    """Whether JAX has a primitive of this name."""
-    return name in _known()
+    """Whether there is a primitive of this name: JAX's, or one that was met in a program."""
+    return name in _known() or name in _REMEMBERED
 
 
 def find(name: str) -> Primitive:

@@ -36,7 +36,7 @@ class Written:
         file, start = frame.f_code.co_filename, frame.f_lineno
         lines = linecache.getlines(file)
         # From the call on; a text that has a name may stand anywhere before.
-        for number in (*range(start - 1, len(lines)), *range(start - 1)) if rows else ():
+        for number in (*range(start - 1, len(lines)), *range(min(start - 1, len(lines)))) if rows else ():
             column = lines[number].find(rows[0])
             if column >= 0 and all(map(operator.contains, lines[number + 1 :], rows[1:])):
                 return cls(text, file, number + 1, column + 1)

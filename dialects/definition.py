@@ -311,13 +311,18 @@ class Definitions(Mapping[str, Definition]):
         }
         self.added: dict[str, Definition] = {}
         self.replaced = 0
+        self._taken: set[str] = set()
 
     def add(self, definition: Definition) -> Definition:
-        """The definition under a name that is still free: its own, or that with the next number behind it."""
+        """The definition under a name that is still free: its own, or that with the next number behind it.
+
+        A name is given once, also if its definition is withdrawn: what is known of an op is known by its name.
+        """
         name, number = definition.name, 1
-        while name in self:
+        while name in self or name in self._taken:
             number += 1
             name = f"{definition.name}.{number}"
+        self._taken.add(name)
         self.added[name] = definition = replace(definition, name=name)
         return definition
 

@@ -188,9 +188,44 @@ def test_a_definition_that_is_refused_leaves_its_name_free():
         pt.define("total_of(x)   out[i, j] = @(x[i, j])", _normalised, example=(x,))
     assert "total_of" not in definitions
     right = pt.define("total_of(x)   out[i, j:] = @(x[i, j:])", _normalised, example=(x,))
-    assert right.op.name == "total_of"
+    assert right.op.title == "total_of"
     trusted = pt.define("total_of(x)   out[i, j] = @(x[i, j])", _normalised, check=False)
     assert pt.plan(trusted, MESH, x).tile("x", 1, "a").layout("result") == {"result": "f32[8, a]"}
+
+
+def test_nothing_that_was_known_of_a_refused_op_holds_for_the_next_of_its_name():
+    x = normal(8, 4)
+    with pytest.raises(pt.Error, match="does not take an array of shape"):
+        pt.define("row_total(x)   out[i, j] = @(x[i, j])", _summed, example=(x,))
+    right = pt.define("row_total(x)   out[i] = @(x[i, j:])", _summed, example=(x,))
+    plan = pt.plan(right, MESH, x).tile("x", 0, "a")
+    assert disagreement([plan.compile()(x)], [x.sum(1)]) == ""
+
+
+def _summed(x: Any) -> Any:
+    return x.sum(1)
+
+
+def test_groups_of_operands_are_equally_many_arrays():
+    def weighted(xs: Any, ws: Any) -> Any:
+        return sum(x * w for x, w in zip(xs, ws, strict=True))
+
+    op = pt.define("weighted(xs*, ws*)   out[i..] = @(xs*[i..], ws*[i..])", weighted)
+    x = normal(8, 4)
+    xs, ws = (x, x + 1, x + 2), (x, x * 2, x * 3)
+    plan = pt.plan(op, MESH, xs, ws).tile("xs/1", 0, "a")
+    assert disagreement([plan.compile()(xs, ws)], [weighted(xs, ws)]) == ""
+    with pytest.raises(pt.Error, match="3 in `xs`, 1 in `ws`"):
+        op(xs, (x,))
+    with pytest.raises(pt.Error, match="no tuple of arrays"):
+        op(xs, cast(Any, 3))
+
+
+def test_a_text_in_code_of_no_file_is_a_file_of_its_own():
+    names: dict[str, Any] = {"pt": pt}
+    exec("\n\n\nop = pt.define('twofold(x)   out[i..] = @(x[i..])', lambda x: 2 * x)", names)
+    with pytest.raises(pt.Error, match="there is an op `twofold` already"):
+        pt.define("twofold(x)   out[i..] = @(x[i..])", _summed)
 
 
 def test_blocks_that_stay_together_are_no_smaller_than_they_are():
