@@ -74,7 +74,12 @@ def _clamped(inputs: Sequence[Array], window: Sequence[int]) -> list[Array]:
     """The starts moved so that the window lies inside: XLA does that too, but not where it merges two dynamic slices."""
     x, *starts = inputs
     room = [extent - size for extent, size in zip(np.shape(x), window, strict=True)]
-    return [x, *(jnp.clip(start, 0, most).astype(start.dtype) for start, most in zip(starts, room, strict=True))]
+    return [x, *(_inside(start, most) for start, most in zip(starts, room, strict=True))]
+
+
+def _inside(start: Array, most: int) -> Array:
+    """A start from 0 to `most`; one of a narrow type may not reach so far."""
+    return jnp.clip(start, 0, min(most, int(jnp.iinfo(start.dtype).max))).astype(start.dtype)
 
 
 def constant(value: Literal, dtype: str) -> np.ndarray[Any, Any]:

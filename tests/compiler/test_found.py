@@ -47,6 +47,12 @@ def test_a_clamped_slice_that_is_cut_finer_keeps_its_clamp(start: int) -> None:
     exact(lambda x, i: jnp.tanh(lax.dynamic_slice(x, (i, 0), (4, 8))), TABLE[:8], np.int32(start), tile=("result", 0, "a"))
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+def test_a_start_of_a_narrow_type_need_not_reach_the_end_of_the_array(dtype: Any) -> None:
+    x = RANDOM.normal(size=(400, 8)).astype(np.float32)
+    exact(lambda x, i: lax.dynamic_slice(x, (i, i * 0), (10, 8)), x, dtype(100), tile=("x", 1, "a"))
+
+
 def test_a_split_into_one_piece_is_tiled() -> None:
     exact(lambda x: lax.split(x, (8,), 1)[0] * 2, TABLE, tile=("x", 0, "a"))
 
