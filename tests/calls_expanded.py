@@ -13,6 +13,7 @@ import numpy as np
 from call import Array, Call, bools, prim, signed, words
 from jax import lax
 from jax.experimental import sparse
+from jax.experimental.sparse import coo, csr
 
 GENERATORS = "threefry4x32 philox2x32 philox4x32".split()
 
@@ -36,9 +37,9 @@ def sparse_arrays() -> Iterator[Call]:
         ),
         "bcsr_dot_general": lambda x, v: bcsr(x, nse=48) @ v,
         "bcsr_todense": lambda x, v: bcsr(x, nse=48).todense() * v[None],
-        "csr_matvec": lambda x, v: sparse.csr.csr_matvec(sparse.csr.csr_fromdense(x, nse=48), v),
-        "coo_matvec": lambda x, v: sparse.coo.coo_matvec(sparse.coo.coo_fromdense(x, nse=48), v),
-        "coo_todense": lambda x, v: sparse.coo.coo_todense(sparse.coo.coo_fromdense(x, nse=48)) * v[None],
+        "csr_matvec": lambda x, v: csr.csr_matvec(csr.csr_fromdense(x, nse=48), v),
+        "coo_matvec": lambda x, v: coo.coo_matvec(coo.coo_fromdense(x, nse=48), v),
+        "coo_todense": lambda x, v: coo.coo_todense(coo.coo_fromdense(x, nse=48)) * v[None],
     }
     for name, function in functions.items():
         yield Call(name, function, (x, v))

@@ -9,7 +9,7 @@ Each row is a program with its arguments, the primitives that it runs whole, and
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -133,7 +133,8 @@ def told(x: Array) -> Array:
 
     here: Any = partial(compute_on2, compute_type="device_host", out_memory_spaces=jax.memory.Space.Device)
     grouped: Any = partial(xla_metadata_call, group="1")
-    return sum(shard_alike(here(jnp.sin)(x), grouped(jnp.cos)(x)), set_xla_metadata(x * 2, kind="a"))
+    one, other = cast(Any, shard_alike)(here(jnp.sin)(x), grouped(jnp.cos)(x))
+    return one + other + cast(Any, set_xla_metadata)(x * 2, kind="a")
 
 
 def composed(x: Array) -> Array:

@@ -83,7 +83,7 @@ def forget() -> None:
 
 
 def find(mesh: str, shape: tuple[int, ...], source: str, pending: str, target: str) -> Path:
-    sums = tuple(Pending(*each.split(" ")) for each in pending.split(", ") if each)
+    sums = tuple(Pending(monoid, axis) for monoid, axis in (each.split(" ") for each in pending.split(", ") if each))
     return path(shape, 4, tiles(source), sums, tiles(target), Mesh.parse(mesh))
 
 
