@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any, TypeAlias
 
-from ..dialects.instance import Index
+from ..dialects.instance import Index, Scan
 from ..rewrites.program import Position, Signature
 from .untyped import jnp
 
@@ -18,7 +18,7 @@ Array: TypeAlias = Any
 Run: TypeAlias = Callable[[Sequence[Array], Sequence[tuple[str, tuple[int, ...]]]], Sequence[Array]]
 """(operands, dtype and shape of each result) -> results."""
 
-_JOIN = {"add": jnp.add, "max": jnp.maximum, "min": jnp.minimum}
+_JOIN = {"add": jnp.add, "mul": jnp.multiply, "max": jnp.maximum, "min": jnp.minimum, "logaddexp": jnp.logaddexp}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +103,7 @@ class Blocks:
         at = self.signature.result_at[position].get(self.index)
         if at is not None:
             dim, minor, _ = at
+            parts = parts if self.info.scan is None else _scanned(parts, dim, self.info.scan)
             shape = parts[0].shape
             rows = [x.reshape(*shape[:dim], -1, self.size, minor, *shape[dim + 1 :]) for x in parts]
             whole = jnp.concatenate(rows, axis=dim + 1)
@@ -114,6 +115,14 @@ class Blocks:
     def says(self, position: int) -> str:
         """How a result comes from the blocks."""
         if self.signature.result_at[position].get(self.index) is not None:
-            return "side by side"
+            return "side by side" if self.info.scan is None else "side by side, each with what stands before it"
         kind = {"add": "summed", "max": "their maximum", "min": "their minimum"}
         return kind.get(self.info.monoid or "", "one like the other")
+
+
+def _scanned(parts: Sequence[Array], dim: int, how: Scan) -> list[Array]:
+    """The blocks of a scan from scans of the blocks: each takes over the last element of what stands before it."""
+    made: list[Array] = []
+    for part in reversed(parts) if how.backwards else parts:
+        made.append(_JOIN[how.monoid](jnp.take(made[-1], jnp.array([0 if how.backwards else -1]), dim), part) if made else part)
+    return made[::-1] if how.backwards else made

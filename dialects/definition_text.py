@@ -135,7 +135,17 @@ class _Reader:
                 self.fail(token, f"`{bare(token)}` is no operand", "operands stand in the parentheses before", operands)
 
     def check_guards(self, body: Node, front: str | None) -> None:
+        """A guard keeps or drops what one fold folds: it is a factor there, and the only one of its kind."""
+        factors = [list(_factors(trees(fold)[-1])) for fold in body.find_data("fold")]
+        alone = [id(guards[0]) for each in factors if len(guards := [one for one in each if one.data == "guard"]) == 1]
         for guard in body.find_data("guard"):
+            if id(guard) not in alone:
+                variable = tokens(trees(guard)[0])[0]
+                self.fail(
+                    variable,
+                    "a guard is a factor of what a fold folds, and the only guard there",
+                    "write it as in `sum(i) [v = ids[i]] * x[i]`",
+                )
             window = tokens(guard)
             if window and front is None:
                 self.fail(
@@ -167,6 +177,15 @@ class _Reader:
             variable = tokens(each)[0]
             if variable not in bound:
                 self.fail(variable, f"`{variable}` is no index of this definition", among=bound)
+
+
+def _factors(product: Node) -> Iterator[Node]:
+    """The factors of a product."""
+    if product.data == "mul":
+        for each in trees(product):
+            yield from _factors(each)
+    else:
+        yield product
 
 
 def _bound(tree: Node, targets: Node) -> Iterator[str]:

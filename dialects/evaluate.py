@@ -328,15 +328,19 @@ class _Evaluator:
         values = [self.value(factor, inner) for factor in factors]
         if fold.upto:
             return self.scan(fold, values)
-        if fold.monoid == "sum":
-            return self.contract(fold.ids, values)
+        return self.reduced(fold.monoid, fold.ids, values)
+
+    def reduced(self, fold: str, ids: tuple[int, ...], values: list[Labelled]) -> Labelled:
+        """The product of the values, folded over indices."""
+        if fold == "sum":
+            return self.contract(ids, values)
         value = self.meet(np.multiply, *values) if len(values) > 1 else values[0]
-        axes = tuple(value.ids.index(i) for i in fold.ids if i in value.ids)
-        monoid = _MONOIDS[fold.monoid]
+        axes = tuple(value.ids.index(i) for i in ids if i in value.ids)
+        monoid = _MONOIDS[fold]
         unit = monoid.unit(value.array.dtype)
         reduce: Callable[..., Array] = getattr(monoid.function, "reduce")  # noqa: B009
         folded = reduce(widen(value.array), axis=axes, initial=widen(unit)[()]) if axes else value.array
-        return Labelled(np.asarray(folded), tuple(i for i in value.ids if i not in fold.ids))
+        return Labelled(np.asarray(folded), tuple(i for i in value.ids if i not in ids))
 
     def scan(self, fold: Folding, values: Sequence[Labelled]) -> Labelled:
         """A prefix fold: what stands at `k` becomes, folded with all before it, what stands at `j`."""
@@ -393,7 +397,10 @@ class _Evaluator:
             if lands.dim and lands.dim != lands.window:
                 places[lands.dim[0]] = self.meet(np.add, start, self.positions(lands.window, 0, 0))
         if guard.folded:
-            return self.gathered(places, inside, others, context)
+            found = self.gathered(places, inside, others, context)
+            kept = {*places, *(i for dim in self.form.equations[0].targets[0].dims for i in _ids(dim))}
+            beside = tuple(i for i in fold.ids if i not in kept)
+            return self.reduced(fold.monoid, beside, [found]) if beside else found
         values = [self.value(other, _Context(fold.monoid)) for other in others]
         return self.scattered(fold, places, inside, self.meet(np.multiply, *values) if len(values) > 1 else values[0], context)
 

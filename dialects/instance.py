@@ -248,7 +248,8 @@ class _Roles:
             case Folding():
                 self.fold(body, context)
             case _:
-                self.bar([i for guard in self.guards(body) for land in guard.lands for i in (*land.dim, *land.window)])
+                # A constant; a guard is a factor of a fold.
+                pass
 
     def fold(self, fold: Folding, context: _Context) -> None:
         if fold.upto:
@@ -266,8 +267,8 @@ class _Roles:
         factors = _factors(fold.body)
         for factor in factors:
             if isinstance(factor, Guarded):
-                others = [access.array for other in factors if isinstance(other, Access) for access in [other]]
-                self.look(factor, fold, monoid, context, tuple(others))
+                others = tuple(other.array for other in factors if isinstance(other, Access))
+                self.look(factor, fold, monoid, context, others)
             else:
                 self.visit(factor, _Context(("*",)) if len(factors) > 1 else _Context((fold.monoid,)))
 
@@ -304,9 +305,6 @@ class _Roles:
             role = self.roles[lands.dim[0]]
             role.lookups.append(Lookup(lands.start.array, lands.component, lands.width))
             role.masked += [-1] if folded else beside if element else ()
-
-    def guards(self, body: Ground) -> list[Guarded]:
-        return [body] if isinstance(body, Guarded) else []
 
     def instance(self, operands: int, results: int, moves: bool) -> Instance:
         arrays = [*range(operands), *range(-1, -1 - results, -1)]

@@ -221,6 +221,31 @@ def test_groups_of_operands_are_equally_many_arrays():
         op(xs, cast(Any, 3))
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("fold", "function"), [("sum", jax.lax.cumsum), ("max", jax.lax.cummax), ("prod", jax.lax.cumprod)])
+def test_a_prefix_fold_is_cut_along_its_dim(fold: str, function: Any, reverse: bool):
+    def running(x: Any, reverse: bool = reverse) -> Any:
+        return function(x, 1, reverse=reverse)
+
+    name = f"running_{fold}_{reverse}".lower()
+    op = pt.define(f"{name}(x)   out[i, j] = {fold}(k <= j) x[i, k]   backwards reverse", running)
+    x = normal(4, 8)
+    plan = pt.plan(op, MESH, x).tile("x", 1, "a")
+    assert plan.layout("result") == {"result": "f32[4, a*2]"}
+    assert disagreement([plan.compile()(x)], [running(x)]) == ""
+
+
+def test_what_is_looked_up_is_folded_along_the_other_indices():
+    def bags(table: Any, ids: Any) -> Any:
+        return table[ids].sum(1)
+
+    op = pt.define("bags(table, ids)   out[i] = sum(v, k) [v = ids[i]] * table[v, k]", bags)
+    table, ids = normal(8, 4), np.arange(16) % 8
+    plan = pt.plan(op, MESH, table, ids).tile("table", 0, "a").tile("table", 1, "b")
+    assert plan.counts()["all_reduce"] == 1
+    assert disagreement([plan.compile()(table, ids)], [bags(table, ids)]) == ""
+
+
 def test_a_text_in_code_of_no_file_is_a_file_of_its_own():
     names: dict[str, Any] = {"pt": pt}
     exec("\n\n\nop = pt.define('twofold(x)   out[i..] = @(x[i..])', lambda x: 2 * x)", names)

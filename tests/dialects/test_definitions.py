@@ -370,6 +370,18 @@ error: nothing says where the window `w` lies
    |
  1 | rows(x, ids)  out[i] = sum(v) [v = ids[i] + w] * x[v]
    |                                             ^ `by windows` does, for ops like `gather`""",
+    "hit(ids)  out[v, i] = [v = ids[i]]": """\
+error: a guard is a factor of what a fold folds, and the only guard there
+  --> <definitions>:1:24
+   |
+ 1 | hit(ids)  out[v, i] = [v = ids[i]]
+   |                        ^ write it as in `sum(i) [v = ids[i]] * x[i]`""",
+    "pick(x, a, b)  out[i] = sum(v, w) [v = a[i]] * [w = b[i]] * x[v, w]": """\
+error: a guard is a factor of what a fold folds, and the only guard there
+  --> <definitions>:1:36
+   |
+ 1 | pick(x, a, b)  out[i] = sum(v, w) [v = a[i]] * [w = b[i]] * x[v, w]
+   |                                    ^ write it as in `sum(i) [v = ids[i]] * x[i]`""",
     "norm(x)  sum(j) out[i] = x[i, j]": """\
 error: a fold stands behind `=`, unless the op's own function `@` gives several results
   --> <definitions>:1:10
