@@ -144,7 +144,7 @@ class _Trial:
             failures = [self.blocks(index, count, whole, pulled) for count in dict.fromkeys((*counts, *least))]
             # One that is too short for the function is no fault, but where the text says what stays together it is.
             if failures and (all(failures) or (least and failures[-1])):
-                raise Unfit(failures[-1] or failures[0], self.variable(index))
+                raise Unfit(failures[0] or failures[-1], self.variable(index))
 
     def least(self, index: int, extent: int) -> list[int]:
         """Over how many blocks an index is placed in the end, if others stand behind it: then these are all that a block is."""

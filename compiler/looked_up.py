@@ -32,7 +32,7 @@ def why(plan: Plan, move: Move, step: Step) -> str:
     if step.kind in ("all_reduce", "reduce_scatter"):
         node = made_by(plan, move.value)
         return IN_BLOCKS if node is not None and any(_reads(node, at) for at in _placed(plan, node, step.axes)) else ""
-    return next((said for use in move.uses if (said := _wanted_whole(plan, move, step, *use))), "")
+    return next((said for use in move.uses if (said := _wanted_whole(plan, step, *use))), "")
 
 
 def made_by(plan: Plan, value: int) -> Node | None:
@@ -77,7 +77,7 @@ def _reads(node: Node, index: int) -> bool:
     return bool(info.lookups) and info.monoid is not None
 
 
-def _wanted_whole(plan: Plan, move: Move, step: Step, number: int, position: int) -> str:
+def _wanted_whole(plan: Plan, step: Step, number: int, position: int) -> str:
     """Where an axis leaves a dim that the use looks up."""
     nodes = plan.source.program.nodes
     if number >= len(nodes) or step.kind not in ("all_gather", "all_to_all"):

@@ -8,7 +8,6 @@ from functools import cache
 from .definition import Arith, Call, Definition, Expr, Number, Param, Shape, Size, Var, children
 from .errors import Error
 from .ground import ground
-from .grounded import Grounded
 from .params import Literal, ParamsAttr
 from .places import Places
 
@@ -25,7 +24,7 @@ def restore(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], ou
         if variable.many:
             known = form.groups.get((variable.name, 0), ())
             return known if form.places is None else _full(known, form.places, len(ins[0]))
-        copies = [form.groups.get((variable.name, copy), (1,))[0] for copy in range(_spread(form, variable))]
+        copies = [form.groups.get((variable.name, copy), (1,))[0] for copy in range(len(form.equations))]
         return tuple(copies) if any(formal.variadic for formal in definition.results) else copies[0]
 
     def value(expr: Expr) -> Literal:
@@ -55,10 +54,6 @@ def _full(known: tuple[int, ...], places: Places, rank: int) -> tuple[int, ...]:
         assert dim is not None
         sizes[dim] = extent
     return tuple(sizes)
-
-
-def _spread(form: Grounded, variable: Var) -> int:
-    return len(form.equations) if len(form.equations) > 1 else 1
 
 
 @cache

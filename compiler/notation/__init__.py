@@ -7,6 +7,7 @@ check            the tree to terms, every index with one range, every value with
 elaborate        a checked function to a Python function over JAX arrays whose lines are those of the text
   code, values, reads, folds, windows, segments, runtime
 plans            annotations and `plan` blocks to tactics
+  addresses                          what plans call the values of a function
 load             the public `pt.load` and `pt.parse`
 show, pointful   a program back to its notation
 """

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def fold(values: Values, term: Fold) -> Value:
     if term.monoid != "sum":
-        return pooling(values, term) or reduction(values, guarded(term))
+        return pooling(term) or reduction(values, guarded(term))
     body, behind = outside(term.body, term.indices)
     made = product(values, term, body)
     for sign, other in behind:
@@ -55,7 +55,7 @@ def product(values: Values, term: Fold, body: Term) -> Value:
     code, parts = Code(term.span), factors(body)
     if (found := convolution(values, term, parts)) is not None:
         return found
-    if (found := pooling(values, Fold(term.monoid, term.indices, body, term.span))) is not None:
+    if (found := pooling(Fold(term.monoid, term.indices, body, term.span))) is not None:
         return found
     if (inside := guarded(Fold(term.monoid, term.indices, body, term.span))).body is not body:
         return reduction(values, inside)

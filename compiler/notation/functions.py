@@ -42,7 +42,7 @@ class Functions:
                 self.text.fail("argument_twice", formal, name=array.name)
             arrays[array.name], places[array.name] = array, at
         arguments = tuple(arrays.values())
-        results = [self.type(each, "result", extents, bound=False) for each in kinds(node, "type")]
+        results = [self.type(each, "result", extents) for each in kinds(node, "type")]
         statements, last = self.statements(node, extents, arrays)
         returned = self.returned(node, last, arrays, [array for array, _ in results])
         made = Function(
@@ -63,7 +63,7 @@ class Functions:
     def formal(self, node: Node, extents: dict[str, int]) -> tuple[Array, Places]:
         word = words(phrases(node)[0])[0]
         self.check_name(word)
-        return self.type(phrases(node)[1], str(word), extents, bound=True)
+        return self.type(phrases(node)[1], str(word), extents)
 
     def check_name(self, word: Token) -> None:
         if word[0].isupper():
@@ -71,7 +71,7 @@ class Functions:
         if keyword.iskeyword(word):
             self.text.fail("name_python", word, name=word)
 
-    def type(self, node: Node, value: str, extents: dict[str, int], *, bound: bool) -> tuple[Array, Places]:
+    def type(self, node: Node, value: str, extents: dict[str, int]) -> tuple[Array, Places]:
         """The type of an argument or a result, and the axes behind its dims."""
         word = words(node)[0]
         dtype = long(str(word))

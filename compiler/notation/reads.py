@@ -132,5 +132,4 @@ def along_axis(code: Code, values: Values, array: Expr, subs: Sequence[Sub], loo
     dims = tuple(sub if isinstance(sub, Index) else None for sub in subs)
     positions = fit(code, values.term(look), dims)
     taken = code.call("jnp.take_along_axis", array, positions.code, axis)
-    kept = tuple(index if index in positions.dims or index is not None else None for index in dims)
-    return Value(code.call("jnp.squeeze", taken, (axis,)), tuple(index for dim, index in enumerate(kept) if dim != axis))
+    return Value(code.call("jnp.squeeze", taken, (axis,)), dims[:axis] + dims[axis + 1 :])

@@ -7,7 +7,7 @@ sum(q) x[p + q - 1] * k[q]                    -->   sum(q) where(0 <= p + q - 1 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ import numpy as np
 from ...dialects.scalars import dtype_of
 from .code import Code
 from .diagnostics import Span
-from .terms import Affine, Apply, Fixed, Fold, Index, Number, Position, Read, Term, dtype, inner
+from .terms import Affine, Apply, Fixed, Fold, Index, Number, Position, Read, Term, dtype, inner, subscripts
 from .values import Value
 
 if TYPE_CHECKING:
@@ -38,7 +38,12 @@ class Window:
 
 
 def windows(read: Read, folded: Sequence[Index]) -> list[Window] | None:
-    """The windows of a read; None where it has none, or other positions that are no windows."""
+    """The windows of a read; None where it has none, or other positions that are no windows.
+
+    Nor where an index moves along two dims, as in `x[i + q, j + q]`: a window moves along each dim by itself.
+    """
+    if repeats(index for sub in read.subs for index in subscripts(sub)):
+        return None
     found: list[Window] = []
     for dim, sub in enumerate(read.subs):
         match sub:
@@ -53,6 +58,12 @@ def windows(read: Read, folded: Sequence[Index]) -> list[Window] | None:
     return found or None
 
 
+def repeats(indices: Iterable[Index]) -> bool:
+    """Does one of them stand there twice?"""
+    every = list(indices)
+    return len(set(every)) < len(every)
+
+
 def convolution(values: Values, term: Fold, parts: Sequence[Term]) -> Value | None:
     """The sum as a convolution, if one factor is read through windows and the other holds a weight for each place in them."""
     reads = [part for part in parts if isinstance(part, Read)]
@@ -62,14 +73,20 @@ def convolution(values: Values, term: Fold, parts: Sequence[Term]) -> Value | No
     found = windows(image, term.indices)
     if found is None or any(not isinstance(sub, Index) for sub in kernel.subs):
         return None
+    if repeats(sub for sub in kernel.subs if isinstance(sub, Index)):
+        return None
     within = [window.within for window in found]
     channels = [index for index in term.indices if index not in within]
     plain = [sub for sub in image.subs if isinstance(sub, Index) and sub not in channels]
     weights = [sub for sub in kernel.subs if isinstance(sub, Index) and sub not in term.indices]
-    if len(channels) != 1 or len(plain) != 1 or len(weights) != 1 or plain[0] is weights[0]:
+    if len(channels) != 1 or len(plain) != 1 or len(weights) != 1:
         return None
     outs = [window.out for window in found]
-    if not all(index in image.subs for index in channels) or set(kernel.subs) != {*weights, *channels, *within}:
+    if (
+        weights[0] in (plain[0], *outs)
+        or not all(index in image.subs for index in channels)
+        or set(kernel.subs) != {*weights, *channels, *within}
+    ):
         return None
     return _convolved(values, term, image, kernel, found, (plain[0], channels[0], weights[0]), outs)
 
@@ -101,13 +118,15 @@ def _convolved(
     return Value(made, tuple(result))
 
 
-def pooling(values: Values, term: Fold) -> Value | None:
+def pooling(term: Fold) -> Value | None:
     """The fold of what one read sees through windows."""
     body = term.body
     if not isinstance(body, Read) or term.monoid not in ("sum", "max", "min"):
         return None
     found = windows(body, term.indices)
-    if found is None or {window.within for window in found} != set(term.indices):
+    if found is None or any(isinstance(sub, Fixed) for sub in body.subs):
+        return None
+    if {window.within for window in found} != set(term.indices):
         return None
     by_dim = {window.dim: window for window in found}
     dims = range(len(body.subs))
@@ -121,8 +140,6 @@ def pooling(values: Values, term: Fold) -> Value | None:
         tuple((by_dim[dim].low, by_dim[dim].high) if dim in by_dim else (0, 0) for dim in dims),
         tuple(by_dim[dim].dilation if dim in by_dim else 1 for dim in dims),
     )
-    if any(isinstance(sub, Fixed) for sub in body.subs):
-        return None
     return Value(made, tuple(by_dim[dim].out if dim in by_dim else _plain(body, dim) for dim in dims))
 
 

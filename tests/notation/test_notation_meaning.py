@@ -73,3 +73,24 @@ def test_a_twin_computes_what_its_equations_say(twin: Twin):
 )
 def test_where_a_window_hangs_over_or_a_place_is_missing_nothing_is_read(equation: str):
     agree(f"fn f(x: f32[5], w: f32[3], ids: i32[5]) -> f32[4] {{ {equation} return y }}")
+
+
+@pytest.mark.parametrize(
+    ("equation", "result"),
+    [
+        ("y[i: 3] = max(q: 2) x[i + q, i + q]", "3"),
+        ("y[i: 3] = sum(q: 2) x[i + q, i + 0]", "3"),
+        ("y[i: 3, j: 3] = max(q: 2) x[i + q, j + q]", "3, 3"),
+        ("y[i: 3] = max(q: 2, r: 2) x[i + q, i + r]", "3"),
+        ("y[n, o, i: 3] = sum(c, q) z[n, c, i + q, i + q] * k[o, c, q]", "3, 3, 3"),
+        ("y[n, o, i: 3, j: 3] = sum(c, q) z[n, c, i + q, j + q] * k[o, c, q]", "3, 3, 3, 3"),
+        ("y[i: 3, o] = sum(c, q) z[i, c, i + q, 0] * k[o, c, q]", "3, 3"),
+        ("y[n, i: 3] = sum(c, q) z[n, c, i + q, 0] * k[i, c, q]", "3, 3"),
+        ("w[n, c, i] = z[n, c, i, 0]  y[n, i: 3] = sum(c, q) w[n, c, i + q] * k[i, c, q]", "3, 3"),
+        ("w[n, c, i] = z[n, c, i, 0]  y[i: 3, o] = sum(c, q) w[i, c, i + q] * k[o, c, q]", "3, 3"),
+        ("w[n, c, i] = z[n, c, i, 0]  y[n, o, i: 3] = sum(c, q) w[n, c, i + q] * h[o, c, q, q]", "3, 5, 3"),
+    ],
+)
+def test_an_index_that_moves_along_two_dims_is_no_window(equation: str, result: str):
+    arguments = "x: f32[4, 4], z: f32[3, 2, 4, 4], k: f32[3, 2, 2], h: f32[5, 2, 2, 2]"
+    agree(f"fn f({arguments}) -> f32[{result}] {{ {equation} return y }}")
