@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import linecache
 from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 from ..untyped import jax, jnp, lax
@@ -27,10 +28,13 @@ _MODULES = {"_jax": jax, "_jnp": jnp, "_lax": lax, "_notation": runtime}
 def elaborate(program: Program) -> Mapping[str, Callable[..., Any]]:
     """The functions of a program by name."""
     remember(program.text)
-    names: dict[str, Any] = dict(_MODULES)
+    # Functions are called by way of a namespace of their own: a value may have the name of one.
+    functions = SimpleNamespace()
+    names: dict[str, Any] = {**_MODULES, "_functions": functions}
     module = ast.Module([definition(function) for function in program.functions.values()], [])
     exec(compile(module, program.text.file, "exec"), names)
-    return {name: names[name] for name in program.functions}
+    vars(functions).update((name, names[name]) for name in program.functions)
+    return dict(vars(functions))
 
 
 def remember(text: Text) -> None:
@@ -58,7 +62,7 @@ def calling(statement: Calling) -> ast.stmt:
     code, names = Code(statement.span), [left.array.name for left in statement.lefts]
     arguments = [_argument(each) for each in statement.arguments]
     if statement.params is None:
-        value = code.call(statement.function, *arguments)
+        value = code.call(f"functions.{statement.function}", *arguments)
     else:
         shapes = tuple(left.array.shape for left in statement.lefts)
         value = code.call("notation.opaque", statement.function, statement.params, shapes, *arguments)

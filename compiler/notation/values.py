@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from ...dialects.scalars import dtype_of
 from .code import Code, Expr
 from .terms import Apply, Cast, Fold, Index, Mask, Number, Position, Read, Term, dtype, settled
 
@@ -153,7 +154,8 @@ class Values:
         number = all(arg.number for arg in args)
         codes = [arg.code for arg in args]
         match term.function:
-            case name if name in OPERATORS:
+            # Python's own division is that of floats.
+            case name if name in OPERATORS and not (name == "div" and dtype_of(term.dtype).kind in "iu"):
                 made = code.binary(OPERATORS[name](), *codes)
             case name if name in COMPARISONS:
                 made = code.compare(COMPARISONS[name](), *codes)

@@ -94,3 +94,15 @@ def test_where_a_window_hangs_over_or_a_place_is_missing_nothing_is_read(equatio
 def test_an_index_that_moves_along_two_dims_is_no_window(equation: str, result: str):
     arguments = "x: f32[4, 4], z: f32[3, 2, 4, 4], k: f32[3, 2, 2], h: f32[5, 2, 2, 2]"
     agree(f"fn f({arguments}) -> f32[{result}] {{ {equation} return y }}")
+
+
+def test_whole_numbers_are_divided_whole():
+    agree("fn f(x: i32[5], y: i32[5]) -> i32[5] { z[i] = div(x[i] - 2, y[i] + 1) + rem(x[i], 2)  return z }")
+
+
+@pytest.mark.parametrize(
+    "function", ["fn f(x: f32[4]) -> f32[4] { g = g(x)  return g }", "fn f(g: f32[4]) -> f32[4] { y = g(g)  return y }"]
+)
+def test_a_value_may_have_the_name_of_a_function(function: str):
+    text = f"fn g(x: f32[4]) -> f32[4] {{ y[i] = 2 * x[i]  return y }} {function}"
+    np.testing.assert_array_equal(pt.parse(text).functions["f"](np.ones(4, np.float32)), np.full(4, 2, np.float32))
