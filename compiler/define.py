@@ -12,6 +12,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
 from jax.extend.core import Primitive
@@ -239,14 +240,16 @@ def _define_primitive(written: Written, primitive: Primitive, example: Sequence[
     definition = read(written)
     own = name_of(primitive)
     name = op_name(own).partition(".")[0]
+    # A file that is imported twice makes its primitives twice.
+    owner = Owner(Path(written.file).stem, written.file, primitive.name)
     if name in definitions and name not in definitions.added:
         title = f"primitive `{primitive.name}` has a definition"
         written.fail(definition.name, title, helps=(f"`partita rules {name}` shows it",))
     if definition.name != name:
-        _claim(definition.name, written, Owner("primitive", written.file, own))
+        _claim(definition.name, written, owner)
     elif name in _OWNERS:
         definitions.replaced += 1
-    _OWNERS[definition.name] = Owner("primitive", written.file, own)
+    _OWNERS[definition.name] = owner
     op = existing(written, primitive, check)
     OP_NAMES[own] = op.name
     _try(op, functools.partial(op.try_on, example) if example is not None else None)
