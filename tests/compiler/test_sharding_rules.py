@@ -51,7 +51,8 @@ class Rule:
     how: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def __str__(self) -> str:
-        return f"{self.function.__name__} {self.rule} {self.how}"
+        rule = "a function" if callable(self.rule) else self.rule
+        return f"{self.function.__name__} {rule} {self.how}"
 
     @property
     def args(self) -> tuple[Array, ...]:
