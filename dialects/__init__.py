@@ -4,8 +4,13 @@
     ranges, layouts               how many, and where: the algebra behind every type
     types, params                 attributes: `f32[data*128, 256]{+model}`, `{axes = (0,)}`
     definitions.def, definition   the meaning of each named op, in index notation; all else is derived from it
-    instance                      its tilings
-    interpret                     its values, in NumPy: the oracle of the tests
+      definition_text, _tree      its text, by the grammar that programs in index notation share (`grammar`)
+      front_ends, places          gathers, pools, ragged: dimension numbers that a line cannot say
+      sites, indices, ground      written out for operands of given shapes (`grounded`): each dim an index, each index an extent
+    instance, tilings             which indices can be placed, and what that asks of the local op
+      extents, rows               the parameters that follow from local types; windows as rows of one dim
+    evaluate, interpret           an op's values, and a program's, in NumPy: the oracle of the tests
+      scalars, scans, windows, wholes, matrices, functions     what is computed at one place, along a dim, of whole dims
 
     lax      the named ops, one class for each definition             %2 = lax.dot_general %0, %1 {...} : ...
     array    placed values: builders, slicers, redistributions        %3 = array.slice %2 to f32[data*64, 8] : ...

@@ -163,7 +163,8 @@ class _Reader:
             self.fail(second, "several results are what the op's own function gives: `= @(...)`")
 
     def check_indices(self, tree: Node, bound: Collection[str]) -> None:
-        for each in tree.find_data("group"):
+        sizes = [trees(each)[0] for each in tree.find_data("size")]
+        for each in (*tree.find_data("group"), *sizes):
             (token,) = tokens(each)
             if bare(token) not in bound:
                 self.fail(token, f"`{token}` is not bound", "an index stands left of `=` or under a fold", bound)

@@ -237,6 +237,9 @@ DIAGNOSTICS = {
     "fold_position": Diagnostic(
         "`{fold}` gives a position along one index", "a second one", "join the dims in an equation before: `y[(i j)] = ...`"
     ),
+    "fold_nothing": Diagnostic(
+        "`{fold}` of nothing has no value", "an extent is 0", "`sum`, `prod`, `all` and `any` of nothing have one"
+    ),
     "fold_dtype": Diagnostic("`{fold}` of {dtype}", "", "{cure}"),
     "function_unknown": Diagnostic(
         "there is no function `{name}`",

@@ -21,6 +21,9 @@ from .scope import Scope
 from .sizes import size
 from .terms import Array, Calling, Cast, Equation, Function, Index, Joint, Left, Number, Term, dtype, settled, type_text
 
+EXTREMES = ("max", "min", "argmax", "argmin")
+"""The folds that have no value over nothing."""
+
 
 class Equations:
     """Reads the equations of one function, one after another; `arrays` are the values so far."""
@@ -107,6 +110,9 @@ class Equations:
             if not index.known and index not in seen:
                 self.text.fail("left_only", index.span, name=index.name)
         scope.settle([*folded, *indices])
+        for fold in scope.folds:
+            if fold.monoid in EXTREMES and not all(index.extent for index in fold.indices):
+                self.text.fail("fold_nothing", fold.span, fold=fold.monoid)
 
     def dtype(self, pieces: Sequence[Node], terms: Sequence[Term]) -> str:
         kinds_found = [settled(dtype(term)) for term in terms]

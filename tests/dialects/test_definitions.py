@@ -370,6 +370,12 @@ error: nothing says where the window `w` lies
    |
  1 | rows(x, ids)  out[i] = sum(v) [v = ids[i] + w] * x[v]
    |                                             ^ `by windows` does, for ops like `gather`""",
+    "like(x)  out[i] = x[i]  extents n = |j|": """\
+error: `j` is not bound
+  --> <definitions>:1:38
+   |
+ 1 | like(x)  out[i] = x[i]  extents n = |j|
+   |                                      ^ an index stands left of `=` or under a fold""",
     "hit(ids)  out[v, i] = [v = ids[i]]": """\
 error: a guard is a factor of what a fold folds, and the only guard there
   --> <definitions>:1:24
