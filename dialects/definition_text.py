@@ -129,8 +129,11 @@ class _Reader:
                 return replace(definition, front=str(front))
 
     def check_reads(self, body: Node, operands: list[str]) -> None:
+        listed = {id(each) for kind in ("arguments", "guard") for phrase in body.find_data(kind) for each in trees(phrase)}
         for each in body.find_data("read"):
             token = tokens(each)[0]
+            if token.endswith("*") and id(each) not in listed:
+                self.fail(token, f"`{token}` is all of several operands", f"one of them is read as `{bare(token)}`")
             if bare(token) not in operands:
                 self.fail(token, f"`{bare(token)}` is no operand", "operands stand in the parentheses before", operands)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from .definition import Arith, Concat, Definition, Join, Number, Param, Read, Shape, Source, Term, Var, Whole
+from .definition import Arith, Call, Concat, Definition, Join, Number, Param, Read, Shape, Source, Term, Var, Whole
 from .errors import Error
 from .front_ends import FRONT_ENDS
 from .params import Literal, ParamsAttr
@@ -57,8 +57,9 @@ def copies(definition: Definition) -> tuple[int, frozenset[str]]:
     """How often the equation stands for itself, one variadic operand or result after another, and what they do not share."""
     many = {formal.name for formal in (*definition.operands, *definition.results) if formal.variadic}
     reads = [*definition.reads()]
-    # Beside results of its own a variadic one is what more the function of all of them gives.
-    more = any(formal.variadic for formal in definition.results) and len(definition.results) > 1
+    # One function gives all results: a variadic one beside others is what more it gives, a variadic one alone is all of it.
+    gives = len(definition.results) > 1 or (isinstance(definition.body, Call) and definition.body.function == "@")
+    more = gives and any(formal.variadic for formal in definition.results)
     if any(read.spread for read in reads) or not many or more:
         return 1, frozenset()
     count = definition.arity[0] if any(formal.variadic for formal in definition.operands) else definition.arity[1]

@@ -246,6 +246,17 @@ def test_what_is_looked_up_is_folded_along_the_other_indices():
     assert disagreement([plan.compile()(table, ids)], [bags(table, ids)]) == ""
 
 
+def test_a_function_may_give_any_number_of_results():
+    def columns(x: Any) -> Any:
+        return [x[:, at] * at for at in range(x.shape[1])]
+
+    op = pt.define("columns(x)   out*[i] = @(x[i, j:])", columns)
+    x = normal(8, 3)
+    plan = pt.plan(op, MESH, x).tile("x", 0, "a")
+    assert set(plan.layout("result").values()) == {"f32[a*2]"}
+    assert disagreement(plan.compile()(x), columns(x)) == ""
+
+
 def test_a_text_in_code_of_no_file_is_a_file_of_its_own():
     names: dict[str, Any] = {"pt": pt}
     exec("\n\n\nop = pt.define('twofold(x)   out[i..] = @(x[i..])', lambda x: 2 * x)", names)

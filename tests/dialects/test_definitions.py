@@ -376,6 +376,12 @@ error: `j` is not bound
    |
  1 | like(x)  out[i] = x[i]  extents n = |j|
    |                                      ^ an index stands left of `=` or under a fold""",
+    "row(xs*)  out[i, +j] = xs*[i, j]": """\
+error: `xs*` is all of several operands
+  --> <definitions>:1:24
+   |
+ 1 | row(xs*)  out[i, +j] = xs*[i, j]
+   |                        ^^^ one of them is read as `xs`""",
     "hit(ids)  out[v, i] = [v = ids[i]]": """\
 error: a guard is a factor of what a fold folds, and the only guard there
   --> <definitions>:1:24
