@@ -29,6 +29,7 @@ def over_devices(
 
     @functools.wraps(local)
     def run(*leaves: Any) -> Any:
+        leaves = tuple(untied(leaf, mesh.abstract_mesh) for leaf in leaves)
         mapped = _full(local, mesh, in_specs, out_specs, leaves)
         if AxisType.Manual in jax.sharding.get_abstract_mesh().axis_types:
             return mapped(*leaves)
@@ -36,6 +37,22 @@ def over_devices(
             return mapped(*leaves)
 
     return run
+
+
+def untied(leaf: Any, mesh: AbstractMesh | None = None) -> Any:
+    """The array, its type without the `Explicit` axes of a mesh of the user's; where it lies is left to XLA.
+
+    Its type is then of `mesh`, or of its own one with axes that bind nothing.
+
+        f32[512@z, 8]   -->   f32[512, 8]
+    """
+    axes = jax.typeof(leaf).sharding.mesh.axis_types if isinstance(leaf, jax.Array) else ()
+    if AxisType.Explicit not in axes or AxisType.Manual in axes:
+        return leaf
+    if mesh is not None:
+        return jax.sharding.reshard(leaf, NamedSharding(mesh, PartitionSpec()))
+    there = leaf.sharding.mesh
+    return jax.device_put(leaf, NamedSharding(DeviceMesh(there.devices, there.axis_names), leaf.sharding.spec))
 
 
 def _full(

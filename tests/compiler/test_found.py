@@ -177,6 +177,23 @@ def test_a_plan_runs_on_its_own_mesh_where_the_program_has_set_another_one(kind:
         assert "main" in graph.stablehlo(*graph.kernels)
 
 
+@pytest.mark.parametrize(("sizes", "axes"), [((8,), ("z",)), ((8,), ("a",)), ((2, 4), ("a", "b"))])
+def test_an_argument_with_axes_of_another_mesh_in_its_type_is_taken(sizes: tuple[int, ...], axes: tuple[str, ...]) -> None:
+    def loss(w: Any, x: Any) -> Any:
+        return (jnp.tanh(x @ w) ** 2).sum()
+
+    step, weights = jax.grad(loss), TABLE.T.copy()
+    there = jax.NamedSharding(jax.make_mesh(sizes, axes, axis_types=(AxisType.Explicit,) * len(axes)), jax.P(*axes))
+    explicit = jax.device_put(TABLE, there)
+    plan = pt.plan(step, MESH, weights, explicit).tile("x", 0, "a")
+    np.testing.assert_array_equal(plan.compile()(weights, explicit), plan.compile()(weights, TABLE))
+    assert plan.check(weights, explicit) < 1e-3
+    assert plan.lower("collective").run(weights, explicit).shape == (8, 16)
+    f = pt.jit(loss, mesh=MESH, tactics=[pt.Tile({"x": 0}, "a")])
+    cotangent = jax.grad(f, argnums=1)(weights, explicit)
+    np.testing.assert_allclose(cotangent, jax.grad(loss, argnums=1)(weights, TABLE), rtol=1e-4)
+
+
 def test_a_program_of_arrays_without_elements_alone_runs() -> None:
     def function(x: Any, y: Any) -> Any:
         return x @ y, x.sum(1), jnp.zeros((1,)).at[0].set(x.sum())
