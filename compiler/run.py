@@ -21,6 +21,7 @@ from ..rewrites.placing import Tiles, boundary
 from .arguments import Function
 from .execute import run_local
 from .given import patterns_of
+from .inlined_rules import guarded
 from .keys import is_key, is_void
 from .names import Patterns, as_patterns, match
 from .over_devices import over_devices, untied
@@ -31,8 +32,9 @@ if TYPE_CHECKING:
 
 
 class Compiled:
-    """A compiled plan: call it like the original function. `jit`, `grad` and `vmap` of it work.
+    """A compiled plan: call it like the original function. `jit`, `vmap` and `grad` of it work.
 
+    `grad` is refused where the program holds a function with a derivative rule of its own: a plan has only its ops.
     `jitted` is the `jax.jit` function underneath, whose first argument is the list of arrays that the program closes over.
     """
 
@@ -65,7 +67,7 @@ class Compiled:
 
         local.__name__ = plan.source.traced.name
         ins, outs = ([each.spec for each in side] for side in (self.in_shardings, self.out_shardings))
-        return over_devices(local, self.mesh, ins, outs)
+        return guarded(over_devices(local, self.mesh, ins, outs), plan.source.traced)
 
     @cached_property
     def consts(self) -> list[Any]:

@@ -24,6 +24,7 @@ from xdsl.ir import Operation, Region, SSAValue
 from ..dialects.errors import Error
 from .arguments import Function, said
 from .importer import Importer
+from .inlined_rules import Rule
 from .keys import implementation, is_key, is_void, text, unwrap, wrap
 from .names import Tree, join, successors
 from .paths import path
@@ -38,7 +39,8 @@ class Traced:
     """A program and how it is called: what `pt.plan` starts from.
 
     The module's function takes the leaves of the arguments, then `consts`, the arrays that the function closes over, named
-    `const/0`, ... Keys are `uint32` arrays inside; `flatten` and `unflatten` go between them and the user's trees.
+    `const/0`, ... Keys are `uint32` arrays inside; `flatten` and `unflatten` go between them and the user's trees. `rules` are
+    the derivatives of the user's that the program no longer has.
     """
 
     function: Function
@@ -54,6 +56,7 @@ class Traced:
     foreign: tuple[object, ...]
     static: Mapping[str, object]
     arguments: tuple[str, ...]
+    rules: tuple[Rule, ...]
 
     @property
     def name(self) -> str:
@@ -202,6 +205,7 @@ def trace(fn: Callable[..., Any], /, *args: Any, static_argnames: str | Sequence
         foreign=tuple(importer.foreign.values),
         static=static,
         arguments=tuple(bound.arguments),
+        rules=tuple(importer.rules),
     )
 
 
