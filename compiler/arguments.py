@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import Any, cast
 
 from ..dialects.errors import Error, Place, nearest
+from .given import shown
 from .names import escape, join
 from .paths import path
 from .untyped import shaped_abstractify, tree
@@ -43,7 +44,7 @@ class Function:
         """Raises Error if `fn` cannot be called or has no argument of one of the static names."""
         if not callable(fn):
             raise Error(f"{fn!r} is no function", helps=["the first argument is the function to trace"])
-        static = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
+        static = _static_names(static_argnames)
         self = cls(fn, static)
         if not self.keyword:
             for name in static:
@@ -160,8 +161,19 @@ class Function:
             ) from None
 
 
+def _static_names(given: object) -> tuple[str, ...]:
+    """The names of the static arguments. Raises Error for what is no name."""
+    names = (
+        (given,) if isinstance(given, str | int) or not isinstance(given, Iterable) else tuple(cast("Iterable[object]", given))
+    )
+    if wrong := [name for name in names if not isinstance(name, str)]:
+        helps = ['name the arguments: static_argnames="mode", or a list of names']
+        raise Error(f"{shown(wrong[0])} is no name of an argument", helps=helps)
+    return cast("tuple[str, ...]", names)
+
+
 def said(leaf: Any) -> str:
     """What a leaf that is no array is: functions by their names, anything else as it shows itself."""
     if callable(leaf) and hasattr(leaf, "__name__"):
         return f"the function `{leaf.__name__}`"
-    return f"{leaf!r:.60}, a {type(leaf).__name__}"
+    return f"{shown(leaf)}, a {type(leaf).__name__}"

@@ -20,6 +20,7 @@ from jax.extend.core import Primitive
 from ..dialects.definition import Definition, Formal, definitions
 from ..dialects.errors import Error, nearest
 from .defined import Op, existing, made, read
+from .given import shown
 from .keys import is_key
 from .params import OP_NAMES, op_name
 from .primitives import known, name_of
@@ -258,7 +259,7 @@ def _define_primitive(written: Written, primitive: Primitive, example: Sequence[
 
 def _define_function(written: Written, function: Any, example: Sequence[Any] | None, check: bool) -> Defined:
     if not callable(function):
-        raise Error(f"{function!r:.60} is no function", helps=["`pt.define(text)` is a decorator of a function"])
+        raise Error(f"{shown(function)} is no function", helps=["`pt.define(text)` is a decorator of a function"])
     defined = Defined(cast("Callable[..., Any]", function), written, check)
     _try(defined.op, functools.partial(defined.check, *example) if example is not None else None)
     return defined

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from ..dialects.errors import Error
+from .given import shown
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -36,7 +37,7 @@ class Diff:
 def diff(before: Plan, after: Plan) -> Diff:
     """Raises Error for plans of two different traces, and for what is no plan."""
     if not isinstance(before, type(after)):
-        raise Error(f"{before!r:.60} is no plan to compare with", helps=["write after.diff(before)"])
+        raise Error(f"{shown(before)} is no plan to compare with", helps=["write after.diff(before)"])
     if before.source is not after.source:
         raise Error("these plans are of two traces", helps=["derive both from one `pt.plan(...)`"])
     layouts = _changed(before.layout(), after.layout())

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ..dialects.errors import Error, nearest
+from .given import count_of
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -22,6 +23,7 @@ def expect(plan: Plan, wanted: Mapping[str, int]) -> None:
             near = nearest(kind, have)
             helps = [f"did you mean `{near[0]}`?"] if near else [f"the kinds are {', '.join(have)}"]
             raise Error(f"there is no collective `{kind}` to expect", helps=helps)
+        count_of(kind, wanted[kind])
     wrong = {kind: count for kind, count in wanted.items() if have[kind] != count}
     if wrong:
         said = ", ".join(f"{kind}: {have[kind]}, expected {count}" for kind, count in wrong.items())

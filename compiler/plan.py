@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -31,7 +31,7 @@ from .counts import Counts
 from .diff import Diff, diff
 from .expect import expect
 from .explain import explain
-from .given import dim_number, flag_of, mesh_given, no_axis, run_tactic
+from .given import dim_number, flag_of, mesh_given, no_axis, range_name, run_tactic
 from .names import Patterns
 from .quiet import without_collector
 from .readings import (
@@ -87,6 +87,17 @@ class Plan:
     def __repr__(self) -> str:
         return brief(self)
 
+    def __copy__(self) -> Plan:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Plan:
+        """The plan itself, for it never changes."""
+        return self
+
+    def __reduce__(self) -> Never:
+        helps = ["keep its text, `plan.trace`: pt.replay(fn, mesh, text, *args) makes the plan again"]
+        raise Error("a plan cannot be pickled: it holds the traced function", helps=helps)
+
     # --- tactics ---------------------------------------------------------------------------------------------------
 
     def tile(self, values: Patterns, dim: int | str, axis: str, *, propagate: bool = True) -> Plan:
@@ -118,14 +129,16 @@ class Plan:
 
         name("batch/x", 0, "B").tile("*", "B", "data")
         """
-        if not isinstance(label, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise Error(f"{label!r:.60} is no name of a range", helps=['a range is named by a text: plan.name("x", 0, "B")'])
+        label = range_name(label)
         of = self.source.classes.of
         roots = {name: of(value, self.dim_of(value, dim, name)) for name, value in self.source.addresses.find(values).items()}
         (first, root), *_ = roots.items()
         if other := next((name for name, its in roots.items() if its != root), None):
             title = f"dim {dim} of `{first}` and of `{other}` are different ranges, and `{label}` names one"
             raise Error(title, helps=["name them one by one, each by a name of its own"])
+        if self.labels.get(label, root) != root and self.label(label) != root:
+            title = f"`{label}` names a range already, {self.where(label)}, and dim {dim} of `{first}` is another one"
+            raise Error(title, helps=["take another name for it"])
         action = Action(_call("name", (values, dim, label), {}), "name")
         return replace(self, labels={**self.labels, label: root}, actions=(*self.actions, action))
 
@@ -281,6 +294,12 @@ class Plan:
             known = ", ".join(f"`{label}`" for label in self.labels) or "none yet"
             raise Error(f"no range is named `{name}`", helps=[f'name one first: plan.name("x", 0, "{name}"); named: {known}'])
         return self.source.classes.root(root)
+
+    def where(self, label: str) -> str:
+        """A place where the range of this name stands, for errors: `dim 0 of `x``."""
+        of, shape, root = self.source.classes.of, self.source.program.shape, self.label(label)
+        places = ((name, value, dim) for value, name in self.source.addresses.names.items() for dim in range(len(shape(value))))
+        return next(f"dim {dim} of `{name}`" for name, value, dim in places if of(value, dim) == root)
 
     def dim_of(self, value: int, dim: int | str, name: str) -> int:
         """The number of a dim, given by number (negative from the end) or by range name."""

@@ -52,10 +52,18 @@ class Collective:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """A way out of a conflict: the tactic that takes it, and the bytes per call that the plan then receives."""
+    """A way out of a conflict: the tactic that takes it, and the bytes per call that the plan then receives.
+
+    It is a tactic itself: `plan.apply(conflict.resolutions[0])`.
+    """
 
     tactic: str
     bytes: int
+
+    def __call__(self, plan: Plan) -> Plan:
+        from .replay import tactics_of
+
+        return plan.apply(*tactics_of(self.tactic))
 
     def __str__(self) -> str:
         return f"{self.tactic}: {self.bytes:,} bytes received by a device in a call"

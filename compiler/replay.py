@@ -13,6 +13,7 @@ from typing import Any
 
 from ..dialects.errors import Error, Place, nearest
 from . import tactics
+from .given import shown
 from .plan import Plan
 
 LIBRARY = ("Tile", "Replicate", "DataParallel", "ExpertParallel", "ZeRO", "Megatron")
@@ -22,6 +23,9 @@ HELP = f"write a call of {', '.join((*LIBRARY, *ACTIONS))} with literal argument
 
 def tactics_of(text: str) -> list[Callable[[Plan], Plan]]:
     """The tactics that the lines say, in order. Raises Error, with the line, for one that says none."""
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        helps = ["give it the text `plan.trace`", "tactics that are no text: pt.plan(fn, mesh, *args).apply(*tactics)"]
+        raise Error(f"{shown(text)} is no text of tactics", helps=helps)
     found: list[Callable[[Plan], Plan]] = []
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.lstrip().startswith("#"):

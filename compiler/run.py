@@ -20,7 +20,7 @@ from ..dialects.mesh import Mesh
 from ..rewrites.placing import Tiles, boundary
 from .arguments import Function
 from .execute import run_local
-from .given import patterns_of
+from .given import patterns_of, shown
 from .inlined_rules import guarded
 from .keys import is_key, is_void
 from .names import Patterns, as_patterns, match
@@ -184,7 +184,7 @@ def _distinct(devices: object) -> list[Any]:
     found: list[object] = list(cast("Iterable[object]", devices)) if isinstance(devices, Iterable) else [devices]
     for position, each in enumerate(found):
         if not isinstance(each, jax.Device):
-            raise Error(f"{each!r:.60} is no device", helps=["give `devices` a list of those in jax.devices()"])
+            raise Error(f"{shown(each)} is no device", helps=["give `devices` a list of those in jax.devices()"])
         if each in found[:position]:
             raise Error(f"the device {each} is given twice", helps=["each place of the mesh has a device of its own"])
     return found

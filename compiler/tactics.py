@@ -8,23 +8,18 @@ Each of these seeds all its places at once and propagates once, so the order wit
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 from ..dialects.errors import Error
 from ..rewrites.placement import WHOLE
 from .actions import Seed
-from .given import axis_of, flag_of, patterns_of
+from .given import axes_of, axis_of, dims_given, flag_of, patterns_of
 from .names import Patterns, as_patterns
 from .plan import Plan
 
 Axes = str | Sequence[str]
 Dims = Patterns | Mapping[str, int]
-
-
-def as_axes(axes: Axes) -> tuple[str, ...]:
-    """One axis or several, major to minor."""
-    return tuple(map(axis_of, axes)) if isinstance(axes, tuple | list) else (axis_of(axes),)
 
 
 class Tactic:
@@ -58,7 +53,7 @@ def _tiles(plan: Plan, dims: Dims, default: int, axis: str) -> Iterator[Seed]:
 
 @dataclass(frozen=True, repr=False)
 class Tile(Tactic):
-    """Tile dims of values on an axis, and propagate: `{pattern: dim}`.
+    """Tile dims of values on an axis, and propagate: `{pattern: dim}`, every pattern with its dim.
 
     `held` propagates only through ops in which every array has the dim, and leaves the others to later tactics: where those
     want another dim on the axis, an all_to_all stands between.
@@ -71,6 +66,8 @@ class Tile(Tactic):
     held: bool = False
 
     def __call__(self, plan: Plan) -> Plan:
+        if self.values:
+            dims_given(self.values, self.axis, self.held)
         return plan.place(list(self.seeds(plan)), repr(self), held=flag_of("held", self.held))
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
@@ -112,7 +109,7 @@ class DataParallel(Tactic):
         if not any(plan.source.program.shape(value) for value in found.values()):
             names = ", ".join(f"`{name}`" for name in list(found)[:3])
             raise Error(f"`DataParallel` has nothing to tile: {names} are scalars", helps=["give inputs that have a batch dim"])
-        for axis in as_axes(self.axis):
+        for axis in axes_of(self.axis):
             for name, value in found.items():
                 if plan.source.program.shape(value):
                     yield Seed(value, plan.dim_of(value, self.dim, name), axis, name)
@@ -185,22 +182,27 @@ class ZeRO(Tactic):
     """Shard optimizer state (stages 1 and 2), and parameters too (stage 3), over an axis (arXiv 1910.02054).
 
     Each matched tensor is tiled on its first dim that divides and is free, and that no loop iterates over; tensors that
-    have none stay. Stages 1 and 2 keep the parameters and their successors whole; `results` names the successors where
-    `plan.successors` does not know them.
+    have none stay. Several axes are as many tactics, one after another. Stages 1 and 2 keep the parameters and their
+    successors whole; `results` names the successors where `plan.successors` does not know them.
 
         ZeRO(3, "data", params="params", optimizer="opt"):   w: f32[512, 64] --> f32[data*64, 64], gathered at each use
     """
 
     stage: int
-    axis: str
+    axis: Axes
     params: Patterns
     optimizer: Patterns = ()
     results: Patterns = ()
 
+    def __call__(self, plan: Plan) -> Plan:
+        if isinstance(self.axis, str):
+            return super().__call__(plan)
+        return plan.apply(*(replace(self, axis=axis) for axis in axes_of(self.axis)))
+
     def seeds(self, plan: Plan) -> Iterator[Seed]:
         if self.stage not in (1, 2, 3):
             raise Error(f"ZeRO has no stage {self.stage!r}", helps=["stages are 1, 2 and 3"])
-        axis_of(self.axis)
+        axis = axis_of(self.axis)
         if not as_patterns(self.params) and not as_patterns(self.optimizer):
             raise Error("`ZeRO` names no values", helps=['give `params`, `optimizer` or both: params="params"'])
         params = plan.source.addresses.inputs(self.params) if as_patterns(self.params) else {}
@@ -208,25 +210,25 @@ class ZeRO(Tactic):
         if self.stage == 3:
             sharded = {**params, **sharded}
         else:
-            yield from self.kept(plan, params)
-        dims = {name: free_dim(plan, value, self.axis) for name, value in sharded.items()}
-        held = [name for name, value in sharded.items() if is_tiled(plan, value, self.axis)]
+            yield from self.kept(plan, params, axis)
+        dims = {name: free_dim(plan, value, axis) for name, value in sharded.items()}
+        held = [name for name, value in sharded.items() if is_tiled(plan, value, axis)]
         if not held and all(dim is None for dim in dims.values()):
-            raise self.nothing(plan, sharded)
+            raise self.nothing(plan, sharded, axis)
         for name, dim in dims.items():
             if dim is not None:
-                yield Seed(sharded[name], dim, self.axis, name)
+                yield Seed(sharded[name], dim, axis, name)
 
-    def nothing(self, plan: Plan, sharded: Mapping[str, int]) -> Error:
+    def nothing(self, plan: Plan, sharded: Mapping[str, int], axis: str) -> Error:
         """Why the tactic would do nothing."""
         if not sharded:
             title = f"`ZeRO({self.stage}, ...)` shards optimizer state, and none is named"
             return Error(title, helps=['name it: optimizer="opt"', "or take stage 3, which shards the parameters"])
         shapes = [f"`{name}` {list(plan.source.program.shape(value))}" for name, value in sharded.items()]
-        title = f"`ZeRO({self.stage}, ...)` shards nothing over `{self.axis}` ({plan.mesh[self.axis]} devices)"
+        title = f"`ZeRO({self.stage}, ...)` shards nothing over `{axis}` ({plan.mesh[axis]} devices)"
         return Error(title, notes=[f"no free dim divides of {', '.join(shapes[:4])}"], helps=["take an axis of another size"])
 
-    def kept(self, plan: Plan, params: Mapping[str, int]) -> Iterator[Seed]:
+    def kept(self, plan: Plan, params: Mapping[str, int], axis: str) -> Iterator[Seed]:
         """Parameters, and the results that become the parameters of the next step."""
         results = plan.source.addresses.results
         if as_patterns(self.results):
@@ -238,8 +240,8 @@ class ZeRO(Tactic):
                 raise Error(title, notes=notes, helps=['say it: results="result/0"', "or take stage 3"])
             after = {plan.successors[name]: results[plan.successors[name]] for name in params}
         for name, value in {**params, **after}.items():
-            if (claim := plan.table.claim(value, self.axis)) is None or claim.at < 0:
-                yield Seed(value, None, self.axis, name)
+            if (claim := plan.table.claim(value, axis)) is None or claim.at < 0:
+                yield Seed(value, None, axis, name)
 
 
 def is_tiled(plan: Plan, value: int, axis: str) -> bool:

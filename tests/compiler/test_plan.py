@@ -4,6 +4,7 @@
 # pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
 
+import copy
 from dataclasses import replace
 
 import jax
@@ -108,6 +109,11 @@ def test_a_plan_never_changes(plan: Plan) -> None:
         plan.mesh = MESH  # pyright: ignore[reportAttributeAccessIssue]
 
 
+def test_a_copy_of_a_plan_is_the_plan(plan: Plan) -> None:
+    tiled = plan.tile("x", 0, "data")
+    assert copy.copy(tiled) is tiled and copy.deepcopy({"plan": tiled})["plan"] is tiled
+
+
 def test_two_branches_of_a_plan_know_nothing_of_each_other(plan: Plan) -> None:
     base = plan.tile("x", 0, "data")
     left, right = base.tile("w1", 1, "model"), base.tile("w1", 0, "model")
@@ -162,6 +168,13 @@ def test_a_dim_takes_several_axes_in_the_order_in_which_they_are_placed(plan: Pl
     assert plan.tile("x", 0, "model").tile("x", 0, "data").layout("x") == {"x": "f32[model*data*32, 8]"}
     both = plan.apply(pt.DataParallel(("data", "model"), inputs="x"))
     assert both.layout("result") == {"result": "f32[data*model*32, 8]"}
+
+
+def test_zero_over_several_axes_is_one_tactic_each(plan: Plan) -> None:
+    several = plan.apply(pt.ZeRO(3, ["data", "model"], params="w*"))
+    each = plan.apply(*(pt.ZeRO(3, axis, params="w*") for axis in ("data", "model")))
+    assert several.layout() == each.layout() and several.trace == each.trace
+    assert several.layout("w1") == {"w1": "f32[data*2, model*8]"}
 
 
 def test_what_is_replicated_is_not_crossed(plan: Plan) -> None:
@@ -236,3 +249,4 @@ def test_a_way_out_of_a_conflict_is_a_tactic_that_can_be_replayed() -> None:
     (way,) = conflict.resolutions
     solved = pt.replay(gram, MESH, f"{plan.trace}\n{way.tactic}", X)
     assert not solved.conflicts and solved.bytes_per_device() == way.bytes
+    assert plan.apply(way).trace == solved.trace
