@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import lcm
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -27,10 +28,13 @@ from ..dialects.evaluate import evaluate
 from ..dialects.instance import bind
 from ..dialects.params import ParamsAttr
 from ..dialects.sites import Sites, names
-from ..rewrites.program import Signature
+from ..rewrites.program import Rows, Signature
 from .blocks import Blocks
+from .kept_together import kept_together
+from .kernels import without_steps
 from .params import Foreign, decode, encode
 from .samples import LARGEST, Type, arrays, candidates
+from .unfold import equations
 from .untyped import eval_context, jax, jnp
 from .written import Written
 
@@ -51,7 +55,19 @@ MOST = 16
 # What is compiled runs once.
 _QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 
-_accepted: set[object] = set()
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What a definition was tried on: types of operands and results, and per index the sizes of the blocks it was cut to."""
+
+    ins: list[Type]
+    outs: list[Type]
+    sizes: dict[int, set[int]]
+
+
+_accepted: dict[object, Tried] = {}
+CANDIDATES: dict[str, Candidate] = {}
+"""What was tried and accepted, by the op's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +82,16 @@ class Candidate:
     def title(self) -> str:
         return self.definition.name.partition(".")[0]
 
-    def refuse(self, variable: str, notes: Sequence[str], ways: Iterable[str] = ()) -> NoReturn:
-        """Raises the counter-example, with ways out."""
+    def refuse(self, variable: str, notes: Sequence[str], ways: Iterable[str] = (), size: int = 0, larger: int = 0) -> NoReturn:
+        """Raises the counter-example, with ways out; for blocks of `size` that are too small, those that are `larger` agree."""
         bare = variable.rstrip(".")
-        helps = (f"write `{variable}:` for {'dims' if bare != variable else 'a dim'} that must be whole", *ways)
-        title = f"`{self.title}` is not what its definition says: `{variable}` cannot be placed"
-        self.written.fail(bare, title, notes=tuple(notes), helps=helps)
+        helps = [f"write `{variable}:` for {'dims' if bare != variable else 'a dim'} that must be whole", *ways]
+        problem = "cannot be placed"
+        if larger:
+            problem = f"cannot be cut into blocks of {size}"
+            helps.insert(0, kept_together(self.written.text, self.definition, variable, larger))
+        title = f"`{self.title}` is not what its definition says: `{variable}` {problem}"
+        self.written.fail(bare, title, notes=tuple(notes), helps=tuple(helps))
 
 
 class Unfit(Exception):
@@ -84,22 +104,65 @@ class Unfit(Exception):
 
 def accept(candidate: Candidate, params: Mapping[str, Any], ins: Sequence[Any], outs: Sequence[Any]) -> None:
     """Raises Error unless the function agrees with its definition on calls of this kind: avals and static parameters."""
+    _tried_on(candidate, params, _types(ins), _types(outs))
+
+
+def accept_blocks(
+    candidate: Candidate, params: Mapping[str, Any], ins: list[Type], outs: list[Type], sizes: Mapping[int, int]
+) -> None:
+    """Raises Error unless the function agrees with its definition on blocks of so many values of these indices.
+
+    Blocks that are made of others were tried with them: 6 of 2. A kernel with steps of its own may not take smaller ones.
+    """
+    tried = _tried_on(candidate, params, ins, outs)
+    for index, size in sizes.items():
+        known = tried.sizes.get(index, set[int]())
+        if known and not any(size % each == 0 for each in known):
+            _try_block(candidate, params, tried, index, size)
+            known.add(size)
+
+
+def _try_block(candidate: Candidate, params: Mapping[str, Any], tried: Tried, index: int, size: int) -> None:
+    """Tries blocks of one size on arrays that are made of blocks which the function takes."""
     foreign = Foreign()
     stored = encode(candidate.definition.name, params, foreign, candidate.definition.dropped)
-    types = _types(ins), _types(outs)
+    base = _Trial(candidate, stored, tuple(foreign.values), tried.ins, tried.outs)
+    extent = min(lcm(size, each) for each in tried.sizes[index])
+    trial = _Trial(candidate, stored, base.foreign, *base.resized(index, extent), larger=min(tried.sizes[index]))
+    with eval_context(), jax.default_matmul_precision("highest"):
+        try:
+            problem = trial.blocks(index, extent // size, *trial.whole(trial.arrays))
+        except Unfit as error:
+            problem = str(error)
+    if problem:
+        candidate.refuse(trial.variable(index), (problem,), size=size, larger=trial.larger)
+
+
+def _tried_on(candidate: Candidate, params: Mapping[str, Any], ins: list[Type], outs: list[Type]) -> Tried:
+    """What the definition was tried on for calls of this kind, once."""
+    foreign = Foreign()
+    stored = encode(candidate.definition.name, params, foreign, candidate.definition.dropped)
+    types = ins, outs
     kind = tuple((dtype, tuple(n == 1 for n in shape)) for side in types for dtype, shape in side)
     key = (candidate.definition.name, stored, tuple(foreign.values), kind)
     if key in _accepted:
-        return
+        return _accepted[key]
     unfit: Unfit | None = None
     with eval_context(), jax.default_matmul_precision("highest"):
         for small in candidates(candidate.definition, stored, *types):
             try:
-                _Trial(candidate, stored, tuple(foreign.values), *small).run()
-                _accepted.add(key)
-                return
+                trial = _Trial(candidate, stored, tuple(foreign.values), *small)
+                trial.run()
             except Unfit as error:
                 unfit = error
+            else:
+                CANDIDATES[candidate.definition.name] = candidate
+                return _accepted.setdefault(key, Tried(*small, trial.sizes))
+    return _untried(candidate, stored, unfit)
+
+
+def _untried(candidate: Candidate, stored: ParamsAttr, unfit: Unfit | None) -> NoReturn:
+    """Raises why no arrays were found on which the function agrees."""
     if unfit is not None and unfit.variable:
         extents = (f"or say which parameter is its extent: `extents {name} = |{unfit.variable}|`" for name in _numbers(stored))
         candidate.refuse(unfit.variable, (str(unfit),), extents)
@@ -130,6 +193,10 @@ class _Trial:
     outs: list[Type]
     differentiable: bool = field(default=True, init=False)
     known: Any = field(default=(None, None), init=False)
+    sizes: dict[int, set[int]] = field(default_factory=dict[int, set[int]], init=False)
+    """Per index the sizes of the blocks that agree with the whole."""
+    larger: int = 0
+    """Where small blocks are tried: the size of larger ones, which agree."""
 
     @cached_property
     def signature(self) -> Signature:
@@ -141,7 +208,14 @@ class _Trial:
             self.compare_with_text(whole)
         for index, info in enumerate(self.signature.instance.indices):
             counts, least = [count for count in COUNTS if info.extent % count == 0], self.least(index, info.extent)
-            failures = [self.blocks(index, count, whole, pulled) for count in dict.fromkeys((*counts, *least))]
+            failures: list[str] = []
+            for count in dict.fromkeys((*counts, *least)):
+                try:
+                    failures.append(self.blocks(index, count, whole, pulled))
+                except Error:
+                    # 3 rows of a kernel that takes two in a step: a plan may never cut so, and `accept_blocks` looks.
+                    if least or not info.extent // count % 2 or self.sizes.get(index) is None:
+                        raise
             # One that is too short for the function is no fault, but where the text says what stays together it is.
             if failures and (all(failures) or (least and failures[-1])):
                 raise Unfit(failures[0] or failures[-1], self.variable(index))
@@ -178,8 +252,11 @@ class _Trial:
         """The function of these operands, compiled; what it raises is a reason to try other shapes."""
         try:
             options = _QUICK if jax.default_backend() == "cpu" else None
+            traced = jax.jit(function, compiler_options=options).trace(operands)
+            if any(without_steps(eqn) for eqn in equations(traced.jaxpr)):
+                raise Unfit(f"on {_listed(self.candidate, operands)} it runs a kernel that has no steps")
             # A callback raises when it runs.
-            return jax.block_until_ready(jax.jit(function, compiler_options=options)(operands))
+            return jax.block_until_ready(traced.lower().compile()(operands))
         except (Unfit, Error):
             raise
         except Exception as error:
@@ -246,7 +323,20 @@ class _Trial:
         for n, one, other in zip(self.floats, pulled, gradients, strict=False):
             if (at := first_difference(one, other)) is not None:
                 self.refuse(blocks, f"gradient of {self.operands()[n]}", None, at, one, other)
+        self.sizes.setdefault(index, set()).add(blocks.size)
         return ""
+
+    def resized(self, index: int, extent: int) -> tuple[list[Type], list[Type]]:
+        """The types with another extent of one index."""
+        old = self.signature.instance.indices[index].extent
+
+        def dim(n: int, row: tuple[tuple[int, int, int], ...]) -> int:
+            return n // old * extent if any(at == index for at, _, _ in row) else n
+
+        def sized(types: Sequence[Type], dims: Sequence[Rows]) -> list[Type]:
+            return [(dtype, tuple(map(dim, shape, rows))) for (dtype, shape), rows in zip(types, dims, strict=True)]
+
+        return sized(self.ins, self.signature.operand_dims), sized(self.outs, self.signature.result_dims)
 
     def compare_with_text(self, whole: list[Array]) -> None:
         """A definition without `@` is evaluated, and the function must give the same."""
@@ -280,7 +370,7 @@ class _Trial:
         )
         monoid = blocks.info.monoid
         ways = () if monoid is None else (f"or say how the parts are put together, if not by `{_FOLD[monoid]}`",)
-        self.candidate.refuse(variable, notes, ways)
+        self.candidate.refuse(variable, notes, ways, blocks.size, self.larger)
 
     def variable(self, index: int) -> str:
         """The name of an index in the text."""

@@ -47,6 +47,10 @@ class Op:
     primitive: Any
     traced: dict[object, tuple[list[Any], Any]] = field(default_factory=dict[object, tuple[list[Any], Any]])
     mapped: dict[tuple[bool, ...], Op | None] = field(default_factory=dict[tuple[bool, ...], "Op | None"])
+    checked: bool = True
+    """Whether the definition is tried before a program may hold the op."""
+    own: Written | None = None
+    """Of an op that `vmap` made: what its user has written."""
 
     @property
     def name(self) -> str:
@@ -203,7 +207,7 @@ class Op:
             axes = tuple(0 if at in mapped else None for at in range(len(arrays)))
             return jax.vmap(partial(self.run, **params), in_axes=axes)(*arrays)
 
-        return made(written, run, checked=False)
+        return made(written, run, self.checked, self.own or self.written)
 
     # What Partita asks of an op
 
@@ -224,7 +228,7 @@ class Op:
         def run(params: Mapping[str, Any], arrays: Sequence[Array], _: Sequence[object]) -> list[Array]:
             return self.leaves(*arrays, **params)
 
-        accept(Candidate(self.definition, self.written, run), params, ins, outs)
+        accept(Candidate(self.definition, self.own or self.written, run), params, ins, outs)
 
     def try_on(self, arrays: Sequence[Any], params: Mapping[str, Any] | None = None) -> None:
         """Accept or refuse the definition for arrays like these, or structs."""
@@ -235,11 +239,11 @@ class Op:
         """Makes the definitions not know the op any more."""
         del definitions.added[self.name]
 
-    def register(self, checked: bool) -> None:
+    def register(self) -> None:
         """Makes every room know the op."""
         if "@" in self.written.text:
             FUNCTIONS[self.name] = self.interpret
-        remember(self.primitive, self.name, self.accept if checked else None)
+        remember(self.primitive, self.name, self.accept if self.checked else None)
 
 
 def _types(avals: Sequence[Any]) -> tuple[ArrayType, ...]:
@@ -278,22 +282,22 @@ def read(written: Written) -> Definition:
 
 def existing(written: Written, primitive: Any, checked: bool) -> Op:
     """The op of a primitive that there is."""
-    op = Op(definitions.add(read(written)), written, primitive.bind, primitive)
-    op.register(checked)
+    op = Op(definitions.add(read(written)), written, primitive.bind, primitive, checked=checked)
+    op.register()
     return op
 
 
-def made(written: Written, run: Run, checked: bool) -> Op:
-    """A new op with a primitive of its own."""
+def made(written: Written, run: Run, checked: bool, own: Written | None = None) -> Op:
+    """A new op with a primitive of its own; of one that `vmap` makes, `own` is the text that its user wrote."""
     definition = definitions.add(read(written))
     primitive: Any = Primitive(definition.name)
     primitive.multiple_results = True
-    op = Op(definition, written, run, primitive)
+    op = Op(definition, written, run, primitive, checked=checked, own=own)
     primitive.def_impl(op.leaves)
     primitive.def_abstract_eval(op.abstract)
     ad.primitive_jvps[primitive] = op.jvp
     ad.primitive_transposes[primitive] = op.transpose
     batching.primitive_batchers[primitive] = op.batch
     mlir.register_lowering(primitive, mlir.lower_fun(op.leaves, multiple_results=True))
-    op.register(checked)
+    op.register()
     return op

@@ -27,7 +27,6 @@ from ..dialects.errors import Error, nearest
 from ..dialects.flow import GraphOp
 from ..dialects.mesh import Mesh
 from ..rewrites.flow import check, to_flow
-from ..rewrites.materialise import materialise
 from .counts import Counts, received, tally
 from .graph_nodes import Edge, Exchange, Node, edges, nodes
 from .quiet import without_collector
@@ -178,4 +177,4 @@ def lower(plan: Plan, granularity: str) -> Graph:
     """The graph of a plan. Raises Error for a granularity that there is not."""
     check(granularity)
     with without_collector():
-        return Graph(to_flow(materialise(plan.decisions), granularity), plan.source.traced)
+        return Graph(to_flow(plan.ir(), granularity), plan.source.traced)

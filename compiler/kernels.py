@@ -65,6 +65,11 @@ def block(params: Mapping[str, Any], inputs: Sequence[Any], outs: Sequence[Array
     return list(pallas().pallas_call_p.bind(*inputs, **{**params, **local}))
 
 
+def without_steps(eqn: JaxprEqn) -> bool:
+    """Whether this is a Pallas call of which no step runs: nothing writes its results."""
+    return eqn.primitive.name == "pallas_call" and any(n == 0 for n in eqn.params["grid_mapping"].grid if isinstance(n, int))
+
+
 def _cheaper(cost: Any, steps: int, of: int) -> Any:
     """What an author said that a call costs, for so many of its steps."""
     names = ("flops", "transcendentals", "bytes_accessed", "remote_bytes_transferred")

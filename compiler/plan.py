@@ -28,6 +28,7 @@ from ..rewrites.program import Program
 from .actions import Action, Seed, place_own, place_seeds
 from .addresses import Addresses
 from .counts import Counts
+from .cuts import try_cuts
 from .diff import Diff, diff
 from .expect import expect
 from .explain import explain
@@ -248,11 +249,13 @@ class Plan:
     def ir(self, fused: bool = True) -> ModuleOp:
         """The placed builders and slicers; `fused=False` is the form that `partita-opt` lowers to the same `spmd()`."""
         with without_collector():
+            try_cuts(self)
             return materialise(self.decisions, fused)
 
     def spmd(self) -> ModuleOp:
         """The device-local module, every collective explicit. `str()` of it is its text."""
         with without_collector():
+            try_cuts(self)
             return to_spmd(materialise(self.decisions))
 
     def lower(self, granularity: str = "whole") -> Graph:
