@@ -35,6 +35,8 @@ class Seed:
     dim: int | None
     axis: str
     name: str
+    multiple: int = 0
+    """Of a dim of examples, which may be padded: what their number must be a multiple of."""
 
 
 def place_seeds(plan: Plan, seeds: Sequence[Seed], number: int, propagate: bool, held: bool) -> Table:
@@ -126,7 +128,7 @@ def _twice(seed: Seed, have: Claim) -> Error:
 
 
 def _uneven(plan: Plan, table: Table, seed: Seed) -> Error:
-    shape = plan.source.program.shape(seed.value)
+    shape = plan.source.shape(seed.value)
     assert seed.dim is not None
     size, extent = plan.mesh[seed.axis], shape[seed.dim]
     here = [(axis, plan.mesh[axis]) for axis, dim, _ in table.tiles(seed.value) if dim == seed.dim]
@@ -135,17 +137,30 @@ def _uneven(plan: Plan, table: Table, seed: Seed) -> Error:
         f"`{seed.name}` cannot be tiled: dim {seed.dim} has {extent} elements{left}, which do not divide over "
         f"`{seed.axis}` ({size} devices)",
         notes=[f"its shape is {list(shape)}"],
-        helps=_instead(plan, table, seed.value, seed.dim, seed.axis),
+        helps=_padded(plan, table, seed) if seed.multiple else _instead(plan, table, seed.value, seed.dim, seed.axis),
     )
 
 
 def _instead(plan: Plan, table: Table, value: int, dim: int, axis: str) -> list[str]:
     """Other dims that the axis divides, and other axes that divide the dim."""
-    shape = plan.source.program.shape(value)
-    used = {each for each, _, _ in table.tiles(value)} | {axis}
+    shape = plan.source.shape(value)
     fits = [f"dim {d} ({n})" for d, n in enumerate(shape) if n and natural(table, value, d, axis) is not None]
+    helps = [f"tile {' or '.join(fits)} instead"] if fits else []
+    helps += _other_axes(plan, table, value, dim, axis)
+    return helps or [f"make it a multiple of {plan.mesh[axis]}, or leave the value whole"]
+
+
+def _other_axes(plan: Plan, table: Table, value: int, dim: int, axis: str) -> list[str]:
+    used = {each for each, _, _ in table.tiles(value)} | {axis}
     others = [each for each, size in plan.mesh.axes.items() if each not in used and size > 1]
     axes = [f"`{each}` ({plan.mesh[each]} devices)" for each in others if natural(table, value, dim, each) is not None]
-    helps = [f"tile {' or '.join(fits)} instead"] if fits else []
-    helps += [f"use {' or '.join(axes)}"] if axes else []
-    return helps or [f"make it a multiple of {plan.mesh[axis]}, or leave the value whole"]
+    return [f"use {' or '.join(axes)}"] if axes else []
+
+
+def _padded(plan: Plan, table: Table, seed: Seed) -> list[str]:
+    """More examples, or fewer."""
+    assert seed.dim is not None
+    extent = plan.source.shape(seed.value)[seed.dim]
+    over = extent % seed.multiple
+    pad = f"pad the batch to {extent - over + seed.multiple}" + (f", or drop its last {over}" if over < extent else "")
+    return [pad, *_other_axes(plan, table, seed.value, seed.dim, seed.axis)]

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..dialects.definition import definitions
 from ..dialects.mesh import Mesh
 from .arguments import Function
-from .given import mesh_given, tactics_given
+from .given import mesh_given, shown, tactics_given
 from .plan import Plan, Tactic
 from .plan import plan as make_plan
 from .run import Compiled, device_mesh, donated, misplaced
-from .untyped import jax
+from .untyped import jax, tree
 
 
 class Jitted:
@@ -75,12 +76,73 @@ class Jitted:
         try:
             return self.jitted(*args, **kwargs)
         except (ValueError, TypeError) as error:
-            problem = misplaced(self.plan(*args, **kwargs), args, kwargs, device_mesh(self.mesh, self.devices))
+            there = device_mesh(self.mesh, self.devices)
+            problem = misplaced(self.plan(*args, **kwargs), args, kwargs, there, self.cures())
             raise (problem or error) from None
+
+    def cures(self) -> list[str]:
+        """What to do with arguments that are committed to other devices."""
+        move = "args = jax.device_put(args, f.in_shardings(*args))"
+        return [f"leave it uncommitted, or move all: {move}", "or run on its devices: pt.jit(..., devices=...)"]
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
         """JAX's `Lowered`, as `jax.jit(f).lower` gives it."""
         return self.jitted.lower(*args, **kwargs)
+
+    def in_shardings(self, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Where the plan wants the positional arguments, in the trees that they are. Static ones are given by name.
+
+        params, batch = jax.device_put((params, batch), f.in_shardings(params, batch))
+        """
+        plan = self.plan(*args, **kwargs)
+        traced = plan.source.traced
+        leaves = plan.compile(self.devices).in_shardings[: len(traced.in_avals)]
+        trees = dict.fromkeys(traced.static) | dict(
+            zip(traced.arguments, tree.tree_unflatten(traced.in_tree, leaves), strict=True)
+        )
+        names = [name for name in self.__signature__.parameters if name in trees]
+        bound = inspect.BoundArguments(self.__signature__, OrderedDict((name, trees[name]) for name in names))
+        return bound.args[: len(args)]
+
+    def __get__(self, instance: object, owner: type | None = None) -> Jitted | Method:
+        """As a method: what it is called with follows `self`, which is an argument like the others."""
+        return self if instance is None else Method(self, instance)
+
+
+class Method:
+    """A partitioned method of one object, `object.method`."""
+
+    __slots__ = ("function", "instance")
+
+    def __init__(self, function: Jitted, instance: object) -> None:
+        self.function = function
+        self.instance = instance
+
+    def __repr__(self) -> str:
+        return f"<{self.__name__} of {shown(self.instance)}, partitioned for {self.function.mesh}>"
+
+    @property
+    def __name__(self) -> str:
+        return getattr(self.function.fn, "__name__", "function")
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.Signature(list(self.function.__signature__.parameters.values())[1:])
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(self.instance, *args, **kwargs)
+
+    def plan(self, *args: Any, **kwargs: Any) -> Plan:
+        """The plan for these arguments: arrays, or `jax.ShapeDtypeStruct`s."""
+        return self.function.plan(self.instance, *args, **kwargs)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Any:
+        """JAX's `Lowered`, as `jax.jit(f).lower` gives it."""
+        return self.function.lower(self.instance, *args, **kwargs)
+
+    def in_shardings(self, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Where the plan wants the positional arguments behind `self`, in the trees that they are."""
+        return self.function.in_shardings(self.instance, *args, **kwargs)[1:]
 
 
 def jit(

@@ -33,6 +33,7 @@ from .diff import Diff, diff
 from .expect import expect
 from .explain import explain
 from .given import dim_number, flag_of, mesh_given, no_axis, range_name, run_tactic
+from .keys import is_key, key_rank
 from .names import Patterns
 from .quiet import without_collector
 from .readings import (
@@ -73,6 +74,18 @@ class Source:
     @cached_property
     def classes(self) -> Classes:
         return classes(self.program)
+
+    @cached_property
+    def keys(self) -> Mapping[int, int]:
+        """The arguments and results that are random keys, and how many trailing dims make one."""
+        program, traced = self.program, self.traced
+        avals = (*zip(program.arguments, traced.in_avals, strict=False), *zip(program.returned, traced.out_avals, strict=True))
+        return {value: key_rank(aval) for value, aval in avals if is_key(aval)}
+
+    def shape(self, value: int) -> tuple[int, ...]:
+        """The extents that the user sees: a random key is one thing, `key<fry>[8]` and not `u32[8, 2]`."""
+        shape = self.program.shape(value)
+        return shape[: len(shape) - self.keys.get(value, 0)]
 
 
 @dataclass(frozen=True)
@@ -306,7 +319,7 @@ class Plan:
 
     def dim_of(self, value: int, dim: int | str, name: str) -> int:
         """The number of a dim, given by number (negative from the end) or by range name."""
-        shape, dim = self.source.program.shape(value), dim_number(dim)
+        shape, dim = self.source.shape(value), dim_number(dim)
         if isinstance(dim, str):
             root = self.label(dim)
             dims = [d for d in range(len(shape)) if self.source.classes.of(value, d) == root]
@@ -321,6 +334,8 @@ class Plan:
             return dims[0]
         if not -len(shape) <= dim < len(shape):
             helps = [f"its dims are 0 to {len(shape) - 1}" if shape else "it is a scalar: leave it whole"]
+            if value in self.source.keys:
+                helps = ["a random key is one thing and is not tiled: leave it whole", *helps[: len(shape)]]
             raise Error(f"`{name}` has no dim {dim}: its shape is {list(shape)}", helps=helps)
         return dim % len(shape)
 

@@ -54,7 +54,7 @@ class Compiled:
         return f"<{self.__name__}, compiled for {self.plan.mesh}>"
 
     def sharding(self, value: int, tiles: Tiles) -> NamedSharding:
-        rank = len(self.plan.source.program.shape(value))
+        rank = max([len(self.plan.source.shape(value)), *(dim + 1 for _, dim, _ in tiles)])
         return NamedSharding(self.mesh, spec(rank, tiles))
 
     def map(self, plan: Plan) -> Callable[..., Any]:
@@ -131,8 +131,13 @@ def donated(function: Function, given: Patterns) -> tuple[str, ...]:
     return tuple(match(globs, [name for name in parameters if name not in static], what="argument"))
 
 
-def misplaced(plan: Plan, args: Sequence[Any], kwargs: dict[str, Any], mesh: DeviceMesh) -> Error | None:
-    """The error of the first argument that is no array yet, or lies on other devices than the mesh's; None if none does."""
+def misplaced(
+    plan: Plan, args: Sequence[Any], kwargs: dict[str, Any], mesh: DeviceMesh, cures: Sequence[str] = ()
+) -> Error | None:
+    """The error of the first argument that is no array yet, or lies on other devices than the mesh's; None if none does.
+
+    The cures are for those that lie elsewhere; a compiled plan has its own.
+    """
     traced, devices = plan.source.traced, list(cast(Any, mesh.devices).flat)
     for name, leaf in zip(traced.arg_names, traced.flatten(args, kwargs), strict=False):
         if isinstance(leaf, jax.ShapeDtypeStruct):
@@ -142,21 +147,22 @@ def misplaced(plan: Plan, args: Sequence[Any], kwargs: dict[str, Any], mesh: Dev
             continue
         there = leaf.sharding.device_set
         if there != set(devices):
-            return _elsewhere(plan, name, f"on {', '.join(sorted(map(str, there)))}", f"on {len(devices)} devices")
+            return _elsewhere(plan, name, f"on {', '.join(sorted(map(str, there)))}", f"on {len(devices)} devices", cures)
         if isinstance(leaf.sharding, NamedSharding) and list(cast(Any, leaf.sharding.mesh).devices.flat) != devices:
-            return _elsewhere(plan, name, "on the same devices in another order", "in the order of its mesh")
+            return _elsewhere(plan, name, "on the same devices in another order", "in the order of its mesh", cures)
     return None
 
 
-def _elsewhere(plan: Plan, name: str, there: str, here: str) -> Error:
+def _elsewhere(plan: Plan, name: str, there: str, here: str, cures: Sequence[str]) -> Error:
     traced = plan.source.traced
+    cures = cures or [
+        f"leave it uncommitted, or move it: jax.device_put(x, f.in_shardings[{traced.arg_names.index(name)}])",
+        "or compile for its devices: plan.compile(devices=...)",
+    ]
     return Error(
         f"argument `{name}` is committed to {there.removeprefix('on ')}, and the plan runs {here} ({plan.mesh})",
         place=traced.function.place(name.split("/")[0]),
-        helps=[
-            f"leave it uncommitted, or move it: jax.device_put(x, f.in_shardings[{traced.arg_names.index(name)}])",
-            "or compile for its devices: plan.compile(devices=...)",
-        ],
+        helps=cures,
     )
 
 

@@ -7,6 +7,7 @@ Each of these seeds all its places at once and propagates once, so the order wit
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
@@ -106,13 +107,15 @@ class DataParallel(Tactic):
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
         found = plan.source.addresses.inputs(self.inputs)
-        if not any(plan.source.program.shape(value) for value in found.values()):
+        shape, axes = plan.source.shape, axes_of(self.axis)
+        if not any(map(shape, found.values())):
             names = ", ".join(f"`{name}`" for name in list(found)[:3])
             raise Error(f"`DataParallel` has nothing to tile: {names} are scalars", helps=["give inputs that have a batch dim"])
-        for axis in axes_of(self.axis):
+        for axis in axes:
             for name, value in found.items():
-                if plan.source.program.shape(value):
-                    yield Seed(value, plan.dim_of(value, self.dim, name), axis, name)
+                if shape(value):
+                    dim = plan.dim_of(value, self.dim, name)
+                    yield Seed(value, dim, axis, name, blocks(plan, value, dim, axes))
 
 
 @dataclass(frozen=True, repr=False)
@@ -224,7 +227,7 @@ class ZeRO(Tactic):
         if not sharded:
             title = f"`ZeRO({self.stage}, ...)` shards optimizer state, and none is named"
             return Error(title, helps=['name it: optimizer="opt"', "or take stage 3, which shards the parameters"])
-        shapes = [f"`{name}` {list(plan.source.program.shape(value))}" for name, value in sharded.items()]
+        shapes = [f"`{name}` {list(plan.source.shape(value))}" for name, value in sharded.items()]
         title = f"`ZeRO({self.stage}, ...)` shards nothing over `{axis}` ({plan.mesh[axis]} devices)"
         return Error(title, notes=[f"no free dim divides of {', '.join(shapes[:4])}"], helps=["take an axis of another size"])
 
@@ -244,6 +247,12 @@ class ZeRO(Tactic):
                 yield Seed(value, None, axis, name)
 
 
+def blocks(plan: Plan, value: int, dim: int, axes: Sequence[str]) -> int:
+    """In how many blocks a dim is that goes on these axes too."""
+    own = {axis for axis, at, _ in plan.table.tiles(value) if at == dim}
+    return math.prod(plan.mesh[axis] for axis in own.union(axes))
+
+
 def is_tiled(plan: Plan, value: int, axis: str) -> bool:
     """Whether the axis is on a dim of the value already."""
     claim = plan.table.claim(value, axis)
@@ -256,7 +265,7 @@ def free_dim(plan: Plan, value: int, axis: str) -> int | None:
         return None
     taken = {dim for _, dim, _ in plan.table.tiles(value)}
     loops = len(plan.source.program.regions) > 1
-    for dim, extent in enumerate(plan.source.program.shape(value)):
+    for dim, extent in enumerate(plan.source.shape(value)):
         iterated = loops and plan.source.classes.is_iterated(value, dim)
         if dim not in taken and not iterated and extent and extent % plan.mesh[axis] == 0:
             return dim

@@ -4,6 +4,7 @@
 # pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
 
+import dataclasses
 import inspect
 from typing import Any
 
@@ -100,6 +101,65 @@ def test_a_transformation_of_it_is_that_of_the_function(name: str) -> None:
     equal(transform(layer)(jnp.asarray(X), jnp.asarray(W)), transform(model)(jnp.asarray(X), jnp.asarray(W)))
 
 
+def test_arguments_are_put_where_the_plan_wants_them() -> None:
+    def step(mode: str, params: dict[str, Any], *inputs: Any, key: Any = None) -> Any:
+        return model(inputs[0] + inputs[1], params["w"]) * (2 if mode == "double" else 1)
+
+    tactics = [pt.Tile({"inputs/*": 0}, "data"), pt.Tile({"params/w": 1}, "model")]
+    train = pt.jit(step, mesh=MESH, tactics=tactics, static_argnames="mode")
+    args = ({"w": W}, X, X)
+    none, *wanted = train.in_shardings("double", *args)
+    placed = jax.device_put(args, tuple(wanted))
+    assert none is None and placed[0]["w"].sharding.spec == PartitionSpec(None, "model")
+    assert [each.sharding.spec for each in placed[1:]] == [PartitionSpec("data", None)] * 2
+    equal(train("double", *placed), step("double", *args))
+
+
+def test_an_array_of_keys_is_put_where_the_plan_wants_it() -> None:
+    draws = pt.jit(jax.vmap(jax.random.normal), mesh=MESH, tactics=[pt.Tile({"args/0": 0}, "data")])
+    keys = jax.random.split(jax.random.key(0), 8)
+    (placed,) = jax.device_put((keys,), draws.in_shardings(keys))
+    assert placed.sharding.shard_shape((8,)) == (2,)
+    equal(draws(placed), jax.vmap(jax.random.normal)(keys))
+
+
+def test_a_method_is_bound_as_that_of_jax_is() -> None:
+    @jax.tree_util.register_dataclass
+    @dataclasses.dataclass
+    class Layer:
+        w: Any
+
+        @pt.jit(mesh=MESH, tactics=[pt.Tile({"x": 0}, "data"), pt.Tile({"self/w": 1}, "model")])
+        def call(self, x: jax.Array) -> jax.Array:
+            """A layer."""
+            return model(x, self.w)
+
+    layer = Layer(jnp.asarray(W))
+    equal(layer.call(X), model(X, W))
+    equal(jax.grad(lambda layer, x: layer.call(x).sum())(layer, X).w, jax.grad(lambda w: model(X, w).sum())(W))
+    assert layer.call.plan(X).layout("result") == {"result": "f32[data*4, model*4]"}
+    assert layer.call.in_shardings(X)[0].spec == PartitionSpec("data", None)
+    assert layer.call.__name__ == "call" and list(inspect.signature(layer.call).parameters) == ["x"]
+    assert Layer.call.in_shardings(layer, X)[0].w.spec == PartitionSpec(None, "model")
+
+
+def test_an_object_that_is_no_tree_is_a_static_self_or_an_error() -> None:
+    class Layer:
+        scale = 2.0
+
+        def call(self, x: jax.Array) -> jax.Array:
+            return x * self.scale
+
+        static = pt.jit(call, mesh=MESH, tactics=[pt.DataParallel("data", inputs="x")], static_argnames="self")
+        traced = pt.jit(call, mesh=MESH)
+
+    equal(Layer().static(X), X * 2)
+    assert Layer().static.in_shardings(X)[0].spec == PartitionSpec("data", None)
+    with pytest.raises(pt.Error, match="argument `self` of `call` is no array") as caught:
+        Layer().traced(X)
+    assert "static_argnames='self'" in str(caught.value)
+
+
 def test_donated_arguments_are_gone_after_the_call() -> None:
     def step(params: dict[str, jax.Array], x: jax.Array) -> dict[str, jax.Array]:
         return {"w": params["w"] - 0.1 * (x.T @ model(x, params["w"]))}
@@ -132,8 +192,11 @@ def test_errors_come_at_the_call_and_are_ours() -> None:
         layer(X, "w")
     with pytest.raises(pt.Error, match="missing a required argument: 'w'"):
         layer(X)
-    with pytest.raises(pt.Error, match="argument `x` is committed to cpu:5"):
-        layer(jax.device_put(X, jax.devices()[5]), W)
+    elsewhere = jax.device_put((X, W), jax.devices()[5])
+    with pytest.raises(pt.Error, match="argument `x` is committed to cpu:5") as caught:
+        layer(*elsewhere)
+    assert "jax.device_put(args, f.in_shardings(*args))" in str(caught.value)
+    equal(layer(*jax.device_put(elsewhere, layer.in_shardings(*elsewhere))), model(X, W))
     with pytest.raises(pt.Error, match="needs 16 devices"):
         pt.jit(model, mesh=pt.Mesh(data=16))(X, W)
     equal(layer(X, W), model(X, W))
