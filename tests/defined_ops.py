@@ -134,8 +134,8 @@ def cross_entropy(h: Array, w: Array, labels: Array) -> Array:
 # Blocks of numbers that share a scale, and so stay together.
 
 
-@pt.define("quantise(x)   out[i.., (j b)], scale[i.., j] = @(x[i.., (j b)])   size b = 4")
-def quantise(x: Array) -> tuple[Array, Array]:
+@pt.define("quantised_rows(x)   out[i.., (j b)], scale[i.., j] = @(x[i.., (j b)])   size b = 4")
+def quantised_rows(x: Array) -> tuple[Array, Array]:
     blocks = x.reshape(*x.shape[:-1], -1, 4)
     scale = jnp.max(jnp.abs(blocks), -1)
     return jnp.round(blocks / scale[..., None] * 127).astype(jnp.int8).reshape(x.shape), scale
@@ -211,7 +211,7 @@ USES = [
         (normal(8, 6), normal(6, 16), ids(16, 8)),
         ({"h": 0}, {"w": 1}),
     ),
-    Use("blocks", "quantise", quantise, (normal(8, 16),), ({"x": 0}, {"x": 1}), differentiable=False),
+    Use("blocks", "quantised_rows", quantised_rows, (normal(8, 16),), ({"x": 0}, {"x": 1}), differentiable=False),
     Use("sort", "host_sort", host_sort, (normal(8, 4, 6),), ({"x": 0}, {"x": 1}), differentiable=False),
     Use("sum", "total", total, (normal(8, 4), normal(8, 4, seed=1)), ({"xs/0": 0}, {"xs/1": 1})),
     Use("rotation", "rotate_half", rotate, (normal(8, 4, 6),), ({"x": 0}, {"x": 1}), differentiable=False),
