@@ -27,7 +27,7 @@ from ..dialects.errors import Error, nearest
 from ..dialects.flow import GraphOp
 from ..dialects.mesh import Mesh
 from ..rewrites.flow import check, to_flow
-from .counts import Counts, received, tally
+from .counts import Counts, most, tally
 from .graph_nodes import Edge, Exchange, Node, edges, nodes
 from .quiet import without_collector
 
@@ -114,7 +114,7 @@ class Graph:
 
     def bytes_per_device(self) -> int:
         """Bytes that one device receives in one run, all collectives together: those of the plan."""
-        return received((each.bytes * each.times, _place(node, each)) for node in self.nodes for each in node.collectives)
+        return most((each.bytes * each.times, _place(node, each)) for node in self.nodes for each in node.collectives)
 
     def text(self) -> str:
         """The text of the graph and of its kernels, which `Graph.parse` and `partita-opt` take."""

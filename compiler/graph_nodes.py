@@ -19,7 +19,7 @@ from ..dialects.signature import array_types
 from ..dialects.types import ArrayType
 from ..rewrites.flow import change
 from ..rewrites.steps import received
-from .counts import received as total
+from .counts import most as total
 
 if TYPE_CHECKING:
     from .graph import Graph

@@ -188,8 +188,8 @@ class Plan:
     def counts(self) -> Counts:
         """Executions of each kind of collective in one call: loop bodies times their trips.
 
-        What only a branch runs stands apart, `.branches["cond#0:1"]`; a `while` counts once, and `.unknown["while#0"]`
-        says what of the counts that is.
+        What only a branch runs stands apart, `.branches["cond#0:1"]`, and `.in_branches` is the most that this can add; a
+        `while` counts once, and `.unknown["while#0"]` says what of the counts that is.
         """
         return counts(self)
 
@@ -247,7 +247,11 @@ class Plan:
         return diff(before, self)
 
     def expect(self, **wanted: int) -> Plan:
-        """The plan itself, if it has exactly these counts; else an Error with the offending collectives."""
+        """The plan itself, if it has exactly these counts; else an Error with the offending collectives.
+
+        A count is what always runs and the most that branches add, of each choice the branch with the most; a `while` counts
+        as one trip. `counts()` has them apart.
+        """
         expect(self, wanted)
         return self
 

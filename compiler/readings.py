@@ -11,10 +11,11 @@ from ..dialects.layouts import Layout
 from ..dialects.params import ParamsAttr
 from ..rewrites import placement
 from ..rewrites.decide import Move
+from ..rewrites.own_axes import misfit
 from ..rewrites.placing import Pend, Tiles, boundary
 from ..rewrites.program import Node
 from ..rewrites.steps import Step
-from .counts import Counts, received, tally
+from .counts import Counts, most, tally
 from .looked_up import made_by, why
 from .names import Patterns
 from .sources import Source
@@ -126,7 +127,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class WholeOp:
-    """A primitive that runs whole, with where it stands."""
+    """A primitive that runs whole, with where it stands; `value` is what it makes, or for an effect what it reads."""
 
     primitive: str
     value: str
@@ -134,11 +135,19 @@ class WholeOp:
     own: bool = False
     """Whether it runs on the mesh axes that it names, with its own collectives inside, and not on gathered operands."""
     why: str = ""
+    makes: bool = True
+    """Whether it has a result, and is not there for its effect alone."""
 
     def __str__(self) -> str:
-        where = f" at {self.source}" if self.source is not None else ""
-        runs = "as it is, on mesh axes of its own" if self.own else f"whole: {self.why or 'it has no definition'}"
-        return f"`{self.primitive}`{where}, which makes `{self.value}`, runs {runs}"
+        where = f" at {self.source}" if self.source is not None and self.source.line else ""
+        if self.own:
+            runs = "as it is, on mesh axes of its own: its collectives are not counted"
+        elif self.makes:
+            runs = f"whole: {self.why or 'it has no definition'}"
+        else:
+            runs = f"whole, on one device: {self.why or 'it is an effect'}"
+        what = f", which {'makes' if self.makes else 'reads'} `{self.value}`," if self.value else ""
+        return f"`{self.primitive}`{where}{what} runs {runs}"
 
     __repr__ = __str__
 
@@ -157,7 +166,7 @@ def brief(plan: Plan) -> str:
     if (more := len(plan.actions) - MOST) > 0:
         lines.append(f"  ... and {more} more")
     if "decisions" in vars(plan):
-        lines.append(", ".join(f"{n} {kind}" for kind, n in counts(plan).items() if n) or "no collectives")
+        lines.append(counts(plan).text())
     return "\n".join(lines)
 
 
@@ -168,7 +177,7 @@ def counts(plan: Plan) -> Counts:
 
 def bytes_per_device(plan: Plan) -> int:
     where = plan.source.program.where
-    return received((int(step.bytes) * move.trips, where(move.region)) for move, step in _steps(plan))
+    return most((int(step.bytes) * move.trips, where(move.region)) for move, step in _steps(plan))
 
 
 def _steps(plan: Plan) -> Iterator[tuple[Move, Step]]:
@@ -303,7 +312,8 @@ def stops(plan: Plan) -> list[Stop]:
             where = place_of(plan, value, node)
             stop = Stop(node.kind, names[value], each.dim, each.extent, each.axis, each.size, each.reason, where)
             found.append(stop)
-    return found
+    # Ops of one line may stop the same dim of the same value, as the two halves of a split do.
+    return list({str(stop): stop for stop in found}.values())
 
 
 def wholes(plan: Plan) -> list[WholeOp]:
@@ -313,6 +323,8 @@ def wholes(plan: Plan) -> list[WholeOp]:
         if node.kind == "whole":
             params = cast(ParamsAttr, node.op.properties["params"])
             value = node.results[0] if node.results else node.operands[0] if node.operands else -1
-            name, reason, own = str(params["primitive"]), str(params.get("why", "")), bool(node.signature.own)
-            found.append(WholeOp(name, names.get(value, ""), place_of(plan, value, node), own, reason))
+            mapped = misfit(params, plan.mesh)
+            reason = f"{mapped}: run through vmap on whole arrays" if mapped else str(params.get("why", ""))
+            where, own, makes = place_of(plan, value, node), bool(node.signature.own), bool(node.results)
+            found.append(WholeOp(str(params["primitive"]), names.get(value, ""), where, own, reason, makes))
     return found

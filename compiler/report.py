@@ -38,7 +38,7 @@ def report(plan: Plan) -> RenderableType:
     parts = [
         table(("tactic",), ((action.text,) for action in plan.actions)),
         table(("value", "layout"), merged(plan.layout("**"))),
-        table(("collective", "over", "value", "times", "bytes", "because of"), _collectives(plan)),
+        _collectives(plan),
         table(("conflict",), ((str(each),) for each in plan.conflicts)),
         table(("propagation stopped",), ((str(each),) for each in plan.blocked)),
         table(("runs whole", "value"), ((each.primitive, each.value) for each in plan.whole)),
@@ -50,8 +50,7 @@ def report(plan: Plan) -> RenderableType:
 
 def summary(plan: Plan) -> str:
     """One line: what a call communicates."""
-    counts = ", ".join(f"{count} {kind}" for kind, count in plan.counts().items() if count) or "no collectives"
-    return f"{counts}; {plan.bytes_per_device():,} bytes received by a device in a call"
+    return f"{plan.counts().text()}; {plan.bytes_per_device():,} bytes received by a device in a call"
 
 
 def merged(layouts: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -83,12 +82,16 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table | None
     return made
 
 
-def _collectives(plan: Plan) -> list[tuple[str, ...]]:
-    """Those of equal kind, axes, cause and name but for numbers are one row, with their sums."""
-    times: Counter[tuple[str, str, str, str]] = Counter()
-    received: Counter[tuple[str, str, str, str]] = Counter()
+def _collectives(plan: Plan) -> Table | None:
+    """Those of equal kind, axes, cause, place and name but for numbers are one row, with their sums."""
+    times: Counter[tuple[str, ...]] = Counter()
+    received: Counter[tuple[str, ...]] = Counter()
     for each in plan.collectives():
-        row = (each.kind, ", ".join(each.axes), _NUMBER.sub("*", each.value), each.tactic)
+        row = (each.kind, ", ".join(each.axes), _NUMBER.sub("*", each.value), each.tactic, each.where)
         times[row] += each.times
         received[row] += each.times * each.bytes
-    return [(*row[:3], f"{times[row]:,}", f"{received[row]:,}", row[3]) for row in times]
+    # Most programs have no branches and no loops of unknown trips.
+    inside = any(row[-1] for row in times)
+    columns = ("collective", "over", "value", *(("inside",) if inside else ()), "times", "bytes", "because of")
+    rows = [(*row[:3], *((row[4],) if inside else ()), f"{times[row]:,}", f"{received[row]:,}", row[3]) for row in times]
+    return table(columns, rows)

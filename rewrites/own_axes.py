@@ -34,6 +34,15 @@ def fits(params: ParamsAttr, mesh: Mesh) -> bool:
     return bool(axes) and all(mesh.get(axis) == size for axis, size in axes.items())
 
 
+def misfit(params: ParamsAttr, mesh: Mesh) -> str:
+    """Why an op with axes of its own does not run on the mesh's; empty for one that does, and for other ops."""
+    axes = axes_of(params)
+    if not axes or fits(params, mesh):
+        return ""
+    said = ", ".join(f"{axis}={size}" for axis, size in axes.items())
+    return f"its axes {said} are not axes of the plan's mesh {mesh}"
+
+
 def own_signature(params: ParamsAttr, mesh: Mesh, ins: Sequence[ArrayType], outs: Sequence[ArrayType]) -> Signature:
     """The signature of an op whose axes fit: an index for each axis that has more than one device."""
     axes = [axis for axis, size in axes_of(params).items() if size > 1]

@@ -5,6 +5,7 @@
 # pyright: reportUnknownLambdaType=false
 
 from collections.abc import Callable
+from io import StringIO
 from typing import Any
 
 import jax
@@ -14,9 +15,11 @@ import pytest
 from jax import lax
 from jaxpr_collectives import collectives, counts, in_branches, received
 from lowered import lowered_text
+from rich.console import Console
 
 import partita as pt
 from partita.compiler.plan import Plan
+from partita.compiler.report import report
 from partita.dialects.interpret import interpret
 
 Array = jax.Array
@@ -188,3 +191,63 @@ def test_a_compiled_loop_is_differentiated_batched_and_nested() -> None:
     loop = planned(halved, TACTICS["rows and a matrix"]).compile()
     for ours, theirs in zip(jax.jit(loop)(x, w), halved(x, w), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=2e-4, atol=2e-4)
+
+
+def printed(plan: Plan) -> str:
+    """The last line of what `partita show` prints."""
+    file = StringIO()
+    Console(width=400, file=file).print(report(plan))
+    text = file.getvalue()
+    assert all(f" {each.where} " in text for each in plan.collectives())
+    return text.rstrip().splitlines()[-1].partition(";")[0]
+
+
+def twice(x: Array, w: Array) -> Array:
+    """A choice in a branch of another, and a third one behind them."""
+
+    def inner(x: Array) -> Array:
+        return lax.cond(x[0, 0] > 1, lambda x: jnp.tanh(x @ w) @ w.T, lambda x: x, x)
+
+    x = lax.cond(x[0, 0] > 0, lambda x: inner(x + 1) * 2, lambda x: x, x)
+    return lax.cond(x[0, 1] > 0, lambda x: jnp.tanh(jnp.tanh(x @ w) @ w.T @ w) @ w.T, lambda x: x + 1, x)
+
+
+SUMMARIES: dict[str, tuple[Callable[..., Any], tuple[str, int, str], str]] = {
+    "what always runs alone": (lambda x, w: x @ w, ("x", 1, "data"), "1 all_reduce"),
+    "nothing": (lambda x, w: x @ w, ("x", 0, "data"), "no collectives"),
+    "a branch": (chosen, ("x", 1, "data"), "1 all_reduce, and in branches at most: 1 reduce_scatter"),
+    "branches alone": (twice, ("w", 1, "model"), "no collectives but in branches, at most: 3 all_reduce"),
+    "a loop": (
+        lambda x, w: lax.while_loop(lambda x: x.sum() < 9, lambda x: jnp.tanh(x @ w) @ w.T + 1, x),
+        ("w", 1, "model"),
+        "1 all_reduce, and in each further trip of while#0: 1 all_reduce",
+    ),
+    "a branch in a loop": (
+        lambda x, w: lax.while_loop(lambda x: x.sum() < 9, lambda x: twice(x, w) + 1, x),
+        ("w", 1, "model"),
+        "no collectives but in branches, at most: 3 all_reduce, and in each further trip of while#0/cond#0:1/cond#1:1: "
+        "1 all_reduce, and in each further trip of while#0/cond#2:1: 2 all_reduce",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SUMMARIES)
+def test_a_summary_says_what_branches_add_and_loops_repeat(name: str) -> None:
+    function, tile, said = SUMMARIES[name]
+    plan = planned(function, [tile])
+    assert (plan.counts().text(), printed(plan), repr(plan).splitlines()[-1]) == (said, said, said)
+
+
+def test_branches_are_expected_with_what_always_runs() -> None:
+    plan = planned(twice, [("w", 1, "model")])
+    assert plan.counts().in_branches == {"all_reduce": 3}
+    plan.expect(all_reduce=3, all_gather=0)
+    with pytest.raises(pt.Error, match=r"all_reduce: 3, 3 of them in a branch of cond#0:1/cond#1 and cond#2, expected 0"):
+        plan.expect(all_reduce=0)
+
+
+def test_a_difference_has_what_branches_and_loops_hold() -> None:
+    before = planned(twice, [])
+    difference = before.tile("w", 1, "model").diff(before)
+    assert difference.inside == {"all_reduce in cond#0:1/cond#1:1": (0, 1), "all_reduce in cond#2:1": (0, 2)}
+    assert not difference.counts and "all_reduce in cond#2:1: 0 --> 2" in str(difference)
