@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from jax.extend.core import Primitive
 
-from ..dialects.definition import Definition, Formal, definitions
+from ..dialects.definition import Definition, Formal, Param, definitions
 from ..dialects.errors import Error, nearest
 from .defined import Op, existing, made, read
 from .given import shown
@@ -58,6 +58,7 @@ class Defined:
         self.written = written
         self.definition = definition = read(written)
         self.signature = _signature(function, definition, written)
+        _check_bound(definition, self.signature, written)
         self.formals = definition.operands
         module, name = (str(getattr(function, each, "")) for each in ("__module__", "__qualname__"))
         _claim(definition.name, written, Owner(module, written.file, name))
@@ -179,6 +180,18 @@ def _signature(function: Callable[..., Any], definition: Definition, written: Wr
             title = f"`{formal.name}` is no parameter of `{name}`"
             raise Error(title, place=written.find(formal.name, head=True), helps=helps)
     return signature
+
+
+def _check_bound(definition: Definition, signature: inspect.Signature, written: Written) -> None:
+    """Raises Error for an index that is read, and stands in no result and under no fold."""
+    if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in signature.parameters.values()):
+        return
+    for each in definition.reads():
+        for term in each.terms:
+            if isinstance(term, Param) and not term.steps and term.name not in signature.parameters:
+                title = f"`{term.name}` is an index of `{each.name}`, and stands in no result"
+                fold = f"or say how its parts are put together: `sum({term.name}) @(...)`"
+                written.fail(term.name, title, helps=(f"write `{term.name}:` for a dim that must be whole", fold))
 
 
 def _parameter(formal: Formal) -> inspect.Parameter:

@@ -23,7 +23,7 @@ from ..dialects.definition_text import parse_definitions
 from ..dialects.errors import Error
 from ..dialects.functions import FUNCTIONS
 from ..dialects.lax_shapes import disagreement
-from ..dialects.sites import groups
+from ..dialects.sites import groups, names
 from ..dialects.types import ArrayType
 from .accept import Candidate, accept
 from .keys import text
@@ -104,7 +104,10 @@ class Op:
             )
         if closed.effects:
             kind = type(next(iter(closed.effects))).__name__
-            helps = ("take the effect out: a defined op is a function of its operands", "`jax.pure_callback` has no effect")
+            helps = (
+                "take the effect out: a defined op is a function of its operands",
+                "a callback that only computes is `jax.pure_callback`",
+            )
             self.written.fail(
                 self.title, f"`{self.title}` has an effect (`{kind}`), and may run once on every block", helps=helps
             )
@@ -118,8 +121,8 @@ class Op:
         variadic = any(formal.variadic for formal in self.definition.results)
         wanted = len(self.definition.results)
         if len(outs) != wanted and not (variadic and len(outs) >= wanted - 1):
-            names = ", ".join(f"`{formal.name}`" for formal in self.definition.results)
-            title = f"`{self.title}` returns {len(outs)} arrays, and its definition has {wanted} ({names})"
+            told = ", ".join(f"`{formal.name}`" for formal in self.definition.results)
+            title = f"`{self.title}` returns {len(outs)} arrays, and its definition has {wanted} ({told})"
             self.written.fail(
                 self.definition.results[-1].name, title, helps=("name each result left of `=`: `out[..], more[..] = @(...)`",)
             )
@@ -127,7 +130,9 @@ class Op:
         if problem:
             given = ", ".join(text(aval) for aval in outs)
             helps = (f"its results are {given} of {', '.join(text(aval) for aval in avals)}: say so left and right of `=`",)
-            self.written.fail(self.title, problem.replace(f"lax.{self.name}", self.title), helps=helps)
+            indices = {name for read in self.definition.reads() for term in read.terms for name in names(term)}
+            said = [word for word in re.findall(r"`(\w+)`", problem) if word in indices]
+            self.written.fail((*said, self.title)[0], problem.replace(f"lax.{self.name}", self.title), helps=helps)
 
     @property
     def title(self) -> str:
@@ -267,7 +272,7 @@ def read(written: Written) -> Definition:
     try:
         found = parse_definitions(written.text)
     except Error as error:
-        written.again(error)
+        written.again(error, _instead(written.text, error))
     if len(found) != 1:
         second = [*found, ""][1]
         written.fail(second, "a text defines one op", label="the second one", helps=("call `pt.define` once for each",))
@@ -277,7 +282,29 @@ def read(written: Written) -> Definition:
         if formal.name not in read_too:
             helps = ("name it among the arguments of `@`, or leave it out if it is no array",)
             written.fail(formal.name, f"`{formal.name}` is an operand, and nothing right of `=` reads it", helps=helps)
+    _check_wholes(definition, written)
     return definition
+
+
+def _instead(source: str, error: Error) -> tuple[str, ...]:
+    """What to write for a line that begins with its results, or for a dim without a name."""
+    if re.match(r"\s*\w+\s*\[", source):
+        return ("a line begins with the op's name and its operands: `name(x)   out[i..] = @(x[i..])`",)
+    if error.place is not None and re.search(r"[\[,]\s*$", error.place.text[: error.place.column - 1]) and ":" in error.label:
+        return ("a dim that is whole has a name: `w[k:]`",)
+    return ()
+
+
+def _check_wholes(definition: Definition, written: Written) -> None:
+    """Raises Error for a name that is an index in one place, and a dim that must be whole in another."""
+    terms = [(term, read.name) for read in (*definition.targets, *definition.reads()) for term in read.terms]
+    whole = {term.name: array for term, array in terms if isinstance(term, Whole)}
+    for term, array in terms:
+        for name in names(term):
+            if not isinstance(term, Whole) and name in whole:
+                title = f"`{name}` is an index in `{array}`, and a dim that must be whole in `{whole[name]}`"
+                helps = (f"write `{name}:` in both", "or give the whole dim another name")
+                written.fail(name, title, helps=helps)
 
 
 def existing(written: Written, primitive: Any, checked: bool) -> Op:

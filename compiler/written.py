@@ -35,11 +35,13 @@ class Written:
         rows = [row for row in text.splitlines() if row.strip()]
         file, start = frame.f_code.co_filename, frame.f_lineno
         lines = linecache.getlines(file)
+        # A literal, not the end of another one.
+        literal = re.compile(rf"(?:^|[\"'])(\s*){re.escape(rows[0].strip())}\s*(?:$|[\"'\\])") if rows else None
         # From the call on; a text that has a name may stand anywhere before.
-        for number in (*range(start - 1, len(lines)), *range(min(start - 1, len(lines)))) if rows else ():
-            column = lines[number].find(rows[0])
-            if column >= 0 and all(map(operator.contains, lines[number + 1 :], rows[1:])):
-                return cls(text, file, number + 1, column + 1)
+        for number in (*range(start - 1, len(lines)), *range(min(start - 1, len(lines)))) if literal else ():
+            found = literal.search(lines[number].rstrip("\n")) if literal else None
+            if found and all(map(operator.contains, lines[number + 1 :], rows[1:])):
+                return cls(text, file, number + 1, found.end(1) - _indent(rows[0]) + 1)
         return cls(text)
 
     def place(self, line: int, column: int, end: int) -> Place:
@@ -61,11 +63,11 @@ class Written:
         begin = self.text.rfind("\n", 0, start) + 1
         return self.place(line, start - begin + 1, end - begin + 1)
 
-    def again(self, error: Error) -> NoReturn:
-        """Raises an error in the text as one in the file."""
+    def again(self, error: Error, helps: tuple[str, ...] = ()) -> NoReturn:
+        """Raises an error in the text as one in the file, with more helps."""
         at = error.place
         place = self.place(at.line, at.column, at.end_column) if at is not None else None
-        raise Error(error.title, place=place, label=error.label, notes=error.notes, helps=error.helps) from None
+        raise Error(error.title, place=place, label=error.label, notes=error.notes, helps=(*error.helps, *helps)) from None
 
     def fail(
         self, name: str, title: str, label: str = "", notes: tuple[str, ...] = (), helps: tuple[str, ...] = ()
@@ -76,3 +78,7 @@ class Written:
     def renamed(self, text: str) -> Written:
         """Another text that was made from this one; errors in it point at this one's beginning."""
         return replace(self, text=text)
+
+
+def _indent(row: str) -> int:
+    return len(row) - len(row.lstrip())

@@ -27,6 +27,7 @@ class Indices:
         self.sites = sites
         self.name = sites.definition.name
         self.extents: dict[Key, int] = {}
+        self.places: dict[Key, str] = {}
         self.ids: dict[Key, Ids | None] = {}
         self.sizes: list[int] = []
         for name, values in sites.sized.items():
@@ -52,11 +53,11 @@ class Indices:
             key = self.key(term.name, site.copy, component)
             known = self.extents.get(key, 1)
             if isinstance(term, Var) and known != shape[dim] and 1 not in (known, shape[dim]):
-                raise Error(
-                    f"`{self.name}` does not fit: an index has extent {known} and, in dim {dim} of `{site.name}`, {shape[dim]}"
-                )
+                here, there = f"{shape[dim]} in dim {dim} of `{site.name}`", self.places.get(key, "elsewhere")
+                raise Error(f"`{self.name}` does not fit: `{term.name}` has extent {known} {there}, and {here}")
             if known == 1 or shape[dim] != 1:
                 self.extents[key] = shape[dim]
+                self.places[key] = f"in dim {dim} of `{site.name}`"
 
     def measure_joins(self, site: Site) -> None:
         shape = self.sites.shape(site.array)
@@ -75,7 +76,13 @@ class Indices:
                 self.extents[missing] = shape[dim] // known if known else 1
                 known *= self.extents[missing]
             if known != shape[dim]:
-                raise Error(f"`{self.name}` does not fit: {shape[dim]} is no product of {term.names}")
+                factors = {name: self.extents[self.key(name, site.copy)] for name in term.names}
+                if missing is not None:
+                    del factors[missing[0]]
+                product = " * ".join(f"`{name}`" for name in factors), " * ".join(map(str, factors.values()))
+                what = "no multiple of" if missing is not None else "not"
+                where = f"dim {dim} of `{site.name}` has extent {shape[dim]}"
+                raise Error(f"`{self.name}` does not fit: {where}, which is {what} {' = '.join(product)}")
 
     def keys(self, group: str, copy: int = 0) -> list[Key]:
         return [self.key(group, copy, k) for k in range(self.sites.lengths.get(self.sites.scope(group, copy), 0))]

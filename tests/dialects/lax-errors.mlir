@@ -15,7 +15,7 @@ builtin.module attributes {array.mesh = "data=4, model=2"} {
     func.return
   }
 }
-// CHECK: `lax.dot_general` does not fit: an index has extent 8 and, in dim 0 of `rhs`, 16
+// CHECK: `lax.dot_general` does not fit: `k` has extent 8 in dim 1 of `lhs`, and 16 in dim 0 of `rhs`
 
 // -----
 builtin.module attributes {array.mesh = "data=4, model=2"} {
@@ -24,7 +24,7 @@ builtin.module attributes {array.mesh = "data=4, model=2"} {
     func.return
   }
 }
-// CHECK: `lax.tanh` does not fit: an index has extent 8 and, in dim 1 of `out`, 4
+// CHECK: `lax.tanh` does not fit: `i` has extent 8 in dim 1 of `x`, and 4 in dim 1 of `out`
 
 // -----
 builtin.module attributes {array.mesh = "data=4, model=2"} {

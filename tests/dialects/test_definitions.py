@@ -432,7 +432,7 @@ def test_a_mistake_in_one_definition_of_a_file_is_found_where_it_stands(tmp_path
 
 
 def test_shapes_that_do_not_fit_are_an_error() -> None:
-    with pytest.raises(Error, match="an index has extent 4 and, in dim 0 of `rhs`, 5"):
+    with pytest.raises(Error, match="`i` has extent 4 in dim 0 of `lhs`, and 5 in dim 0 of `rhs`"):
         tilings("add", [(4, 8), (5, 8)], [(4, 8)])
     with pytest.raises(Error, match="does not take an array of shape"):
         tilings("add", [(4, 8), (8,)], [(4, 8)])

@@ -1,0 +1,11 @@
+"""An index that is read, and neither kept nor folded."""
+
+# pyright: basic
+
+import jax
+
+import partita as pt
+
+X = jax.ShapeDtypeStruct((8, 16), "float32")
+
+pt.define("first(x)   out[i] = @(x[i, j])", lambda x: x[:, 0], example=(X,))
