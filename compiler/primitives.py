@@ -67,6 +67,11 @@ def known(name: str) -> bool:
     return name in _known() or name in _REMEMBERED
 
 
+def names() -> list[str]:
+    """The names of all ops of primitives that there are."""
+    return [name.replace("-", "_") for name in (*_known(), *_REMEMBERED)]
+
+
 def find(name: str) -> Primitive:
     """The primitive of this name, or of the op of this name: `scatter_add` is `scatter-add`. Raises KeyError."""
     return _REMEMBERED.get(name) or _known()[name]

@@ -139,9 +139,7 @@ DIAGNOSTICS = {
     "return_unknown": Diagnostic(
         "`{name}` is no value of this function", "", "return an argument, or what an equation defines"
     ),
-    "return_count": Diagnostic(
-        "`{name}` returns {given}, and promises {wanted}", "", "say the type of each result behind `->`"
-    ),
+    "return_count": Diagnostic("`{name}` returns {given}, and promises {wanted}", "", "{cure}"),
     "return_type": Diagnostic(
         "`{value}` is {given}, and `{name}` promises {wanted}", "the result is promised here", "write `-> {given}`"
     ),

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import NoReturn
 
 from lark import Token
 
 from ...dialects.dtypes import short
 from ...dialects.grammar import Node
-from ..untyped import jax
+from ..primitives import names
 from . import scalars
 from .diagnostics import Text, span
 from .expressions import Expressions, counted, reason
 from .keywords import defaults, keywords
 from .read import kinds, phrases, words
-from .runtime import opaque
+from .runtime import made_of
 from .scope import Scope
 from .sizes import size
 from .terms import Array, Calling, Cast, Equation, Function, Index, Joint, Left, Number, Term, dtype, settled, type_text
@@ -213,17 +212,16 @@ class Equations:
     ) -> list[tuple[str, tuple[int, ...]]]:
         """The types of what JAX's primitive gives, by asking JAX."""
         wanted = [self.declared(target) for target in targets]
-        structs = [jax.ShapeDtypeStruct(each.shape if isinstance(each, Array) else (), each.dtype) for each in given]
+        types = tuple((each.dtype, each.shape if isinstance(each, Array) else ()) for each in given)
         try:
-            made = jax.eval_shape(partial(opaque, name, params, wanted), *structs)
+            return made_of(name, params, tuple(wanted), types)
         except KeyError as error:
             if error.args == (name,):
-                self.text.fail("primitive_unknown", words(call)[0], scalars.functions(), name=name)
+                self.text.fail("primitive_unknown", words(call)[0], names(), name=name)
             self.text.fail("primitive", call, name=name, why=f"{error} is missing")
         except Exception as error:
             # Whatever JAX says of parameters that do not fit, the reader of the text can put right.
             self.text.fail("primitive", call, name=name, why=reason(error))
-        return [(each.dtype.name, tuple(each.shape)) for each in made]
 
     def declared(self, target: Node) -> tuple[int, ...]:
         """The extents that the left side declares, for the primitives whose result's type says them."""

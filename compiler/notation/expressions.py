@@ -288,8 +288,12 @@ def counted(count: int, one: str, many: str = "") -> str:
 
 def reason(error: Exception) -> str:
     """The first line of what JAX says, without the name of the function of its own that says it."""
-    said = str(error).strip().splitlines() or [type(error).__name__]
-    return re.sub(r"^\w+\(\) ", "", said[0])[:100]
+    if isinstance(error, AssertionError):
+        return "JAX takes no such parameters of these arrays"
+    said = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    # Above what a verifier says stands that it says something.
+    first = said[1] if said[0].endswith("verifier errors:") and len(said) > 1 else said[0]
+    return re.sub(r"^\w+\(\) ", "", first)[:100]
 
 
 def _other(made: str) -> str:

@@ -155,11 +155,24 @@ class Functions:
                 self.text.fail("return_unknown", word, arrays, name=word)
         if len(given) != len(results):
             count = counted(len(given), "value")
-            self.text.fail("return_count", last, name=name, given=count, wanted=counted(len(results), "result"))
+            cure = _returned(list(map(str, given)), arrays, results)
+            self.text.fail("return_count", last, name=name, given=count, wanted=counted(len(results), "result"), cure=cure)
         for word, wanted in zip(given, results, strict=True):
             if (made := arrays[str(word)]).type != wanted.type:
                 self.text.fail("return_type", wanted.span, value=word, given=made.type, name=name, wanted=wanted.type)
         return tuple(map(str, given))
+
+
+def _returned(given: list[str], arrays: Mapping[str, Array], results: Sequence[Array]) -> str:
+    """What to write for as many values as there are results: the latest that have their types, or more types."""
+    if len(given) > len(results):
+        return f"say the type of each behind an arrow: `-> {', '.join(arrays[name].type for name in given)}`"
+    for wanted in results[len(given) :]:
+        fits = [name for name, array in arrays.items() if name not in given and array.type == wanted.type]
+        if not fits:
+            return "return a value for each type behind `->`, or take a type away"
+        given.append(fits[-1])
+    return f"return a value for each type behind the arrow: `return {', '.join(given)}`"
 
 
 def _extent(dim: Node) -> Node:

@@ -106,6 +106,7 @@ def misread(text: Text, error: UnexpectedInput) -> Wrong:
     return text.wrong("unexpected", token, found=str(token), **words)
 
 
+UPPER = re.compile(r"[A-Z]\w*")
 LEFT_BEHIND = re.compile(
     r"""
     (?: (?P<word> [a-z]\w*) (?:[ \t]* [(\[][^()\[\]\n]*[)\]])? [ \t]+ | [\d)\]][ \t]* )
@@ -143,6 +144,10 @@ def cure(before: str, behind: str, found: str, names: set[str]) -> str:
     word = re.search(r"(\w+|->)(?=\s*\Z)", before)
     if word is not None and word[0] in BEHIND:
         return BEHIND[word[0]]
+    if UPPER.fullmatch(found) and "NAME" in names and re.search(r"[\[(,]\s*\Z", before):
+        return f"indices are lower case, `{found.lower()}`: upper case names extents"
+    if word is not None and found == "[" and UPPER.fullmatch(word[0]):
+        return f"values are lower case, `{word[0].lower()}`: upper case names extents"
     if frozenset(names) in EXACT:
         return EXACT[frozenset(names)]
     for habit in (before[-1:] + behind[:1], behind[:2], found):

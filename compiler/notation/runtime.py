@@ -5,7 +5,9 @@ JAX passes over these frames: what is traced here stands at the line of the text
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
+from functools import cache, partial
 from typing import Any, cast
 
 import numpy as np
@@ -15,7 +17,7 @@ from ...dialects.dtypes import short
 from ...dialects.errors import Error
 from ...dialects.params import ParamsAttr
 from ..evaluate import bind_local
-from ..params import decode
+from ..params import ArrayLike, decode
 from ..primitives import find
 from ..untyped import jax, jnp, lax
 from . import scalars
@@ -61,6 +63,17 @@ def opaque(name: str, text: str, shapes: Sequence[tuple[int, ...]], *arrays: Arr
     # Whole arrays are sliced as they are; on parts of them the starts are clamped first.
     decoded = decode(name, own, tuple(np.shape(each) for each in arrays), types)
     return [cast(Any, find(name)).bind(*arrays, **decoded)]
+
+
+@cache
+def made_of(name: str, params: str, shapes: tuple[tuple[int, ...], ...], given: tuple[ArrayLike, ...]) -> list[ArrayLike]:
+    """The types of what a primitive gives. Raises what JAX says of parameters that do not fit, of some once it lowers them."""
+    structs = [jax.ShapeDtypeStruct(shape, dtype) for dtype, shape in given]
+    traced = jax.jit(partial(opaque, name, params, shapes)).trace(*structs)
+    # What is missing here another platform may have.
+    with contextlib.suppress(NotImplementedError):
+        traced.lower()
+    return [(each.dtype.name, tuple(each.shape)) for each in traced.out_info]
 
 
 def choose(condition: Array, then: Array, otherwise: Array) -> Array:
