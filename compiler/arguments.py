@@ -9,6 +9,7 @@ A leaf's name is its argument's name and the path to it; a static argument has n
 from __future__ import annotations
 
 import inspect
+import linecache
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -82,6 +83,10 @@ class Function:
             file = inspect.getsourcefile(named)
         except (TypeError, OSError):
             return None
+        # A function of a text that is no Python: Python takes the text from its first line on.
+        start: int = getattr(getattr(named, "__code__", None), "co_firstlineno", first)
+        if start > first:
+            lines, first = linecache.getlines(str(file))[start - 1 :], start
         word = re.compile(rf"(?<!\w){re.escape(argument)}(?!\w)")
         for number, line in enumerate(lines):
             if found := word.search(line):

@@ -24,6 +24,8 @@ import click
 from ..dialects.errors import Error
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from .plan import Plan
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -66,6 +68,17 @@ def made(target: str, shapes: Sequence[str], mesh: str, tactics: Sequence[str]) 
     return find_plan(target, shapes, mesh, "\n".join(tactics))
 
 
+def printed(report: RenderableType) -> None:
+    """Prints tables, without the blanks that fill their lines up."""
+    from rich.console import Console
+
+    console = Console()
+    with console.capture() as captured:
+        console.print(report)
+    for line in captured.get().splitlines():
+        click.echo(line.rstrip())
+
+
 @main.command()
 @takes_a_plan
 @click.option("--notation", is_flag=True, help="Print the program in index notation instead.")
@@ -75,14 +88,12 @@ def show(notation: bool, **what: Any) -> None:
     NAME is a function of a Python file that returns a plan, or that is partitioned here: then SHAPES are those of its
     arguments, like f32[256,8]. Or it is a plan or a function of a .partita file; without one the last function's annotations.
     """
-    from rich.console import Console
-
     from .report import report
 
     if notation:
         click.echo(made(**what).notation(), nl=False)
     else:
-        Console().print(report(made(**what)))
+        printed(report(made(**what)))
 
 
 LOWERED: dict[str, Callable[[Plan], object]] = {
@@ -113,8 +124,12 @@ def lower(form: str, **what: Any) -> None:
 def explain(value: str | None, **what: Any) -> None:
     """Print why a value is laid out as it is, step by step."""
     if value is None:
-        said = next((each for each in what["shapes"] if "[" not in each), "w1")
-        raise Error("no value is named", helps=[f"name it by an option: --value {said}"])
+        said = next((each for each in what["shapes"] if "[" not in each), "")
+        names = [said] if said else made(**what).arguments()
+        helps = [
+            f"name one by an option, `--value {names[0] if names else 'result'}`; several by a pattern, `--value 'params/*'`"
+        ]
+        raise Error("no value is named", helps=helps)
     click.echo(str(made(**what).explain(value)))
 
 
@@ -129,15 +144,13 @@ def run(files: Sequence[str], seed: int, tolerance: float, devices: int, **what:
 
     NAME and SHAPES are as for `show`: FILE.partita runs what the last function's annotations say, FILE.partita:PLAN a plan.
     """
-    from rich.console import Console
-
     from .trial import enough_devices, host_devices, inputs, trial
 
     host_devices(devices)
     plan = made(**what)
     enough_devices(plan)
     tried = trial(plan, inputs(plan, files, seed), tolerance)
-    Console().print(tried.report())
+    printed(tried.report())
     if not tried.agrees:
         worst = max(tried.errors, key=lambda name: tried.errors[name])
         title = f"`{worst}` differs from the unpartitioned run by {tried.errors[worst]:.1e}"

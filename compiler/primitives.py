@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from jax.extend.core import JaxprEqn, Primitive
 
 from .tag import tag_p
-from .untyped import lowerings, platform_lowerings
+from .untyped import lax, lowerings, platform_lowerings
 
 _REMEMBERED: dict[str, Primitive] = {}
 _NAMES: dict[Primitive, str] = {}
@@ -68,8 +68,9 @@ def known(name: str) -> bool:
 
 
 def names() -> list[str]:
-    """The names of all ops of primitives that there are."""
-    return [name.replace("-", "_") for name in (*_known(), *_REMEMBERED)]
+    """The names of the ops of JAX's own primitives, those of `jax.lax`."""
+    found = (getattr(lax, each) for each in dir(lax) if each.endswith("_p"))
+    return [each.name.replace("-", "_") for each in found if isinstance(each, Primitive)]
 
 
 def find(name: str) -> Primitive:

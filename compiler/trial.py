@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..dialects.errors import Error
-from .keys import is_key
+from .keys import is_key, text
 from .names import match
 from .report import summary, table
 from .run import difference
@@ -56,8 +56,13 @@ def inputs(plan: Plan, given: Sequence[str], seed: int) -> list[Array]:
     traced = plan.source.traced
     names = traced.arg_names[: len(traced.in_avals)]
     files = read(given)
-    for name in files:
+    avals = dict(zip(names, traced.in_avals, strict=True))
+    for name, array in files.items():
         match([name], names, what="argument")
+        if array.shape != avals[name].shape:
+            title = f"argument `{name}` of `{traced.name}` is {text(avals[name])}, and its file holds {list(array.shape)}"
+            place = traced.function.place(name.split("/")[0])
+            raise Error(title, place=place, helps=["give an array of that shape, or none: those that are not given are random"])
     random = np.random.default_rng(seed)
     return [files[name] if name in files else drawn(random, aval) for name, aval in zip(names, traced.in_avals, strict=True)]
 

@@ -32,7 +32,8 @@ class Written:
         """The text, looked for in the file of a call."""
         if frame is None:
             return cls(text)
-        rows = [row for row in text.splitlines() if row.strip()]
+        whole = text.splitlines()
+        rows = whole[next((number for number, row in enumerate(whole) if row.strip()), len(whole)) :]
         file, start = frame.f_code.co_filename, frame.f_lineno
         lines = linecache.getlines(file)
         # A literal, not the end of another one.
@@ -53,6 +54,16 @@ class Written:
         shift = self.column - 1 if line == first else 0
         number = self.line + line - first
         return Place(self.file, number, column + shift, end + shift, linecache.getline(self.file, number).rstrip("\n"))
+
+    def laid_out(self) -> str:
+        """The text with blanks around it, so that each word has the line and the column that it has in the file."""
+        whole = self.text.splitlines()
+        first = next(number for number, row in enumerate(whole) if row.strip())
+        rows: list[str] = []
+        for number, row in enumerate(whole[first:], start=self.line):
+            said = linecache.getline(self.file, number)
+            rows.append(" " * (self.column - 1 if not rows else max(said.find(row), 0)) + row)
+        return "\n" * (self.line - 1) + "\n".join(rows)
 
     def find(self, name: str, head: bool = False) -> Place:
         """The place of a name in the text: behind the operands, if it is there too, or first of all among them."""

@@ -12,8 +12,9 @@ help: did you mean `data`?
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn, TypeAlias
 
 from lark import Token, Tree
@@ -75,7 +76,9 @@ class Text:
         lines = self.source.split("\n")
         last = len(lines[at.line - 1].rstrip()) + 1 if 0 < at.line <= len(lines) else at.column + 1
         end = at.end_column if at.end_line == at.line else last
-        return Place.of(self.file, self.source, at.line, at.column, max(end, at.column + 1))
+        place = Place.of(self.file, self.source, at.line, at.column, max(end, at.column + 1))
+        # What stands in a Python file is shown with what is around it.
+        return replace(place, text=linecache.getline(self.file, at.line).rstrip()) if self.file.endswith(".py") else place
 
     def said(self, where: Where) -> str:
         """The text of one phrase, on one line."""

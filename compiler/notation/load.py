@@ -7,11 +7,12 @@ mlp.plan("zero3").counts()           the plan of that name, with what the text a
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from ...dialects.errors import Error, nearest
@@ -19,6 +20,7 @@ from ...dialects.mesh import Mesh
 from ..plan import Plan
 from ..plan import plan as make_plan
 from ..untyped import jax
+from ..written import Written
 from .check import Program, check
 from .diagnostics import Text
 from .elaborate import elaborate
@@ -36,6 +38,8 @@ class Notation:
     program: Program
     functions: Mapping[str, Callable[..., Any]]
     blocks: Mapping[str, Block]
+    text: str
+    """The whole text."""
 
     def __repr__(self) -> str:
         file = Path(self.program.text.file).name
@@ -89,11 +93,6 @@ class Notation:
             raise Error(f"`{Path(self.program.text.file).name}` has no function `{name}`", helps=helps)
         return known[name or list(known)[-1]]
 
-    @cached_property
-    def text(self) -> str:
-        """The whole text."""
-        return self.program.text.source
-
 
 _NUMBERS = itertools.count(1)
 
@@ -115,8 +114,17 @@ def parse(source: str, file: str = "") -> Notation:
     if not isinstance(source, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Error(f"{source!r:.60} is no text", helps=["pt.parse takes the program's text, pt.load its file"])
     source = source.replace("\r\n", "\n").replace("\r", "\n")
-    # Each text without a file has a name of its own, by which Python finds its lines.
-    program = check(Text(file or f"<notation {next(_NUMBERS)}>", source))
+    frame = inspect.currentframe()
+    program = check(Text(file, source) if file else _inline(source, frame.f_back if frame else None))
     functions = elaborate(program)
     blocks = {name: block(program, name, node) for name, node in program.plans.items()}
-    return Notation(program, functions, blocks)
+    return Notation(program, functions, blocks, source)
+
+
+def _inline(source: str, frame: FrameType | None) -> Text:
+    """A text of no file of its own: it stands in the Python file that it is a literal of, or else it has a name alone."""
+    written = Written.of(source, frame)
+    if source.strip() and written.file.endswith(".py"):
+        return Text(written.file, written.laid_out())
+    # By which Python finds its lines.
+    return Text(f"<notation {next(_NUMBERS)}>", source)

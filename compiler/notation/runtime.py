@@ -28,6 +28,9 @@ Array = Any
 
 def take(function: str, name: str, dtype: str, shape: tuple[int, ...], x: Array) -> Array:
     """An argument as it was declared. Raises Error for another type."""
+    if not isinstance(x, jax.Array | np.ndarray | np.generic | bool | int | float | complex):
+        helps = ["pass an array of JAX or NumPy, or a number"]
+        raise Error(f"argument `{name}` of `{function}` is a {type(x).__name__}, and no array", helps=helps)
     given = jnp.shape(x), jnp.result_type(x).name
     if given != (shape, dtype):
         wanted, have = (f"{short(d)}[{', '.join(map(str, s))}]" for s, d in ((shape, dtype), given))

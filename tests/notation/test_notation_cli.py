@@ -100,7 +100,11 @@ def test_a_command_takes_a_program(run: Run, arguments: list[str], said: str):
         (["run", "two.partita", "--input", "x.npy"], "`x.npy` holds one array", "--input x=x.npy"),
         (["run", "two.partita", "--input", "x=both.npz"], "`both.npz` holds several arrays", "--input arrays.npz"),
         (["run", "two.partita", "--input", "z=x.npy"], "`z`", "help"),
-        (["run", "two.partita", "--input", "x=small.npy"], "argument `x` of `mean` is f32[4, 4], and was f32[8, 4]", "help"),
+        (
+            ["run", "two.partita", "--input", "x=small.npy"],
+            "argument `x` of `mean` is f32[8, 4], and its file holds [4, 4]",
+            "help",
+        ),
     ],
 )
 def test_a_wrong_call_ends_with_an_error_of_ours(run: Run, arguments: list[str], title: str, help: str):
@@ -108,3 +112,21 @@ def test_a_wrong_call_ends_with_an_error_of_ours(run: Run, arguments: list[str],
     assert result.exit_code == 1
     assert title in result.stderr
     assert help in result.stderr
+
+
+def test_tables_end_where_their_words_do(run: Run):
+    for command in ("show", "run"):
+        lines = run(command, "two.partita:rows").output.splitlines()
+        assert lines
+        assert all(line == line.rstrip() for line in lines)
+
+
+def test_an_array_of_another_shape_is_answered_at_the_argument_of_that_function(run: Run):
+    found = run("run", "two.partita:mean", "--input", "x=small.npy")
+    assert "argument `x` of `mean` is f32[8, 4], and its file holds [4, 4]" in found.output
+    assert "--> two.partita:9:9" in found.output
+    assert "pt.jit" not in found.output
+
+
+def test_a_value_that_is_not_named_is_asked_for(run: Run):
+    assert "name one by an option, `--value x`" in run("explain", "two.partita:rows").output
