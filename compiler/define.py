@@ -207,7 +207,8 @@ def _claim(name: str, written: Written, owner: Owner) -> None:
         written.fail(
             name, f"there is an op `{name}` already: {whose}", helps=("the name before the parentheses is yours to choose",)
         )
-    if other is not None and not owner.is_same(other):
+    # What was refused has no definition any more, and its name is free.
+    if other is not None and name in definitions and not owner.is_same(other):
         written.fail(name, f"there is an op `{name}` already: `{other}` defined it", helps=("choose another name",))
     definitions.replaced += other is not None
     _OWNERS[name] = owner

@@ -304,3 +304,14 @@ def test_a_defined_function_is_called_like_the_function():
     assert repr(sums_by_id).startswith("<sums_by_id(x, ids)   out[v, j..] = sum(i) [v = ids[i]] * x[i, j..]")
     out, top = flash(normal(4, 6), normal(8, 6), normal(8, 2), blocks=4)
     assert (out.shape, top.shape) == ((4, 2), (4,))
+
+
+def test_the_name_of_a_refused_definition_is_free_for_another_function():
+    with pytest.raises(pt.Error, match="`d` cannot be placed"):
+        pt.define("own_softmax(x)   out[b.., d] = @(x[b.., d])", jax.nn.softmax, example=(normal(8, 6),))
+    op = pt.define("own_softmax(x)   out[b.., d:] = @(x[b.., d:])", _softmax)
+    assert op(normal(8, 6)).shape == (8, 6)
+
+
+def _softmax(x: Any) -> Any:
+    return jax.nn.softmax(x, -1)
