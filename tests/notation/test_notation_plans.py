@@ -159,7 +159,8 @@ def test_a_wrong_call_is_answered(call: object, title: str):
     ("tactic", "title"),
     [
         ('ZeRO(3, b"data", params=["w1"])', "b'data' is no name of a mesh axis"),
-        ('ZeRO(3, ["data"], params=["w1"])', "['data'] is no name of a mesh axis"),
+        ('ZeRO(3, {"data": 1}, params=["w1"])', "{'data': 1} is no name of a mesh axis"),
+        ('ZeRO(3, ["data", "data"], params=["w1"])', "the axis `data` is given twice"),
         ('ZeRO(3, "data", params=5)', "5 is no pattern of names"),
         ('ZeRO(3, "data", params=["w1"], optimizer=4)', "4 is no pattern of names"),
         ('DataParallel(None, inputs="x")', "None is no name of a mesh axis"),
