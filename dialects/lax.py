@@ -29,7 +29,7 @@ from xdsl.utils.exceptions import VerifyException
 from .definition import definitions
 from .lax_shapes import check_constant, check_named, check_whole
 from .params import NO_PARAMS, ParamsAttr, parse_params
-from .regions import BORDERS, check_cond, check_scan, check_while, count
+from .regions import BORDERS, CHECKS, count
 from .signature import PlainOp, array_types, parse_operands, parse_signature, print_operands, print_signature
 from .types import ArrayType
 
@@ -172,17 +172,8 @@ class RegionOp(LaxOp):
     def check(self, ins: tuple[ArrayType, ...], outs: tuple[ArrayType, ...]) -> None:
         blocks = [region.block for region in self.regions]
         args = [array_types(block.args) for block in blocks]
-        self.check_regions(ins, outs, args, [array_types(end.operands) for b in blocks if (end := b.last_op) is not None])
-
-    def check_regions(
-        self,
-        ins: tuple[ArrayType, ...],
-        outs: tuple[ArrayType, ...],
-        args: list[tuple[ArrayType, ...]],
-        yielded: list[tuple[ArrayType, ...]],
-    ) -> None:
-        """Raises VerifyException where the types around the regions disagree with those inside."""
-        raise NotImplementedError
+        yielded = [array_types(end.operands) for block in blocks if (end := block.last_op) is not None]
+        CHECKS[self.name](self.params, ins, outs, args, yielded)
 
 
 @irdl_op_definition
@@ -201,15 +192,6 @@ class ScanOp(RegionOp):
 
     name = "lax.scan"
     traits = traits_def(RecursiveMemoryEffect())
-
-    def check_regions(
-        self,
-        ins: tuple[ArrayType, ...],
-        outs: tuple[ArrayType, ...],
-        args: list[tuple[ArrayType, ...]],
-        yielded: list[tuple[ArrayType, ...]],
-    ) -> None:
-        check_scan(self.params, ins, outs, args[0], yielded[0])
 
 
 @irdl_op_definition
@@ -233,15 +215,6 @@ class WhileOp(RegionOp):
     REGIONS: ClassVar[int] = 2
     traits = traits_def(RecursiveMemoryEffect())
 
-    def check_regions(
-        self,
-        ins: tuple[ArrayType, ...],
-        outs: tuple[ArrayType, ...],
-        args: list[tuple[ArrayType, ...]],
-        yielded: list[tuple[ArrayType, ...]],
-    ) -> None:
-        check_while(self.params, ins, outs, args, yielded)
-
 
 @irdl_op_definition
 class CondOp(RegionOp):
@@ -262,15 +235,6 @@ class CondOp(RegionOp):
     name = "lax.cond"
     REGIONS: ClassVar[int] = 0
     traits = traits_def(RecursiveMemoryEffect())
-
-    def check_regions(
-        self,
-        ins: tuple[ArrayType, ...],
-        outs: tuple[ArrayType, ...],
-        args: list[tuple[ArrayType, ...]],
-        yielded: list[tuple[ArrayType, ...]],
-    ) -> None:
-        check_cond(ins, outs, args, yielded)
 
 
 class Ops(dict[str, type[LaxOp]]):

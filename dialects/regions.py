@@ -4,7 +4,7 @@ A region is the body of a loop, its condition, or a branch. What crosses its bor
 yields, and the definitions called `enter`, `trip`, `carry`, `leave`, `collect` and `join` say how a dim does.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from xdsl.utils.exceptions import VerifyException
 
@@ -29,8 +29,9 @@ def count(op: str, params: ParamsAttr, name: str) -> int:
     return value
 
 
-def check_scan(params: ParamsAttr, ins: Types, outs: Types, args: Types, yielded: Types) -> None:
+def _check_scan(params: ParamsAttr, ins: Types, outs: Types, arguments: Sequence[Types], yields: Sequence[Types]) -> None:
     """Consts and carries as they are, scanned operands and stacked results with `length` in front."""
+    (args,), (yielded,) = arguments, yields
     consts, carries, length = (count("lax.scan", params, name) for name in ("num_consts", "num_carry", "length"))
     _same_number("scan", f"operands, {consts} consts and {carries} carries among them,", ins, "arguments of the body", args)
     _same_number("scan", "results", outs, "values that the body yields", yielded)
@@ -56,7 +57,7 @@ def check_scan(params: ParamsAttr, ins: Types, outs: Types, args: Types, yielded
             raise VerifyException(f"`lax.scan`: carry {position} begins a trip as {arg.text} and ends it as {each.text}")
 
 
-def check_while(params: ParamsAttr, ins: Types, outs: Types, args: Sequence[Types], yielded: Sequence[Types]) -> None:
+def _check_while(params: ParamsAttr, ins: Types, outs: Types, args: Sequence[Types], yielded: Sequence[Types]) -> None:
     """The condition takes its consts and the carries and yields a verdict; the body its own and gives the carries."""
     asked, fixed = (count("lax.while", params, name) for name in ("cond_nconsts", "body_nconsts"))
     if asked + fixed > len(ins):
@@ -70,7 +71,7 @@ def check_while(params: ParamsAttr, ins: Types, outs: Types, args: Sequence[Type
         raise VerifyException(f"`lax.while`: the condition yields one bool[], not {_text(yielded[0])}")
 
 
-def check_cond(ins: Types, outs: Types, args: Sequence[Types], yielded: Sequence[Types]) -> None:
+def _check_cond(_: ParamsAttr, ins: Types, outs: Types, args: Sequence[Types], yielded: Sequence[Types]) -> None:
     """A number, then what every branch takes; every branch yields what the op gives."""
     if not ins or ins[0] is not ArrayType.whole("int32"):
         raise VerifyException(f"`lax.cond`: the first operand is an i32[], the branch's number, not {_text(ins[:1])}")
@@ -99,3 +100,11 @@ def _alike(op: str, left: str, lefts: Types, right: str, rights: Types) -> None:
 
 def _stacked(array: ArrayType, length: int) -> ArrayType:
     return ArrayType.of(array.dtype, Layout((Extent(length), *array.layout.dims), array.layout.pending))
+
+
+CHECKS: Mapping[str, Callable[[ParamsAttr, Types, Types, Sequence[Types], Sequence[Types]], None]] = {
+    "lax.scan": _check_scan,
+    "lax.while": _check_while,
+    "lax.cond": _check_cond,
+}
+"""Per op with regions: raises VerifyException where the types around the regions disagree with those inside."""
