@@ -15,35 +15,35 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .compiler.define import define as define
-    from .compiler.jit import jit as jit
-    from .compiler.notation.load import Notation as Notation
-    from .compiler.notation.load import load as load
-    from .compiler.notation.load import parse as parse
-    from .compiler.plan import Plan as Plan
-    from .compiler.plan import plan as plan
-    from .compiler.plan import replay as replay
-    from .compiler.tactics import DataParallel as DataParallel
-    from .compiler.tactics import ExpertParallel as ExpertParallel
-    from .compiler.tactics import Megatron as Megatron
-    from .compiler.tactics import Replicate as Replicate
-    from .compiler.tactics import Tile as Tile
-    from .compiler.tactics import ZeRO as ZeRO
-    from .compiler.tag import tag as tag
-    from .compiler.trace import trace as trace
+    from .compiler.api.jit import jit as jit
+    from .compiler.api.notation import Notation as Notation
+    from .compiler.api.notation import load as load
+    from .compiler.api.notation import parse as parse
+    from .compiler.api.plan import Plan as Plan
+    from .compiler.api.plan import plan as plan
+    from .compiler.api.plan import replay as replay
+    from .compiler.api.tactics import DataParallel as DataParallel
+    from .compiler.api.tactics import ExpertParallel as ExpertParallel
+    from .compiler.api.tactics import Megatron as Megatron
+    from .compiler.api.tactics import Replicate as Replicate
+    from .compiler.api.tactics import Tile as Tile
+    from .compiler.api.tactics import ZeRO as ZeRO
+    from .compiler.define.define import define as define
+    from .compiler.ops.tag import tag as tag
+    from .compiler.trace.trace import trace as trace
     from .dialects.errors import Error as Error
     from .dialects.mesh import Mesh as Mesh
 
 __version__ = "0.1.0"
 
 _ROOMS = {
-    "compiler.define": ("define",),
-    "compiler.jit": ("jit",),
-    "compiler.notation.load": ("Notation", "load", "parse"),
-    "compiler.plan": ("Plan", "plan", "replay"),
-    "compiler.tactics": ("DataParallel", "ExpertParallel", "Megatron", "Replicate", "Tile", "ZeRO"),
-    "compiler.tag": ("tag",),
-    "compiler.trace": ("trace",),
+    "compiler.define.define": ("define",),
+    "compiler.api.jit": ("jit",),
+    "compiler.api.notation": ("Notation", "load", "parse"),
+    "compiler.api.plan": ("Plan", "plan", "replay"),
+    "compiler.api.tactics": ("DataParallel", "ExpertParallel", "Megatron", "Replicate", "Tile", "ZeRO"),
+    "compiler.ops.tag": ("tag",),
+    "compiler.trace.trace": ("trace",),
     "dialects.errors": ("Error",),
     "dialects.mesh": ("Mesh",),
 }

@@ -13,8 +13,22 @@ from . import dtypes
 from .errors import Error
 from .interned import Interned, intern
 from .mesh import Mesh
-from .range_text import PendingText, parse_array_text, parse_range
-from .ranges import Axis, Extent, Placed, Product, Range, SubAxis, axes, chain_ok, local, placed, product, size, twice
+from .ranges.algebra import (
+    Axis,
+    Extent,
+    Placed,
+    Product,
+    Range,
+    SubAxis,
+    axes,
+    chain_ok,
+    local,
+    placed,
+    product,
+    size,
+    twice,
+)
+from .ranges.text import PendingText, parse_array_text, parse_range
 
 MONOIDS = ("add", "mul", "max", "min", "and", "or", "xor", "logaddexp")
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from ..untyped import jax, jnp, lax
+from ..jax_private import jax, jnp, lax
 from . import runtime
 from .check import Program
 from .code import Code

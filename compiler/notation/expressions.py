@@ -9,8 +9,8 @@ from lark import Token
 
 from ...dialects.dtypes import long, short
 from ...dialects.grammar import Node
-from ...dialects.scalars import dtype_of
-from ..untyped import jax
+from ...dialects.reference.scalars import dtype_of
+from ..jax_private import jax
 from . import scalars
 from .diagnostics import Text, span
 from .keywords import defaults, keywords
@@ -18,7 +18,20 @@ from .positions import position
 from .read import phrases, words
 from .scope import Scope
 from .sizes import named, size
-from .terms import Apply, Cast, Fold, Index, Mask, Number, Position, Read, Term, dtype, free, settled
+from .terms import (
+    Apply,
+    Cast,
+    Fold,
+    Index,
+    Mask,
+    Number,
+    Position,
+    Read,
+    Term,
+    dtype,
+    free,
+    settled,
+)
 
 SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "either": "or", "both": "and"}
 COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}

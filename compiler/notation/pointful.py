@@ -10,11 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...dialects.definition import definitions
-from ...dialects.dtypes import short
-from ...dialects.errors import Error
-from ...dialects.ground import ground
-from ...dialects.grounded import (
+from ...dialects.definitions.ground_form import (
     Access,
     Affine,
     Apply,
@@ -29,6 +25,10 @@ from ...dialects.grounded import (
     Part,
     inner,
 )
+from ...dialects.definitions.grounding import ground
+from ...dialects.definitions.tree import definitions
+from ...dialects.dtypes import short
+from ...dialects.errors import Error
 from ...dialects.params import Literal, ParamsAttr, show
 from .expressions import COMPARISONS
 

@@ -7,10 +7,25 @@ from typing import TYPE_CHECKING
 
 from ...dialects.dtypes import short
 from ...dialects.grammar import Node
-from ...dialects.scalars import dtype_of
+from ...dialects.reference.scalars import dtype_of
 from .diagnostics import span
 from .read import words
-from .terms import Affine, Apply, Array, Fixed, Index, Joint, Look, Number, Position, Sliding, Sub, Term, dtype, free
+from .terms import (
+    Affine,
+    Apply,
+    Array,
+    Fixed,
+    Index,
+    Joint,
+    Look,
+    Number,
+    Position,
+    Sliding,
+    Sub,
+    Term,
+    dtype,
+    free,
+)
 
 if TYPE_CHECKING:
     from .expressions import Expressions

@@ -12,14 +12,14 @@ from typing import Any, cast
 
 import numpy as np
 
-from ...dialects.definition import definitions
+from ...dialects.definitions.tree import definitions
 from ...dialects.dtypes import short
 from ...dialects.errors import Error
 from ...dialects.params import ParamsAttr
-from ..evaluate import bind_local
-from ..params import ArrayLike, decode
-from ..primitives import find
-from ..untyped import jax, jnp, lax
+from ..jax_private import jax, jnp, lax
+from ..ops.bind import bind_local
+from ..ops.params import ArrayLike, decode
+from ..ops.primitives import find
 from . import scalars
 from .keywords import parameters
 

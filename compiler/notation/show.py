@@ -20,9 +20,9 @@ from ...dialects.errors import Error
 from ...dialects.lax import ConstantOp, LaxOp, WholeOp
 from ...dialects.params import ParamsAttr, show
 from ...dialects.types import ArrayType
-from ..evaluate import bind_local, constant
-from ..trace import Traced, trace
-from ..untyped import jax
+from ..jax_private import jax
+from ..ops.bind import bind_local, constant
+from ..trace.trace import Traced, trace
 from . import scalars
 from .check import check
 from .diagnostics import Text, Wrong
@@ -31,7 +31,7 @@ from .pointful import Pointful, Unsayable, Value, letters
 from .terms import type_text
 
 if TYPE_CHECKING:
-    from ..plan import Plan
+    from ..api.plan import Plan
 
 WORDS = frozenset("fn plan mesh let return and or not inf nan tile replicate propagate name range over as of".split())
 

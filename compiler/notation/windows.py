@@ -14,10 +14,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...dialects.scalars import dtype_of
+from ...dialects.reference.scalars import dtype_of
 from .code import Code
 from .diagnostics import Span
-from .terms import Affine, Apply, Fixed, Fold, Index, Number, Position, Read, Term, dtype, inner, subscripts
+from .terms import (
+    Affine,
+    Apply,
+    Fixed,
+    Fold,
+    Index,
+    Number,
+    Position,
+    Read,
+    Term,
+    dtype,
+    inner,
+    subscripts,
+)
 from .values import Value
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from root import ROOT
 
-ROOT = Path(__file__).parents[2]
 SEES = {
     "dialects": {"dialects"},
     "rewrites": {"dialects", "rewrites"},

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from root import ROOT
 
-ROOT = Path(__file__).parents[2]
 ROOMS = ("compiler", "dialects", "rewrites")
 FOLDERS = (*ROOMS, "tests", "examples", "benchmarks")
 FILES = [*ROOT.glob("*.py"), *(path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py")))]
