@@ -32,6 +32,7 @@ platform_lowerings: Any = import_module("jax._src.interpreters.mlir")._platform_
 dce_jaxpr: Any = import_module("jax._src.interpreters.partial_eval").dce_jaxpr
 GatherScatterMode: Any = import_module("jax._src.lax.slicing").GatherScatterMode
 fancy_batchers: Any = import_module("jax._src.interpreters.batching").fancy_primitive_batchers
+linearize_jaxpr: Any = import_module("jax._src.interpreters.ad").linearize_jaxpr
 prng: Any = import_module("jax._src.random.prng")
 source_info_util: Any = import_module("jax._src.source_info_util")
 RefEffect: Any = import_module("jax._src.state.types").RefEffect

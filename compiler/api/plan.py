@@ -36,6 +36,7 @@ from ..plan.counts import Counts
 from ..plan.diff import Diff, diff
 from ..plan.expect import expect
 from ..plan.explain import explain
+from ..plan.kin import Kin, place_kin, tagged
 from ..plan.queries import (
     Collective,
     Conflict,
@@ -175,7 +176,21 @@ class Plan:
         propagate = flag_of("propagate", propagate)
         with without_collector():
             table = place_seeds(self, seeds, len(self.actions), propagate, held)
-        return replace(self, table=table, actions=(*self.actions, Action(text, "place")))
+        return replace(self, table=table, actions=(*self.actions, Action(text, "place", tuple(seeds), propagate, held)))
+
+    def follow(self, traced: Traced, ends: Sequence[Kin | None]) -> Plan:
+        """The plan of another program by the same tactics, its arguments and then its results laid out as their kin.
+
+        Where the tactics place a tagged value, the program's values of that tag, their tangents and cotangents follow too.
+        """
+        plan = start(traced, self.mesh)
+        program = plan.source.program
+        values = (*program.arguments[: len(traced.in_avals)], *program.returned)
+        kin = {value: other for value, other in zip(values, ends, strict=True) if other is not None}
+        kin = tagged(self, plan) | kin
+        for number, action in enumerate(self.actions):
+            plan = replace(plan, table=place_kin(plan, kin, number, action))
+        return replace(plan, actions=self.actions)
 
     # --- what happens ----------------------------------------------------------------------------------------------
 

@@ -26,9 +26,9 @@ from ...dialects.types import ArrayType
 from ...rewrites.decide.op_layouts import natural_tiles
 from ...rewrites.lower.to_flow import change
 from ..jax_private import jax
-from ..run.compiled import device_mesh, spec
+from ..run.compiled import device_mesh
 from ..run.device import run_local
-from ..run.on_mesh import over_devices
+from ..run.on_mesh import over_devices, spec
 
 if TYPE_CHECKING:
     from .graph import Graph

@@ -21,10 +21,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One line of a plan's trace."""
+    """One line of a plan's trace, with the claims that it made and how far they were carried."""
 
     text: str
     kind: str
+    seeds: tuple[Seed, ...] = ()
+    propagate: bool = True
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True)

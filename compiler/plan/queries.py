@@ -14,9 +14,10 @@ from ...rewrites.decide.decide import Move
 from ...rewrites.decide.op_layouts import Pend, Tiles, boundary
 from ...rewrites.program.program import Node
 from ...rewrites.program.shard_maps import misfit
-from ...rewrites.redistribute.steps import Step
+from ...rewrites.redistribute.steps import Bytes, Step
 from ..inputs.lines import Source
 from ..inputs.names import Patterns
+from ..ops.shard_map import own_collectives
 from .counts import Counts, most, tally
 from .lookups import made_by, why
 
@@ -26,12 +27,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Collective:
-    """One collective of a plan with its provenance; `bytes` are those that a device receives each time."""
+    """One collective of a plan with its provenance; `received` is what a device receives each time, exactly."""
 
     kind: str
     axes: tuple[str, ...]
     value: str
-    bytes: int
+    received: Bytes
     times: int
     use: str
     source: Source | None
@@ -40,6 +41,11 @@ class Collective:
     """What it depends on how often it runs: `cond#0:1`, a branch, or `while#0`, a loop of unknown trips, counted once."""
     why: str = ""
     """What it has to do with looked-up indices or with scans, if anything."""
+
+    @property
+    def bytes(self) -> int:
+        """The bytes that a device receives each time, rounded."""
+        return round(self.received)
 
     def __str__(self) -> str:
         times = (f" x {self.times}" if self.times != 1 else "") + (f" in {self.where}" if self.where else "")
@@ -141,7 +147,7 @@ class WholeOp:
     def __str__(self) -> str:
         where = f" at {self.source}" if self.source is not None and self.source.line else ""
         if self.own:
-            runs = "as it is, on mesh axes of its own: its collectives are not counted"
+            runs = "as it is, on mesh axes of its own: its collectives are in `counts().own`"
         elif self.makes:
             runs = f"whole: {self.why or 'it has no definition'}"
         else:
@@ -172,12 +178,15 @@ def brief(plan: Plan) -> str:
 
 def counts(plan: Plan) -> Counts:
     where = plan.source.program.where
-    return tally((step.kind, move.trips, where(move.region)) for move, step in _steps(plan))
+    program = plan.source.program
+    maps = ((node.op, program.trips(node.region), where(node.region)) for node in program.nodes if node.signature.own)
+    rows = ((step.kind, move.trips, where(move.region)) for move, step in _steps(plan))
+    return tally(rows, own_collectives(maps, plan.source.traced.foreign))
 
 
 def bytes_per_device(plan: Plan) -> int:
     where = plan.source.program.where
-    return most((int(step.bytes) * move.trips, where(move.region)) for move, step in _steps(plan))
+    return round(most((step.bytes * move.trips, where(move.region)) for move, step in _steps(plan)))
 
 
 def _steps(plan: Plan) -> Iterator[tuple[Move, Step]]:
@@ -199,7 +208,7 @@ def _collective(plan: Plan, move: Move, step: Step) -> Collective:
         step.kind,
         step.axes,
         addresses.names[move.value],
-        int(step.bytes),
+        step.bytes,
         move.trips,
         "the result" if node is None else node.kind,
         place_of(plan, move.value, node),

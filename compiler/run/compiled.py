@@ -11,63 +11,42 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from jax.sharding import AxisType, NamedSharding, PartitionSpec
+from jax.sharding import AxisType, NamedSharding
 from jax.sharding import Mesh as DeviceMesh
-from xdsl.dialects import func
 
 from ...dialects.errors import Error
 from ...dialects.mesh import Mesh
-from ...rewrites.decide.op_layouts import Tiles, boundary
 from ..inputs.arguments import Function
 from ..inputs.checks import patterns_of, shown
 from ..inputs.names import Patterns, as_patterns, match
 from ..jax_private import jax
 from ..ops.prng_keys import is_key, is_void
-from ..trace.derivative_rules import guarded
-from .device import run_local
-from .on_mesh import over_devices, untied
+from .on_mesh import untied
+from .partitioned import Partitioned
 
 if TYPE_CHECKING:
     from ..api.plan import Plan
 
 
 class Compiled:
-    """A compiled plan: call it like the original function. `jit`, `vmap` and `grad` of it work.
+    """A compiled plan: call it like the original function.
 
-    `grad` is refused where the program holds a function with a derivative rule of its own: a plan has only its ops.
+    `jit`, `vmap` and all derivatives of it are those of the function, partitioned by the same tactics.
     `jitted` is the `jax.jit` function underneath, whose first argument is the list of arrays that the program closes over.
     """
 
     def __init__(self, plan: Plan, devices: Sequence[Any] | None = None, donate: Patterns = ()) -> None:
         self.plan = plan
-        traced, program = plan.source.traced, plan.source.program
+        traced = plan.source.traced
         self.mesh = device_mesh(plan.mesh, devices)
-        placements = plan.decisions.placements
-        self.in_shardings = [self.sharding(value, boundary(placements, value)) for value in program.arguments]
-        self.out_shardings = [self.sharding(value, boundary(placements, value)) for value in program.returned]
-        self.mapped = self.map(plan)
+        self.program = Partitioned(plan, self.mesh)
+        self.in_shardings, self.out_shardings = self.program.shardings
         self.jitted = self.jit(donate)
         self.__name__ = traced.name
         self.__signature__ = traced.function.signature
 
     def __repr__(self) -> str:
         return f"<{self.__name__}, compiled for {self.plan.mesh}>"
-
-    def sharding(self, value: int, tiles: Tiles) -> NamedSharding:
-        rank = max([len(self.plan.source.shape(value)), *(dim + 1 for _, dim, _ in tiles)])
-        return NamedSharding(self.mesh, spec(rank, tiles))
-
-    def map(self, plan: Plan) -> Callable[..., Any]:
-        """The device-local function over the mesh."""
-        main = cast(func.FuncOp, plan.spmd().body.block.first_op)
-        foreign = plan.source.traced.foreign
-
-        def local(*leaves: Any) -> tuple[Any, ...]:
-            return tuple(run_local(main.body.block, leaves, foreign))
-
-        local.__name__ = plan.source.traced.name
-        ins, outs = ([each.spec for each in side] for side in (self.in_shardings, self.out_shardings))
-        return guarded(over_devices(local, self.mesh, ins, outs), plan.source.traced)
 
     @cached_property
     def consts(self) -> list[Any]:
@@ -84,7 +63,7 @@ class Compiled:
 
         def call(partita_consts: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
             leaves = traced.flatten(args, kwargs)
-            return traced.unflatten(self.mapped(*leaves, *partita_consts))
+            return traced.unflatten(self.program(*leaves, *partita_consts))
 
         first = inspect.Parameter("partita_consts", inspect.Parameter.POSITIONAL_ONLY)
         cast(Any, call).__signature__ = inspect.Signature([first, *signature.parameters.values()])
@@ -194,15 +173,6 @@ def _distinct(devices: object) -> list[Any]:
         if each in found[:position]:
             raise Error(f"the device {each} is given twice", helps=["each place of the mesh has a device of its own"])
     return found
-
-
-def spec(rank: int, tiles: Tiles) -> PartitionSpec:
-    """The tiles as JAX says them: per dim its axes, major to minor."""
-    dims: list[tuple[str, ...] | str | None] = []
-    for dim in range(rank):
-        axes = [axis for axis, _, _ in sorted((t for t in tiles if t[1] == dim), key=lambda t: -t[2])]
-        dims.append(None if not axes else axes[0] if len(axes) == 1 else tuple(axes))
-    return PartitionSpec(*dims)
 
 
 def compile(plan: Plan, devices: Sequence[Any] | None, donate: Patterns) -> Compiled:
