@@ -21,6 +21,7 @@ mlir: Any = import_module("jax.interpreters.mlir")
 
 Tracer: Any = import_module("jax.core").Tracer
 eval_context: Any = import_module("jax._src.core").eval_context
+backends: Any = import_module("jax.extend.backend").backends
 jaxprs_in_params: Any = import_module("jax.extend.core").jaxprs_in_params
 shaped_abstractify: Any = import_module("jax._src.core").shaped_abstractify
 core_primitive: Any = import_module("jax._src.core").Primitive

@@ -19,7 +19,7 @@ from ...dialects.mesh import Mesh
 from ..inputs.arguments import Function
 from ..inputs.checks import patterns_of, shown
 from ..inputs.names import Patterns, as_patterns, match
-from ..jax_private import jax
+from ..jax_private import backends, jax
 from ..ops.prng_keys import is_key, is_void
 from .on_mesh import untied
 from .partitioned import Partitioned
@@ -37,7 +37,7 @@ class Compiled:
 
     def __init__(self, plan: Plan, devices: Sequence[Any] | None = None, donate: Patterns = ()) -> None:
         self.plan = plan
-        traced = plan.source.traced
+        self.traced = traced = plan.source.traced
         self.mesh = device_mesh(plan.mesh, devices)
         self.program = Partitioned(plan, self.mesh)
         self.in_shardings, self.out_shardings = self.program.shardings
@@ -50,14 +50,20 @@ class Compiled:
 
     @cached_property
     def consts(self) -> list[Any]:
-        """The arrays that the program closes over, put where the plan wants them."""
-        traced = self.plan.source.traced
-        own = self.in_shardings[len(traced.in_avals) :]
+        """The arrays that the program closes over, put where the plan wants them; devices that only compile take none."""
+        if not any(self.mesh.devices.flat[0].client is backend for backend in backends().values()):
+            return list(self.traced.consts)
         with jax.ensure_compile_time_eval():
-            return [jax.device_put(const, sharding) for const, sharding in zip(traced.consts, own, strict=True)]
+            return [jax.device_put(const, at.sharding) for const, at in zip(self.traced.consts, self.shapes, strict=True)]
+
+    @cached_property
+    def shapes(self) -> list[Any]:
+        """The types of these arrays: to lower a call none has to be put anywhere."""
+        own = zip(self.traced.consts, self.in_shardings[len(self.traced.in_avals) :], strict=True)
+        return [jax.ShapeDtypeStruct(const.shape, const.dtype, sharding=sharding) for const, sharding in own]
 
     def jit(self, donate: Patterns) -> Callable[..., Any]:
-        traced = self.plan.source.traced
+        traced = self.traced
         signature = traced.function.signature
         names = donated(traced.function, donate)
 
@@ -80,11 +86,11 @@ class Compiled:
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
         """JAX's `Lowered`, as `jax.jit(f).lower` gives it."""
-        return cast(Any, self.jitted).lower(self.consts, *args, **kwargs)
+        return cast(Any, self.jitted).lower(self.shapes, *args, **kwargs)
 
     def jaxpr(self, *args: Any, **kwargs: Any) -> Any:
         """The jaxpr of a call, with every collective in it."""
-        return jax.make_jaxpr(self.jitted)(self.consts, *args, **kwargs)
+        return jax.make_jaxpr(self.jitted)(self.shapes, *args, **kwargs)
 
     def diagnose(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """Say what is wrong with a call that JAX refused; nothing, if it is none of ours."""

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, cast
 from jax import ShapeDtypeStruct
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, jaxpr_as_fun
 
-from ..jax_private import jax
+from ..jax_private import jax, jnp
 from ..ops.prng_keys import physical, unwrap
 from ..trace.trace import as_aval
 
@@ -28,6 +28,11 @@ def function(closed: ClosedJaxpr) -> Callable[..., list[Array]]:
 def avals(closed: ClosedJaxpr) -> tuple[list[Any], list[Any]]:
     """The types of the arguments and of the results."""
     return list(cast(Any, closed).in_avals), list(cast(Any, closed).out_avals)
+
+
+def is_smooth(aval: Any) -> bool:
+    """Whether a value has a tangent: integers have none."""
+    return bool(jnp.issubdtype(aval.dtype, jnp.inexact))
 
 
 def on_arrays(run: Callable[..., Sequence[Any]], types: Sequence[Any]) -> ClosedJaxpr:

@@ -28,7 +28,7 @@ from ..ops.prng_keys import physical
 from ..plan.kin import Kin
 from ..trace.trace import trace
 from .device import run_local
-from .jaxprs import Flags, avals, constants, distinct, function, giving, making, on_arrays, which, with_batch
+from .jaxprs import Flags, avals, constants, distinct, function, giving, is_smooth, making, on_arrays, which, with_batch
 from .on_mesh import over_devices, spec
 
 if TYPE_CHECKING:
@@ -184,6 +184,23 @@ class Partitioned:
         likes = [*(program.ends[at] for at in residuals), *moved]
         return Linearized(program, self.derived(pushed, likes), tuple(moving), residuals)
 
+    def pushed(self, varies: Flags) -> Partitioned:
+        """The program and its tangent in one, for what JAX differentiates forward only."""
+        (ins, outs), run, moved = avals(self.jaxpr), function(self.jaxpr), which(varies)
+        smooth = [number for number, aval in enumerate(outs) if is_smooth(aval)]
+
+        def both(*arrays: Array) -> list[Array]:
+            def some(*given: Array) -> list[Array]:
+                every = dict(enumerate(arrays[: len(ins)])) | dict(zip(moved, given, strict=True))
+                return run(*every.values())
+
+            results, tangents = jax.jvp(some, [arrays[number] for number in moved], [*arrays[len(ins) :]])
+            return [*results, *(tangents[number] for number in smooth)]
+
+        jaxpr = jax.make_jaxpr(both)(*map(physical, (*ins, *(ins[number] for number in moved))))
+        more = [self.ends[number] for number in moved], [self.ends[len(ins) + number] for number in smooth]
+        return self.derived(jaxpr, [*self.ends[: len(ins)], *more[0], *self.ends[len(ins) :], *more[1]])
+
     def transposed(self, linear: Flags, varies: Flags) -> Partitioned:
         """The program, linear in some arguments, transposed in them: of the others and of the cotangents that there are."""
         count, run = len(linear), function(self.jaxpr)
@@ -214,13 +231,22 @@ class Partitioned:
 
 
 def _jvp(primals: Sequence[Array], tangents: Sequence[Any], *, program: Partitioned, **_: Any) -> tuple[list[Array], list[Any]]:
-    made: Linearized = program.once(program.linearized, tuple(type(each) is not ad.Zero for each in tangents))
-    both = [*primals, *made.forward(*primals)]
-    results = both[len(primals) : len(primals) + len(made.varies)]
-    moving = (each for each in tangents if type(each) is not ad.Zero)
-    found = iter(linear_p.bind(*(both[at] for at in made.residuals), *moving, program=made.tangent))
+    varies = tuple(type(each) is not ad.Zero for each in tangents)
+    moving = [each for each in tangents if type(each) is not ad.Zero]
+    outs = avals(program.jaxpr)[1]
+    try:
+        made: Linearized = program.once(program.linearized, varies)
+    except ValueError:
+        # JAX has no linear tangent of some primitives, such as a window with a combiner of its own.
+        smooth = tuple(map(is_smooth, outs))
+        together = program.once(program.pushed, varies)(*primals, *moving)
+        results, found = together[: len(outs)], iter(together[len(outs) :])
+    else:
+        smooth, both = made.varies, [*primals, *made.forward(*primals)]
+        results = both[len(primals) : len(primals) + len(outs)]
+        found = iter(linear_p.bind(*(both[at] for at in made.residuals), *moving, program=made.tangent))
     zeros = (ad.Zero(jax.typeof(each).to_tangent_aval()) for each in results)
-    return results, [next(found) if varies else zero for varies, zero in zip(made.varies, zeros, strict=True)]
+    return results, [next(found) if moves else zero for moves, zero in zip(smooth, zeros, strict=True)]
 
 
 def _transpose(cotangents: Sequence[Any], *arrays: Any, program: Partitioned, **_: Any) -> list[Any]:

@@ -92,6 +92,7 @@ NUMBERS: dict[str, Function] = {
     "cummax": lambda x: lax.cummax(x.at[3].set(jnp.inf)),
     "a sum from 3": lambda x: lax.reduce(x, 3.0, lax.add, (0,)),
     "a maximum from 1": lambda x: lax.reduce(x, 1.0, lax.max, (0,)),
+    "a maximum of rows and columns": lambda x: x - jnp.max(x, 1, keepdims=True) * jnp.max(x, 0, keepdims=True),
     "a maximum of equals": lambda x: jnp.max(jnp.round(x), 0),
 }
 
@@ -172,6 +173,22 @@ def test_a_plan_of_what_is_compiled_has_its_derivative() -> None:
     forward = lambda f: lambda x: jax.jvp(f, (x,), (x + 1,))  # noqa: E731
     smoothed = pt.plan(smooth, MESH, X).tile("x", 0, "data").compile()
     agree(pt.plan(forward(smoothed), MESH, X).compile()(X), forward(smooth)(X))
+
+
+def test_what_has_only_a_forward_mode_has_it() -> None:
+    def windows(x: jax.Array) -> jax.Array:
+        return lax.reduce_window(x, 1.0, lax.add, (3, 1), (1, 1), "SAME")
+
+    def looped(x: jax.Array) -> jax.Array:
+        return lax.while_loop(lambda c: c[0].sum() < 99, lambda c: (c[0] * c[0] + 1, c[1] + 1), (x, 0))[0]
+
+    for function in (windows, looped):
+        ours = partitioned(lambda x, function=function: function(x))
+        agree(jax.jvp(ours, (X,), (X + 1,)), jax.jvp(function, (X,), (X + 1,)))
+        with pytest.raises(ValueError) as theirs:
+            jax.grad(loss(function))(X)
+        with pytest.raises(ValueError, match=str(theirs.value)[:20]):
+            jax.grad(loss(ours))(X)
 
 
 def test_a_custom_vjp_has_no_forward_mode_as_in_jax() -> None:
