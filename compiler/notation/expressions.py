@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from lark import Token
 
-from ...dialects.dtypes import long, short
+from ...dialects.dtypes import dtype_of, long, short
 from ...dialects.grammar import Node
-from ...dialects.reference.scalars import dtype_of
 from ..jax_private import jax
 from . import scalars
 from .diagnostics import Text, span

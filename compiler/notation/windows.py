@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...dialects.reference.scalars import dtype_of
+from ...dialects.dtypes import dtype_of
 from .code import Code
 from .diagnostics import Span
 from .terms import (
