@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ...dialects.dtypes import short
+from ...dialects.dtypes import dtype_of, short
 from ...dialects.grammar import Node
-from ...dialects.reference.scalars import dtype_of
 from .diagnostics import span
 from .read import words
 from .terms import (

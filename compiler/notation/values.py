@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from ...dialects.reference.scalars import dtype_of
+from ...dialects.dtypes import dtype_of
 from .code import Code, Expr
 from .terms import Apply, Cast, Fold, Index, Mask, Number, Position, Read, Term, dtype, settled
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from ...dialects.reference.scalars import dtype_of
+from ...dialects.dtypes import dtype_of
+from ...dialects.monoids import MONOIDS
+from ..ops.monoids import pools
 from .code import Code
 from .diagnostics import Span
 from .terms import (
@@ -134,7 +134,7 @@ def _convolved(
 def pooling(term: Fold) -> Value | None:
     """The fold of what one read sees through windows."""
     body = term.body
-    if not isinstance(body, Read) or term.monoid not in ("sum", "max", "min"):
+    if not isinstance(body, Read) or not pools(term.monoid):
         return None
     found = windows(body, term.indices)
     if found is None or any(isinstance(sub, Fixed) for sub in body.subs):
@@ -199,10 +199,7 @@ def _lies(affine: Affine, extent: int) -> bool:
 
 
 def _unit(monoid: str, made: str) -> float:
-    if monoid == "sum":
-        return 0.0 if dtype_of(made).kind == "f" else 0
-    low, high = (np.iinfo(made).min, np.iinfo(made).max) if dtype_of(made).kind in "iu" else (-np.inf, np.inf)
-    return low if monoid == "max" else high
+    return MONOIDS[monoid].unit(dtype_of(made)).item()
 
 
 def inside(affine: Affine, extent: int, at: Span) -> Term:

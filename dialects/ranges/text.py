@@ -11,6 +11,7 @@ from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedInput
 from lark.exceptions import VisitError
 
 from ..errors import Error, Place
+from ..monoids import SIGNS
 from . import laws as laws
 from .terms import Axis, Extent, Loop, Range, SubAxis
 
@@ -101,7 +102,7 @@ class _Read(Transformer[Token, object]):
         return str(parts[0])
 
     def added(self, parts: list[str]) -> tuple[str, str]:
-        return "add", parts[0]
+        return SIGNS["+"].name, parts[0]
 
     def folded(self, parts: list[str]) -> tuple[str, str]:
         return str(parts[0]), parts[1]
