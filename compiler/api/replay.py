@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ...dialects.errors import Error, Place, nearest
+from ...dialects.errors import Error, Location, nearest
 from ..inputs.checks import shown
 from . import tactics
 from .plan import Plan
@@ -30,12 +30,12 @@ def tactics_of(text: str) -> list[Callable[[Plan], Plan]]:
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.lstrip().startswith("#"):
             start = len(line) - len(line.lstrip())
-            found.append(_tactic(line.strip(), Place("tactics", number, start + 1, len(line.rstrip()) + 1, line)))
+            found.append(_tactic(line.strip(), Location("tactics", number, start + 1, len(line.rstrip()) + 1, line)))
     return found
 
 
-def _tactic(line: str, place: Place) -> Callable[[Plan], Plan]:
-    name, args, kwargs = _call(line, place)
+def _tactic(line: str, location: Location) -> Callable[[Plan], Plan]:
+    name, args, kwargs = _call(line, location)
     if name in LIBRARY:
         make = getattr(tactics, name)
     elif name in ACTIONS:
@@ -44,27 +44,29 @@ def _tactic(line: str, place: Place) -> Callable[[Plan], Plan]:
     else:
         near = nearest(name, (*LIBRARY, *ACTIONS))
         helps = [f"did you mean {' or '.join(f'`{each}`' for each in near)}?"] if near else [HELP]
-        raise Error(f"there is no tactic `{name}`", place=place, helps=helps)
+        raise Error(f"there is no tactic `{name}`", location=location, helps=helps)
     try:
         inspect.signature(make).bind(*args, **kwargs)
     except TypeError as error:
-        raise Error(f"`{name}` takes other arguments", place=place, label=str(error), helps=[_shown(name, make)]) from None
+        raise Error(
+            f"`{name}` takes other arguments", location=location, label=str(error), helps=[_shown(name, make)]
+        ) from None
 
     def tactic(plan: Plan) -> Plan:
         try:
             return make(*args, **kwargs)(plan) if name in LIBRARY else make(plan, *args[1:], **kwargs)
         except Error as error:
             # The line is what the reader of a trace can put right.
-            raise Error(error.title, place=place, label=error.label, notes=error.notes, helps=error.helps) from error
+            raise Error(error.title, location=location, label=error.label, notes=error.notes, helps=error.helps) from error
 
     return tactic
 
 
-def _call(line: str, place: Place) -> tuple[str, list[Any], dict[str, Any]]:
+def _call(line: str, location: Location) -> tuple[str, list[Any], dict[str, Any]]:
     """The name and the arguments of the call that a line is."""
 
     def no_tactic(why: str) -> Error:
-        return Error("this line is no tactic", place=place, label=why, helps=[HELP])
+        return Error("this line is no tactic", location=location, label=why, helps=[HELP])
 
     try:
         call = ast.parse(line, mode="eval").body

@@ -178,7 +178,7 @@ def _signature(function: Callable[..., Any], definition: Definition, written: Wr
             near = nearest(formal.name, known, 1)
             helps = (f"did you mean `{near[0]}`?",) if near else (f"its parameters are {signature}",)
             title = f"`{formal.name}` is no parameter of `{name}`"
-            raise Error(title, place=written.find(formal.name, head=True), helps=helps)
+            raise Error(title, location=written.find(formal.name, head=True), helps=helps)
     return signature
 
 

@@ -428,8 +428,8 @@ def test_a_mistake_in_one_definition_of_a_file_is_found_where_it_stands(tmp_path
     assert some["neg"].name == "neg"
     with pytest.raises(Error) as caught:
         some["add"]
-    assert str(caught.value.place) == f"{file}:5:33"
-    assert caught.value.place is not None and caught.value.place.text == "          out[i..] = lhs[i..] + rsh[i..]"
+    assert str(caught.value.location) == f"{file}:5:33"
+    assert caught.value.location is not None and caught.value.location.text == "          out[i..] = lhs[i..] + rsh[i..]"
 
 
 def test_shapes_that_do_not_fit_are_an_error() -> None:
