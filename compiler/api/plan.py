@@ -259,7 +259,7 @@ class Plan:
         """The program with its mesh, in index notation, as `pt.parse` takes it. Raises Error for what has no words there."""
         from ..notation.show import notation
 
-        return notation(self)
+        return notation(self.mesh, self.source.traced)
 
     # --- lowering --------------------------------------------------------------------------------------------------
 

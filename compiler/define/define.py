@@ -17,7 +17,8 @@ from typing import Any, cast
 
 from jax.extend.core import Primitive
 
-from ...dialects.definitions.tree import Definition, Formal, Param, definitions
+from ...dialects.definitions.registry import definitions
+from ...dialects.definitions.tree import Definition, Formal, Param
 from ...dialects.errors import Error, nearest
 from ..inputs.checks import shown
 from ..inputs.literals import Written

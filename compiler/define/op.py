@@ -20,7 +20,8 @@ from jax.extend.core import Primitive
 
 from ...dialects.definitions.dims import groups, names
 from ...dialects.definitions.parse import parse_definitions
-from ...dialects.definitions.tree import Definition, Whole, definitions
+from ...dialects.definitions.registry import definitions
+from ...dialects.definitions.tree import Definition, Whole
 from ...dialects.errors import Error
 from ...dialects.lax_shapes import disagreement
 from ...dialects.reference.user_functions import FUNCTIONS

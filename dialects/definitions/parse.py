@@ -17,7 +17,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from .. import grammar
 from ..errors import Error, Location, nearest
 from .front_ends import FRONT_ENDS
-from .parse_tree import Node, assign, bare, expr, formal, placing, target, tokens, trees
+from .phrases import Node, assign, bare, expr, formal, placing, target, tokens, trees
 from .tree import Definition, Formal, Read
 
 _GRAMMAR = File(__file__).with_name("definitions.lark")

@@ -35,7 +35,7 @@ from ..definitions.ground_form import (
     Part,
 )
 from ..definitions.grounding import ground
-from ..definitions.tree import definitions
+from ..definitions.registry import definitions
 from ..errors import Error
 from ..params import Literal, ParamsAttr, Record
 from . import scalars

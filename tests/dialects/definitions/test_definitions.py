@@ -8,10 +8,12 @@ from string import ascii_lowercase
 
 import pytest
 
+from partita.dialects.definitions.dropped_params import restore
 from partita.dialects.definitions.ground_form import ELEMENT
 from partita.dialects.definitions.parse import parse_definitions
+from partita.dialects.definitions.registry import Definitions, definitions
 from partita.dialects.definitions.tilings import Index, Instance, bind
-from partita.dialects.definitions.tree import Call, Definition, Definitions, children, definitions
+from partita.dialects.definitions.tree import Call, Definition, children
 from partita.dialects.errors import Error
 from partita.dialects.params import NO_PARAMS, Literal, ParamsAttr, Record
 from partita.dialects.reference import scalars
@@ -286,7 +288,7 @@ RESTORED: list[tuple[str, Shapes, Shapes, dict[str, Literal], dict[str, Literal]
 def test_extents_are_restored_from_types(
     name: str, ins: Shapes, outs: Shapes, params: dict[str, Literal], wanted: dict[str, Literal]
 ) -> None:
-    assert definitions[name].restore(ParamsAttr.of(**params), ins, outs) == wanted
+    assert restore(definitions[name], ParamsAttr.of(**params), ins, outs) == wanted
     assert wanted.keys() <= definitions[name].dropped
 
 
