@@ -5,23 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import flow, spmd
+from ...dialects.dtypes import itemsize
 from ...dialects.mesh import Mesh
-from ...dialects.precision import itemsize
 from ...dialects.signature import array_types
 from ...dialects.types import ArrayType
 from ...rewrites.lower.to_flow import change
 from ...rewrites.program.executions import Marks, executions
 from ...rewrites.redistribute.steps import Bytes, received
 from ..plan.counts import most as total
-
-if TYPE_CHECKING:
-    from .graph import Graph
+from .module import GraphModule
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,7 @@ class Edge:
     value: Value
 
 
-def nodes(graph: Graph) -> tuple[Node, ...]:
+def nodes(graph: GraphModule) -> tuple[Node, ...]:
     """The nodes of a graph in order of issue; arguments first, results last."""
     block, mesh = graph.op.body.block, graph.mesh
     values = _values(block, mesh)
@@ -108,7 +106,7 @@ def edges(nodes: Sequence[Node]) -> tuple[Edge, ...]:
     return tuple(Edge(makers[value.name], node.number, value) for node in nodes for value in dict.fromkeys(node.operands))
 
 
-def _what(op: Operation, graph: Graph, marks: Marks) -> tuple[str, str, tuple[Exchange, ...]]:
+def _what(op: Operation, graph: GraphModule, marks: Marks) -> tuple[str, str, tuple[Exchange, ...]]:
     """The kind, the name and the collectives of a node; `marks` name the loops and choices of all nodes before it."""
     match op:
         case flow.KernelOp():

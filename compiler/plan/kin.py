@@ -8,16 +8,16 @@ claimed there, and these claims are propagated as they were.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from ...rewrites.decide.propagate import propagate as carry
 from ...rewrites.decide.table import WHOLE, Claim, Table
 from ..ops.tag import cotangent_name
-from .claims import Action
-
-if TYPE_CHECKING:
-    from ..api.plan import Plan
+from ..trace.trace import Traced
+from .claims import place_own
+from .state import Action, State
 
 
 class Kin(NamedTuple):
@@ -35,21 +35,35 @@ class Kin(NamedTuple):
         return found if found.at == WHOLE else found._replace(at=self.dims[found.at])
 
 
-def place_kin(plan: Plan, kin: Mapping[int, Kin], tactic: int, action: Action) -> Table:
+def follow(root: State, traced: Traced, ends: Sequence[Kin | None]) -> State:
+    """The plan of a program by the tactics of `root`, its arguments and then its results laid out as their kin.
+
+    Where a tactic places a tagged value, the program's values of that tag, their tangents and cotangents follow too.
+    """
+    plan = place_own(State.start(traced, root.mesh))
+    program = plan.source.program
+    values = (*program.arguments[: len(traced.in_avals)], *program.returned)
+    kin = _tagged(root, plan) | {value: other for value, other in zip(values, ends, strict=True) if other is not None}
+    for number, action in enumerate(root.actions):
+        plan = replace(plan, table=_placed(plan, kin, number, action))
+    return replace(plan, actions=root.actions)
+
+
+def _placed(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action) -> Table:
     """The plan's table with the claims that a tactic made on the kin of its values, and what follows from them."""
     table = plan.table.copy()
     for axis in plan.mesh.axes:
         claims = {value: claim for value, other in kin.items() if (claim := other.claim(axis, tactic))}
         new = {value: claim for value, claim in claims.items() if _fits(table, value, axis, claim)}
-        again = any(seed.value < 0 and seed.axis == axis for seed in action.seeds)
-        old = [value for value in range(len(plan.source.program.types)) if table.claim(value, axis)] if again else []
-        if not new and not old:
+        every = range(len(plan.source.program.types)) if action.again == axis else ()
+        changed = [*new, *(value for value in every if table.claim(value, axis))]
+        if not changed:
             continue
         touched = table.touch(axis)
         for value, claim in new.items():
             touched.values[value] = claim
         if action.propagate:
-            carry(table, axis, [*new, *old], tactic, action.held)
+            carry(table, axis, changed, tactic, action.held)
     return table
 
 
@@ -60,17 +74,17 @@ def _fits(table: Table, value: int, axis: str, claim: Claim) -> bool:
     return claim.at == WHOLE or table.fits_value(value, axis, claim.at, claim.stride)
 
 
-def tagged(root: Plan, plan: Plan) -> dict[int, Kin]:
+def _tagged(root: State, plan: State) -> dict[int, Kin]:
     """The kin of tagged values, and of their tangents and cotangents: the values of that tag that tactics of `root` placed."""
     found: dict[int, Kin] = {}
     inside, shape = root.source.addresses.inside, root.source.program.shape
-    for seed in (seed for action in root.actions for seed in action.seeds if seed.value >= 0):
-        name = root.source.addresses.names[seed.value]
+    for placed in (value for action in root.actions for value in action.values):
+        name = root.source.addresses.names[placed]
         own = inside.get(name, [])
-        for each in (name, f"tangent({name})", cotangent_name(name)) if seed.value in own else ():
+        for each in (name, f"tangent({name})", cotangent_name(name)) if placed in own else ():
             there = plan.source.addresses.inside.get(each, [])
-            for value in [there[own.index(seed.value)]] if len(there) == len(own) else there:
-                more = len(plan.source.program.shape(value)) - len(shape(seed.value))
-                if plan.source.program.shape(value)[max(more, 0) :] == shape(seed.value):
-                    found[value] = Kin(root.table, seed.value, tuple(range(more, more + len(shape(seed.value)))))
+            for value in [there[own.index(placed)]] if len(there) == len(own) else there:
+                more = len(plan.source.program.shape(value)) - len(shape(placed))
+                if plan.source.program.shape(value)[max(more, 0) :] == shape(placed):
+                    found[value] = Kin(root.table, placed, tuple(range(more, more + len(shape(placed)))))
     return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from jax.sharding import AxisType, NamedSharding
@@ -20,12 +20,8 @@ from ..inputs.arguments import Function
 from ..inputs.checks import patterns_of, shown
 from ..inputs.names import Patterns, as_patterns, match
 from ..jax_private import backends, jax
-from ..ops.prng_keys import is_key, is_void
-from .on_mesh import untied
+from ..plan.state import State
 from .partitioned import Partitioned
-
-if TYPE_CHECKING:
-    from ..api.plan import Plan
 
 
 class Compiled:
@@ -35,7 +31,7 @@ class Compiled:
     `jitted` is the `jax.jit` function underneath, whose first argument is the list of arrays that the program closes over.
     """
 
-    def __init__(self, plan: Plan, devices: Sequence[Any] | None = None, donate: Patterns = ()) -> None:
+    def __init__(self, plan: State, devices: Sequence[Any] | None = None, donate: Patterns = ()) -> None:
         self.plan = plan
         self.traced = traced = plan.source.traced
         self.mesh = device_mesh(plan.mesh, devices)
@@ -117,7 +113,7 @@ def donated(function: Function, given: Patterns) -> tuple[str, ...]:
 
 
 def misplaced(
-    plan: Plan, args: Sequence[Any], kwargs: dict[str, Any], mesh: DeviceMesh, cures: Sequence[str] = ()
+    plan: State, args: Sequence[Any], kwargs: dict[str, Any], mesh: DeviceMesh, cures: Sequence[str] = ()
 ) -> Error | None:
     """The error of the first argument that is no array yet, or lies on other devices than the mesh's; None if none does.
 
@@ -138,7 +134,7 @@ def misplaced(
     return None
 
 
-def _elsewhere(plan: Plan, name: str, there: str, here: str, cures: Sequence[str]) -> Error:
+def _elsewhere(plan: State, name: str, there: str, here: str, cures: Sequence[str]) -> Error:
     traced = plan.source.traced
     cures = cures or [
         f"leave it uncommitted, or move it: jax.device_put(x, f.in_shardings[{traced.arg_names.index(name)}])",
@@ -146,7 +142,7 @@ def _elsewhere(plan: Plan, name: str, there: str, here: str, cures: Sequence[str
     ]
     return Error(
         f"argument `{name}` is committed to {there.removeprefix('on ')}, and the plan runs {here} ({plan.mesh})",
-        place=traced.function.place(name.split("/")[0]),
+        location=traced.function.location(name.split("/")[0]),
         helps=cures,
     )
 
@@ -179,35 +175,3 @@ def _distinct(devices: object) -> list[Any]:
         if each in found[:position]:
             raise Error(f"the device {each} is given twice", helps=["each place of the mesh has a device of its own"])
     return found
-
-
-def compile(plan: Plan, devices: Sequence[Any] | None, donate: Patterns) -> Compiled:
-    """The plan as a callable."""
-    return Compiled(plan, devices, donate)
-
-
-def check(plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]) -> float:
-    """The largest |a-b|/(1e-3+|b|) between the partitioned and the original program's results; Error if it is not finite."""
-    traced = plan.source.traced
-    ours = jax.tree_util.tree_leaves(plan.compile()(*args, **kwargs))
-    original = jax.jit(traced.function.fn, static_argnames=traced.function.static)
-    # Axes in the types of arrays would have the original say a sharding for each of its sums.
-    args, kwargs = jax.tree_util.tree_map(untied, (tuple(args), kwargs))
-    theirs = jax.tree_util.tree_leaves(original(*args, **kwargs))
-    worst = 0.0
-    for name, a, b in zip(traced.result_names, ours, theirs, strict=True):
-        if not is_key(a) and not is_void(a):
-            worst = max(worst, difference(name, np.asarray(a), np.asarray(b)))
-    return worst
-
-
-def difference(name: str, a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> float:
-    """|a-b|/(1e-3+|b|) at its largest; equal infinities and NaNs differ by nothing."""
-    wide = np.complex128 if b.dtype.kind == "c" else np.float64
-    left, right = a.astype(wide), b.astype(wide)
-    same = (left == right) | (np.isnan(left) & np.isnan(right))
-    if not np.all(same | (np.isfinite(left) & np.isfinite(right))):
-        raise Error(f"`{name}` is not finite in one of the two runs only")
-    with np.errstate(invalid="ignore"):
-        gap = np.where(same, 0.0, np.abs(left - right) / (1e-3 + np.abs(right)))
-    return float(gap.max(initial=0.0))

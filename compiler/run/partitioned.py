@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from jax.extend.core import ClosedJaxpr, Primitive
 from jax.sharding import Mesh as DeviceMesh
@@ -25,14 +25,13 @@ from xdsl.dialects import func
 from ...rewrites.decide.op_layouts import boundary
 from ..jax_private import ad, apply_primitive, batching, jax, linearize_jaxpr, lower_fun, mlir
 from ..ops.prng_keys import physical
-from ..plan.kin import Kin
+from ..plan.kin import Kin, follow
+from ..plan.lowered import spmd
+from ..plan.state import State
 from ..trace.trace import trace
 from .device import run_local
 from .jaxprs import Flags, avals, constants, distinct, function, giving, is_smooth, making, on_arrays, which, with_batch
 from .on_mesh import over_devices, spec
-
-if TYPE_CHECKING:
-    from ..api.plan import Plan
 
 Array: TypeAlias = Any
 
@@ -76,7 +75,7 @@ class Partitioned:
     propagation decides. It follows the tactics of `root`, the plan that it comes from.
     """
 
-    root: Plan
+    root: State
     mesh: DeviceMesh
     made: ClosedJaxpr | None = None
     likes: Sequence[Like | None] = ()
@@ -86,7 +85,7 @@ class Partitioned:
         return self.root.source.traced.name
 
     @cached_property
-    def plan(self) -> Plan:
+    def plan(self) -> State:
         if self.made is None:
             return self.root
         run = function(self.made)
@@ -95,8 +94,8 @@ class Partitioned:
             return run(*arrays)
 
         program.__name__ = self.root.source.traced.name
-        return self.root.follow(
-            trace(program, *map(physical, avals(self.made)[0])), [like and like.kin() for like in self.likes]
+        return follow(
+            self.root, trace(program, *map(physical, avals(self.made)[0])), [like and like.kin() for like in self.likes]
         )
 
     @cached_property
@@ -136,7 +135,7 @@ class Partitioned:
     @cached_property
     def mapped(self) -> Callable[..., Any]:
         """The device-local function over the mesh."""
-        main = cast(func.FuncOp, self.plan.spmd().body.block.first_op)
+        main = cast(func.FuncOp, spmd(self.plan).body.block.first_op)
         traced = self.plan.source.traced
 
         def local(*arrays: Array) -> tuple[Array, ...]:

@@ -35,6 +35,10 @@ def centred(x: jax.Array) -> jax.Array:
     return x - lax.pmean(x, "data")
 
 
+def gathered(x: jax.Array) -> jax.Array:
+    return lax.all_gather(x, "data", tiled=True)
+
+
 # Per program what it has of its own: always, in the branches of its choices, in each trip of its loops.
 OWN: dict[str, tuple[Function, dict[str, int], dict[str, int]]] = {
     "a mean": (on(centred), {"all_reduce": 1}, {}),
@@ -50,7 +54,7 @@ OWN: dict[str, tuple[Function, dict[str, int], dict[str, int]]] = {
     ),
     "two arrays in one sum": (on(lambda x: sum(lax.psum((x, -x), ("data", "model")))), {"all_reduce": 2}, {}),
     "each kind": (
-        on(lambda x: lax.ppermute(lax.all_gather(lax.psum_scatter(x.T, "data", tiled=True), "data", tiled=True), "data", [(0, 1)]).T),
+        on(lambda x: lax.ppermute(gathered(lax.psum_scatter(x.T, "data", tiled=True)), "data", [(0, 1)]).T),
         {"all_gather": 1, "reduce_scatter": 1, "permute": 1},
         {},
     ),
