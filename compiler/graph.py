@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from ..dialects import context
@@ -26,6 +25,7 @@ from ..dialects.array import mesh_of
 from ..dialects.errors import Error, nearest
 from ..dialects.flow import GraphOp
 from ..dialects.mesh import Mesh
+from ..dialects.text import error_of, read_module
 from ..rewrites.flow import check, to_flow
 from .counts import Counts, most, tally
 from .graph_nodes import Edge, Exchange, Node, edges, nodes
@@ -55,10 +55,10 @@ class Graph:
     def parse(text: str) -> Graph:
         """The graph that `text()` printed. Raises Error, with the line, for a text that is none."""
         try:
-            module = Parser(context(), text, "graph").parse_module()
+            module = read_module(context(), text, "graph")
             module.verify()
         except (ParseError, VerifyException) as error:
-            raise Error(f"the text is no graph: {error}") from error
+            raise error_of(error, "the text is no graph: ") from error
         graph = Graph(module)
         if not isinstance(module.body.block.first_op, GraphOp):
             raise Error("the text is no graph: its module does not begin with `flow.graph`")
