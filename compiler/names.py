@@ -90,7 +90,8 @@ def match(given: Patterns, names: Iterable[str], *, what: str = "value", under: 
     for glob in as_patterns(given):
         accepts = pattern(glob, under).fullmatch
         found = [name for name in every if accepts(name)]
-        if not found:
+        # All values of a program that has none are none.
+        if not found and glob != "**":
             raise unknown(glob, every, what)
         taken.update(found)
     return [name for name in every if name in taken]

@@ -238,9 +238,19 @@ class Definition:
 
         return restore(self, params, in_shapes, out_shapes)
 
+    @property
+    def title(self) -> str:
+        """The name that its text says: `lib.softmax.2` is one of several ops called `softmax`."""
+        return titled(self.name)
+
     def reads(self) -> Iterator[Read]:
         """Every read of an operand, those inside guards too."""
         return _reads(self.body)
+
+
+def titled(name: str) -> str:
+    """The name of an op without what tells it from its namesakes."""
+    return next(part for part in reversed(name.split(".")) if not part.isdecimal())
 
 
 def _stands_for(formals: tuple[Formal, ...], count: int) -> int:
