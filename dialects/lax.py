@@ -26,11 +26,18 @@ from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, NoMemoryEffect, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from .definition import definitions
+from .definitions.registry import definitions
 from .lax_shapes import check_constant, check_named, check_whole
 from .params import NO_PARAMS, ParamsAttr, parse_params
 from .regions import BORDERS, CHECKS, count
-from .signature import PlainOp, array_types, parse_operands, parse_signature, print_operands, print_signature
+from .signature import (
+    PlainOp,
+    array_types,
+    parse_operands,
+    parse_signature,
+    print_operands,
+    print_signature,
+)
 from .types import ArrayType
 
 __all__ = [

@@ -6,9 +6,10 @@ from math import prod
 
 from xdsl.utils.exceptions import VerifyException
 
-from .definition import Formal, definitions
+from .definitions.registry import definitions
+from .definitions.tilings import Dims, Instance, bind
+from .definitions.tree import Formal
 from .errors import Error
-from .instance import Dims, Instance, bind
 from .params import Literal, ParamsAttr, Record
 from .types import ArrayType
 

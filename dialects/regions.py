@@ -10,7 +10,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from .layouts import Layout
 from .params import ParamsAttr
-from .ranges import Extent
+from .ranges.algebra import Extent
 from .types import ArrayType
 
 Types = tuple[ArrayType, ...]

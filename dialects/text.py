@@ -15,7 +15,7 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.lexer import Input, Position, Span
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken
 
-from .errors import Error, Place
+from .errors import Error, Location
 
 _STRING = re.compile(r'"(?:[^"\\\n\v\f]|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
 
@@ -60,7 +60,7 @@ def error_of(error: ParseError | VerifyException, title: str = "") -> Error:
     text = span.input.content if isinstance(span.input.content, str) else ""
     line = text[text.rfind("\n", 0, span.start) + 1 :].partition("\n")[0]
     end = min(at.col + max(len(span), 1), max(len(line), at.col) + 1)
-    return Error(title + error.msg.strip(), place=Place(span.input.name, at.line, at.col, end, line))
+    return Error(title + error.msg.strip(), location=Location(span.input.name, at.line, at.col, end, line))
 
 
 def _marked(error: VerifyException) -> list[str]:

@@ -13,7 +13,7 @@ from xdsl.printer import Printer
 from .errors import Error
 from .layouts import Layout, parse_array
 from .mesh import Mesh
-from .ranges import Extent
+from .ranges.algebra import Extent
 from .text import take
 
 # A dim may hold one sub-range, `512[0 : 256 : 1]`, whose bounds are plain numbers: brackets nest twice, never deeper.

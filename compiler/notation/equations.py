@@ -9,7 +9,9 @@ from lark import Token
 
 from ...dialects.dtypes import short
 from ...dialects.grammar import Node
-from ..primitives import names
+from ...dialects.monoids import MONOIDS
+from ..ops.monoids import WRITTEN
+from ..ops.primitives import names
 from . import scalars
 from .diagnostics import Text, span
 from .expressions import Expressions, counted, reason
@@ -18,9 +20,23 @@ from .read import kinds, phrases, words
 from .runtime import made_of
 from .scope import Scope
 from .sizes import check_bytes, size
-from .terms import Array, Calling, Cast, Equation, Function, Index, Joint, Left, Number, Term, dtype, settled, type_text
+from .terms import (
+    Array,
+    Calling,
+    Cast,
+    Equation,
+    Function,
+    Index,
+    Joint,
+    Left,
+    Number,
+    Term,
+    dtype,
+    settled,
+    type_text,
+)
 
-EXTREMES = ("max", "min", "argmax", "argmin")
+EXTREMES = (*(fold for fold in WRITTEN if MONOIDS[fold].ordered), "argmax", "argmin")
 """The folds that have no value over nothing."""
 
 

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 import ml_dtypes
 from lark import Token
 
-from ...dialects.dtypes import long, short
+from ...dialects.dtypes import dtype_of, long, short
 from ...dialects.grammar import Node
-from ...dialects.scalars import dtype_of
-from ..untyped import jax
+from ...dialects.monoids import MONOIDS
+from ..jax_private import jax
+from ..ops.monoids import WRITTEN, pools
 from . import scalars
 from .diagnostics import Text, span
 from .keywords import defaults, keywords
@@ -19,7 +20,20 @@ from .positions import position
 from .read import left_spine, phrases, words
 from .scope import Scope
 from .sizes import named, size
-from .terms import Apply, Cast, Fold, Index, Mask, Number, Position, Read, Term, dtype, free, settled
+from .terms import (
+    Apply,
+    Cast,
+    Fold,
+    Index,
+    Mask,
+    Number,
+    Position,
+    Read,
+    Term,
+    dtype,
+    free,
+    settled,
+)
 
 SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 ARITHMETIC = frozenset(SIGNS)
@@ -216,7 +230,7 @@ class Expressions:
         word, variables, body = words(node)[0], phrases(phrases(node)[0]), phrases(node)[1]
         around, hanging = dict(self.scope.indices), self.scope.hanging
         indices = tuple(self.variable(each) for each in variables)
-        self.scope.hanging = word in ("sum", "max", "min")
+        self.scope.hanging = pools(word)
         term = self.term(body)
         self.fits(settled(dtype(term)), term)
         self.scope.indices, self.scope.hanging = around, hanging
@@ -241,7 +255,7 @@ class Expressions:
         return index
 
     def fold_dtype(self, node: Node, fold: str, made: str) -> None:
-        if fold in ("all", "any"):
+        if fold in MONOIDS and MONOIDS[fold].on_bool:
             if made != "bool":
                 self.text.fail(
                     "fold_dtype",
@@ -265,8 +279,8 @@ class Expressions:
             return self.cast(node, cast, given)
         known = scalars.functions()
         if name not in known:
-            self.text.fail("function_unknown", word, [*known, *self.functions, "f32", "i32", "sum", "max"], name=name)
-        if name in ("max", "min") and len(given) == 1:
+            self.text.fail("function_unknown", word, [*known, *self.functions, "f32", "i32", *WRITTEN], name=name)
+        if name in WRITTEN and len(given) == 1:
             self.text.fail("fold_sign", node, name=name, said=self.text.said(node))
         if len(given) != len(known[name]):
             wanted = counted(len(known[name]), "argument")

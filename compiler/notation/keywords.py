@@ -11,8 +11,8 @@ from functools import cache
 from ...dialects.dtypes import long
 from ...dialects.grammar import Node
 from ...dialects.params import NO_PARAMS, ParamsAttr, read
-from ..params import Foreign, encode
-from ..untyped import jax, lax
+from ..jax_private import jax, lax
+from ..ops.params import Foreign, encode
 from .diagnostics import Text
 from .read import kinds, phrases, words
 

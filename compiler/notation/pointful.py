@@ -10,11 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...dialects.definition import definitions
-from ...dialects.dtypes import short
-from ...dialects.errors import Error
-from ...dialects.ground import ground
-from ...dialects.grounded import (
+from ...dialects.definitions.ground_form import (
     Access,
     Affine,
     Apply,
@@ -29,7 +25,12 @@ from ...dialects.grounded import (
     Part,
     inner,
 )
+from ...dialects.definitions.grounding import ground
+from ...dialects.definitions.registry import definitions
+from ...dialects.dtypes import short
+from ...dialects.errors import Error
 from ...dialects.params import Literal, ParamsAttr, show
+from ..ops.monoids import WRITTEN
 from .expressions import COMPARISONS
 
 Shape = tuple[int, ...]
@@ -163,7 +164,7 @@ class Pointful:
                 return f"{self.operand(left)} {sign} {self.operand(right)}"
             case Apply(function, args):
                 return self.apply(function, [self.expr(arg) for arg in args])
-            case Folding(monoid, ids, inside) if ids and monoid in ("sum", "max", "min", "prod", "all", "any"):
+            case Folding(monoid, ids, inside) if ids and monoid in WRITTEN:
                 known = _read_alone(inside)
                 said = ", ".join(self.letters[i] + ("" if i in known else f": {self.form.extents[i]}") for i in ids)
                 return f"{monoid}({said}) {self.factor(inside)}"

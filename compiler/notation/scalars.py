@@ -8,12 +8,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from ...dialects import scalars
-from ...dialects.definition import Definition, Var, definitions
+from ...dialects.definitions.registry import definitions
+from ...dialects.definitions.tree import Definition, Var
 from ...dialects.errors import Error
 from ...dialects.params import NO_PARAMS
-from ..evaluate import bind_local
-from ..untyped import jax
+from ...dialects.reference import scalars
+from ..jax_private import jax
+from ..ops.bind import bind_local
 from .keywords import parameters
 
 ALIASES = {"sigmoid": "logistic", "maximum": "max", "minimum": "min"}

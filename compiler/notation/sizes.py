@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from lark import Token
 
+from ...dialects.dtypes import dtype_of
 from ...dialects.grammar import Node
-from ...dialects.scalars import dtype_of
 from .diagnostics import Text, Where
 from .read import left_spine, phrases, words
 from .scalars import arithmetic

@@ -6,8 +6,8 @@ from collections.abc import Generator
 
 import pytest
 
-from partita.compiler import quiet
-from partita.compiler.quiet import without_collector
+from partita.compiler import gc_pause as quiet
+from partita.compiler.gc_pause import without_collector
 
 
 class Knot:

@@ -8,7 +8,7 @@ import pytest
 from partita.dialects.errors import Error
 from partita.dialects.layouts import Layout, Pending, Tile, parse_array
 from partita.dialects.mesh import Mesh
-from partita.dialects.ranges import Axis, Extent, chain_ok, denote, parse_range, product
+from partita.dialects.ranges.algebra import Axis, Extent, chain_ok, denote, parse_range, product
 
 MESH = Mesh(x=2, y=3, one=1)
 

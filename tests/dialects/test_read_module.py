@@ -4,7 +4,7 @@ import pytest
 from xdsl.utils.exceptions import ParseError
 
 import partita as pt
-from partita.compiler.graph import Graph
+from partita.compiler.graph.graph import Graph
 from partita.dialects import context
 from partita.dialects.text import read_module
 

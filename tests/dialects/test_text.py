@@ -17,7 +17,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from partita.dialects import context
 from partita.dialects.array import RedistributeOp, mesh_of, set_mesh
-from partita.dialects.definition import definitions
+from partita.dialects.definitions.registry import definitions
 from partita.dialects.flow import GraphOp, KernelOp
 from partita.dialects.flow import ReturnOp as GraphReturnOp
 from partita.dialects.lax import OPS, LaxOp
@@ -25,7 +25,15 @@ from partita.dialects.layouts import parse_array
 from partita.dialects.mesh import Mesh
 from partita.dialects.params import NO_PARAMS, Literal, ParamsAttr, Record, parse_params, read
 from partita.dialects.regions import BORDERS
-from partita.dialects.spmd import AllGatherOp, AllReduceOp, AllToAllOp, PairsAttr, PermuteOp, ReduceScatterOp, SliceOp
+from partita.dialects.spmd import (
+    AllGatherOp,
+    AllReduceOp,
+    AllToAllOp,
+    PairsAttr,
+    PermuteOp,
+    ReduceScatterOp,
+    SliceOp,
+)
 from partita.dialects.types import ArrayType
 
 CONTEXT = context()

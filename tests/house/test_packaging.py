@@ -9,10 +9,10 @@ from typing import Any
 
 import hatchling.build
 import pytest
+from root import ROOT
 
 import partita
 
-ROOT = Path(__file__).parents[2]
 ROOMS = ("compiler", "dialects", "rewrites")
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
@@ -63,7 +63,10 @@ def test_an_unknown_public_name_is_an_attribute_error():
         partita.plam  # noqa: B018  # pyright: ignore
 
 
-@pytest.mark.parametrize("entry", [*entry_points(module="partita.compiler.cli"), *entry_points(name="partita-opt")], ids=str)
+COMMANDS = [*entry_points(module="partita.compiler.cli.main"), *entry_points(name="partita-opt")]
+
+
+@pytest.mark.parametrize("entry", COMMANDS, ids=str)
 def test_a_command_exists(entry: Any):
     assert callable(entry.load())
 

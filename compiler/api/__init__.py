@@ -1,0 +1,1 @@
+"""What `import partita` shows."""

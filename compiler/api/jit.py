@@ -1,0 +1,175 @@
+"""`pt.jit`: partition and run a function in one call.
+
+The plan is made while `jax.jit` traces, so JAX's own cache (by tree, shape, dtype, weak type and static values) is the
+cache of plans, and a call costs what a call of a `jax.jit` function costs.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...dialects.definitions.registry import definitions
+from ...dialects.mesh import Mesh
+from ..inputs.arguments import Function
+from ..inputs.checks import mesh_given, shown, tactics_given
+from ..jax_private import jax, tree
+from ..run.compiled import Compiled, device_mesh, donated, misplaced
+from .plan import Plan, Tactic
+from .plan import plan as make_plan
+
+
+class Jitted:
+    """A partitioned function with the signature of the original; made by `pt.jit`."""
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        mesh: Mesh,
+        tactics: Sequence[Tactic],
+        static_argnames: str | Sequence[str],
+        donate_argnames: str | Sequence[str],
+        devices: Sequence[Any] | None,
+    ) -> None:
+        function = Function.of(fn, static_argnames)
+        self.fn = fn
+        self.mesh = mesh_given(mesh)
+        self.tactics = tactics_given(tactics)
+        self.static = function.static
+        self.devices = devices
+        functools.update_wrapper(self, fn, updated=())
+        self.__signature__: inspect.Signature = function.signature
+        donate = donated(function, donate_argnames)
+        self.donated = donate
+        self.jitted, self.replaced = self.fresh(), definitions.replaced
+
+    def __repr__(self) -> str:
+        return f"<{getattr(self.fn, '__name__', 'function')}, partitioned for {self.mesh} by {len(self.tactics)} tactics>"
+
+    def fresh(self) -> Any:
+        """A `jax.jit` function that has traced nothing yet."""
+        return jax.jit(self.partitioned(), static_argnames=self.static, donate_argnames=self.donated)
+
+    def partitioned(self) -> Callable[..., Any]:
+        """What JAX traces: the plan of these arguments, applied to them."""
+
+        @functools.wraps(self.fn)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            plan = self.plan(*args, **kwargs)
+            traced = plan.source.traced
+            leaves = [*traced.flatten(args, kwargs), *traced.consts]
+            return traced.unflatten(Compiled(plan, self.devices).mapped(*leaves))
+
+        return call
+
+    def plan(self, *args: Any, **kwargs: Any) -> Plan:
+        """The plan for these arguments: arrays, or `jax.ShapeDtypeStruct`s."""
+        return make_plan(self.fn, self.mesh, *args, static_argnames=self.static, **kwargs).apply(*self.tactics)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.replaced != definitions.replaced:
+            # An op was defined anew: what was traced with the old one may be another program now.
+            self.jitted, self.replaced = self.fresh(), definitions.replaced
+        try:
+            return self.jitted(*args, **kwargs)
+        except (ValueError, TypeError) as error:
+            there = device_mesh(self.mesh, self.devices)
+            problem = misplaced(self.plan(*args, **kwargs), args, kwargs, there, self.cures())
+            raise (problem or error) from None
+
+    def cures(self) -> list[str]:
+        """What to do with arguments that are committed to other devices."""
+        move = "args = jax.device_put(args, f.in_shardings(*args))"
+        return [f"leave it uncommitted, or move all: {move}", "or run on its devices: pt.jit(..., devices=...)"]
+
+    def lower(self, *args: Any, **kwargs: Any) -> Any:
+        """JAX's `Lowered`, as `jax.jit(f).lower` gives it."""
+        return self.jitted.lower(*args, **kwargs)
+
+    def in_shardings(self, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Where the plan wants the positional arguments, in the trees that they are. Static ones are given by name.
+
+        params, batch = jax.device_put((params, batch), f.in_shardings(params, batch))
+        """
+        plan = self.plan(*args, **kwargs)
+        traced = plan.source.traced
+        leaves = plan.compile(self.devices).in_shardings[: len(traced.in_avals)]
+        trees = dict.fromkeys(traced.static) | dict(
+            zip(traced.arguments, tree.tree_unflatten(traced.in_tree, leaves), strict=True)
+        )
+        names = [name for name in self.__signature__.parameters if name in trees]
+        bound = inspect.BoundArguments(self.__signature__, OrderedDict((name, trees[name]) for name in names))
+        return bound.args[: len(args)]
+
+    def __get__(self, instance: object, owner: type | None = None) -> Jitted | Method:
+        """As a method: what it is called with follows `self`, which is an argument like the others."""
+        return self if instance is None else Method(self, instance)
+
+
+class Method:
+    """A partitioned method of one object, `object.method`."""
+
+    __slots__ = ("function", "instance")
+
+    def __init__(self, function: Jitted, instance: object) -> None:
+        self.function = function
+        self.instance = instance
+
+    def __repr__(self) -> str:
+        return f"<{self.__name__} of {shown(self.instance)}, partitioned for {self.function.mesh}>"
+
+    @property
+    def __name__(self) -> str:
+        return getattr(self.function.fn, "__name__", "function")
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.Signature(list(self.function.__signature__.parameters.values())[1:])
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(self.instance, *args, **kwargs)
+
+    def plan(self, *args: Any, **kwargs: Any) -> Plan:
+        """The plan for these arguments: arrays, or `jax.ShapeDtypeStruct`s."""
+        return self.function.plan(self.instance, *args, **kwargs)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Any:
+        """JAX's `Lowered`, as `jax.jit(f).lower` gives it."""
+        return self.function.lower(self.instance, *args, **kwargs)
+
+    def in_shardings(self, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Where the plan wants the positional arguments behind `self`, in the trees that they are."""
+        return self.function.in_shardings(self.instance, *args, **kwargs)[1:]
+
+
+def jit(
+    fn: Callable[..., Any] | None = None,
+    *,
+    mesh: Mesh,
+    tactics: Sequence[Tactic] = (),
+    static_argnames: str | Sequence[str] = (),
+    donate_argnames: str | Sequence[str] = (),
+    devices: Sequence[Any] | None = None,
+) -> Any:
+    """Partition `fn` by the tactics and compile it for the mesh, at the first call for each kind of arguments.
+
+    Also a decorator: `@pt.jit(mesh=..., tactics=[...])`. `vmap`, an outer `jit` and `grad` of it work, but for one thing: a
+    function inside with a derivative rule of its own, such as `jax.nn.relu`, has only its ops here, and `grad` says so. Take
+    the derivative first, `pt.jit(jax.grad(f), ...)`. Raises Error, at the call, where a tactic does not fit or the mesh is
+    larger than the devices.
+
+        step = jax.jit(train_step)   -->   step = pt.jit(train_step, mesh=mesh, tactics=[...])
+    """
+    if fn is None:
+        return functools.partial(
+            jit,
+            mesh=mesh,
+            tactics=tactics,
+            static_argnames=static_argnames,
+            donate_argnames=donate_argnames,
+            devices=devices,
+        )
+    return Jitted(fn, mesh, tactics, static_argnames, donate_argnames, devices)

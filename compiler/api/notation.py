@@ -1,0 +1,130 @@
+"""`pt.load` and `pt.parse`: a program in index notation, as functions of JAX, a mesh and plans.
+
+mlp = pt.load("mlp.partita")
+mlp.functions["mlp"](x, w1, w2)      a function like any other: jax.jit, jax.grad, pt.plan
+mlp.plan("zero3").counts()           the plan of that name, with what the text annotates
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from ...dialects.errors import Error, nearest
+from ...dialects.mesh import Mesh
+from ..inputs.literals import Written
+from ..jax_private import jax
+from ..notation.check import Program, check
+from ..notation.diagnostics import Text
+from ..notation.elaborate import elaborate
+from ..notation.terms import Function
+from .notation_plans import Block, annotated, block
+from .plan import Plan
+from .plan import plan as make_plan
+
+
+@dataclass(frozen=True, eq=False)
+class Notation:
+    """A program in index notation. Made by `pt.load` and `pt.parse`; everything in it is checked already.
+
+    `functions` are functions on JAX arrays; `mesh` is None if the text names none; `plans` are the names of its plans.
+    """
+
+    program: Program
+    functions: Mapping[str, Callable[..., Any]]
+    blocks: Mapping[str, Block]
+    text: str
+    """The whole text."""
+
+    def __repr__(self) -> str:
+        file = Path(self.program.text.file).name
+        return f"<{file}: {', '.join([*self.functions, *(f'plan {name}' for name in self.blocks)])}>"
+
+    @property
+    def mesh(self) -> Mesh | None:
+        return self.program.mesh
+
+    @property
+    def plans(self) -> tuple[str, ...]:
+        return tuple(self.blocks)
+
+    def arguments(self, function: str | None = None) -> dict[str, Any]:
+        """The types of a function's arguments, by name, as `jax.ShapeDtypeStruct`s; of the last function, if none is named."""
+        found = self._function(function)
+        return {each.name: jax.ShapeDtypeStruct(each.shape, each.dtype) for each in found.arguments}
+
+    def plan(self, name: str | None = None, *, function: str | None = None, mesh: Mesh | None = None) -> Plan:
+        """The plan of that name; without one what the annotations say of a function, by default the last.
+
+        `mesh` stands in for the text's. Raises Error for an unknown name, and at its line for a tactic that is refused.
+        """
+        if name is not None and name not in self.blocks:
+            near = nearest(name, self.blocks)
+            said = [f"did you mean `{near[0]}`?"] if near else [f"its plans: {', '.join(self.blocks) or 'none'}"]
+            raise Error(f"`{Path(self.program.text.file).name}` has no plan `{name}`", helps=said)
+        chosen = self._function(self.blocks[name].function if name is not None else function)
+        if (over := mesh or self.mesh) is None:
+            file = Path(self.program.text.file).name
+            raise Error(
+                f"`{file}` names no mesh",
+                helps=["say it in the text, `mesh data=4`, or give mesh=pt.Mesh(data=4), on the command line --mesh data=4"],
+            )
+        started = self._started(chosen, over)
+        return started.apply(*(self.blocks[name].steps if name is not None else ()))
+
+    def _started(self, function: Function, mesh: Mesh) -> Plan:
+        structs = self.arguments(function.name).values()
+        return annotated(self.program, function, make_plan(self.functions[function.name], mesh, *structs))
+
+    def _function(self, name: str | None) -> Function:
+        known = self.program.functions
+        if not known:
+            raise Error(
+                f"`{Path(self.program.text.file).name}` has no function", helps=["write one: `fn f(x: f32[8]) -> f32[8]`"]
+            )
+        if name is not None and name not in known:
+            near = nearest(name, known)
+            helps = [f"did you mean `{near[0]}`?"] if near else [f"its functions: {', '.join(known)}"]
+            raise Error(f"`{Path(self.program.text.file).name}` has no function `{name}`", helps=helps)
+        return known[name or list(known)[-1]]
+
+
+_NUMBERS = itertools.count(1)
+
+
+def load(file: str | Path) -> Notation:
+    """Reads a `.partita` file. Raises Error, with line, caret and help, for the first mistake in it."""
+    path = Path(file)
+    try:
+        source = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise Error(f"no such file: `{file}`", helps=[f"the folder is {Path.cwd()}"]) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise Error(f"`{file}` cannot be read: {error}", helps=["a program is a text file in UTF-8"]) from None
+    return parse(source, str(path))
+
+
+def parse(source: str, file: str = "") -> Notation:
+    """Reads a program from its text; `file` is what errors and line notes call it."""
+    if not isinstance(source, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise Error(f"{source!r:.60} is no text", helps=["pt.parse takes the program's text, pt.load its file"])
+    source = source.replace("\r\n", "\n").replace("\r", "\n")
+    frame = inspect.currentframe()
+    program = check(Text(file, source) if file else _inline(source, frame.f_back if frame else None))
+    functions = elaborate(program)
+    blocks = {name: block(program, name, node) for name, node in program.plans.items()}
+    return Notation(program, functions, blocks, source)
+
+
+def _inline(source: str, frame: FrameType | None) -> Text:
+    """A text of no file of its own: it stands in the Python file that it is a literal of, or else it has a name alone."""
+    written = Written.of(source, frame)
+    if source.strip() and written.file.endswith(".py"):
+        return Text(written.file, written.laid_out())
+    # By which Python finds its lines.
+    return Text(f"<notation {next(_NUMBERS)}>", source)

@@ -1,0 +1,73 @@
+"""The names that a function's values have in a plan: an equation is a scope, a call a scope with the callee's inside.
+
+h = layer(x, w)        h, h/z, h/y        a, b = pair(x)    a is a_b/y
+z[i] = x[i]            the same value as x, so its address is `x`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ..notation.check import Program
+from ..notation.diagnostics import Span
+from ..notation.terms import Array, Calling, Equation, Function, Left, Read
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A value of a function, or of one that it calls. `name` is what the text calls it, `path` what plans do."""
+
+    name: str
+    path: str
+    array: Array
+    places: tuple[tuple[str, ...], ...]
+    span: Span
+
+
+def known(program: Program, function: Function) -> Mapping[str, Address]:
+    """Every value that a plan of the function may name."""
+    arguments = [Address(each.name, each.name, each, (), each.span) for each in function.arguments]
+    return {each.name: each for each in (*addresses(program, function), *arguments)}
+
+
+def addresses(
+    program: Program, function: Function, prefix: str = "", given: Mapping[str, str] | None = None
+) -> Iterator[Address]:
+    """The values that equations define. `given` are the paths of the arguments, of a function that is called."""
+    paths = dict(given or {each.name: each.name for each in function.arguments})
+    for statement in function.statements:
+        if isinstance(statement, Equation):
+            left = statement.left
+            paths[left.array.name] = paths[same] if (same := alias(statement)) else prefix + left.array.name
+            yield _address(prefix, left, paths[left.array.name])
+        else:
+            yield from _called(program, statement, prefix, paths)
+
+
+def alias(statement: Equation) -> str | None:
+    """The value that an equation only gives another name."""
+    read, dims = statement.pieces[0], statement.left.dims
+    return read.array.name if isinstance(read, Read) and read.subs == dims and statement.along is None else None
+
+
+def _called(program: Program, statement: Calling, prefix: str, paths: dict[str, str]) -> Iterator[Address]:
+    scope = prefix + "_".join(left.array.name for left in statement.lefts)
+    callee = program.functions.get(statement.function) if statement.params is None else None
+    if callee is None:
+        for number, left in enumerate(statement.lefts):
+            paths[left.array.name] = scope if len(statement.lefts) == 1 else f"{scope}#{number}"
+            yield _address(prefix, left, paths[left.array.name])
+        return
+    passed = zip(callee.arguments, statement.arguments, strict=True)
+    given = {formal.name: paths[each.name] for formal, each in passed if isinstance(each, Array)}
+    inside = list(addresses(program, callee, scope + "/", given))
+    made = {**given, **{each.name.removeprefix(scope + "/"): each.path for each in inside}}
+    yield from inside
+    for left, name in zip(statement.lefts, callee.returned, strict=True):
+        paths[left.array.name] = made[name]
+        yield _address(prefix, left, made[name])
+
+
+def _address(prefix: str, left: Left, path: str) -> Address:
+    return Address(prefix + left.array.name, path, left.array, left.places, left.span)

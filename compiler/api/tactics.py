@@ -1,0 +1,289 @@
+"""The tactics that come with Partita. A tactic is a function from plan to plan; yours is a plain function.
+
+Each of these seeds all its places at once and propagates once, so the order within one never matters.
+
+    plan.apply(pt.DataParallel("data", inputs="batch/*"), pt.ZeRO(3, "data", params="params", optimizer="opt"))
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar
+
+from ...dialects.errors import Error
+from ...rewrites.decide.table import WHOLE
+from ..inputs.checks import axes_of, axis_of, dims_given, flag_of, patterns_of
+from ..inputs.names import Patterns, as_patterns
+from ..plan.claims import Seed
+from .plan import Plan
+
+Axes = str | Sequence[str]
+Dims = Patterns | Mapping[str, int]
+
+
+class Tactic:
+    """Base of tactics that are replayed from their text: `seeds` says what to claim; the text is the constructor call.
+
+    A subclass is a frozen dataclass with literal fields. It registers itself: `pt.replay` reads its constructor call.
+
+        @dataclass(frozen=True, repr=False)
+        class Rows(pt.Tactic):
+            axis: str
+
+            def seeds(self, plan): ...
+
+        plan.apply(Rows("data")).trace   -->   Rows(axis='data')
+    """
+
+    known: ClassVar[dict[str, type[Tactic]]] = {}
+    """The tactics by name; of two classes of one name, the one that was defined last."""
+
+    def __init_subclass__(cls) -> None:
+        Tactic.known[cls.__name__] = cls
+
+    holds: ClassVar[bool] = False
+    """Whether its claims go only along their ranges, and no later tactic carries them on."""
+
+    def seeds(self, plan: Plan) -> Iterator[Seed]:
+        raise NotImplementedError
+
+    def __call__(self, plan: Plan) -> Plan:
+        return plan.place(list(self.seeds(plan)), repr(self), held=self.holds)
+
+    def __repr__(self) -> str:
+        shown = [f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if not _default(self, each)]  # pyright: ignore
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _default(tactic: Tactic, field: Any) -> bool:
+    return bool(getattr(tactic, field.name) == field.default)
+
+
+def _tiles(plan: Plan, dims: Dims, default: int, axis: str) -> Iterator[Seed]:
+    """A seed for each value of each pattern, on the dim that the mapping gives, or the default one."""
+    table = dims if isinstance(dims, Mapping) else dict.fromkeys(patterns_of(dims), default)
+    for pattern, dim in table.items():
+        for name, value in plan.source.addresses.find(pattern).items():
+            yield Seed(value, plan.dim_of(value, dim, name), axis, name)
+
+
+@dataclass(frozen=True, repr=False)
+class Tile(Tactic):
+    """Tile dims of values on an axis, and propagate: `{pattern: dim}`, every pattern with its dim.
+
+    `held` propagates only through ops in which every array has the dim, and leaves the others to later tactics: where those
+    want another dim on the axis, an all_to_all stands between.
+
+        Tile({"params/**/w1": 1}, "model"):   w1: f32[256, 1024]   -->   w1: f32[256, model*512]
+    """
+
+    values: Mapping[str, int]
+    axis: str
+    held: bool = False
+
+    def __call__(self, plan: Plan) -> Plan:
+        if self.values:
+            dims_given(self.values, self.axis, self.held)
+        return plan.place(list(self.seeds(plan)), repr(self), held=flag_of("held", self.held))
+
+    def seeds(self, plan: Plan) -> Iterator[Seed]:
+        if not self.values:
+            raise Error(
+                "`Tile` names no values", helps=[f'say which, and which dim of each: pt.Tile({{"x": 0}}, {self.axis!r})']
+            )
+        yield from _tiles(plan, self.values, 0, self.axis)
+
+
+@dataclass(frozen=True, repr=False)
+class Replicate(Tactic):
+    """Keep values whole along an axis; propagation does not cross them.
+
+    Replicate("params/embedding", "data"):   embedding stays f32[512, 64] whatever its uses want
+    """
+
+    values: Patterns
+    axis: str
+
+    def seeds(self, plan: Plan) -> Iterator[Seed]:
+        for name, value in plan.source.addresses.find(self.values).items():
+            yield Seed(value, None, self.axis, name)
+
+
+@dataclass(frozen=True, repr=False)
+class DataParallel(Tactic):
+    """Tile the leading dim (or `dim`) of the inputs on one axis, or on several, major to minor.
+
+    DataParallel("data", inputs="batch/*"):   x: f32[512, 256]   -->   x: f32[data*128, 256], gradients all_reduced
+    """
+
+    axis: Axes
+    inputs: Patterns
+    dim: int = 0
+
+    def seeds(self, plan: Plan) -> Iterator[Seed]:
+        found = plan.source.addresses.inputs(self.inputs)
+        shape, axes = plan.source.shape, axes_of(self.axis)
+        if not any(map(shape, found.values())):
+            names = ", ".join(f"`{name}`" for name in list(found)[:3])
+            raise Error(f"`DataParallel` has nothing to tile: {names} are scalars", helps=["give inputs that have a batch dim"])
+        for axis in axes:
+            for name, value in found.items():
+                if shape(value):
+                    dim = plan.dim_of(value, self.dim, name)
+                    yield Seed(value, dim, axis, name, blocks(plan, value, dim, axes))
+
+
+@dataclass(frozen=True, repr=False)
+class Megatron(Tactic):
+    """Tensor parallelism: column and row tiling of weights by patterns, the rest inferred (arXiv 1909.08053).
+
+    `column` tiles the output dim of a first matmul (dim 1), `row` the contracted dim of the second (dim 0); a mapping
+    from pattern to dim says otherwise. One of the two is enough where the other follows.
+
+        Megatron("model", column="**/w1"):   w1: f32[256, model*512], w2: f32[model*512, 256], one all_reduce behind w2
+    """
+
+    axis: str
+    column: Dims = ()
+    row: Dims = ()
+
+    def seeds(self, plan: Plan) -> Iterator[Seed]:
+        if not self.column and not self.row:
+            raise Error("`Megatron` names no weights", helps=['give `column`, `row` or both: column="**/w1"'])
+        for given, dim in ((self.column, 1), (self.row, 0)):
+            if given:
+                yield from _tiles(plan, given, dim, self.axis)
+
+
+@dataclass(frozen=True, repr=False)
+class ExpertParallel(Tactic):
+    """Tile the experts over an axis that the tokens are on too: tokens travel to their experts, and back (arXiv 2006.16668).
+
+    `experts` are the parameters that lead with the experts; a mapping from pattern to dim says otherwise. Ops in which every
+    array leads with the experts take the axis there, forward, backward and in the optimizer; dispatch and combine, which
+    know the tokens too, are left to the tactic that places the tokens. So it goes before that one: the earlier decides.
+
+        ExpertParallel("data", experts="params/experts"), DataParallel("data", inputs="batch/*"):
+            sent: f32[8, data*2, 16, 64]   -->   f32[data*1, 16, 16, 64] at the experts: an all_to_all, and one behind them
+    """
+
+    axis: str
+    experts: Dims
+    holds: ClassVar[bool] = True
+
+    def seeds(self, plan: Plan) -> Iterator[Seed]:
+        if not self.experts:
+            raise Error(
+                "`ExpertParallel` names no experts", helps=['say which parameters lead with them: experts="**/experts"']
+            )
+        yield from _tiles(plan, self.experts, 0, self.axis)
+
+    def __call__(self, plan: Plan) -> Plan:
+        placed = super().__call__(plan)
+        if plan.mesh[self.axis] > 1:
+            self.used(plan, placed, list(self.seeds(plan)))
+        return placed
+
+    def used(self, plan: Plan, placed: Plan, seeds: Sequence[Seed]) -> None:
+        """Raises Error where no op could take the experts, because an earlier tactic has placed them all otherwise."""
+        program, nodes = plan.source.program, placed.table.axes[self.axis].nodes
+        claims = [nodes[number] for seed in seeds for number, _ in program.uses[seed.value]]
+        before = {claim.tactic: None for claim in claims if claim is not None and not claim.held}
+        if before and not any(claim is not None and claim.held for claim in claims):
+            by = plan.actions[next(iter(before))].text
+            title = f"the ops that read `{seeds[0].name}` are on `{self.axis}` already, by {by}"
+            raise Error(title, helps=["apply `ExpertParallel` before it: the earlier tactic decides", "or use another axis"])
+
+
+@dataclass(frozen=True, repr=False)
+class ZeRO(Tactic):
+    """Shard optimizer state (stages 1 and 2), and parameters too (stage 3), over an axis (arXiv 1910.02054).
+
+    Each matched tensor is tiled on its first dim that divides and is free, and that no loop iterates over; tensors that
+    have none stay. Several axes are as many tactics, one after another. Stages 1 and 2 keep the parameters and their
+    successors whole; `results` names the successors where `plan.successors` does not know them.
+
+        ZeRO(3, "data", params="params", optimizer="opt"):   w: f32[512, 64] --> f32[data*64, 64], gathered at each use
+    """
+
+    stage: int
+    axis: Axes
+    params: Patterns
+    optimizer: Patterns = ()
+    results: Patterns = ()
+
+    def __call__(self, plan: Plan) -> Plan:
+        if isinstance(self.axis, str):
+            return super().__call__(plan)
+        return plan.apply(*(replace(self, axis=axis) for axis in axes_of(self.axis)))
+
+    def seeds(self, plan: Plan) -> Iterator[Seed]:
+        if self.stage not in (1, 2, 3):
+            raise Error(f"ZeRO has no stage {self.stage!r}", helps=["stages are 1, 2 and 3"])
+        axis = axis_of(self.axis)
+        if not as_patterns(self.params) and not as_patterns(self.optimizer):
+            raise Error("`ZeRO` names no values", helps=['give `params`, `optimizer` or both: params="params"'])
+        params = plan.source.addresses.inputs(self.params) if as_patterns(self.params) else {}
+        sharded = plan.source.addresses.inputs(self.optimizer) if as_patterns(self.optimizer) else {}
+        if self.stage == 3:
+            sharded = {**params, **sharded}
+        else:
+            yield from self.kept(plan, params, axis)
+        dims = {name: free_dim(plan, value, axis) for name, value in sharded.items()}
+        held = [name for name, value in sharded.items() if is_tiled(plan, value, axis)]
+        if not held and all(dim is None for dim in dims.values()):
+            raise self.nothing(plan, sharded, axis)
+        for name, dim in dims.items():
+            if dim is not None:
+                yield Seed(sharded[name], dim, axis, name)
+
+    def nothing(self, plan: Plan, sharded: Mapping[str, int], axis: str) -> Error:
+        """Why the tactic would do nothing."""
+        if not sharded:
+            title = f"`ZeRO({self.stage}, ...)` shards optimizer state, and none is named"
+            return Error(title, helps=['name it: optimizer="opt"', "or take stage 3, which shards the parameters"])
+        shapes = [f"`{name}` {list(plan.source.shape(value))}" for name, value in sharded.items()]
+        title = f"`ZeRO({self.stage}, ...)` shards nothing over `{axis}` ({plan.mesh[axis]} devices)"
+        return Error(title, notes=[f"no free dim divides of {', '.join(shapes[:4])}"], helps=["take an axis of another size"])
+
+    def kept(self, plan: Plan, params: Mapping[str, int], axis: str) -> Iterator[Seed]:
+        """Parameters, and the results that become the parameters of the next step."""
+        results = plan.source.addresses.results
+        if as_patterns(self.results):
+            after = plan.source.addresses.find(self.results)
+        else:
+            if unknown := [name for name in params if name not in plan.successors]:
+                title = f"`ZeRO({self.stage}, ...)` keeps the new `{unknown[0]}` whole, and which result that is, is not known"
+                notes = ["a result succeeds the argument of its own name, or the only one of its tree, shapes and dtypes"]
+                raise Error(title, notes=notes, helps=['say it: results="result/0"', "or take stage 3"])
+            after = {plan.successors[name]: results[plan.successors[name]] for name in params}
+        for name, value in {**params, **after}.items():
+            if (claim := plan.table.claim(value, axis)) is None or claim.at < 0:
+                yield Seed(value, None, axis, name)
+
+
+def blocks(plan: Plan, value: int, dim: int, axes: Sequence[str]) -> int:
+    """In how many blocks a dim is that goes on these axes too."""
+    own = {axis for axis, at, _ in plan.table.tiles(value) if at == dim}
+    return math.prod(plan.mesh[axis] for axis in own.union(axes))
+
+
+def is_tiled(plan: Plan, value: int, axis: str) -> bool:
+    """Whether the axis is on a dim of the value already."""
+    claim = plan.table.claim(value, axis)
+    return claim is not None and claim.at != WHOLE
+
+
+def free_dim(plan: Plan, value: int, axis: str) -> int | None:
+    """The first dim that divides over the axis, carries no axis yet and is not iterated by a loop; None if there is none."""
+    if is_tiled(plan, value, axis):
+        return None
+    taken = {dim for _, dim, _ in plan.table.tiles(value)}
+    loops = len(plan.source.program.regions) > 1
+    for dim, extent in enumerate(plan.source.shape(value)):
+        iterated = loops and plan.source.classes.is_iterated(value, dim)
+        if dim not in taken and not iterated and extent and extent % plan.mesh[axis] == 0:
+            return dim
+    return None

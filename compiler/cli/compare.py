@@ -1,0 +1,140 @@
+"""A plan tried on arrays: what `partita run` does and prints.
+
+mlp on data=4, model=2
+
+result    layout                  largest error
+result    f32[data*128, 256]            4.7e-07
+
+2 all_gather, 1 all_reduce; 917,504 bytes received by a device in a call
+"""
+
+from __future__ import annotations
+
+import inspect
+import zipfile
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...dialects.errors import Error
+from ..inputs.names import match
+from ..jax_private import jax, jnp, tree
+from ..ops.prng_keys import is_key, text
+from ..run.compare import differences
+from .tables import summary, table
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from ..api.plan import Plan
+
+Array = Any
+
+
+def host_devices(count: int) -> None:
+    """Asks for so many devices of a host without accelerators, unless JAX has begun or the environment says how many."""
+    try:
+        jax.config.update("jax_num_cpu_devices", count)
+    except RuntimeError:
+        return
+
+
+def enough_devices(plan: Plan) -> None:
+    """Raises Error, with what to type, if the plan's mesh has more devices than there are."""
+    wanted, there = plan.mesh.size, len(jax.devices())
+    if wanted > there:
+        helps = [f"on a host without accelerators: --devices {wanted}", "or try it on a smaller mesh: --mesh data=2"]
+        raise Error(f"the mesh {plan.mesh} needs {wanted} devices, and there are {there}", helps=helps)
+
+
+def inputs(plan: Plan, given: Sequence[str], seed: int) -> list[Array]:
+    """The leaves of the arguments: from files, `x=x.npy` or `all.npz`, and random where none is given."""
+    traced = plan.source.traced
+    names = traced.arg_names[: len(traced.in_avals)]
+    files = read(given)
+    avals = dict(zip(names, traced.in_avals, strict=True))
+    for name, array in files.items():
+        match([name], names, what="argument")
+        if array.shape != avals[name].shape:
+            title = f"argument `{name}` of `{traced.name}` is {text(avals[name])}, and its file holds {list(array.shape)}"
+            location = traced.function.location(name.split("/")[0])
+            raise Error(
+                title, location=location, helps=["give an array of that shape, or none: those that are not given are random"]
+            )
+    random = np.random.default_rng(seed)
+    return [files[name] if name in files else drawn(random, aval) for name, aval in zip(names, traced.in_avals, strict=True)]
+
+
+def read(given: Sequence[str]) -> Mapping[str, Array]:
+    """The arrays of the files, by name."""
+    found: dict[str, Array] = {}
+    for each in given:
+        name, equals, file = each.rpartition("=")
+        try:
+            loaded: Any = np.load(file, allow_pickle=False)
+        except (OSError, ValueError, zipfile.BadZipFile) as error:
+            raise Error(f"`{file}` cannot be read: {error}", helps=["give --input x=x.npy, or --input arrays.npz"]) from None
+        if equals and isinstance(loaded, np.ndarray):
+            found[name] = loaded
+        elif not equals and not isinstance(loaded, np.ndarray):
+            found |= {key: loaded[key] for key in loaded.files}
+        else:
+            kind = "one array" if isinstance(loaded, np.ndarray) else "several arrays"
+            helps = ["write --input x=x.npy for one array, and --input arrays.npz for several by their names"]
+            raise Error(f"`{Path(file).name}` holds {kind}", helps=helps)
+    return found
+
+
+def drawn(random: np.random.Generator, aval: Any) -> Array:
+    """A random array: small floats, small numbers, truth values, keys."""
+    if is_key(aval):
+        return jax.random.split(jax.random.key(int(random.integers(1 << 30))), aval.shape) if aval.shape else jax.random.key(0)
+    dtype: Any = jnp.dtype(aval.dtype)
+    if jnp.issubdtype(dtype, jnp.inexact):
+        return jnp.asarray(random.standard_normal(aval.shape) / max((1, *aval.shape)) ** 0.5, dtype)
+    return jnp.asarray(random.integers(0, 2 if dtype.kind == "b" else 8, aval.shape), dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """How far each result of the partitioned run is from the original's; `agrees` if all are within what rounding explains."""
+
+    plan: Plan
+    errors: Mapping[str, float]
+    tolerance: float
+
+    @property
+    def agrees(self) -> bool:
+        return all(error <= self.tolerance for error in self.errors.values())
+
+    def report(self) -> RenderableType:
+        from rich.console import Group
+        from rich.padding import Padding
+        from rich.text import Text
+
+        layouts = self.plan.layout("result")
+        rows = [(name, layouts[name], f"{error:.1e}") for name, error in self.errors.items()]
+        shown = table(("result", "layout", "largest error"), rows)
+        parts = [] if shown is None else [Padding(shown, (1, 0, 0, 0))]
+        title = Text(f"{self.plan.source.traced.name} on {self.plan.mesh}")
+        return Group(title, *parts, Padding(Text(summary(self.plan)), (1, 0, 0, 0)))
+
+
+def trial(plan: Plan, leaves: Sequence[Array], tolerance: float) -> Trial:
+    """Runs the original and the partitioned program on these arrays."""
+    args, kwargs = called(plan, leaves)
+    return Trial(plan, differences(plan, args, kwargs), tolerance)
+
+
+def called(plan: Plan, leaves: Sequence[Array]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments as the function takes them."""
+    traced = plan.source.traced
+    values = tree.tree_unflatten(traced.in_tree, leaves)
+    given = {**dict(zip(traced.arguments, values, strict=True)), **traced.static}
+    signature = traced.function.signature
+    bound = inspect.BoundArguments(signature, OrderedDict((n, given[n]) for n in signature.parameters if n in given))
+    return bound.args, bound.kwargs

@@ -1,0 +1,194 @@
+"""The command `partita`: look at a plan, at the code it lowers to, at the laws it is made by.
+
+    partita show mlp.py:chain f32[256,8] f32[8,16] f32[16,8] --mesh data=4,model=2 -t 'tile("x", 0, "data")'
+    partita show mlp.py:plan                        a function without arguments that returns a plan
+    partita show mlp.partita:zero3                  a program in index notation, and a plan in it
+    partita run mlp.partita:zero3
+    partita lower mlp.py:plan --to spmd
+    partita explain mlp.py:plan --value w1
+    partita rules dot_general
+    partita rules mlp.py                            the ops that a file defines
+    partita demo
+
+Only a command that traces imports JAX.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ...dialects.errors import Error
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from ..api.plan import Plan
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Commands(click.Group):
+    """A group whose commands end with our errors as they are rendered, without a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Error as error:
+            click.echo(str(error), err=True)
+            ctx.exit(1)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="partita")
+def main() -> None:
+    """Partition JAX programs by tactics, and look at what comes out."""
+
+
+def takes_a_plan(command: F) -> F:
+    """The arguments of every command that looks at a plan."""
+    for add in (
+        click.option(
+            "-t", "--tactic", "tactics", multiple=True, help="A tactic, as a plan's trace prints it; may be repeated."
+        ),
+        click.option("--mesh", default="", help="Of a function with SHAPES, or instead of a program's own: data=4,model=2."),
+        click.argument("shapes", nargs=-1),
+        click.argument("target", metavar="FILE:NAME"),
+    ):
+        command = add(command)
+    return command
+
+
+def made(target: str, shapes: Sequence[str], mesh: str, tactics: Sequence[str]) -> Plan:
+    from .target import find_plan
+
+    return find_plan(target, shapes, mesh, "\n".join(tactics))
+
+
+def printed(report: RenderableType) -> None:
+    """Prints tables, without the blanks that fill their lines up."""
+    from rich.console import Console
+
+    console = Console()
+    with console.capture() as captured:
+        console.print(report)
+    for line in captured.get().splitlines():
+        click.echo(line.rstrip())
+
+
+@main.command()
+@takes_a_plan
+@click.option("--notation", is_flag=True, help="Print the program in index notation instead.")
+def show(notation: bool, **what: Any) -> None:
+    """Print a plan: layouts, collectives, bytes, and what could not be decided.
+
+    NAME is a function of a Python file that returns a plan, or that is partitioned here: then SHAPES are those of its
+    arguments, like f32[256,8]. Or it is a plan or a function of a .partita file; without one the last function's annotations.
+    """
+    from .tables import report
+
+    if notation:
+        click.echo(made(**what).notation(), nl=False)
+    else:
+        printed(report(made(**what)))
+
+
+LOWERED: dict[str, Callable[[Plan], object]] = {
+    "ir": lambda plan: plan.ir(),
+    "unfused": lambda plan: plan.ir(fused=False),
+    "spmd": lambda plan: plan.spmd(),
+    "graph": lambda plan: plan.lower("collective").text(),
+    "json": lambda plan: plan.lower("collective").to_json(),
+    "dot": lambda plan: plan.lower("collective").to_dot(),
+}
+
+
+@main.command()
+@takes_a_plan
+@click.option("--to", "form", type=click.Choice(list(LOWERED)), default="spmd", show_default=True)
+def lower(form: str, **what: Any) -> None:
+    """Print what a plan lowers to.
+
+    ir: placed builders and slicers, fused; unfused: as partita-opt takes them; spmd: what each device runs; graph, json,
+    dot: kernels between redistributions.
+    """
+    click.echo(str(LOWERED[form](made(**what))))
+
+
+@main.command()
+@takes_a_plan
+@click.option("--value", help="The value's name: params/w1, result/0, the name of a tag.")
+def explain(value: str | None, **what: Any) -> None:
+    """Print why a value is laid out as it is, step by step."""
+    if value is None:
+        said = next((each for each in what["shapes"] if "[" not in each), "")
+        names = [said] if said else made(**what).arguments()
+        helps = [
+            f"name one by an option, `--value {names[0] if names else 'result'}`; several by a pattern, `--value 'params/*'`"
+        ]
+        raise Error("no value is named", helps=helps)
+    click.echo(str(made(**what).explain(value)))
+
+
+@main.command()
+@takes_a_plan
+@click.option("--input", "files", multiple=True, help="An array, x=x.npy, or several by name, arrays.npz; others are random.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the random arrays.")
+@click.option("--tolerance", type=float, default=0.01, show_default=True, help="The largest |a-b|/(1e-3+|b|) that agrees.")
+@click.option("--devices", type=int, default=8, show_default=True, help="How many, on a host without accelerators.")
+def run(files: Sequence[str], seed: int, tolerance: float, devices: int, **what: Any) -> None:
+    """Run a plan on arrays, and compare it with the unpartitioned run.
+
+    NAME and SHAPES are as for `show`: FILE.partita runs what the last function's annotations say, FILE.partita:PLAN a plan.
+    """
+    from .compare import enough_devices, host_devices, inputs, trial
+
+    host_devices(devices)
+    plan = made(**what)
+    enough_devices(plan)
+    tried = trial(plan, inputs(plan, files, seed), tolerance)
+    printed(tried.report())
+    if not tried.agrees:
+        worst = max(tried.errors, key=lambda name: tried.errors[name])
+        title = f"`{worst}` differs from the unpartitioned run by {tried.errors[worst]:.1e}"
+        raise Error(title, helps=["narrow floats and long sums round: compare in f32, or give --tolerance"])
+
+
+@main.command()
+@click.argument("names", nargs=-1)
+def rules(names: Sequence[str]) -> None:
+    """Print definitions of ops and rewrite rules, all or those whose name matches one of NAMES (globs).
+
+    A NAME that is a Python file, model.py, is run first: the ops that it defines are printed too.
+    """
+    from .rule_listing import laws
+
+    files = [name for name in names if name.endswith(".py")]
+    if files:
+        from pathlib import Path
+
+        from .target import module_of
+
+        for file in files:
+            module_of(Path(file).resolve())
+    for heading, texts in laws([name for name in names if name not in files], defined=bool(files)).items():
+        click.echo(click.style(heading, bold=True))
+        click.echo("\n".join(texts) + "\n")
+
+
+@main.command(context_settings={"ignore_unknown_options": True}, add_help_option=False)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def demo(arguments: Sequence[str]) -> None:
+    """Train a small GPT on eight host devices, partitioned, and compare it with the unpartitioned run."""
+    import runpy
+
+    sys.argv = ["partita demo", *arguments]
+    try:
+        runpy.run_module(__name__.removesuffix("compiler.cli.main") + "examples.demo", run_name="__main__")
+    except ModuleNotFoundError as error:
+        if error.name != "optax":
+            raise
+        raise Error("the demo trains with optax, which is not installed", helps=["pip install 'partita[demo]'"]) from None

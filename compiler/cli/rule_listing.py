@@ -1,0 +1,59 @@
+"""The definitions and the rules as text: the files that hold them are their own documentation."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ...dialects.definitions.registry import definitions
+from ...dialects.errors import Error, nearest
+
+ROOT = Path(__file__).parents[2]
+FILES = (("dialects/definitions", "*.def"), ("rewrites/rules", "*.rules"))
+
+# What ends the names of an entry: the operands of a definition, the colon of a rule.
+_END = re.compile(r"[(:]")
+
+
+def laws(patterns: Sequence[str] = (), defined: bool = False) -> dict[str, list[str]]:
+    """File -> the entries in it one of whose names matches one of `patterns`; no pattern is all.
+
+    With `defined`, what `pt.define` added is looked through too, and without a pattern alone. Raises `Error` for a pattern
+    that matches nothing, with the nearest names.
+    """
+    files = [file for folder, glob in FILES for file in sorted((ROOT / folder).glob(glob)) if patterns or not defined]
+    entries = {str(file.relative_to(ROOT)): list(_entries(file.read_text())) for file in files}
+    if defined:
+        entries["pt.define"] = [textwrap.dedent(each.text).strip() for each in definitions.added.values()]
+    known = [name for found in entries.values() for text in found for name in _names(text)]
+    for pattern in patterns:
+        if not fnmatch.filter(known, pattern):
+            near = " or ".join(f"`{name}`" for name in nearest(pattern, known))
+            raise Error(f"no definition or rule is called `{pattern}`", helps=[f"did you mean {near}?"] if near else [])
+    chosen = {
+        file: [text for text in found if not patterns or any(fnmatch.filter(_names(text), p) for p in patterns)]
+        for file, found in entries.items()
+    }
+    return {file: texts for file, texts in chosen.items() if texts}
+
+
+def _entries(text: str) -> Iterator[str]:
+    """The text of each entry: it begins at the left margin with its names, and once they are closed its lines are indented."""
+    entry: list[str] = []
+    for line in text.splitlines():
+        if line.startswith("#") or not line.strip():
+            continue
+        if entry and not line[0].isspace() and _END.search("\n".join(entry)):
+            yield "\n".join(entry)
+            entry = []
+        entry.append(line)
+    if entry:
+        yield "\n".join(entry)
+
+
+def _names(entry: str) -> list[str]:
+    """`add, add_any(lhs, rhs) ...` --> add, add_any; `gather_slice: slice(...) => x` --> gather_slice."""
+    return [name.strip() for name in _END.split(entry, maxsplit=1)[0].split(",")]

@@ -1,0 +1,97 @@
+"""A plan as tables: what `partita show` prints.
+
+train_step on data=4, model=2
+
+value                     layout
+params/blocks/*/w1 (4)    f32[data*16, model*128]
+...
+collective   over   value                times      bytes   because of
+all_gather   data   params/blocks/*/w1       8     98,304   ZeRO(stage=3, axis='data', params='params')
+...
+12 all_gather, 9 all_reduce; 147,456 bytes received by a device in a call
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from ..api.plan import Plan
+
+MOST = 60
+"""Rows of a table; what is beyond is counted, not shown."""
+
+_NUMBER = re.compile(r"(?<=/)\d+(?=/)")
+
+
+def report(plan: Plan) -> RenderableType:
+    """Layouts, collectives by value and tactic, and what could not be decided, for `rich.print`."""
+    parts = [
+        table(("tactic",), ((action.text,) for action in plan.actions)),
+        table(("value", "layout"), merged(plan.layout("**"))),
+        _collectives(plan),
+        table(("conflict",), ((str(each),) for each in plan.conflicts)),
+        table(("propagation stopped",), ((str(each),) for each in plan.blocked)),
+        table(("runs whole", "value"), ((each.primitive, each.value) for each in plan.whole)),
+        Text(summary(plan)),
+    ]
+    title = Text(f"{plan.source.traced.name} on {plan.mesh}")
+    return Group(title, *(Padding(part, (1, 0, 0, 0)) for part in parts if part is not None))
+
+
+def summary(plan: Plan) -> str:
+    """One line: what a call communicates."""
+    return f"{plan.counts().text()}; {plan.bytes_per_device():,} bytes received by a device in a call"
+
+
+def merged(layouts: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Names that differ in a number alone and lie alike are one row, with how many they are.
+
+    blocks/0/w: f32[8], blocks/1/w: f32[8]   -->   blocks/*/w (2): f32[8]
+    """
+    alike = Counter((_NUMBER.sub("*", name), layout) for name, layout in layouts.items())
+    rows: dict[str, str] = {}
+    for name, layout in layouts.items():
+        star = _NUMBER.sub("*", name)
+        count = alike[star, layout]
+        rows[name if count == 1 else f"{star} ({count})"] = layout
+    return list(rows.items())
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table | None:
+    """A table of plain texts, for the brackets of a layout are no markup; None if it has no rows."""
+    found = list(rows)
+    if not found:
+        return None
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for column in columns:
+        made.add_column(column, justify="right" if column in ("times", "bytes") else "left", overflow="fold")
+    for row in found[:MOST]:
+        made.add_row(*map(Text, row))
+    if len(found) > MOST:
+        made.add_row(f"and {len(found) - MOST} more")
+    return made
+
+
+def _collectives(plan: Plan) -> Table | None:
+    """Those of equal kind, axes, cause, place and name but for numbers are one row, with their sums."""
+    times: Counter[tuple[str, ...]] = Counter()
+    received: Counter[tuple[str, ...]] = Counter()
+    for each in plan.collectives():
+        row = (each.kind, ", ".join(each.axes), _NUMBER.sub("*", each.value), each.tactic, each.where)
+        times[row] += each.times
+        received[row] += each.times * each.bytes
+    # Most programs have no branches and no loops of unknown trips.
+    inside = any(row[-1] for row in times)
+    columns = ("collective", "over", "value", *(("inside",) if inside else ()), "times", "bytes", "because of")
+    rows = [(*row[:3], *((row[4],) if inside else ()), f"{times[row]:,}", f"{received[row]:,}", row[3]) for row in times]
+    return table(columns, rows)

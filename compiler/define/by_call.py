@@ -1,0 +1,100 @@
+"""Calls that say themselves where they may be cut: each has a definition of its own, derived from its parameters.
+
+What a primitive such as `pallas_call` computes is another thing in every call, so no line of `definitions.def` can say it. But
+the call says how its arrays are read and written in blocks, and that is a definition: `@` is the call on blocks. The text of
+the definition is found for each kind of call, and calls of one text are one op. A call that says too little runs whole, or
+what is inside of it takes its place.
+
+    pallas_call[grid=(4,), ...] x   -->   lax.pallas_call %x,   y0[(i b16), d1:] = @(x0[(i b16), d0:])   size b16 = 16
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from jax.extend.core import ClosedJaxpr, JaxprEqn
+
+from ...dialects.definitions.registry import definitions
+from ...dialects.definitions.tilings import bind
+from ...dialects.definitions.tree import Definition
+from ...dialects.errors import Error
+from ...dialects.params import NO_PARAMS
+from ...dialects.reference.user_functions import FUNCTIONS
+from ..inputs.literals import Written
+from ..ops.params import ArrayLike
+from ..ops.primitives import name_of
+from . import kernels, sharding_rules
+from .op import read
+from .verify import Candidate, accept
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """How calls of one primitive are cut.
+
+    `text` gives the definition of a call, or nothing and why there is none; `block` runs a call on blocks of its operands.
+    A text that its author only claims is `tried`. `inside` is the parameter with the program that a call stands for.
+    """
+
+    text: Callable[[JaxprEqn], tuple[str, str]]
+    block: Callable[[Mapping[str, Any], Sequence[Any], Sequence[ArrayLike]], list[Any]]
+    tried: bool = False
+    inside: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a call is: an op, a program to put in its place, or, with a reason, a primitive that runs whole."""
+
+    op: str = ""
+    why: str = ""
+    inside: ClosedJaxpr | None = None
+
+
+DERIVED: Mapping[str, Derivation] = {
+    "custom_partitioning": Derivation(sharding_rules.text, sharding_rules.block, tried=True, inside="call"),
+    "pallas_call": Derivation(kernels.text, kernels.block),
+}
+"""The primitives whose calls say what their dims mean, by name."""
+
+_OPS: dict[str, Definition] = {}
+"""Text -> its definition: programs hold ops by name, so none is forgotten."""
+
+
+def derive(eqn: JaxprEqn) -> Found:
+    """What a call of one of these primitives is."""
+    derivation = DERIVED[name_of(eqn.primitive)]
+    text, why = derivation.text(eqn)
+    try:
+        if text:
+            return Found(_op(derivation, text, eqn))
+    except Error as error:
+        why = error.title
+    return Found(inside=eqn.params[derivation.inside]) if derivation.inside else Found(why=why)
+
+
+def _op(derivation: Derivation, text: str, eqn: JaxprEqn) -> str:
+    """The op that a text defines. Raises Error if the call does not fit it."""
+    known, written = _OPS.get(text), Written(text)
+    definition = known or read(written)
+    ins: list[Any] = [atom.aval for atom in eqn.invars]
+    outs: list[Any] = [var.aval for var in eqn.outvars]
+    bind(definition, NO_PARAMS, *([(aval.dtype.name, aval.shape) for aval in avals] for avals in (ins, outs)))
+    if known is None:
+        definition = _OPS[text] = definitions.add(definition)
+        FUNCTIONS[definition.name] = _foreign
+    if derivation.tried:
+        accept(Candidate(definition, written, derivation.block), eqn.params, ins, outs)
+    return definition.name
+
+
+def derivation(op: str) -> Derivation | None:
+    """How the calls are cut that the op of this name stands for."""
+    return DERIVED.get(re.sub(r"\.\d+$", "", op))
+
+
+def _foreign(*_: object) -> NoReturn:
+    raise Error("a kernel or a function of JAX's has no text, so the interpreter cannot run it")

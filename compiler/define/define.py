@@ -1,0 +1,305 @@
+"""`pt.define`: a line of index notation makes any JAX function, or a primitive that has none, an op that can be partitioned.
+
+    rms_norm(x, w)   out[b.., d:] = @(x[b.., d:], w[d:])
+
+`@` is the function itself; what is left of `=`, and what it reads, says where it may be cut. From that line follow the
+tilings, the device-local op and what is communicated, as they do for every op of `definitions.def`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from jax.extend.core import Primitive
+
+from ...dialects.definitions.registry import definitions
+from ...dialects.definitions.tree import Definition, Formal, Param, titled
+from ...dialects.errors import Error, nearest
+from ..inputs.checks import shown
+from ..inputs.literals import Written
+from ..jax_private import Tracer, jax, jnp
+from ..ops.params import OP_NAMES, op_name
+from ..ops.primitives import known, name_of, names
+from ..ops.prng_keys import is_key
+from .op import Op, existing, made, read
+
+_OWNERS: dict[str, Owner] = {}
+"""Who defined the op of a name: it may define it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who defines an op: a function, by its qualified name, in the module or the file that calls `pt.define`.
+
+    A cell of a notebook that is run again is another file, a file that is imported under two names another module.
+    """
+
+    module: str
+    file: str
+    function: str
+
+    def names(self, name: str) -> Iterator[str]:
+        """What an op of that name may be called: `softmax`, `net.softmax`, `lib.net.softmax`: the first that is free."""
+        parts = [part for part in f"{self.module}.{self.function}".split(".") if part and part[0] != "<"]
+        own = [re.sub(r"\W", "_", part, flags=re.ASCII) for part in parts]
+        parts = own[:-1] if own[-1:] == [name] else own
+        return (".".join([*parts[len(parts) - count :], name]) for count in range(len(parts) + 1))
+
+    def is_same(self, other: Owner) -> bool:
+        """Whether the two are one function, perhaps an older and a newer one."""
+        return self.function == other.function and (self.module == other.module or self.file == other.file != "<definition>")
+
+
+class Defined:
+    """A function that is one op of a jaxpr: called, differentiated and mapped like the function that it wraps."""
+
+    def __init__(self, function: Callable[..., Any], written: Written, module: str, checked: bool) -> None:
+        self.function = function
+        self.written = written
+        self.definition = definition = read(written)
+        self.signature = _signature(function, definition, written)
+        _check_bound(definition, self.signature, written)
+        self.formals = definition.operands
+        own = Owner(module, written.file, str(getattr(function, "__qualname__", "")))
+        self.op = made(written, self.run, checked, _claimed(definition.name, written, own))
+        functools.update_wrapper(self, function, updated=())
+        self.__signature__ = self.signature
+
+    def __repr__(self) -> str:
+        return f"<{self.written.text.strip()}>"
+
+    def __getattr__(self, name: str) -> Any:
+        # `defvjp` and `defjvp` of the function that is wrapped, which may follow the decorator.
+        if name == "function":
+            raise AttributeError(name)
+        return getattr(self.function, name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function's results; in a trace, by one equation."""
+        arrays, params = self.split(args, kwargs)
+        return self.op.call(arrays, params)
+
+    def check(self, *args: Any, **kwargs: Any) -> None:
+        """Try the definition now, on arrays like these: `jax.ShapeDtypeStruct`s will do. Raises Error if it is wrong."""
+        arrays, params = self.split(args, kwargs)
+        self.op.try_on(arrays, params)
+
+    def split(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The operands in the definition's order, and the static parameters. Raises Error for what is neither."""
+        title = self.op.title
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            self.written.fail(title, f"`{title}` cannot be called so: {error}", helps=(f"its parameters are {self.signature}",))
+        bound.apply_defaults()
+        groups = {formal.name: self.group(formal, bound.arguments.pop(formal.name)) for formal in self.formals}
+        counts = {formal.name: len(groups[formal.name]) for formal in self.formals if formal.variadic}
+        if len(set(counts.values())) > 1:
+            given = ", ".join(f"{count} in `{name}`" for name, count in counts.items())
+            self.written.fail(title, f"`{title}` takes as many arrays in one group as in the other, and is given {given}")
+        arrays = [each for group in groups.values() for each in group]
+        params: dict[str, Any] = {}
+        for name, value in bound.arguments.items():
+            kind = self.signature.parameters[name].kind
+            params |= value if kind is inspect.Parameter.VAR_KEYWORD else {name: value}
+        for name, value in params.items():
+            self.check_static(name, value)
+        return arrays, params
+
+    def group(self, formal: Formal, value: Any) -> list[Any]:
+        """The arrays that are given as an operand: one, or those of a variadic one."""
+        if not formal.variadic:
+            return [self.array(formal.name, value)]
+        if not isinstance(value, Iterable):
+            title = f"operand `{formal.name}` of `{self.op.title}` is a {type(value).__name__}, no tuple of arrays"
+            self.written.fail(formal.name, title, helps=(f"`{formal.name}*` stands for any number of arrays: give a tuple",))
+        return [self.array(formal.name, each) for each in cast("Iterable[Any]", value)]
+
+    def array(self, name: str, value: Any) -> Any:
+        """An operand as an array."""
+        if isinstance(value, jax.ShapeDtypeStruct):
+            return value
+        try:
+            found = value if isinstance(value, jax.Array) else jnp.asarray(value)
+        except (TypeError, ValueError):
+            helps = (f"if `{name}` is no array, leave it out of the definition",)
+            kind = "None" if value is None else f"a {type(value).__name__}"
+            self.written.fail(name, f"operand `{name}` of `{self.op.title}` is {kind}, no array", helps=helps)
+        if is_key(found):
+            helps = ("pass `jax.random.key_data(key)`, and wrap it inside",)
+            self.written.fail(name, f"operand `{name}` of `{self.op.title}` is an array of keys", helps=helps)
+        return found
+
+    def check_static(self, name: str, value: Any) -> None:
+        title = self.op.title
+        if isinstance(value, jax.Array | Tracer) or (hasattr(value, "__array__") and getattr(value, "shape", ()) != ()):
+            helps = (
+                f"write `{title}({', '.join([*(f.name for f in self.formals), name])})`, and how it is read: `{name}[i..]`",
+            )
+            self.written.fail(title, f"`{name}` is an array, and the definition of `{title}` does not name it", helps=helps)
+        try:
+            hash(value)
+        except TypeError:
+            title = f"parameter `{name}` of `{title}` is a {type(value).__name__}, which has no hash"
+            self.written.fail(name, title, helps=("pass a tuple or a frozen dataclass",))
+
+    def run(self, *arrays: Any, **params: Any) -> Any:
+        """The function itself on operands in the definition's order."""
+        bound = self.definition.with_arity(len(arrays), len(self.definition.results))
+        parts = {each.name: [arrays[at] for at in bound.positions(each.name)] for each in self.formals}
+        given = {each.name: tuple(parts[each.name]) if each.variadic else parts[each.name][0] for each in self.formals}
+        arguments: dict[str, Any] = {}
+        for name, parameter in self.signature.parameters.items():
+            if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+                arguments[name] = {key: value for key, value in params.items() if key not in self.signature.parameters}
+            elif name in given or name in params:
+                arguments[name] = given[name] if name in given else params[name]
+        bound = inspect.BoundArguments(self.signature, cast(Any, arguments))
+        return self.function(*bound.args, **bound.kwargs)
+
+
+def _signature(function: Callable[..., Any], definition: Definition, written: Written) -> inspect.Signature:
+    """The function's parameters, among which are all operands; those of the text where Python knows no names."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        signature = inspect.Signature()
+    kinds = {name: each.kind for name, each in signature.parameters.items()}
+    known = [name for name, kind in kinds.items() if kind is not inspect.Parameter.VAR_KEYWORD]
+    unnamed = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+    plain = [name for name, kind in kinds.items() if kind not in (*unnamed, inspect.Parameter.KEYWORD_ONLY)]
+    if not plain and not any(formal.name in known for formal in definition.operands):
+        more = [each for each in signature.parameters.values() if each.kind is inspect.Parameter.KEYWORD_ONLY]
+        return inspect.Signature([*map(_parameter, definition.operands), *more])
+    for formal in definition.operands:
+        if formal.name not in known:
+            name = getattr(function, "__name__", definition.name)
+            near = nearest(formal.name, known, 1)
+            helps = (f"did you mean `{near[0]}`?",) if near else (f"its parameters are {signature}",)
+            title = f"`{formal.name}` is no parameter of `{name}`"
+            raise Error(title, location=written.find(formal.name, head=True), helps=helps)
+    return signature
+
+
+def _check_bound(definition: Definition, signature: inspect.Signature, written: Written) -> None:
+    """Raises Error for an index that is read, and stands in no result and under no fold."""
+    if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in signature.parameters.values()):
+        return
+    for each in definition.reads():
+        for term in each.terms:
+            if isinstance(term, Param) and not term.steps and term.name not in signature.parameters:
+                title = f"`{term.name}` is an index of `{each.name}`, and stands in no result"
+                fold = f"or say how its parts are put together: `sum({term.name}) @(...)`"
+                written.fail(term.name, title, helps=(f"write `{term.name}:` for a dim that must be whole", fold))
+
+
+def _parameter(formal: Formal) -> inspect.Parameter:
+    kind = inspect.Parameter.VAR_POSITIONAL if formal.variadic else inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Parameter(formal.name, kind)
+
+
+def _claimed(name: str, written: Written, owner: Owner) -> str:
+    """The name of an owner's op: what its text says, with as much of the owner in front as tells it from the ops of others.
+
+    An owner who gives a name again takes the place of the earlier op. Raises Error for the name of an op of JAX or Partita.
+    """
+    if name in [*definitions, *names()]:
+        whose = "Partita defines it" if name in definitions else "there is a primitive of that name"
+        helps = ("the name before the parentheses is yours to choose",)
+        written.fail(name, f"there is an op `{name}` already: {whose}", helps=helps)
+    found = next((each for each in owner.names(name) if _is_free(each, owner)), name)
+    other = _OWNERS.get(found)
+    definitions.replaced += other is not None and owner.is_same(other)
+    _OWNERS[found] = owner
+    return found
+
+
+def _is_free(name: str, owner: Owner) -> bool:
+    """Whether nobody else has the name. What was refused has no definition any more."""
+    other = _OWNERS.get(name)
+    if other is None:
+        return name not in definitions and not known(name)
+    return owner.is_same(other) or name not in definitions
+
+
+def define(
+    text: str,
+    function: Callable[..., Any] | None = None,
+    *,
+    primitive: Primitive | None = None,
+    example: Sequence[Any] | None = None,
+    check: bool = True,
+) -> Any:
+    """Say in a line of index notation what a function computes, and it can be partitioned like any op.
+
+    A decorator, or a call with the function: any that JAX can trace, also a `jax.custom_vjp`, which keeps its rule, a Pallas
+    kernel, `jax.ffi` call or callback. Its parameters that the text does not name are static. With `primitive=`, the text is
+    the definition of a primitive that exists and has none.
+
+    Before a program may hold the op, at the first plan for each kind of call, the function is run whole and in blocks on
+    random arrays, as the text says that it may be cut; Error shows the first element that differs. `example`, arrays or
+    `jax.ShapeDtypeStruct`s, tries it at once; `check=False` takes the text on trust. Defining a function again replaces its
+    op; ops of one name in two modules, or of two functions, are two ops, `softmax` and `net.softmax`.
+
+        @pt.define("rms_norm(x, w)   out[b.., d:] = @(x[b.., d:], w[d:])")
+        def rms_norm(x, w): ...
+
+        x: f32[data*64, 256], w: f32[256]   -->   rms_norm on f32[64, 256], no collective
+    """
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise Error(
+            "`pt.define` begins with the definition, a text", helps=['write `@pt.define("name(x)  out[i..] = @(x[i..])")`']
+        )
+    frame = inspect.currentframe()
+    caller = frame.f_back if frame else None
+    written, module = Written.of(text, caller), str(caller.f_globals.get("__name__", "")) if caller else ""
+    if primitive is not None:
+        return _define_primitive(written, module, primitive, example, check)
+    if function is None:
+        return functools.partial(_define_function, written, module, example=example, check=check)
+    return _define_function(written, module, function, example, check)
+
+
+def _define_primitive(
+    written: Written, module: str, primitive: Primitive, example: Sequence[Any] | None, check: bool
+) -> Primitive:
+    definition = read(written)
+    own = name_of(primitive)
+    name = titled(op_name(own))
+    # A file that is imported twice makes its primitives twice.
+    owner = Owner(module, written.file, primitive.name)
+    if name in definitions and name not in definitions.added:
+        title = f"primitive `{primitive.name}` has a definition"
+        written.fail(definition.name, title, helps=(f"`partita rules {name}` shows it",))
+    if definition.name != name:
+        name = _claimed(definition.name, written, owner)
+    else:
+        definitions.replaced += name in _OWNERS
+        _OWNERS[name] = owner
+    op = existing(written, primitive, check, name)
+    OP_NAMES[own] = op.name
+    _try(op, functools.partial(op.try_on, example) if example is not None else None)
+    return primitive
+
+
+def _define_function(written: Written, module: str, function: Any, example: Sequence[Any] | None, check: bool) -> Defined:
+    if not callable(function):
+        raise Error(f"{shown(function)} is no function", helps=["`pt.define(text)` is a decorator of a function"])
+    defined = Defined(cast("Callable[..., Any]", function), written, module, check)
+    _try(defined.op, functools.partial(defined.check, *example) if example is not None else None)
+    return defined
+
+
+def _try(op: Op, check: Callable[[], None] | None) -> None:
+    """Tries a definition on its example, if it has one; one that is refused is forgotten."""
+    try:
+        if check is not None:
+            check()
+    except Error:
+        op.forget()
+        raise

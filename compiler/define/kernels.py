@@ -1,0 +1,218 @@
+"""A Pallas call says itself where it may be cut: its grid is its index space, and its BlockSpecs say where each index stands.
+
+    grid (4, 2), x in blocks (16, 8) at (i, 0), w in blocks (8, 16) at (0, j), the result in blocks (16, 16) at (i, j)   -->
+    pallas_call(x0, x1)   y0[(i b16), (j b16)] = @(x0[(i b16), d0:], x1[d1:, (j b16)])   size b16 = 16
+
+A step of the grid runs the same kernel whatever its place, unless the kernel asks for it. So a run of steps along an axis is
+the same call with a shorter grid on shorter arrays, where no two of its steps share what they write:
+
+* the kernel does not ask for `program_id` of the axis;
+* each dim that the axis moves along is moved along block by block, and the blocks fill it;
+* the axis moves along every result, or else its steps write into one block;
+* scratch: while the kernel asks for no axis outside of this one, all sweeps of what is inside are alike, and as the first
+  begins with scratch that nobody has written, no sweep uses what another has left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+from jax.extend.core import JaxprEqn, Literal
+
+from ..jax_private import ReadEffect, RefEffect, pallas
+from ..ops.params import ArrayLike
+from ..ops.prng_keys import is_key
+from ..ops.python_lowerings import equations
+
+_LETTERS = "ijklmnopqrstuvw"
+
+
+def text(eqn: JaxprEqn) -> tuple[str, str]:
+    """The definition of a Pallas call, or nothing, and then why it has none."""
+    call = Call(eqn)
+    if why := call.refused():
+        return "", why
+    why = call.barred()
+    places = [axis for axis in call.axes if axis not in why]
+    if not places:
+        told = "; ".join(f"along {call.name(axis)} {each}" for axis, each in why.items())
+        return "", told or "its grid is one step"
+    return call.written(set(places)), ""
+
+
+def block(params: Mapping[str, Any], inputs: Sequence[Any], outs: Sequence[ArrayLike]) -> list[Any]:
+    """The results of a call on blocks of its operands: the same kernel on as many steps as fill them."""
+    mapping = params["grid_mapping"]
+    shapes = [*map(np.shape, inputs[mapping.num_index_operands :]), *(shape for _, shape in outs)]
+    grid = list(mapping.grid)
+    blocks: list[Any] = []
+    for each, shape in zip(mapping.block_mappings, shapes, strict=True):
+        moves = zip(_places(each, mapping.grid), each.array_aval.shape, shape, each.block_shape, strict=True)
+        for (axis, _), whole, own, size in moves:
+            if axis is not None and own != whole:
+                grid[axis] = own // _size(size)
+        blocks.append(each.replace(array_aval=each.array_aval.update(shape=shape)))
+    results = tuple(aval.update(shape=shape) for aval, (_, shape) in zip(params["out_avals"], outs, strict=True))
+    local = {"grid_mapping": mapping.replace(grid=tuple(grid), block_mappings=tuple(blocks)), "out_avals": results}
+    cost = params["cost_estimate"]
+    if cost is not None:
+        local["cost_estimate"] = _cheaper(cost, prod(grid), prod(mapping.grid))
+    return list(pallas().pallas_call_p.bind(*inputs, **{**params, **local}))
+
+
+def without_steps(eqn: JaxprEqn) -> bool:
+    """Whether this is a Pallas call of which no step runs: nothing writes its results."""
+    return eqn.primitive.name == "pallas_call" and any(n == 0 for n in eqn.params["grid_mapping"].grid if isinstance(n, int))
+
+
+def _cheaper(cost: Any, steps: int, of: int) -> Any:
+    """What an author said that a call costs, for so many of its steps."""
+    names = ("flops", "transcendentals", "bytes_accessed", "remote_bytes_transferred")
+    return type(cost)(**{name: getattr(cost, name) * steps // of for name in names if hasattr(cost, name)})
+
+
+@dataclass
+class Call:
+    """One Pallas call. A grid axis is a number; `None` stands for the constant 0."""
+
+    eqn: JaxprEqn
+
+    @cached_property
+    def mapping(self) -> Any:
+        return self.eqn.params["grid_mapping"]
+
+    @cached_property
+    def kernel(self) -> Any:
+        return self.eqn.params["jaxpr"]
+
+    @cached_property
+    def axes(self) -> list[int]:
+        """The axes with more than one step."""
+        return [axis for axis, steps in enumerate(self.mapping.grid) if steps > 1]
+
+    @cached_property
+    def own(self) -> list[int]:
+        """The axes as the kernel's author counts them: `vmap` has added the others."""
+        return [axis for axis in range(len(self.mapping.grid)) if axis not in self.mapping.vmapped_dims]
+
+    def name(self, axis: int) -> str:
+        return f"grid axis {self.own.index(axis)}" if axis in self.own else "the axis of `vmap`"
+
+    @cached_property
+    def asked(self) -> set[int]:
+        """The axes along which the kernel asks where it is."""
+        return {self.own[eqn.params["axis"]] for eqn in equations(self.kernel) if eqn.primitive.name in _ASKS}
+
+    def refused(self) -> str:
+        """Why nothing of the call can be cut."""
+        mapping, params = self.mapping, self.eqn.params
+        if not mapping.grid:
+            return "its kernel runs once, without a grid"
+        if mapping.num_dynamic_grid_bounds:
+            return "its grid is known only when it runs"
+        if params["mesh"] is not None or mapping.grid_names is not None or mapping.local_grid_env is not None:
+            return "its grid is a mesh"
+        effects = [each for each in (*self.eqn.effects, *self.kernel.effects) if not isinstance(each, RefEffect)]
+        if effects:
+            return f"its kernel has an effect (`{type(effects[0]).__name__}`)"
+        first = mapping.num_index_operands
+        read = self.kernel.invars[: first + mapping.num_inputs]
+        if params["input_output_aliases"] or any(e.input in read for e in self.kernel.effects if not isinstance(e, ReadEffect)):
+            return "it writes into its operands"
+        odd = len(self.eqn.invars) != first + mapping.num_inputs or any(each.transforms for each in mapping.block_mappings)
+        if odd or any(is_key(atom.aval) for atom in (*self.eqn.invars, *self.eqn.outvars)):
+            return "its operands are more than arrays in blocks"
+        if not all(isinstance(aval.dtype, np.dtype) for aval in mapping.scratch_avals):
+            return "it has semaphores"
+        return ""
+
+    def barred(self) -> dict[int, str]:
+        """The axes that cannot be placed, and why."""
+        found: dict[int, str] = {}
+        for each in self.mapping.block_mappings:
+            found |= {axis: f"the blocks of `{each.origin}` {why}" for axis, why in self.strays(each)}
+        for each in self.mapping.block_mappings[self.mapping.num_inputs :]:
+            moved = {axis for axis, _ in _places(each, self.mapping.grid)}
+            found |= {axis: f"all steps write into one block of `{each.origin}`" for axis in self.axes if axis not in moved}
+        for axis in self.axes:
+            outside = [other for other in self.axes if other < axis and other in self.asked]
+            if self.mapping.scratch_avals and outside:
+                found[axis] = f"scratch may be kept for `program_id({self.own.index(outside[0])})`"
+            if axis in self.asked:
+                found[axis] = f"its kernel asks for `program_id({self.own.index(axis)})`"
+        return dict(sorted(found.items()))
+
+    def strays(self, each: Any) -> Iterator[tuple[int, str]]:
+        """The axes along which the blocks of an array do not simply follow one another."""
+        grid, seen = self.mapping.grid, set[int]()
+        for (axis, used), extent, size in zip(_places(each, grid), each.array_aval.shape, each.block_shape, strict=True):
+            yield from ((other, "are where it computes") for other in used if other != axis)
+            if axis is not None and _size(size) is None:
+                yield axis, "are no whole blocks"
+            elif axis is not None and grid[axis] * _size(size) != extent:
+                yield axis, f"do not fill its {extent} elements"
+            if axis in seen:
+                yield axis, "move along two dims"
+            seen |= used
+
+    def written(self, placed: set[int]) -> str:
+        """The definition in which these axes are indices."""
+        mapping = self.mapping
+        sizes = dict[str, int]()
+        fresh = iter(range(1 << 10))
+
+        def term(axis: int | None, size: Any) -> str:
+            if axis is None or axis not in placed:
+                return f"d{next(fresh)}:"
+            elements = _size(size)
+            if elements == 1:
+                return _LETTERS[axis]
+            sizes[f"b{elements}"] = elements
+            return f"({_LETTERS[axis]} b{elements})"
+
+        def array(name: str, dims: Iterable[tuple[int | None, Any]]) -> str:
+            return f"{name}[{', '.join(term(axis, size) for axis, size in dims)}]"
+
+        scalars = [[(None, None)] * len(aval.shape) for aval in mapping.index_map_avals[len(mapping.grid) :]]
+        blocks = [
+            [(axis, size) for (axis, _), size in zip(_places(each, mapping.grid), each.block_shape, strict=True)]
+            for each in mapping.block_mappings
+        ]
+        ins, outs = [*scalars, *blocks[: mapping.num_inputs]], blocks[mapping.num_inputs :]
+        reads = ", ".join(array(f"x{number}", dims) for number, dims in enumerate(ins))
+        results = ", ".join(array(f"y{number}", dims) for number, dims in enumerate(outs))
+        names = ", ".join(f"x{number}" for number in range(len(ins)))
+        clause = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+        return f"pallas_call({names})   {results} = @({reads})" + (f"   size {clause}" if sizes else "")
+
+
+_ASKS = ("program_id", "num_programs")
+
+
+def _size(block: Any) -> Any:
+    """How many elements of a dim a block has; None for one that is not counted in blocks."""
+    if isinstance(block, pallas().Squeezed):
+        return 1
+    return block.block_size if isinstance(block, pallas().Blocked) else None
+
+
+def _places(each: Any, grid: Sequence[int]) -> list[tuple[int | None, frozenset[int]]]:
+    """For each dim the axis that is the number of its block, and all axes that this depends on."""
+    jaxpr = each.index_map_jaxpr.jaxpr
+    none = frozenset[int]()
+    steps = {var: axis for axis, var in enumerate(jaxpr.invars[: len(grid)])}
+    depends = {var: frozenset({axis}) if grid[axis] > 1 else none for var, axis in steps.items()}
+    for eqn in jaxpr.eqns:
+        used = none.union(*(depends.get(atom, none) for atom in eqn.invars if not isinstance(atom, Literal)))
+        depends |= dict.fromkeys(eqn.outvars, used)
+    found = [none if isinstance(atom, Literal) else depends.get(atom, none) for atom in jaxpr.outvars]
+    if len(found) != len(each.block_shape):
+        # A slice is two numbers.
+        return [(None, none.union(*found))] * len(each.block_shape)
+    exact = [steps[atom] if not isinstance(atom, Literal) and atom in steps else None for atom in jaxpr.outvars]
+    return [(axis if used else None, used) for axis, used in zip(exact, found, strict=True)]

@@ -1,0 +1,335 @@
+"""An op that a user defines: a function of arrays, and the definition that says where it may be cut.
+
+In a jaxpr it is one equation of a primitive of its own. Its type, its lowering, its batching and its derivatives are the
+function's: tracing asks the function, `vmap` maps it, `grad` goes through its rules, `jax.custom_vjp`'s among them.
+
+    { lambda ; a:f32[8,64] b:f32[64]. let c:f32[8,64] = rms_norm a b in (c,) }
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+from jax import dtypes
+from jax.extend.core import Primitive
+
+from ...dialects.definitions.dims import groups, names
+from ...dialects.definitions.parse import parse_definitions
+from ...dialects.definitions.registry import definitions
+from ...dialects.definitions.tree import Definition, Whole
+from ...dialects.errors import Error
+from ...dialects.lax_shapes import disagreement
+from ...dialects.reference.user_functions import FUNCTIONS
+from ...dialects.types import ArrayType
+from ..inputs.literals import Written
+from ..jax_private import Tracer, ad, batching, eval_context, jax, jnp, mlir, shaped_abstractify, tree
+from ..ops.params import Foreign, decode, encode
+from ..ops.primitives import remember
+from ..ops.prng_keys import text
+from .verify import Candidate, accept
+
+Array: TypeAlias = Any
+Run: TypeAlias = Callable[..., Any]
+"""(operands, in the definition's order, **static parameters) -> a tree of results."""
+
+
+@dataclass(eq=False)
+class Op:
+    """A defined op. `run` is its function; `primitive` what stands for it in a jaxpr: its own, or a third party's."""
+
+    definition: Definition
+    written: Written
+    run: Run
+    primitive: Any
+    traced: dict[object, tuple[list[Any], Any]] = field(default_factory=dict[object, tuple[list[Any], Any]])
+    mapped: dict[tuple[bool, ...], Op | None] = field(default_factory=dict[tuple[bool, ...], "Op | None"])
+    checked: bool = True
+    """Whether the definition is tried before a program may hold the op."""
+    own: Written | None = None
+    """Of an op that `vmap` made: what its user has written."""
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    def leaves(self, *arrays: Array, **params: Any) -> list[Array]:
+        """The results without their tree."""
+        return tree.tree_leaves(self.run(*arrays, **params))
+
+    def call(self, arrays: Sequence[Array], params: Mapping[str, Any]) -> Any:
+        """The results as the function gives them, by one equation."""
+        _, structure = self.trace([jax.typeof(each) for each in arrays], params)
+        return tree.tree_unflatten(structure, self.primitive.bind(*arrays, **params))
+
+    # What JAX asks of a primitive
+
+    def trace(self, avals: Sequence[Any], params: Mapping[str, Any]) -> tuple[list[Any], Any]:
+        """The types and the tree of the results. Raises Error where they are not what the definition says."""
+        key = (jax.config.jax_enable_x64, *avals, *params.items())
+        if key not in self.traced:
+            structs = [jax.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in avals]
+            self.check_ranks(avals)
+            closed, shapes = self.traced_once(structs, params)
+            outs = list(closed.out_avals)
+            self.check_types(avals, outs, params)
+            self.traced[key] = outs, tree.tree_structure(shapes)
+        return self.traced[key]
+
+    def check_ranks(self, avals: Sequence[Any]) -> None:
+        """Raises Error for an operand that has other dims than the definition names, before the function sees it."""
+        bound = self.definition.with_arity(len(avals), len(self.definition.results))
+        for read in () if self.definition.front else self.definition.reads():
+            free = sum(bool(groups(term)) or (isinstance(term, Whole) and term.many) for term in read.terms)
+            named = len(read.terms) - free
+            for at in bound.positions(read.name):
+                rank = len(avals[at].shape)
+                if rank < named or (rank > named and not free):
+                    wanted = f"{'at least ' if free else ''}{named} dim{'s' if named != 1 else ''}"
+                    title = f"operand `{read.name}` of `{self.title}` is {text(avals[at])}, and its definition names {wanted}"
+                    self.written.fail(read.name, title, helps=("`i..` stands for any number of dims, also none",))
+
+    def traced_once(self, structs: Sequence[Any], params: Mapping[str, Any]) -> tuple[Any, Any]:
+        """The jaxpr of the function and the types of its results; Error for what cannot be run in parts."""
+        try:
+            closed, shapes = jax.make_jaxpr(partial(self.run, **params), return_shape=True)(*structs)
+        except TypeError as error:
+            if "valid JAX type" not in str(error):
+                raise
+            self.written.fail(
+                self.title, f"`{self.title}` returns what is no array", helps=("return arrays, one for each result",)
+            )
+        if closed.effects:
+            kind = type(next(iter(closed.effects))).__name__
+            helps = (
+                "take the effect out: a defined op is a function of its operands",
+                "a callback that only computes is `jax.pure_callback`",
+            )
+            self.written.fail(
+                self.title, f"`{self.title}` has an effect (`{kind}`), and may run once on every block", helps=helps
+            )
+        if any(isinstance(const, Tracer) for const in closed.consts):
+            shape = next(text(jax.typeof(const)) for const in closed.consts if isinstance(const, Tracer))
+            helps = ("pass it as an operand, which the definition names",)
+            self.written.fail(self.title, f"`{self.title}` closes over a value that is being traced, {shape}", helps=helps)
+        return closed, shapes
+
+    def check_types(self, avals: Sequence[Any], outs: Sequence[Any], params: Mapping[str, Any]) -> None:
+        variadic = any(formal.variadic for formal in self.definition.results)
+        wanted = len(self.definition.results)
+        if len(outs) != wanted and not (variadic and len(outs) >= wanted - 1):
+            told = ", ".join(f"`{formal.name}`" for formal in self.definition.results)
+            title = f"`{self.title}` returns {len(outs)} arrays, and its definition has {wanted} ({told})"
+            self.written.fail(
+                self.definition.results[-1].name, title, helps=("name each result left of `=`: `out[..], more[..] = @(...)`",)
+            )
+        problem = disagreement(self.name, self.encoded(params), _types(avals), _types(outs))
+        if problem:
+            given = ", ".join(text(aval) for aval in outs)
+            helps = (f"its results are {given} of {', '.join(text(aval) for aval in avals)}: say so left and right of `=`",)
+            indices = {name for read in self.definition.reads() for term in read.terms for name in names(term)}
+            said = [word for word in re.findall(r"`(\w+)`", problem) if word in indices]
+            self.written.fail((*said, self.title)[0], problem.replace(f"lax.{self.name}", self.title), helps=helps)
+
+    @property
+    def title(self) -> str:
+        """The name that the user wrote."""
+        return self.definition.title
+
+    def abstract(self, *avals: Any, **params: Any) -> list[Any]:
+        return self.trace(avals, params)[0]
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        """Through the function, along the operands that have a tangent."""
+        along = [at for at, tangent in enumerate(tangents) if type(tangent) is not ad.Zero]
+        function = self.along(along, primals, params)
+        results, pushed = jax.jvp(function, [primals[at] for at in along], [tangents[at] for at in along])
+        # A result that has no derivative, such as an index, has a tangent of no type.
+        return results, [
+            ad.Zero(jax.typeof(x).to_tangent_aval()) if t.dtype == dtypes.float0 else t
+            for x, t in zip(results, pushed, strict=True)
+        ]
+
+    def transpose(self, cotangents: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
+        """Through the function, which is linear in the operands that are not known."""
+        along = [at for at, arg in enumerate(args) if ad.is_undefined_primal(arg)]
+        function = self.along(along, args, params)
+        found = jax.linear_transpose(function, *(args[at].aval for at in along))(
+            [ad.instantiate_zeros(each) if type(each) is ad.Zero else each for each in cotangents]
+        )
+        given = dict(zip(along, found, strict=True))
+        return [given.get(at) for at in range(len(args))]
+
+    def along(self, some: Sequence[int], args: Sequence[Any], params: Mapping[str, Any]) -> Callable[..., list[Any]]:
+        """The function of some operands alone, the others as they are."""
+
+        def function(*given: Any) -> list[Any]:
+            full = list(args)
+            for at, each in zip(some, given, strict=True):
+                full[at] = each
+            return self.leaves(*full, **params)
+
+        return function
+
+    def batch(self, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> tuple[list[Any], list[int]]:
+        """`vmap` adds an index in front of what it maps, so the mapped op has a definition too."""
+        formals = self.formals(len(args))
+        batched = tuple(any(dims[at] is not None for at in group) for group in formals)
+        chosen = [at for group, each in zip(formals, batched, strict=True) if each for at in group]
+        size = next(arg.shape[dim] for arg, dim in zip(args, dims, strict=True) if dim is not None)
+        fronted = list(args)
+        for at in chosen:
+            arg, dim = args[at], dims[at]
+            fronted[at] = jnp.broadcast_to(arg, (size, *arg.shape)) if dim is None else jnp.moveaxis(arg, dim, 0)
+        if batched not in self.mapped:
+            self.mapped[batched] = self.vmapped(batched)
+        op = self.mapped[batched]
+        if op is None:
+            axes = tuple(0 if at in chosen else None for at in range(len(args)))
+            results = jax.vmap(partial(self.leaves, **params), in_axes=axes)(*fronted)
+        else:
+            results = op.primitive.bind(*fronted, **params)
+        return results, [0] * len(results)
+
+    def formals(self, count: int) -> list[range]:
+        """The operand positions of each formal."""
+        bound = self.definition.with_arity(count, len(self.definition.results))
+        return [bound.positions(formal.name) for formal in self.definition.operands]
+
+    def vmapped(self, batched: tuple[bool, ...]) -> Op | None:
+        """The op over one more index; None if the definition says dims by number, which would move."""
+        if self.definition.at or self.definition.front or self.definition.ravel or self.definition.sizes:
+            return None
+        names = [formal.name for formal, each in zip(self.definition.operands, batched, strict=True) if each]
+        title = f"vmap_{self.title}" + ("" if all(batched) else f"_{'_'.join(names)}")
+        written = self.written.renamed(_mapped_text(self.written.text, self.definition, names, title))
+
+        def run(*arrays: Array, **params: Any) -> Any:
+            mapped = [at for group, each in zip(self.formals(len(arrays)), batched, strict=True) if each for at in group]
+            axes = tuple(0 if at in mapped else None for at in range(len(arrays)))
+            return jax.vmap(partial(self.run, **params), in_axes=axes)(*arrays)
+
+        return made(written, run, self.checked, self.name.replace(self.title, title), self.own or self.written)
+
+    # What Partita asks of an op
+
+    def encoded(self, params: Mapping[str, Any]) -> Any:
+        return encode(self.name, params, Foreign(), self.definition.dropped)
+
+    def interpret(self, inputs: Sequence[Array], params: Any, outs: Sequence[Any]) -> list[Array]:
+        """The function on NumPy arrays, for the interpreter."""
+        if "foreign(" in params.text:
+            raise Error(f"`{self.title}` has a parameter without text, {params.text}, so the interpreter cannot run it")
+        own = decode(self.name, params, tuple(each.shape for each in inputs), tuple(outs))
+        with eval_context():
+            return [np.asarray(each) for each in self.leaves(*inputs, **own)]
+
+    def accept(self, params: Mapping[str, Any], ins: Sequence[Any], outs: Sequence[Any]) -> None:
+        """Raises Error, with a counter-example, unless the function may be cut as the definition says."""
+
+        def run(params: Mapping[str, Any], arrays: Sequence[Array], _: Sequence[object]) -> list[Array]:
+            return self.leaves(*arrays, **params)
+
+        accept(Candidate(self.definition, self.own or self.written, run), params, ins, outs)
+
+    def try_on(self, arrays: Sequence[Any], params: Mapping[str, Any] | None = None) -> None:
+        """Accept or refuse the definition for arrays like these, or structs."""
+        avals = [shaped_abstractify(each) for each in arrays]
+        self.accept(params or {}, avals, self.trace(avals, params or {})[0])
+
+    def forget(self) -> None:
+        """Makes the definitions not know the op any more."""
+        del definitions.added[self.name]
+
+    def register(self) -> None:
+        """Makes every room know the op."""
+        if "@" in self.written.text:
+            FUNCTIONS[self.name] = self.interpret
+        remember(self.primitive, self.name, self.accept if self.checked else None)
+
+
+def _types(avals: Sequence[Any]) -> tuple[ArrayType, ...]:
+    return tuple(ArrayType.whole(aval.dtype.name, tuple(map(int, aval.shape))) for aval in avals)
+
+
+def _mapped_text(source: str, definition: Definition, operands: Sequence[str], title: str) -> str:
+    """The definition with one more index in front of these operands and of the results.
+
+    norm(x, w)  out[i..] = @(x[i..], w[i..])   -->   vmap_norm_x(x, w)  out[n, i..] = @(x[n, i..], w[i..])
+    """
+    index = next(name for name in ("n", *(f"n{k}" for k in range(99))) if not re.search(rf"(?<!\w){name}(?!\w)", source))
+    names = "|".join(map(re.escape, [*operands, *(formal.name for formal in definition.results)]))
+    head, closed, rest = source.partition(")")
+    rest = re.sub(rf"(?<!\w)((?:{names})\*?\[)(\s*\])?", lambda m: f"{m[1]}{index}{m[2] or ', '}", rest)
+    return head.replace(head.partition("(")[0], title, 1) + closed + rest
+
+
+def read(written: Written) -> Definition:
+    """The one definition of a text. Raises Error with its location in the user's file."""
+    try:
+        found = parse_definitions(written.text)
+    except Error as error:
+        written.again(error, _instead(written.text, error))
+    if len(found) != 1:
+        second = [*found, ""][1]
+        written.fail(second, "a text defines one op", label="the second one", helps=("call `pt.define` once for each",))
+    (definition,) = found.values()
+    read_too = {read.name for read in definition.reads()}
+    for formal in definition.operands:
+        if formal.name not in read_too:
+            helps = ("name it among the arguments of `@`, or leave it out if it is no array",)
+            written.fail(formal.name, f"`{formal.name}` is an operand, and nothing right of `=` reads it", helps=helps)
+    _check_wholes(definition, written)
+    return definition
+
+
+def _instead(source: str, error: Error) -> tuple[str, ...]:
+    """What to write for a line that begins with its results, or for a dim without a name."""
+    if re.match(r"\s*\w+\s*\[", source):
+        return ("a line begins with the op's name and its operands: `name(x)   out[i..] = @(x[i..])`",)
+    if (
+        error.location is not None
+        and re.search(r"[\[,]\s*$", error.location.text[: error.location.column - 1])
+        and ":" in error.label
+    ):
+        return ("a dim that is whole has a name: `w[k:]`",)
+    return ()
+
+
+def _check_wholes(definition: Definition, written: Written) -> None:
+    """Raises Error for a name that is an index in one place, and a dim that must be whole in another."""
+    terms = [(term, read.name) for read in (*definition.targets, *definition.reads()) for term in read.terms]
+    whole = {term.name: array for term, array in terms if isinstance(term, Whole)}
+    for term, array in terms:
+        for name in names(term):
+            if not isinstance(term, Whole) and name in whole:
+                title = f"`{name}` is an index in `{array}`, and a dim that must be whole in `{whole[name]}`"
+                helps = (f"write `{name}:` in both", "or give the whole dim another name")
+                written.fail(name, title, helps=helps)
+
+
+def existing(written: Written, primitive: Any, checked: bool, name: str) -> Op:
+    """The op of a primitive that there is, under this name or the next one behind it."""
+    op = Op(definitions.add(replace(read(written), name=name)), written, primitive.bind, primitive, checked=checked)
+    op.register()
+    return op
+
+
+def made(written: Written, run: Run, checked: bool, name: str, own: Written | None = None) -> Op:
+    """A new op with a primitive of its own; of one that `vmap` makes, `own` is the text that its user wrote."""
+    definition = definitions.add(replace(read(written), name=name))
+    primitive: Any = Primitive(definition.name)
+    primitive.multiple_results = True
+    op = Op(definition, written, run, primitive, checked=checked, own=own)
+    primitive.def_impl(op.leaves)
+    primitive.def_abstract_eval(op.abstract)
+    ad.primitive_jvps[primitive] = op.jvp
+    ad.primitive_transposes[primitive] = op.transpose
+    batching.primitive_batchers[primitive] = op.batch
+    mlir.register_lowering(primitive, mlir.lower_fun(op.leaves, multiple_results=True))
+    op.register()
+    return op

@@ -1,0 +1,114 @@
+"""Arrays on which a definition is tried: small where the definition lets them be small, of the given shapes where not.
+
+Dims that share an index share its extent; indices get different extents that divide by 2 and 4, so that a dim taken for
+another is seen; an operand that is looked up holds positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import count
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ...dialects.definitions.dims import Sites
+from ...dialects.definitions.indices import Indices
+from ...dialects.definitions.tree import Definition, Var, Whole
+from ...dialects.params import ParamsAttr
+from ..jax_private import jnp
+
+Type: TypeAlias = tuple[str, tuple[int, ...]]
+"""The dtype and the shape of an array."""
+Corner: TypeAlias = tuple[object, ...]
+"""A dim of an array, `("dim", array, dim)`, or a variable, `("index" or "whole", name, copy, component)`."""
+
+LARGEST = 1 << 22
+"""The most elements of all arrays together on which a definition is tried."""
+
+
+def candidates(
+    definition: Definition, params: ParamsAttr, ins: Sequence[Type], outs: Sequence[Type]
+) -> Iterator[tuple[list[Type], list[Type]]]:
+    """Types of operands and results to try, small ones first; kernels with tiles of their own may want larger ones."""
+    classes = _classes(definition, params, ins, outs)
+    tried = [_resized(classes, ins, outs, first, step) for first, step in ((8, 4), (256, 128))] if classes else []
+    for found in (*tried, (list(ins), list(outs))):
+        if sum(prod(shape) for _, shape in (*found[0], *found[1])) <= LARGEST:
+            yield found
+
+
+def _classes(definition: Definition, params: ParamsAttr, ins: Sequence[Type], outs: Sequence[Type]) -> _Classes | None:
+    """Which dims have one extent; None where an extent follows from more than the definition's indices."""
+    shapes = [shape for _, shape in ins], [shape for _, shape in outs]
+    sites = Sites(definition.with_arity(len(ins), len(outs)), params, *shapes)
+    indices = Indices(sites)
+    classes = _Classes()
+    for site in sites.all:
+        for number, component, dim in site.placed:
+            term = site.terms[number]
+            if not isinstance(term, Var | Whole):
+                return None
+            kind = "index" if isinstance(term, Var) else "whole"
+            classes.join(("dim", site.array, dim), (kind, *indices.key(term.name, site.copy, component)))
+    return classes
+
+
+def _resized(
+    classes: _Classes, ins: Sequence[Type], outs: Sequence[Type], first: int, step: int
+) -> tuple[list[Type], list[Type]]:
+    """The types with `first`, `first + step`, ... for their indices. A whole dim keeps what is no more than twice `first`."""
+    chosen: dict[Corner, int] = {}
+    fresh = count(first, step)
+
+    def extent(array: int, dim: int, given: int) -> int:
+        root = classes.root(("dim", array, dim))
+        if given == 1:
+            return 1
+        if root not in chosen:
+            chosen[root] = given if root[0] == "whole" and given <= 2 * first else next(fresh)
+        return chosen[root]
+
+    def sized(array: int, type: Type) -> Type:
+        return type[0], tuple(extent(array, dim, given) for dim, given in enumerate(type[1]))
+
+    return [sized(at, each) for at, each in enumerate(ins)], [sized(-1 - at, each) for at, each in enumerate(outs)]
+
+
+class _Classes:
+    """Dims and indices that have one extent."""
+
+    def __init__(self) -> None:
+        self.parent: dict[Corner, Corner] = {}
+
+    def root(self, corner: Corner) -> Corner:
+        while self.parent.get(corner, corner) != corner:
+            corner = self.parent[corner]
+        return corner
+
+    def join(self, one: Corner, other: Corner) -> None:
+        self.parent.setdefault(one, one)
+        self.parent.setdefault(other, other)
+        left, right = self.root(one), self.root(other)
+        # An index stays the root, so that a class knows whether one of its dims can be placed.
+        if right[0] == "index":
+            left, right = right, left
+        self.parent[right] = left
+
+
+def arrays(types: Sequence[Type], below: dict[int, int], positive: bool) -> list[np.ndarray[Any, Any]]:
+    """Random arrays; operand `at` of `below` holds positions below a number, other integers are small."""
+    random = np.random.default_rng(0)
+    return [_array(random, jnp.dtype(dtype), shape, below.get(at, 4), positive) for at, (dtype, shape) in enumerate(types)]
+
+
+def _array(
+    random: np.random.Generator, dtype: np.dtype[Any], shape: tuple[int, ...], below: int, positive: bool
+) -> np.ndarray[Any, Any]:
+    if dtype == np.bool_:
+        return random.random(shape) < 0.5
+    if dtype.kind in "iu":
+        return random.integers(0, below, shape).astype(dtype)
+    found = random.uniform(0.5, 1.5, shape) if positive else random.standard_normal(shape)
+    return (found + 1j * random.standard_normal(shape) if dtype.kind == "c" else found).astype(dtype)

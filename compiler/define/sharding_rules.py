@@ -1,0 +1,98 @@
+"""A `jax.experimental.custom_partitioning` call with a sharding rule: the rule is a definition.
+
+Its factors are indices. One of the results cuts them; one of the operands alone is summed over, if the rule calls it a
+reduction; one that the rule wants replicated or permuted is whole. What a block runs is what the author's `partition` gives for
+arrays of these shapes on one device.
+
+    "... i k, k j -> ... i j", reduction_factors=("k",)   -->
+    custom_partitioning(x0, x1)   y0[f0.., f1, f3] = sum(f2) @(x0[f0.., f1, f2], x1[f2, f3])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+from jax.extend.core import JaxprEqn, jaxpr_as_fun
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from ..jax_private import jax, tree
+from ..ops.params import ArrayLike
+from ..ops.prng_keys import is_key
+
+_BATCHING = "\N{HORIZONTAL ELLIPSIS}"
+"""How JAX begins the name of a factor that is any number of dims."""
+
+
+def text(eqn: JaxprEqn) -> tuple[str, str]:
+    """The definition that the rule of a call is, or nothing, and then why it is none."""
+    rule = eqn.params["sharding_rule"]
+    if rule is None or callable(rule):
+        return "", "it has no sharding rule"
+    if any(is_key(atom.aval) for atom in (*eqn.invars, *eqn.outvars)):
+        return "", "its operands are keys"
+    ins, outs = rule.operand_mappings, rule.result_mappings
+    names = {factor: f"f{place}" for place, factor in enumerate(dict.fromkeys(_factors((*ins, *outs))))}
+    blocks, whole = _blocks(rule), _whole(rule)
+
+    def term(dim: Any) -> str:
+        if isinstance(dim, str):
+            return f"{names[dim]}{'..' if dim.startswith(_BATCHING) else ''}{':' if dim in whole else ''}"
+        return "d:" if whole.intersection(dim) else f"({' '.join(names[factor] for factor in dim)})"
+
+    def side(letter: str, mappings: Sequence[Any]) -> str:
+        return ", ".join(f"{letter}{n}[{', '.join(map(term, each))}]" for n, each in enumerate(mappings))
+
+    summed = ", ".join(names[factor] for factor in rule.reduction_factors if factor not in whole)
+    sizes = ", ".join(f"{names[factor]} = {size}" for factor, size in blocks.items() if factor not in whole)
+    head = f"custom_partitioning({', '.join(f'x{n}' for n in range(len(ins)))})"
+    body = f"{f'sum({summed}) ' if summed else ''}@({side('x', ins)}){f'   size {sizes}' if sizes else ''}"
+    return f"{head}   {side('y', outs)} = {body}", ""
+
+
+def _blocks(rule: Any) -> dict[str, int]:
+    """The factors whose elements stay together, with their sizes: the rule says it, and none stands in front of a dim."""
+    first = {dim[0] for dim in _joined(rule)}
+    return {factor: size for factor, size in rule.factor_sizes.items() if factor not in first}
+
+
+def _whole(rule: Any) -> set[str]:
+    """The factors that cannot be placed, blocks aside."""
+    read, made = set(_factors(rule.operand_mappings)), set(_factors(rule.result_mappings))
+    # A block has no other way to know how long an index is than by an operand.
+    alone = (made - read) | (read - made - set(rule.reduction_factors))
+    found: set[str] = (alone | {*rule.need_replication_factors, *rule.permutation_factors}) - set(_blocks(rule))
+    # What is in one dim with a factor that is whole cannot be cut there, so nowhere.
+    while more := set[str]().union(*(dim for dim in _joined(rule) if found.intersection(dim))) - found:
+        found |= more
+    return found
+
+
+def _joined(rule: Any) -> list[tuple[str, ...]]:
+    """The dims that are products of factors."""
+    return [dim for each in (*rule.operand_mappings, *rule.result_mappings) for dim in each if not isinstance(dim, str)]
+
+
+def block(params: Mapping[str, Any], inputs: Sequence[Any], outs: Sequence[ArrayLike]) -> list[Any]:
+    """The results of a call on blocks of its operands; on whole ones they are the function's own."""
+    if [tuple(np.shape(each)) for each in inputs] == [aval.shape for aval in params["call"].in_avals]:
+        whole = cast(Any, jaxpr_as_fun)(params["call"])
+        return list(whole(*inputs))
+    mesh = Mesh(np.array(jax.local_devices()[:1]), ("device",))
+
+    def structs(side: Any, types: Sequence[ArrayLike]) -> Any:
+        here = [NamedSharding(mesh, PartitionSpec(*[None] * len(shape))) for _, shape in types]
+        each = [jax.ShapeDtypeStruct(shape, dtype, sharding=at) for (dtype, shape), at in zip(types, here, strict=True)]
+        return tree.tree_unflatten(params[side], each)
+
+    ins = structs("in_tree", [(each.dtype.name, tuple(np.shape(each))) for each in inputs])
+    _, function, _, _ = params["partition"](*params["static_args"], mesh, ins, structs("out_tree", outs))
+    return tree.tree_leaves(function(*tree.tree_unflatten(params["in_tree"], inputs)))
+
+
+def _factors(mappings: Sequence[Any]) -> Iterator[str]:
+    """The factors of arrays, in their order."""
+    for mapping in mappings:
+        for dim in mapping:
+            yield from (dim,) if isinstance(dim, str) else dim

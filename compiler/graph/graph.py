@@ -1,0 +1,132 @@
+"""The dataflow graph of a plan: kernels, the redistributions between them, and what flows from which to which.
+
+    graph = plan.lower("collective")
+    print(graph)                       the text; Graph.parse(text) gives the graph again
+    graph.kernels                      {"main_0": its function, ...}
+    graph.edges                        what one node makes and another reads
+    graph.run(x, w1, w2)               node by node, on the plan's devices
+
+The graph is its module in the flow dialect; nodes, edges, JSON and Graphviz text are read off it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from xdsl.dialects.func import FuncOp
+from xdsl.utils.exceptions import ParseError, VerifyException
+
+from ...dialects import context
+from ...dialects.errors import Error, nearest
+from ...dialects.flow import GraphOp
+from ...dialects.text import error_of, read_module
+from ...rewrites.lower.to_flow import check, to_flow
+from ..gc_pause import without_collector
+from ..plan.counts import Counts, most, tally
+from ..plan.lowered import ir
+from ..plan.state import State
+from .module import GraphModule
+from .nodes import Edge, Exchange, Node, edges, nodes
+from .run import CompiledGraph, stablehlo
+from .text import to_dot, to_json
+
+
+@dataclass(frozen=True, eq=False)
+class Graph(GraphModule):
+    """A graph of kernels, made by `plan.lower` or read by `Graph.parse`. Immutable.
+
+    `traced` is the function that it came from; a graph that was read from text has none, and its `run` takes and gives
+    the arrays of the graph's own arguments and results.
+    """
+
+    def __repr__(self) -> str:
+        return f"<graph of {len(self.kernels)} kernels>"
+
+    @staticmethod
+    def parse(text: str) -> Graph:
+        """The graph that `text()` printed. Raises Error, with the line, for a text that is none."""
+        try:
+            module = read_module(context(), text, "graph")
+            module.verify()
+        except (ParseError, VerifyException) as error:
+            raise error_of(error, "the text is no graph: ") from error
+        graph = Graph(module)
+        if not isinstance(module.body.block.first_op, GraphOp):
+            raise Error("the text is no graph: its module does not begin with `flow.graph`")
+        return graph
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """The arguments, kernels, redistributions, barriers and results, in order of issue."""
+        return nodes(self)
+
+    @cached_property
+    def edges(self) -> tuple[Edge, ...]:
+        """What flows: one edge for each value that a node reads, from the node that makes it."""
+        return edges(self.nodes)
+
+    def counts(self) -> Counts:
+        """Executions of each kind of collective in one run: those of the plan."""
+        return tally((each.kind, each.times, _place(node, each)) for node in self.nodes for each in node.collectives)
+
+    def bytes_per_device(self) -> int:
+        """Bytes that one device receives in one run, all collectives together: those of the plan."""
+        return most((each.bytes * each.times, _place(node, each)) for node in self.nodes for each in node.collectives)
+
+    def text(self) -> str:
+        """The text of the graph and of its kernels, which `Graph.parse` and `partita-opt` take."""
+        return str(self.module) + "\n"
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def to_json(self) -> str:
+        """Nodes and edges as JSON: `{"name": ..., "mesh": {...}, "nodes": [...], "edges": [...]}`."""
+        return to_json(self, self.nodes, self.edges)
+
+    def to_dot(self) -> str:
+        """Nodes and edges as Graphviz takes them: `dot -Tsvg`."""
+        return to_dot(self, self.nodes, self.edges)
+
+    def kernel(self, name: str) -> FuncOp:
+        """The function of a kernel. Raises Error, with the nearest names, for a name that is none."""
+        found = self.kernels.get(name.removeprefix("@"))
+        if found is None:
+            close = [f"did you mean `{each}`?" for each in nearest(name, self.kernels)[:1]]
+            known = ", ".join(f"`{each}`" for each in self.kernels) or "none"
+            raise Error(f"the graph has no kernel `{name}`", helps=[*close, f"its kernels: {known}"])
+        return found
+
+    def stablehlo(self, kernel: str) -> str:
+        """The StableHLO text of one kernel, on what one device holds; no devices are needed.
+
+        Raises Error, with the nearest names, for a name that is no kernel's.
+        """
+        return stablehlo(self, self.kernel(kernel))
+
+    def compile(self, devices: Sequence[Any] | None = None) -> CompiledGraph:
+        """A callable that runs the graph node by node; every kernel is compiled before it returns."""
+        return CompiledGraph(self, devices)
+
+    @cached_property
+    def _compiled(self) -> CompiledGraph:
+        return self.compile()
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Run on the first devices that there are, and wait for the results; arguments and results are the function's."""
+        return self._compiled(*args, **kwargs)
+
+
+def _place(node: Node, each: Exchange) -> str:
+    """What it depends on how often a collective runs; each node counts its loops and choices for itself."""
+    return each.where and f"{node.number}.{each.where}"
+
+
+def lower(plan: State, granularity: str) -> Graph:
+    """The graph of a plan. Raises Error for a granularity that there is not."""
+    check(granularity)
+    with without_collector():
+        return Graph(to_flow(ir(plan), granularity), plan.source.traced)

@@ -1,0 +1,164 @@
+"""The nodes and edges of a graph, as people and other tools want them: read off the flow dialect, never kept beside it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import cast
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from ...dialects import flow, spmd
+from ...dialects.dtypes import itemsize
+from ...dialects.lax import CondOp, ScanOp
+from ...dialects.mesh import Mesh
+from ...dialects.signature import array_types
+from ...dialects.types import ArrayType
+from ...rewrites.lower.to_flow import change
+from ...rewrites.redistribute.steps import received
+from ..plan.counts import most as total
+from .module import GraphModule
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A collective of a node: over which axes, how many bytes a device receives each time, how often."""
+
+    kind: str
+    axes: tuple[str, ...]
+    bytes: int
+    times: int
+    where: str = ""
+    """The branch or loop of unknown trips that it is in: `cond#0:1`."""
+
+    def __str__(self) -> str:
+        times = (f" x {self.times}" if self.times != 1 else "") + (f" in {self.where}" if self.where else "")
+        return f"{self.kind} over {', '.join(self.axes)}{times}"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value of the graph by its name in the text, with its layout and the bytes that one device holds of it."""
+
+    name: str
+    type: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node: its kind (`argument`, `kernel`, `redistribute`, `barrier`, `result`), and what it reads and makes.
+
+    `name` is the kernel's function, or the path of an argument or a result.
+    """
+
+    number: int
+    kind: str
+    name: str
+    operands: tuple[Value, ...]
+    results: tuple[Value, ...]
+    collectives: tuple[Exchange, ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        """What one device receives in the node's collectives, in one run; of branches, those of the dearest."""
+        return total((each.bytes * each.times, each.where) for each in self.collectives)
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A value that goes from the node that makes it to one that reads it; the ends are the nodes' numbers."""
+
+    source: int
+    target: int
+    value: Value
+
+
+def nodes(graph: GraphModule) -> tuple[Node, ...]:
+    """The nodes of a graph in order of issue; arguments first, results last."""
+    block, mesh = graph.op.body.block, graph.mesh
+    values = _values(block, mesh)
+    inside = {name: tuple(exchanges(kernel, mesh)) for name, kernel in graph.kernels.items()}
+    found = [
+        Node(number, "argument", name, (), (values[arg],))
+        for number, (name, arg) in enumerate(zip(graph.arguments, block.args, strict=True))
+    ]
+    *ops, end = block.ops
+    for op in ops:
+        ins, outs = _of(op.operands, values), _of(op.results, values)
+        kind, name, collectives = _what(op, mesh, inside)
+        found.append(Node(len(found), kind, name, ins, outs, collectives))
+    for name, value in zip(graph.results, end.operands, strict=True):
+        found.append(Node(len(found), "result", name, (values[value],), ()))
+    return tuple(found)
+
+
+def edges(nodes: Sequence[Node]) -> tuple[Edge, ...]:
+    """What flows between the nodes."""
+    makers = {value.name: node.number for node in nodes for value in node.results}
+    return tuple(Edge(makers[value.name], node.number, value) for node in nodes for value in dict.fromkeys(node.operands))
+
+
+def _what(op: Operation, mesh: Mesh, inside: Mapping[str, tuple[Exchange, ...]]) -> tuple[str, str, tuple[Exchange, ...]]:
+    match op:
+        case flow.KernelOp():
+            return "kernel", op.name_of_kernel, inside[op.name_of_kernel]
+        case flow.RedistributeOp():
+            source, target = array_types([op.source, op.out])
+            return "redistribute", "redistribute", tuple(exchanges(change(source, target, mesh), mesh))
+        case _:
+            kind = op.name.removeprefix("flow.")
+            return kind, kind, ()
+
+
+def _values(block: Block, mesh: Mesh) -> dict[SSAValue, Value]:
+    """The values as the text numbers them."""
+    all_of_them = [*block.args, *(result for op in block.ops for result in op.results)]
+    return {value: _value(f"%{number}", cast(ArrayType, value.type), mesh) for number, value in enumerate(all_of_them)}
+
+
+def _value(name: str, type: ArrayType, mesh: Mesh) -> Value:
+    return Value(name, type.text, _size(type.local(mesh)))
+
+
+def _of(values: Sequence[SSAValue], named: Mapping[SSAValue, Value]) -> tuple[Value, ...]:
+    return tuple(named[value] for value in values)
+
+
+def _size(local: ArrayType) -> int:
+    return prod(local.shape) * itemsize(local.dtype)
+
+
+def exchanges(kernel: FuncOp, mesh: Mesh) -> Iterator[Exchange]:
+    """The collectives of a device-local function, those of a loop's body times its trips."""
+    yield from _Exchanges(mesh).inside(kernel.body.block, 1, "")
+
+
+class _Exchanges:
+    """Walks the blocks of one function and counts its loops and choices."""
+
+    def __init__(self, mesh: Mesh) -> None:
+        self.mesh = mesh
+        self.numbers: Counter[str] = Counter()
+
+    def inside(self, block: Block, times: int, where: str) -> Iterator[Exchange]:
+        for op in block.ops:
+            trips, marks = self.regions(op)
+            for region, mark in zip(op.regions, marks, strict=True):
+                yield from self.inside(region.block, times * trips, "/".join(filter(None, (where, mark))))
+            if isinstance(op, spmd.Collective) and not isinstance(op, spmd.SliceOp):
+                kind, group = op.name.removeprefix("spmd."), op.over.size(self.mesh)
+                larger = max(_size(cast(ArrayType, value.type)) for value in (op.x, op.out))
+                yield Exchange(kind, op.axes, int(received(kind, larger, group)), times, where)
+
+    def regions(self, op: Operation) -> tuple[int, list[str]]:
+        """How often an op runs its regions, as far as that is known, and the mark of each."""
+        if not op.regions or isinstance(op, ScanOp):
+            return op.number("length") if isinstance(op, ScanOp) else 1, [""] * len(op.regions)
+        kind = op.name.removeprefix("lax.")
+        mark = f"{kind}#{self.numbers[kind]}"
+        self.numbers[kind] += 1
+        return 1, [f"{mark}:{at}" if isinstance(op, CondOp) else mark for at in range(len(op.regions))]

@@ -1,0 +1,212 @@
+"""Running a graph node by node: every kernel and every redistribution a `jax.jit(jax.shard_map(...))` of its own.
+
+A value whose layout a `NamedSharding` can say goes from node to node as that array; any other, pending or with its
+blocks out of order, as the raw local blocks, under leading dims that are the mesh's.
+
+    f32[data*64, 8]{+model}   -->   f32[4, 2, 64, 8] over (data, model, None, None): one block a device
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, TypeAlias, cast
+
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
+from jax.sharding import Mesh as DeviceMesh
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from ...dialects import flow
+from ...dialects.errors import Error
+from ...dialects.mesh import Mesh
+from ...dialects.types import ArrayType
+from ...rewrites.decide.op_layouts import natural_tiles
+from ...rewrites.lower.to_flow import change
+from ..jax_private import jax
+from ..run.compiled import device_mesh, spec
+from ..run.device import run_local
+from ..run.on_mesh import over_devices
+from .module import GraphModule
+
+Array: TypeAlias = Any
+
+# XLA:CPU ends the process when more than 32 programs over several devices wait for each other.
+IN_FLIGHT = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a value of this type travels between programs: as its sharded array, or as raw blocks."""
+
+    raw: bool
+    shape: tuple[int, ...]
+    local: tuple[int, ...]
+    dtype: str
+    spec: PartitionSpec
+
+    @classmethod
+    def of(cls, type: ArrayType, mesh: Mesh) -> Form:
+        layout = type.layout
+        shape, local, tiles = layout.global_shape(mesh), layout.local_shape(mesh), layout.tiles(mesh)
+        if layout.pending or set(tiles) != set(natural_tiles(shape, tiles, mesh)):
+            return cls(True, (*mesh.axes.values(), *local), local, type.dtype, PartitionSpec(*mesh.axes))
+        return cls(False, shape, local, type.dtype, spec(len(shape), tiles))
+
+    def unwrap(self, block: Array) -> Array:
+        """What one device holds, from its part of the array that travels."""
+        return block.reshape(self.local) if self.raw else block
+
+    def wrap(self, local: Array) -> Array:
+        """The inverse of `unwrap`."""
+        return local.reshape((1,) * (len(self.shape) - len(self.local)) + self.local) if self.raw else local
+
+    def struct(self, mesh: DeviceMesh) -> Any:
+        return jax.ShapeDtypeStruct(self.shape, self.dtype, sharding=NamedSharding(mesh, self.spec))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One program: the slots that it reads and fills, and those that nothing reads after it."""
+
+    program: Callable[..., Sequence[Array]]
+    reads: tuple[int, ...]
+    fills: tuple[int, ...]
+    frees: tuple[int, ...]
+
+
+class CompiledGraph:
+    """A graph on devices, every program of it compiled: call it like the original function."""
+
+    def __init__(self, graph: GraphModule, devices: Sequence[Any] | None) -> None:
+        self.graph = graph
+        self.mesh = device_mesh(graph.mesh, devices)
+        self.programs: dict[Hashable, Callable[..., Sequence[Array]]] = {}
+        block = graph.op.body.block
+        self.slots = _slots(block)
+        self.inputs = [Form.of(cast(ArrayType, arg.type), graph.mesh) for arg in block.args]
+        end = cast(Operation, block.last_op)
+        self.outputs = tuple(self.slots[value] for value in end.operands)
+        self.steps = self.compile(block)
+
+    def compile(self, block: Block) -> list[Step]:
+        """The programs in order of issue. A barrier is none: its values are those that are there when it is reached."""
+        steps: list[Step] = []
+        kept = {*self.outputs, *range(len(block.args))}
+        for op in reversed([op for op in block.ops if isinstance(op, flow.KernelOp | flow.RedistributeOp)]):
+            reads, fills = self.numbers(op.operands), self.numbers(op.results)
+            frees = tuple({*reads, *fills} - kept)
+            kept.update(frees)
+            steps.append(Step(self.program(op), reads, fills, frees))
+        return steps[::-1]
+
+    def numbers(self, values: Sequence[SSAValue]) -> tuple[int, ...]:
+        return tuple(self.slots[value] for value in values)
+
+    def program(self, op: Operation) -> Callable[..., Sequence[Array]]:
+        """The program of a node; nodes that do the same on the same types share it."""
+        types = tuple(op.operand_types), tuple(op.result_types)
+        name = op.name_of_kernel if isinstance(op, flow.KernelOp) else "redistribute"
+        found = self.programs.get((name, types))
+        if found is None:
+            found = self.programs[name, types] = self.build(op, name)
+        return found
+
+    def build(self, op: Operation, name: str) -> Callable[..., Sequence[Array]]:
+        graph = self.graph
+        ins, outs = ([cast(ArrayType, value.type) for value in values] for values in (op.operands, op.results))
+        kernel = graph.kernels[name] if isinstance(op, flow.KernelOp) else change(ins[0], outs[0], graph.mesh)
+        takes, gives = ([Form.of(type, graph.mesh) for type in types] for types in (ins, outs))
+        foreign = graph.traced.foreign if graph.traced is not None else ()
+
+        def local(*blocks: Array) -> tuple[Array, ...]:
+            values = run_local(kernel.body.block, [form.unwrap(b) for form, b in zip(takes, blocks, strict=True)], foreign)
+            return tuple(form.wrap(value) for form, value in zip(gives, values, strict=True))
+
+        local.__name__ = name
+        mapped = over_devices(local, self.mesh, [form.spec for form in takes], [form.spec for form in gives])
+        lowered = jax.jit(mapped).lower(*(form.struct(self.mesh) for form in takes))
+        return lowered.compile()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Issue the programs one after another, and wait for the results."""
+        traced = self.graph.traced
+        leaves = self.given(args, kwargs) if traced is None else [*traced.flatten(args, kwargs), *traced.consts]
+        self.check(leaves)
+        env: dict[int, Array] = {}
+        for slot, (leaf, form) in enumerate(zip(leaves, self.inputs, strict=True)):
+            env[slot] = jax.device_put(leaf, NamedSharding(self.mesh, form.spec))
+        self.issue(env)
+        results = [env[slot] for slot in self.outputs]
+        return tuple(results) if traced is None else traced.unflatten(results)
+
+    def issue(self, env: dict[int, Array]) -> None:
+        """Run the steps, the oldest awaited where too many are in flight; the last ones are awaited at the end."""
+        flying: deque[Array] = deque()
+        for step in self.steps:
+            if len(flying) == IN_FLIGHT:
+                jax.block_until_ready(flying.popleft())
+            made = step.program(*(env[slot] for slot in step.reads))
+            env.update(zip(step.fills, made, strict=True))
+            # All results of a program are ready together. One without results is there for its effects.
+            flying.append(made[-1]) if made else jax.effects_barrier()
+            for slot in step.frees:
+                del env[slot]
+        # The limit is the process's, and the next run counts from nothing.
+        jax.block_until_ready(list(flying))
+
+    def given(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Array]:
+        """The arrays for a graph that was read from text, as they are called there."""
+        names = self.graph.arguments
+        if kwargs or len(args) != len(names):
+            raise Error(
+                f"a graph that was read from text takes its {len(names)} arrays by position, not {len(args) + len(kwargs)}",
+                notes=[f"they are {', '.join(names)}"],
+            )
+        for name, arg, form in zip(names, args, self.inputs, strict=True):
+            if getattr(arg, "shape", None) != form.shape or str(arg.dtype) != form.dtype:
+                found = f"{arg.dtype}{list(arg.shape)}" if hasattr(arg, "dtype") else type(arg).__name__
+                raise Error(f"argument `{name}` is {form.dtype}{list(form.shape)}, not {found}")
+        return list(args)
+
+    def check(self, leaves: Sequence[Any]) -> None:
+        """Raise Error for what cannot be put on the devices without being asked for."""
+        here = set(self.mesh.devices.flat)
+        for name, leaf in zip(self.graph.arguments, leaves, strict=True):
+            if isinstance(leaf, jax.core.Tracer):
+                raise Error(f"argument `{name}` is traced", helps=["a graph runs on arrays: in `jax.jit` use plan.compile()"])
+            if isinstance(leaf, jax.Array) and leaf.committed and leaf.sharding.device_set != here:
+                there = ", ".join(sorted(map(str, leaf.sharding.device_set)))
+                helps = ["leave it uncommitted", "or compile for its devices: graph.compile(devices=...)"]
+                raise Error(f"argument `{name}` is committed to {there}, and the graph runs elsewhere", helps=helps)
+
+
+def _slots(block: Block) -> dict[SSAValue, int]:
+    """A number for every value; a barrier's results are its operands."""
+    numbers = count()
+    slots: dict[SSAValue, int] = dict(zip(block.args, numbers, strict=False))
+    for op in block.ops:
+        given = [slots[value] for value in op.operands] if isinstance(op, flow.BarrierOp) else numbers
+        slots.update(zip(op.results, given, strict=False))
+    return slots
+
+
+def stablehlo(graph: GraphModule, kernel: FuncOp) -> str:
+    """One kernel as JAX lowers it, on local types: every device is given blocks of its own under one shape."""
+    axes = graph.mesh.axes
+    auto = (AxisType.Auto,) * len(axes)
+    mesh = AbstractMesh(tuple(axes.values()), tuple(axes), axis_types=auto)
+    types = [cast(ArrayType, type) for type in kernel.function_type.inputs]
+    foreign = graph.traced.foreign if graph.traced is not None else ()
+
+    def local(*blocks: Array) -> tuple[Array, ...]:
+        return tuple(run_local(kernel.body.block, blocks, foreign))
+
+    local.__name__ = kernel.sym_name.data
+    ends = len(kernel.function_type.outputs)
+    mapped = over_devices(local, mesh, [PartitionSpec()] * len(types), [PartitionSpec()] * ends)
+    structs = [jax.ShapeDtypeStruct(type.shape, type.dtype) for type in types]
+    traced = jax.jit(mapped).trace(*structs)
+    return str(traced.lower(lowering_platforms=(jax.default_backend(),)).as_text())

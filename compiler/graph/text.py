@@ -1,0 +1,73 @@
+"""A graph for other tools: JSON for programs, Graphviz for eyes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from .module import GraphModule
+from .nodes import Edge, Exchange, Node, Value
+
+_SHAPES = {"argument": "plain", "result": "plain", "kernel": "box", "redistribute": "ellipse", "barrier": "point"}
+
+
+def to_json(graph: GraphModule, nodes: Sequence[Node], edges: Sequence[Edge]) -> str:
+    """A node is `{"id", "kind", "name", "operands", "results", "bytes", "collectives"}`; an edge joins two ids."""
+    return json.dumps(
+        {
+            "name": graph.name,
+            "mesh": dict(graph.mesh.axes),
+            "nodes": [_node(node) for node in nodes],
+            "edges": [_edge(edge) for edge in edges],
+        },
+        indent=1,
+    )
+
+
+def _node(node: Node) -> dict[str, object]:
+    return {
+        "id": node.number,
+        "kind": node.kind,
+        "name": node.name,
+        "operands": [value.name for value in node.operands],
+        "results": [_value(value) for value in node.results],
+        "bytes": node.bytes,
+        "collectives": [_exchange(each) for each in node.collectives],
+    }
+
+
+def _edge(edge: Edge) -> dict[str, object]:
+    return {"from": edge.source, "to": edge.target, **_value(edge.value)}
+
+
+def _value(value: Value) -> dict[str, object]:
+    return {"value": value.name, "type": value.type, "bytes": value.bytes}
+
+
+def _exchange(each: Exchange) -> dict[str, object]:
+    where = {"where": each.where} if each.where else {}
+    return {"kind": each.kind, "axes": list(each.axes), "bytes": each.bytes, "times": each.times, **where}
+
+
+def to_dot(graph: GraphModule, nodes: Sequence[Node], edges: Sequence[Edge]) -> str:
+    """Kernels are boxes, redistributions ellipses that say what they exchange, barriers points."""
+    return "\n".join([f"digraph {_quoted(graph.name)} {{", *_lines(nodes, edges), "}", ""])
+
+
+def _lines(nodes: Sequence[Node], edges: Sequence[Edge]) -> Iterator[str]:
+    yield '  node [fontname="monospace"]; edge [fontname="monospace"];'
+    for node in nodes:
+        yield f"  n{node.number} [shape={_SHAPES[node.kind]}, label={_quoted(*_label(node))}];"
+    for edge in edges:
+        yield f"  n{edge.source} -> n{edge.target} [label={_quoted(edge.value.type)}];"
+
+
+def _label(node: Node) -> list[str]:
+    """What stands in the node: a redistribution is known by its collectives."""
+    said = [f"{each}, {each.bytes} bytes" for each in node.collectives]
+    return said if node.kind == "redistribute" and said else [node.name, *said]
+
+
+def _quoted(*lines: str) -> str:
+    escaped = [line.replace("\\", "\\\\").replace('"', '\\"') for line in lines]
+    return '"' + "\\n".join(escaped) + '"'

@@ -1,0 +1,184 @@
+"""The arguments of a traced function: which are static, what each leaf is called, and what may be passed for it.
+
+A leaf's name is its argument's name and the path to it; a static argument has no leaves.
+
+    def step(params, batch, *xs, mode)    step(p, b, x0, x1, mode="train"), static_argnames="mode"
+                                          -->  params/w, params/b, batch/x, batch/y, xs/0, xs/1
+"""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+from ...dialects.errors import Error, Location, nearest
+from ..jax_private import shaped_abstractify, tree
+from .checks import shown
+from .names import escape, join
+from .paths import path
+
+_ANYTHING = inspect.Signature(
+    [
+        inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL),
+        inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD),
+    ]
+)
+# A tree with functions or flags in it has no hash as a rule, so it cannot be static as it is.
+_APART = "part the tree: pass its arrays and close over the rest, as `eqx.partition(model, eqx.is_array)` gives them"
+_VAR_POSITIONAL, _VAR_KEYWORD = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of the user's, with the names of its static arguments."""
+
+    fn: Callable[..., Any]
+    static: tuple[str, ...]
+
+    @classmethod
+    def of(cls, fn: Callable[..., Any], static_argnames: str | Sequence[str] = ()) -> Function:
+        """Raises Error if `fn` cannot be called or has no argument of one of the static names."""
+        if not callable(fn):
+            raise Error(f"{fn!r} is no function", helps=["the first argument is the function to trace"])
+        static = _static_names(static_argnames)
+        self = cls(fn, static)
+        if not self.keyword:
+            for name in static:
+                if name not in self.signature.parameters:
+                    near = nearest(name, self.signature.parameters)
+                    helps = [f"did you mean `{each}`?" for each in near[:1]]
+                    raise Error(f"`{self.name}` has no argument `{name}` to be static", location=self.location(), helps=helps)
+        return self
+
+    @cached_property
+    def name(self) -> str:
+        named = self.fn
+        while not hasattr(named, "__name__") and hasattr(named, "func"):
+            named = cast(Any, named).func
+        return getattr(named, "__name__", type(self.fn).__name__)
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        """The parameters; any, where Python does not know them."""
+        try:
+            return inspect.signature(self.fn)
+        except (TypeError, ValueError):
+            return _ANYTHING
+
+    @cached_property
+    def keyword(self) -> str:
+        """The name of `**kwargs`, or nothing."""
+        return next((name for name, each in self.signature.parameters.items() if each.kind is _VAR_KEYWORD), "")
+
+    def location(self, argument: str = "def") -> Location | None:
+        """Where the function names the argument; None if its source is not to be had."""
+        named = inspect.unwrap(self.fn)
+        try:
+            lines, first = inspect.getsourcelines(named)
+            file = inspect.getsourcefile(named)
+        except (TypeError, OSError):
+            return None
+        # A function of a text that is no Python: Python takes the text from its first line on.
+        start: int = getattr(getattr(named, "__code__", None), "co_firstlineno", first)
+        if start > first:
+            lines, first = linecache.getlines(str(file))[start - 1 :], start
+        word = re.compile(rf"(?<!\w){re.escape(argument)}(?!\w)")
+        for number, line in enumerate(lines):
+            if found := word.search(line):
+                return Location(str(file), first + number, found.start() + 1, found.end() + 1, line.rstrip("\n"))
+        return None
+
+    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[inspect.BoundArguments, dict[str, Any]]:
+        """The arguments by name, in the order of the parameters, and the static ones apart."""
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise Error(f"`{self.name}` cannot be called so: {error}", location=self.location()) from None
+        if not self.static:
+            return bound, {}
+        # A default that is static is part of what is traced, whether it is passed or not.
+        defaults = {name: self.signature.parameters[name].default for name in self.static if name in self.signature.parameters}
+        static = {name: bound.arguments.pop(name, value) for name, value in defaults.items()}
+        if self.keyword and self.keyword in bound.arguments:
+            more = dict(bound.arguments[self.keyword])
+            static |= {name: more.pop(name) for name in self.static if name in more}
+            bound.arguments[self.keyword] = more
+        for name, value in static.items():
+            self._check_hashable(name, value)
+        return bound, static
+
+    def _check_hashable(self, name: str, value: Any) -> None:
+        try:
+            hash(value)
+        except TypeError:
+            title = f"the static argument `{name}` of `{self.name}` is a {type(value).__name__}, which has no hash"
+            helps = [
+                "pass a tuple or a frozen dataclass, so that calls with equal values can share a trace",
+                f"or close over it: functools.partial({self.name}, {name}=...)",
+            ]
+            raise Error(title, location=self.location(name), helps=helps) from None
+
+    def call(self, values: Sequence[Any], names: Sequence[str], static: Mapping[str, Any]) -> Any:
+        """Calls the function with the values of the arguments called `names`, and the static ones."""
+        given = dict(zip(names, values, strict=True))
+        more = {name: value for name, value in static.items() if name not in self.signature.parameters}
+        arguments = {
+            name: {**given[name], **more} if name == self.keyword else given[name]
+            for name in self.signature.parameters
+            if name in given
+        }
+        arguments |= {name: value for name, value in static.items() if name in self.signature.parameters}
+        bound = inspect.BoundArguments(self.signature, cast(Any, arguments))
+        extra = more if self.keyword and self.keyword not in given else {}
+        return self.fn(*bound.args, **bound.kwargs, **extra)
+
+    def names(self, call: Callable[..., Any], arguments: Iterable[str]) -> Callable[..., Any]:
+        """The same callable, which JAX's errors call as the user's function, by its name, place and arguments."""
+        parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in arguments]
+        vars(call).update(__wrapped__=self.fn, __signature__=inspect.Signature(parameters))
+        return call
+
+    def leaf_names(self, arguments: Mapping[str, Any]) -> list[str]:
+        """The paths of the leaves, in the order of JAX's flattening."""
+        names: list[str] = []
+        for name, value in arguments.items():
+            leaves, _ = tree.tree_flatten_with_path(value)
+            names += [join(escape(name), *path(keys)) for keys, _ in leaves]
+        return names
+
+    def aval(self, leaf: Any, name: Callable[[], str]) -> Any:
+        """The aval of one leaf. Raises Error for what is no array."""
+        try:
+            return shaped_abstractify(leaf)
+        except TypeError:
+            path = name()
+            argument = path.split("/")[0]
+            raise Error(
+                f"argument `{path}` of `{self.name}` is no array",
+                location=self.location(argument),
+                label=f"it is {said(leaf)}",
+                helps=[f"if it is meant to be a constant: static_argnames={argument!r}" if path == argument else _APART],
+            ) from None
+
+
+def _static_names(given: object) -> tuple[str, ...]:
+    """The names of the static arguments. Raises Error for what is no name."""
+    names = (
+        (given,) if isinstance(given, str | int) or not isinstance(given, Iterable) else tuple(cast("Iterable[object]", given))
+    )
+    if wrong := [name for name in names if not isinstance(name, str)]:
+        helps = ['name the arguments: static_argnames="mode", or a list of names']
+        raise Error(f"{shown(wrong[0])} is no name of an argument", helps=helps)
+    return cast("tuple[str, ...]", names)
+
+
+def said(leaf: Any) -> str:
+    """What a leaf that is no array is: functions by their names, anything else as it shows itself."""
+    if callable(leaf) and hasattr(leaf, "__name__"):
+        return f"the function `{leaf.__name__}`"
+    return f"{shown(leaf)}, a {type(leaf).__name__}"

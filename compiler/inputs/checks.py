@@ -1,0 +1,176 @@
+"""What a person gives for an axis, a dim, a pattern, a mesh or a tactic: taken, or answered with what to write instead.
+
+Each check stands here once, so that a wrong type is an error of ours at the call, never a traceback from the middle.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar, cast
+
+from ...dialects.errors import Error
+from ...dialects.mesh import Mesh
+
+Some = TypeVar("Some")
+
+LONGEST = 60
+"""Characters of what was given that an error shows."""
+
+# `params/{w1,w2}`: the innermost braces, and what stands around them.
+_BRACES = re.compile(r"(.*?)\{([^{}]*)\}(.*)", re.DOTALL)
+
+
+def shown(given: object) -> str:
+    """What was given, as it shows itself; what is long is cut, and says so by `...`."""
+    text = repr(given)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+
+
+def axis_of(given: object) -> str:
+    """The name of one mesh axis. Raises Error for what is no text."""
+    if not isinstance(given, str):
+        helps = ['an axis is named by a text, "data"; for several: pt.DataParallel(("data", "model"), ...), or one tactic each']
+        raise Error(f"{shown(given)} is no name of a mesh axis", helps=helps)
+    return given
+
+
+def axes_of(given: object) -> tuple[str, ...]:
+    """One axis or several, major to minor. Raises Error for none, for one that is given twice, and for what is no axis."""
+    if not isinstance(given, tuple | list):
+        return (axis_of(given),)
+    axes = tuple(map(axis_of, cast("Sequence[object]", given)))
+    if not axes:
+        raise Error("no mesh axis is given", helps=['name one, "data", or several, ("data", "model"), major to minor'])
+    if twice := next((axis for place, axis in enumerate(axes) if axis in axes[:place]), None):
+        raise Error(f"the axis `{twice}` is given twice, in {shown(axes)}", helps=["name each axis once"])
+    return axes
+
+
+def dim_number(given: object) -> int | str:
+    """A dim: its number (NumPy's too), or a range name. Raises Error for anything else."""
+    if isinstance(given, str):
+        return given
+    try:
+        number = None if isinstance(given, bool) else operator.index(cast(int, given))
+    except TypeError:
+        number = None
+    if number is None:
+        helps = ["a dim is a number, negative from the end, or a range that `plan.name` named"]
+        raise Error(f"{shown(given)} is no dim", helps=helps)
+    return number
+
+
+def flag_of(name: str, given: object) -> bool:
+    """True or False. Raises Error for anything else: a text such as "no" would count as true."""
+    if not isinstance(given, bool):
+        raise Error(f"{shown(given)} is neither True nor False", helps=[f"write {name}=True or {name}=False"])
+    return given
+
+
+def no_axis(mesh: Mesh, values: object, dim: object, axis: object) -> None:
+    """Raises Error for an axis of the mesh in the place of a dim: the two are swapped."""
+    if isinstance(dim, str) and dim in mesh:
+        number = dim_number(axis) if isinstance(axis, int) else 0
+        helps = [f"write tile({shown(values)}, {number}, {dim!r}): the values, their dim, the axis"]
+        raise Error(f"`{dim}` is a mesh axis, and no dim", helps=helps)
+
+
+def no_list(glob: str) -> None:
+    """Raises Error for several patterns in one text."""
+    if "," in glob:
+        several = list(dict.fromkeys(each.strip() for each in _spread(glob).split(",")))
+        raise Error(f"`{glob}` is no name, for several stand in it", helps=[f"give a list: {several!r}"])
+
+
+def _spread(glob: str) -> str:
+    """A pattern with each of the choices in its braces: `params/{w1,w2}` --> `params/w1,params/w2`."""
+    if found := _BRACES.fullmatch(glob):
+        before, choices, after = found.groups()
+        return ",".join(_spread(before + choice.strip() + after) for choice in choices.split(","))
+    return glob
+
+
+def patterns_of(given: object) -> tuple[str, ...]:
+    """One pattern or a list of them, as several. Raises Error for what is no pattern, and for none at all."""
+    globs: tuple[object, ...] = (given,)
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        globs = tuple(cast("Sequence[object]", given))
+    for glob in globs:
+        if not isinstance(glob, str):
+            helps = ['name values by text: "params/**/w1", or a list of such']
+            raise Error(f"{shown(glob)} is no pattern of names", helps=helps)
+    if not globs:
+        raise Error("the list of patterns is empty", helps=['name at least one value; "**" takes every argument and result'])
+    return cast("tuple[str, ...]", globs)
+
+
+def dims_given(values: object, axis: object, more: object) -> None:
+    """Raises Error for patterns that `Tile` is given without their dims, or with one dim in the place of the axis."""
+    if isinstance(values, Mapping):
+        return
+    named = isinstance(axis, str)
+    dim, on = (0, axis) if named else (axis, more if isinstance(more, str) else "data")
+    table = ", ".join(f"{glob!r}: {dim}" for glob in patterns_of(values))
+    title = f"`Tile` does not know which dim of {shown(values)}" if named else "`Tile` takes a dim with its value"
+    raise Error(title, helps=[f"write pt.Tile({{{table}}}, {on!r})"])
+
+
+def count_of(kind: str, given: object) -> int:
+    """How many collectives of a kind. Raises Error for what is no number of them."""
+    try:
+        count = -1 if isinstance(given, bool) else operator.index(cast(int, given))
+    except TypeError:
+        count = -1
+    if count < 0:
+        helps = [f"say how many of them one call runs: plan.expect({kind}=3); `plan.counts()` has all, to compare with ranges"]
+        raise Error(f"{shown(given)} is no number of `{kind}`", helps=helps)
+    return count
+
+
+def range_name(given: object) -> str:
+    """The name of a range. Raises Error for what is no word."""
+    if not isinstance(given, str) or not given.isidentifier():
+        helps = ['a range is named by a word of letters, digits and `_`: plan.name("x", 0, "B")']
+        raise Error(f"{shown(given)} is no name of a range", helps=helps)
+    return given
+
+
+def mesh_given(given: object) -> Mesh:
+    """The mesh. Raises Error for a mapping, a mesh of JAX's, or whatever else stands in its place."""
+    if isinstance(given, Mesh):
+        return given
+    title = f"the mesh is a {type(given).__name__}, and no pt.Mesh"
+    axes: object = cast(object, given) if isinstance(given, Mapping) else getattr(given, "shape", None)
+    sizes = cast("Mapping[object, object]", axes if isinstance(axes, Mapping) else {})
+    if sizes and all(isinstance(size, int) for size in sizes.values()):
+        written = ", ".join(f"{name}={size}" for name, size in sizes.items())
+        raise Error(title, helps=[f"write pt.Mesh({written}): devices are given to `compile`"])
+    helps = ["write pt.plan(fn, mesh, *args) or pt.jit(fn, mesh=mesh, ...), with mesh = pt.Mesh(data=4, model=2)"]
+    raise Error(title, helps=helps)
+
+
+def tactics_given(given: Iterable[Some]) -> tuple[Some, ...]:
+    """The tactics of a list. Raises Error for a tactic outside a list, and for what is not a tactic."""
+    if callable(given):
+        raise Error("`tactics` must be a list, got one tactic", helps=[f"write tactics=[{shown(given)}]"])
+    return tuple(map(tactic_given, given))
+
+
+def tactic_given(given: Some) -> Some:
+    """The tactic. Raises Error for a text, a list, a class that was not called."""
+    if isinstance(given, type) or not callable(given):
+        helps = ["a tactic is a function from plan to plan, such as pt.Tile({...}, axis); pass several as apply(*tactics)"]
+        raise Error(f"expected a tactic, got {shown(given)}", helps=helps)
+    return given
+
+
+def run_tactic(tactic: Callable[[Some], Some], plan: Some) -> Some:
+    """The plan that a tactic makes of this one. Raises Error for what is not a tactic, or does not return a plan."""
+    made: object = tactic_given(tactic)(plan)
+    if not isinstance(made, type(plan)):
+        name = getattr(tactic, "__name__", repr(tactic))
+        title = f"tactic `{name}` returned {'None' if made is None else f'a {type(made).__name__}'}, expected a Plan"
+        raise Error(title, helps=["return the plan that it makes"])
+    return made

@@ -1,0 +1,126 @@
+"""Where in the user's program an operation comes from.
+
+JAX notes a traceback and a stack of scopes for every equation. Reading a traceback is slow, so the importer only keeps
+what JAX noted, with the calls around it, and a `Source` is made when somebody asks.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType
+from typing import Any, TypeAlias
+
+from xdsl.ir import Operation
+
+from ...dialects.errors import Location
+from ..jax_private import source_info_util
+
+Info: TypeAlias = Any
+"""JAX's `SourceInfo`: a traceback and a name stack."""
+
+# Our own frames are never the user's; the examples beside these rooms are.
+_OURS = tuple(f"{Path(__file__).parents[2] / room}/" for room in ("compiler", "dialects", "rewrites"))
+_TRACERS = frozenset({"trace_to_jaxpr", "trace_to_jaxpr_dynamic", "trace_to_jaxpr_nounits"})
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call that was inlined: what JAX noted of it, and the call around it."""
+
+    info: Info
+    outer: Call | None
+
+    @property
+    def scope(self) -> Any:
+        """The name stack of the call, from the program's outermost function on."""
+        own = self.info.name_stack
+        return own if self.outer is None else self.outer.scope + own
+
+
+Origin: TypeAlias = "tuple[Info, Call | None]"
+"""What is kept of an operation: JAX's note, and the call that it was inlined from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A line of the user's program, the function it is in, and the path of `jax.named_scope`s around it.
+
+    `mlp.py:12 in block (transpose(jvp(layer0))/attention)`; line 0 if JAX noted no frame of the user's.
+    """
+
+    file: str
+    line: int
+    column: int
+    end_column: int
+    function: str
+    scope: str
+
+    def location(self) -> Location | None:
+        """For an Error: the line with its text."""
+        if not self.line:
+            return None
+        text = linecache.getline(self.file, self.line).rstrip("\n")
+        return Location(self.file, self.line, self.column, self.end_column, text)
+
+    def __str__(self) -> str:
+        where = f"{Path(self.file).name}:{self.line} in {self.function}" if self.line else "unknown line"
+        return f"{where} ({self.scope})" if self.scope else where
+
+
+def resolve(origin: Origin) -> Source:
+    """Reads the traceback, and those of the calls around it while it has no frame of the user's."""
+    info, call = origin
+    scope = str(info.name_stack if call is None else call.scope + info.name_stack)
+    frame = _frame(info.traceback, inlined=call is not None)
+    while frame is None and call is not None:
+        frame = _frame(call.info.traceback, inlined=call.outer is not None)
+        call = call.outer
+    if frame is None:
+        return Source("", 0, 0, 0, "", scope)
+    # JAX's columns count from 0, ours from 1. A stretch over several lines has no end on its first.
+    column = frame.start_column + 1
+    end = frame.end_column + 1 if frame.end_line == frame.start_line else column
+    return Source(frame.file_name, frame.start_line, column, end, frame.function_name, scope)
+
+
+def _frame(traceback: Any, inlined: bool) -> Any:
+    """The innermost frame of the user's.
+
+    A function that was traced on its own and then inlined is traced once, however often it is called: what lies outside
+    it in its tracebacks is its first caller, and the right one is the call that it is inlined from.
+    """
+    frames: tuple[Sequence[CodeType], Sequence[int]] = traceback.raw_frames() if traceback else ((), ())
+    for code, position in zip(*frames, strict=True):
+        if inlined and code.co_name in _TRACERS:
+            return None
+        name = code.co_filename
+        if source_info_util.is_user_filename(name) and not name.startswith(_OURS):
+            return source_info_util.raw_frame_to_frame(code, position)
+    return None
+
+
+class Sources(Mapping[Operation, Source]):
+    """The sources of a program's operations, each resolved when it is asked for."""
+
+    def __init__(self, origins: Mapping[Operation, Origin]) -> None:
+        self._origins = origins
+        self._found: dict[Operation, Source] = {}
+
+    def __getitem__(self, op: Operation) -> Source:
+        if op not in self._found:
+            self._found[op] = resolve(self._origins[op])
+        return self._found[op]
+
+    def __iter__(self) -> Iterator[Operation]:
+        return iter(self._origins)
+
+    def __len__(self) -> int:
+        return len(self._origins)
+
+    def scope(self, op: Operation) -> str:
+        """The scopes around an operation alone, which needs no traceback to be read."""
+        info, call = self._origins[op]
+        return str(info.name_stack if call is None else call.scope + info.name_stack)

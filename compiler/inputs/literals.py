@@ -1,0 +1,97 @@
+"""Where a text that stands in a Python program is written: errors in it point into the user's own file.
+
+@pt.define("norm(x)  out[i..] = @(y[i..])")      -->      --> model.py:12:34, with the carets under `y`
+"""
+
+from __future__ import annotations
+
+import linecache
+import operator
+import re
+from dataclasses import dataclass, replace
+from types import FrameType
+from typing import NoReturn
+
+from ...dialects.errors import Error, Location
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A text, and where its first line that is not blank stands in a file: `line` and `column` count from 1.
+
+    A text that cannot be found, such as one that was put together by the program, is a file of its own.
+    """
+
+    text: str
+    file: str = "<definition>"
+    line: int = 1
+    column: int = 1
+
+    @classmethod
+    def of(cls, text: str, frame: FrameType | None) -> Written:
+        """The text, looked for in the file of a call."""
+        if frame is None:
+            return cls(text)
+        whole = text.splitlines()
+        rows = whole[next((number for number, row in enumerate(whole) if row.strip()), len(whole)) :]
+        file, start = frame.f_code.co_filename, frame.f_lineno
+        lines = linecache.getlines(file)
+        # A literal, not the end of another one.
+        literal = re.compile(rf"(?:^|[\"'])(\s*){re.escape(rows[0].strip())}\s*(?:$|[\"'\\])") if rows else None
+        # From the call on; a text that has a name may stand anywhere before.
+        for number in (*range(start - 1, len(lines)), *range(min(start - 1, len(lines)))) if literal else ():
+            found = literal.search(lines[number].rstrip("\n")) if literal else None
+            if found and all(map(operator.contains, lines[number + 1 :], rows[1:])):
+                return cls(text, file, number + 1, found.end(1) - _indent(rows[0]) + 1)
+        return cls(text)
+
+    def location(self, line: int, column: int, end: int) -> Location:
+        """The location in the file of a stretch of the text."""
+        lines = self.text.splitlines() or [""]
+        if self.file == "<definition>":
+            return Location.of(self.file, self.text, line, column, end)
+        first = next(number for number, row in enumerate(lines, start=1) if row.strip())
+        shift = self.column - 1 if line == first else 0
+        number = self.line + line - first
+        return Location(self.file, number, column + shift, end + shift, linecache.getline(self.file, number).rstrip("\n"))
+
+    def laid_out(self) -> str:
+        """The text with blanks around it, so that each word has the line and the column that it has in the file."""
+        whole = self.text.splitlines()
+        first = next(number for number, row in enumerate(whole) if row.strip())
+        rows: list[str] = []
+        for number, row in enumerate(whole[first:], start=self.line):
+            said = linecache.getline(self.file, number)
+            rows.append(" " * (self.column - 1 if not rows else max(said.find(row), 0)) + row)
+        return "\n" * (self.line - 1) + "\n".join(rows)
+
+    def find(self, name: str, head: bool = False) -> Location:
+        """The location of a name in the text: behind the operands, if it is there too, or first of all among them."""
+        word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+        found = word.search(self.text, 0 if head else max(0, self.text.find(")"))) or word.search(self.text)
+        start, end = found.span() if found else (0, len(self.text.split("(")[0]))
+        line = self.text.count("\n", 0, start) + 1
+        begin = self.text.rfind("\n", 0, start) + 1
+        return self.location(line, start - begin + 1, end - begin + 1)
+
+    def again(self, error: Error, helps: tuple[str, ...] = ()) -> NoReturn:
+        """Raises an error in the text as one in the file, with more helps."""
+        at = error.location
+        location = self.location(at.line, at.column, at.end_column) if at is not None else None
+        raise Error(
+            error.title, location=location, label=error.label, notes=error.notes, helps=(*error.helps, *helps)
+        ) from None
+
+    def fail(
+        self, name: str, title: str, label: str = "", notes: tuple[str, ...] = (), helps: tuple[str, ...] = ()
+    ) -> NoReturn:
+        """Raises an error at the first mention of a name."""
+        raise Error(title, location=self.find(name), label=label, notes=notes, helps=helps)
+
+    def renamed(self, text: str) -> Written:
+        """Another text that was made from this one; errors in it point at this one's beginning."""
+        return replace(self, text=text)
+
+
+def _indent(row: str) -> int:
+    return len(row) - len(row.lstrip())

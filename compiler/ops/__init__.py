@@ -1,0 +1,1 @@
+"""One op, between JAX and the IR."""

@@ -1,0 +1,187 @@
+"""Running the named ops with JAX: on one device's part of each array, or a whole program unpartitioned.
+
+Local and global arrays have the same parameters, because extents follow from the types.
+
+    bind_local("reshape", {}, [f32[64, 8]], [("float32", (512,))])  -->  reshape_p.bind(x, new_sizes=(512,), ...)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import numpy as np
+from xdsl.ir import Block, Operation, SSAValue
+
+from ...dialects.params import Literal, ParamsAttr, Record
+from ...dialects.types import ArrayType
+from ..define.by_call import derivation
+from ..jax_private import jax, jnp, lax
+from .params import WHOLE, ArrayLike, decode, from_literal
+from .primitives import find
+from .prng_keys import unwrap, wrap
+from .shard_map import run_mapped
+
+if TYPE_CHECKING:
+    from ..trace.trace import Traced
+
+Array: TypeAlias = Any
+"""A JAX array, a tracer, or the NumPy array of a constant."""
+Body: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
+"""A region: what its block takes in, what it yields out."""
+RunOp: TypeAlias = Callable[[Operation, Sequence[Array], Sequence[object]], list[Array]]
+"""Runs one op on its operands, given the program's parameters without text."""
+
+
+def bind_local(
+    name: str,
+    params: ParamsAttr,
+    inputs: Sequence[Array],
+    out_types: Sequence[ArrayLike],
+    *,
+    bodies: Sequence[Body] = (),
+    foreign: Sequence[object] = (),
+) -> list[Array]:
+    """The results of the op `lax.NAME` on these arrays, computed by its JAX primitive.
+
+    Extents follow from the arrays and `out_types`, so the same parameters serve global and local arrays. An op
+    with regions wants its `bodies`, and `foreign` is the program's list of parameters without text.
+    """
+    if name == "constant":
+        return [constant(params["value"], out_types[0][0])]
+    if name in _REGIONS:
+        return _REGIONS[name](params, inputs, bodies)
+    if name == "whole" and "own_axes" in params:
+        return run_mapped(params, inputs, foreign)
+    if name == "whole":
+        return _whole(params, inputs, foreign)
+    shapes = tuple(np.shape(each) for each in inputs)
+    decoded = decode(name, params, shapes, tuple(out_types), foreign)
+    if derived := derivation(name):
+        return derived.block(decoded, inputs, out_types)
+    if name in _SCATTERS:
+        return [_SCATTERS[name](*inputs, **decoded)]
+    if name == "dynamic_slice":
+        inputs = _clamped(inputs, out_types[0][1])
+    if name == "slice":
+        # One without elements ends where it starts, whatever its stride.
+        decoded["limit_indices"] = tuple(map(max, decoded["start_indices"], decoded["limit_indices"]))
+    return _bind(name, inputs, decoded)
+
+
+def _clamped(inputs: Sequence[Array], window: Sequence[int]) -> list[Array]:
+    """The starts moved so that the window lies inside: XLA does that too, but not where it merges two dynamic slices."""
+    x, *starts = inputs
+    room = [extent - size for extent, size in zip(np.shape(x), window, strict=True)]
+    return [x, *(_inside(start, most) for start, most in zip(starts, room, strict=True))]
+
+
+def _inside(start: Array, most: int) -> Array:
+    """A start from 0 to `most`; one of a narrow type may not reach so far."""
+    return jnp.clip(start, 0, min(most, int(jnp.iinfo(start.dtype).max))).astype(start.dtype)
+
+
+def constant(value: Literal, dtype: str) -> np.ndarray[Any, Any]:
+    """The array of rank 0 that a `lax.constant` is."""
+    number = complex(cast(float, value["real"]), cast(float, value["imag"])) if isinstance(value, Record) else value
+    return np.asarray(number, dtype=jnp.dtype(dtype))
+
+
+# A scatter's combiner is a parameter of the primitive that depends on the dtype: the public functions make it.
+_SCATTERS: Mapping[str, Callable[..., Array]] = {
+    "scatter": lax.scatter,
+    "scatter_add": lax.scatter_add,
+    "scatter_max": lax.scatter_max,
+    "scatter_min": lax.scatter_min,
+    "scatter_mul": lax.scatter_mul,
+    "scatter_sub": lax.scatter_sub,
+}
+
+
+def _bind(name: str, inputs: Sequence[Array], params: Mapping[str, Any]) -> list[Array]:
+    primitive = find(name)
+    results = cast(Any, primitive).bind(*inputs, **params)
+    return list(results) if primitive.multiple_results else [results]
+
+
+def _whole(params: ParamsAttr, inputs: Sequence[Array], foreign: Sequence[object]) -> list[Array]:
+    """A primitive without a definition, which sees keys as keys."""
+    in_keys = cast("tuple[str | None, ...]", params.get("in_keys") or (None,) * len(inputs))
+    keyed = [wrap(each, impl) for each, impl in zip(inputs, in_keys, strict=True)]
+    own = {key: from_literal(each, foreign) for key, each in params.items() if key not in WHOLE}
+    return [unwrap(each) for each in _bind(cast(str, params["primitive"]), keyed, own)]
+
+
+def _scan(params: ParamsAttr, inputs: Sequence[Array], bodies: Sequence[Body]) -> list[Array]:
+    (body,) = bodies
+    first, count = cast(int, params["num_consts"]), cast(int, params["num_carry"])
+    consts, carry, xs = inputs[:first], inputs[first : first + count], inputs[first + count :]
+
+    def trip(carry: Sequence[Array], xs: Sequence[Array]) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+        results = body([*consts, *carry, *xs])
+        return tuple(results[:count]), tuple(results[count:])
+
+    how = {key: params[key] for key in ("length", "reverse", "unroll")}
+    carry, ys = lax.scan(trip, tuple(carry), tuple(xs), **cast(Any, how))
+    return [*carry, *ys]
+
+
+def _while(params: ParamsAttr, inputs: Sequence[Array], bodies: Sequence[Body]) -> list[Array]:
+    test, body = bodies
+    asked, fixed = cast(int, params["cond_nconsts"]), cast(int, params["body_nconsts"])
+    first, second, carry = inputs[:asked], inputs[asked : asked + fixed], inputs[asked + fixed :]
+
+    def goes_on(carry: Sequence[Array]) -> Array:
+        return test([*first, *carry])[0]
+
+    def trip(carry: Sequence[Array]) -> tuple[Array, ...]:
+        return tuple(body([*second, *carry]))
+
+    return list(lax.while_loop(goes_on, trip, tuple(carry)))
+
+
+def _cond(params: ParamsAttr, inputs: Sequence[Array], bodies: Sequence[Body]) -> list[Array]:
+    which, *operands = inputs
+    return list(lax.switch(which, [partial(_branch, body) for body in bodies], *operands))
+
+
+def _branch(body: Body, *given: Array) -> tuple[Array, ...]:
+    return tuple(body(given))
+
+
+_REGIONS: Mapping[str, Callable[[ParamsAttr, Sequence[Array], Sequence[Body]], list[Array]]] = {
+    "scan": _scan,
+    "while": _while,
+    "cond": _cond,
+}
+
+
+def run_block(block: Block, inputs: Sequence[Array], foreign: Sequence[object] = (), run: RunOp | None = None) -> list[Array]:
+    """The operands of the block's terminator, for these values of its arguments; `run` runs each op."""
+    env: dict[SSAValue, Array] = dict(zip(block.args, inputs, strict=True))
+    for op in block.ops:
+        operands = [env[value] for value in op.operands]
+        if op.next_op is None:
+            return operands
+        env.update(zip(op.results, (run or run_op)(op, operands, foreign), strict=True))
+    raise AssertionError("a block ends in a terminator")
+
+
+def run_op(op: Operation, operands: Sequence[Array], foreign: Sequence[object], run: RunOp | None = None) -> list[Array]:
+    """The results of one named op; `run` runs the ops of its regions."""
+    params = cast(ParamsAttr, op.properties["params"])
+    types = [(array.dtype, array.shape) for array in cast("Sequence[ArrayType]", op.result_types)]
+    bodies = [partial(run_block, region.block, foreign=foreign, run=run) for region in op.regions]
+    return bind_local(op.name.removeprefix("lax."), params, operands, types, bodies=bodies, foreign=foreign)
+
+
+def run_global(traced: Traced) -> Callable[..., Any]:
+    """A function with the signature of the traced one that runs the program unpartitioned: the oracle of plans."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        inputs = [*traced.flatten(args, kwargs), *traced.consts]
+        return traced.unflatten(run_block(traced.main.body.block, inputs, traced.foreign))
+
+    run.__name__ = traced.name
+    return jax.jit(run, static_argnames=tuple(traced.static))

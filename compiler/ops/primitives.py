@@ -1,0 +1,78 @@
+"""JAX's primitives by name, as the text of a program names them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from jax.extend.core import JaxprEqn, Primitive
+
+from ..jax_private import lax, lowerings, platform_lowerings
+from .tag import tag_p
+
+_REMEMBERED: dict[str, Primitive] = {}
+_NAMES: dict[Primitive, str] = {}
+
+Accept: TypeAlias = Callable[[Mapping[str, Any], Sequence[Any], Sequence[Any]], None]
+"""(JAX parameters, avals of the operands, avals of the results): raises Error if a definition is wrong."""
+_ACCEPTS: dict[str, Accept] = {}
+
+
+def remember(primitive: Primitive, name: str, accept: Accept | None = None) -> None:
+    """Makes `find` know a primitive of the user's as the op of a name.
+
+    `accept` looks at each kind of its equations before a program may hold one.
+    """
+    _REMEMBERED[name] = primitive
+    if accept is not None:
+        _ACCEPTS[name] = accept
+
+
+def check(name: str, eqn: JaxprEqn) -> None:
+    """Raises Error if the op of this name is a user's and its definition is wrong."""
+    if name in _ACCEPTS:
+        _ACCEPTS[name](eqn.params, [atom.aval for atom in eqn.invars], [var.aval for var in eqn.outvars])
+
+
+def name_of(primitive: Primitive) -> str:
+    """The name by which a program holds a primitive: its own, or `name#2` if another one has that.
+
+    JAX's primitives have different names. One of the user's may have the name of any other.
+    """
+    found = _NAMES.get(primitive)
+    if found is None:
+        found, number = primitive.name, 1
+        while (other := _REMEMBERED.get(found) or _known().get(found)) is not None and other is not primitive:
+            number += 1
+            found = f"{primitive.name}#{number}"
+        _NAMES[primitive] = found
+        _REMEMBERED.setdefault(found, primitive)
+    return found
+
+
+@lru_cache(maxsize=1)
+def _known() -> dict[str, Primitive]:
+    """Every primitive that JAX can lower: the one complete list of them, by the names of their ops too."""
+    tables = [lowerings, *platform_lowerings.values()]
+    found: dict[str, Primitive] = {}
+    for primitive in (each for table in tables for each in table):
+        # JAX's own stand before any that a user has added under the same name.
+        found.setdefault(primitive.name, primitive)
+    return {**{name.replace("-", "_"): each for name, each in found.items()}, **found, "tag": tag_p}
+
+
+def known(name: str) -> bool:
+    """Whether there is a primitive of this name: JAX's, or one that was met in a program."""
+    return name in _known() or name in _REMEMBERED
+
+
+def names() -> list[str]:
+    """The names of the ops of JAX's own primitives, those of `jax.lax`."""
+    found = (getattr(lax, each) for each in dir(lax) if each.endswith("_p"))
+    return [each.name.replace("-", "_") for each in found if isinstance(each, Primitive)]
+
+
+def find(name: str) -> Primitive:
+    """The primitive of this name, or of the op of this name: `scatter_add` is `scatter-add`. Raises KeyError."""
+    return _REMEMBERED.get(name) or _known()[name]

@@ -1,0 +1,80 @@
+"""Primitives that JAX itself writes with other primitives: sparse arrays, random samplers, rarer random generators.
+
+JAX lowers such a primitive by tracing a Python function, or evaluates it by calling one. Traced here, that function is the
+program that the primitive stands for, and each of its equations can be placed.
+
+    bcoo_todense %data, %indices {spinfo = ...}  -->  %0 = broadcast_in_dim 0;  %1 = scatter_add %0, %indices, %data
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any, TypeAlias, cast
+
+from jax.extend.core import ClosedJaxpr, JaxprEqn, Primitive
+
+from ..jax_private import apply_primitive, core_primitive, jax, jaxprs_in_params, lower_fun, lowerings
+from .prng_keys import implementation, is_key, physical, unwrap, wrap
+
+Function: TypeAlias = Callable[..., Any]
+
+
+@lru_cache(maxsize=1 << 10)
+def written(primitive: Primitive) -> Function | None:
+    """The function by which JAX lowers, or else evaluates, the primitive, returning a list; None if it has none of its own."""
+    entry = lowerings.get(primitive)
+    if entry is not None and getattr(entry.rule, "__code__", None) is _LOWERED:
+        inside = dict(
+            zip(entry.rule.__code__.co_freevars, (cell.cell_contents for cell in entry.rule.__closure__), strict=True)
+        )
+        return _listed(inside["fun"], inside["multiple_results"])
+    evaluates = cast(Any, primitive).impl
+    if getattr(evaluates, "func", None) is apply_primitive or getattr(evaluates, "__func__", None) is core_primitive.impl:
+        return None
+    return _listed(evaluates, primitive.multiple_results)
+
+
+# Every rule that `lower_fun` makes is a closure with this code.
+_LOWERED = lower_fun(lambda: ()).__code__
+
+
+def _listed(function: Function, several: bool) -> Function:
+    return function if several else lambda *args, **params: [function(*args, **params)]
+
+
+def unfold(eqn: JaxprEqn) -> ClosedJaxpr | None:
+    """The program that an equation stands for, on physical arrays; None if JAX does not say it in other primitives."""
+    function = None if eqn.effects else written(eqn.primitive)
+    if function is None:
+        return None
+    keys = [implementation(atom.aval) if is_key(atom.aval) else None for atom in eqn.invars]
+
+    def physically(*arrays: Any) -> list[Any]:
+        results = function(*(wrap(array, key) for array, key in zip(arrays, keys, strict=True)), **eqn.params)
+        return [unwrap(result) for result in results]
+
+    try:
+        found = cast(ClosedJaxpr, jax.make_jaxpr(physically)(*(physical(atom.aval) for atom in eqn.invars)))
+    # An evaluation rule that wants concrete arrays, another platform or a mesh fails in its own way.
+    except Exception:
+        return None
+    return None if found.effects or any(_same(eqn, each) for each in equations(found.jaxpr)) else found
+
+
+def _same(eqn: JaxprEqn, other: JaxprEqn) -> bool:
+    """Is `other` the equation again? A rule that only compiles a primitive says nothing about it."""
+    return other.primitive is eqn.primitive and [a.aval for a in other.invars] == [a.aval for a in eqn.invars]
+
+
+def primitives_of(closed: ClosedJaxpr) -> set[Primitive]:
+    """Every primitive of a program, those of the bodies in its parameters too."""
+    return {eqn.primitive for eqn in equations(closed.jaxpr)}
+
+
+def equations(jaxpr: Any) -> Iterator[JaxprEqn]:
+    """The equations of a program and of the bodies in their parameters."""
+    for eqn in jaxpr.eqns:
+        yield eqn
+        for body in jaxprs_in_params(eqn.params):
+            yield from equations(body)

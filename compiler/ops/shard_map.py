@@ -1,0 +1,99 @@
+"""A `jax.shard_map` in the user's program: a body that runs as it is, on the axes that it names.
+
+Where these are axes of the plan's mesh the body runs on its devices, with its own collectives inside. Elsewhere the whole
+arrays are cut into the blocks that the body wants, and `jax.vmap` runs it on all of them, each axis a mapped one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, TypeAlias, cast
+
+from jax.sharding import PartitionSpec
+from xdsl.ir import Block
+
+from ...dialects.params import ParamsAttr
+from ..jax_private import jax
+
+Array: TypeAlias = Any
+Spec: TypeAlias = tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Body:
+    """The imported body of a `shard_map`, with the arrays that it captures and its parameters without text."""
+
+    block: Block
+    arrays: tuple[Any, ...]
+    foreign: Sequence[object]
+
+    def run(self, *inputs: Array) -> list[Array]:
+        """The body on one block of each operand, where its axes have names."""
+        from .bind import run_block
+
+        return run_block(self.block, [*inputs, *self.arrays], self.foreign)
+
+
+def dims_of(spec: PartitionSpec, rank: int) -> Spec:
+    """A PartitionSpec as per dim its axes, major to minor."""
+    each = [() if dim is None else (dim,) if isinstance(dim, str) else tuple(dim) for dim in cast(Any, spec)]
+    return (*each, *((),) * (rank - len(each)))
+
+
+def run_mapped(params: ParamsAttr, inputs: Sequence[Array], foreign: Sequence[object]) -> list[Array]:
+    """The results of a `shard_map` op, on what one device holds or on whole arrays."""
+    body = cast(Body, foreign[cast(int, cast(Any, params["body"])["index"])])
+    if params.get("placed"):
+        return body.run(*inputs)
+    axes = dict(cast("tuple[tuple[str, int], ...]", params["own_axes"]))
+    specs = cast("tuple[Spec, ...]", params["in_specs"]), cast("tuple[Spec, ...]", params["out_specs"])
+    blocks = [_cut(x, spec, axes) for x, spec in zip(inputs, specs[0], strict=True)]
+    function: Any = body.run
+    for axis, size in reversed(axes.items()):
+        mapped = [0 if any(axis in dim for dim in spec) else None for spec in specs[0]]
+        function = _over(function, axis, size, mapped)
+    return [_joined(y, spec, axes) for y, spec in zip(function(*blocks), specs[1], strict=True)]
+
+
+def _over(function: Any, axis: str, size: int, mapped: Sequence[int | None]) -> Any:
+    """The function mapped over one axis, also where none of its operands is cut along it."""
+
+    def run(*inputs: Array) -> Any:
+        # An operand of its own, so that something is mapped.
+        def one(_: Array, *given: Array) -> Any:
+            return function(*given)
+
+        counted = jax.numpy.arange(size)
+        return jax.vmap(one, in_axes=(0, *mapped), out_axes=0, axis_name=axis, axis_size=size)(counted, *inputs)
+
+    return run
+
+
+def _cut(x: Array, spec: Spec, axes: Mapping[str, int]) -> Array:
+    """The blocks of an array: a leading dim for each axis that it is cut along, in the order of the axes."""
+    shape: list[int] = []
+    at: dict[str, int] = {}
+    for extent, placed in zip(x.shape, spec, strict=True):
+        for axis in placed:
+            at[axis] = len(shape)
+            shape.append(axes[axis])
+        shape.append(extent // prod(axes[axis] for axis in placed))
+    order = [at[axis] for axis in axes if axis in at]
+    rest = [dim for dim in range(len(shape)) if dim not in order]
+    return jax.numpy.transpose(x.reshape(shape), (*order, *rest))
+
+
+def _joined(y: Array, spec: Spec, axes: Mapping[str, int]) -> Array:
+    """The array of all blocks: along an axis that the spec does not name all are equal, and the first is taken."""
+    named = [axis for dim in spec for axis in dim]
+    first = y[tuple(slice(None) if axis in named else 0 for axis in axes)]
+    left = [axis for axis in axes if axis in named]
+    local = first.shape[len(left) :]
+    order: list[int] = []
+    shape: list[int] = []
+    for dim, (extent, placed) in enumerate(zip(local, spec, strict=True)):
+        order += [left.index(axis) for axis in placed] + [len(left) + dim]
+        shape.append(extent * prod(axes[axis] for axis in placed))
+    return jax.numpy.transpose(first, order).reshape(shape)

@@ -1,0 +1,76 @@
+"""`pt.tag`: a name for an intermediate value, written in the program itself.
+
+Tagging computes nothing. It is a primitive so that the name survives tracing and differentiation: the value keeps the
+name, its tangent is `tangent(name)`, and its cotangent, which is made by transposing, is `grad(name)`.
+
+    h = pt.tag(jax.nn.relu(x @ w1), "hidden")    -->    hidden: f32[512, 1024], and in a gradient also grad(hidden)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar, cast
+
+from jax.extend.core import Primitive
+
+from ...dialects.errors import Error
+from ..inputs.checks import shown
+from ..inputs.paths import path
+from ..jax_private import ad, batching, mlir, tree
+
+T = TypeVar("T")
+
+tag_p: Any = Primitive("tag")
+
+
+def tag(x: T, name: str) -> T:
+    """`x` itself, named `name` for tactics and reports; a tree's leaves are named `name/PATH`.
+
+    A name given twice stands for both values. Inside a loop's body it stands for the value of each trip. Raises Error
+    for an empty name or one that is no string.
+    """
+    if isinstance(x, str) and not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise Error("the arguments of `pt.tag` are swapped", helps=[f'write `pt.tag(x, "{x}")`: the value, then its name'])
+    if not isinstance(name, str) or not name.strip("/"):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise Error(f"{shown(name)} is no name for a tag", helps=['write `pt.tag(x, "name")`'])
+    leaves, structure = tree.tree_flatten_with_path(x)
+    tagged = [tag_p.bind(leaf, name="/".join([name, *path(keys)])) for keys, leaf in leaves]
+    return cast(T, tree.tree_unflatten(structure, tagged))
+
+
+def cotangent_name(name: str) -> str:
+    """What the cotangent of a value of this name is called: `h`, and its tangent `tangent(h)`, both give `grad(h)`."""
+    return f"grad({name.removeprefix('tangent(').removesuffix(')')})" if name.startswith("tangent(") else f"grad({name})"
+
+
+def _identity(x: Any, *, name: str) -> Any:
+    del name
+    return x
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, name: str) -> tuple[Any, Any]:
+    (x,), (t,) = primals, tangents
+    named = t if type(t) is ad.Zero else tag_p.bind(t, name=f"tangent({name})")
+    return tag_p.bind(x, name=name), named
+
+
+def _transpose(ct: Any, x: Any, *, name: str) -> list[Any]:
+    del x
+    return [ct if type(ct) is ad.Zero else tag_p.bind(ct, name=cotangent_name(name))]
+
+
+def _batch(args: Sequence[Any], dims: Sequence[Any], *, name: str) -> tuple[Any, Any]:
+    return tag_p.bind(args[0], name=name), dims[0]
+
+
+def _lower(ctx: Any, x: Any, *, name: str) -> list[Any]:
+    del ctx, name
+    return [x]
+
+
+tag_p.def_impl(_identity)
+tag_p.def_abstract_eval(_identity)
+ad.primitive_jvps[tag_p] = _jvp
+ad.primitive_transposes[tag_p] = _transpose
+batching.primitive_batchers[tag_p] = _batch
+mlir.register_lowering(tag_p, _lower)

@@ -1,0 +1,1 @@
+"""A plan's data, and what it answers."""

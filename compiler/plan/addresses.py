@@ -1,0 +1,98 @@
+"""Addresses: from the names and patterns that a person writes to the numbers of values.
+
+Arguments and results go by path, intermediates by tag or scope, and every value that has no such name by its op:
+`transpose#3`. A value has one name, the first of these that it has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ...rewrites.program.program import Program
+from ..inputs.checks import no_list, patterns_of
+from ..inputs.names import Patterns, match, pattern, unknown
+from ..trace.trace import Traced
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """The names of one traced program."""
+
+    traced: Traced
+    program: Program
+    _own: dict[int, str] = field(default_factory=dict[int, str])
+
+    def __repr__(self) -> str:
+        return f"Addresses({self.traced})"
+
+    @cached_property
+    def arguments(self) -> dict[str, int]:
+        return dict(zip(self.program.argument_names, self.program.arguments, strict=True))
+
+    @cached_property
+    def results(self) -> dict[str, int]:
+        return dict(zip(self.program.result_names, self.program.returned, strict=True))
+
+    @cached_property
+    def inside(self) -> dict[str, list[int]]:
+        """Tags and scopes; one name may stand for several values."""
+        paths = {*self.arguments, *self.results}
+        named = self.traced.addresses.items()
+        return {name: [self.program.numbers[ssa] for ssa in values] for name, values in named if name not in paths}
+
+    @cached_property
+    def by_op(self) -> dict[str, int]:
+        """`kind#n`: the n-th op of its kind, with `.k` for results beyond the first."""
+        counts: dict[str, int] = {}
+        found: dict[str, int] = {}
+        for node in self.program.nodes:
+            number = counts.get(node.kind, 0)
+            counts[node.kind] = number + 1
+            for position, value in enumerate(node.results):
+                found[f"{node.kind}#{number}" + (f".{position}" if position else "")] = value
+        return found
+
+    @cached_property
+    def names(self) -> dict[int, str]:
+        """The name of each value."""
+        found: dict[int, str] = {}
+        inside = ((name, value) for name, values in self.inside.items() for value in values)
+        for source in (self.arguments.items(), inside, self.results.items(), self.by_op.items()):
+            for name, value in source:
+                found.setdefault(value, name)
+        return found
+
+    def find(self, given: Patterns) -> dict[str, int]:
+        """Name -> value for all that the patterns take: arguments first, then results, tags and scopes, ops by number."""
+        found: dict[str, int] = {}
+        for glob in patterns_of(given):
+            found.update(self.one(glob))
+        return found
+
+    def one(self, glob: str) -> dict[str, int]:
+        paths = self.arguments | self.results
+        accepts = pattern(glob).fullmatch
+        taken = {name: value for name, value in paths.items() if accepts(name)}
+        if taken:
+            return taken
+        inner = pattern(glob, under=False).fullmatch
+        for name, values in self.inside.items():
+            if inner(name):
+                marks = [name] if len(values) == 1 else [f"{name}#{i}" for i in range(len(values))]
+                taken.update(zip(marks, values, strict=True))
+        if not taken and "#" in glob and glob in self.by_op:
+            taken[glob] = self.by_op[glob]
+        # All values of a program that has none are none.
+        if not taken and (paths or glob != "**"):
+            no_list(glob)
+            raise unknown(glob, [*paths, *self.inside])
+        return taken
+
+    def inputs(self, given: Patterns) -> dict[str, int]:
+        """As `find`, among the arguments only."""
+        for glob in (globs := patterns_of(given)):
+            if not any(map(pattern(glob).fullmatch, self.arguments)):
+                no_list(glob)
+        names = match(globs, self.arguments, what="argument")
+        return {name: self.arguments[name] for name in names}

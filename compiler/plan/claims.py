@@ -1,0 +1,156 @@
+"""Claims: what a tactic says about values, checked before one of them is made, then propagated.
+
+An action changes a plan or fails with a reason; it never half-applies, because it works on a copy of the table.
+
+    tile(plan, "x", 0, "data")    -->    the plan with x: f32[data*64, 8], and what follows from that
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from ...dialects.errors import Error
+from ...rewrites.decide.propagate import propagate as carry
+from ...rewrites.decide.table import WHOLE, Claim, Table, natural
+from ...rewrites.program.program import Node
+from ...rewrites.program.shard_maps import own_claims
+from ..gc_pause import without_collector
+from ..inputs.checks import axis_of, dim_number, flag_of, no_axis, range_name
+from ..inputs.names import Patterns
+from .refusals import Seed, taken, uneven
+from .state import Action, State
+
+Some = TypeVar("Some", bound=State)
+"""A plan, of whatever class: what is made of it has the same."""
+
+
+def tile(plan: Some, values: Patterns, dim: int | str, axis: str, *, propagate: bool = True) -> Some:
+    """Factor a dim's range of these values and place a factor on a mesh axis; then propagate."""
+    dim = dim_number(dim)
+    if dim not in plan.labels:
+        no_axis(plan.mesh, values, dim, axis)
+    text = _call("tile", (values, dim, axis), {} if propagate else {"propagate": False})
+    seeds = [Seed(value, plan.dim_of(value, dim, name), axis, name) for name, value in plan.names(values, dim).items()]
+    return place(plan, seeds, text, propagate=propagate)
+
+
+def replicate(plan: Some, values: Patterns, axis: str, *, propagate: bool = True) -> Some:
+    """Keep these values whole along an axis; propagation does not cross them."""
+    text = _call("replicate", (values, axis), {} if propagate else {"propagate": False})
+    seeds = [Seed(value, None, axis, name) for name, value in plan.source.addresses.find(values).items()]
+    return place(plan, seeds, text, propagate=propagate)
+
+
+def name(plan: Some, values: Patterns, dim: int, label: str) -> Some:
+    """Name the class of dims that this one belongs to."""
+    label = range_name(label)
+    of = plan.source.classes.of
+    roots = {name: of(value, plan.dim_of(value, dim, name)) for name, value in plan.source.addresses.find(values).items()}
+    (first, root), *_ = roots.items()
+    if other := next((name for name, its in roots.items() if its != root), None):
+        title = f"dim {dim} of `{first}` and of `{other}` are different ranges, and `{label}` names one"
+        raise Error(title, helps=["name them one by one, each by a name of its own"])
+    if plan.labels.get(label, root) != root and plan.label(label) != root:
+        title = f"`{label}` names a range already, {plan.dim_with(label)}, and dim {dim} of `{first}` is another one"
+        raise Error(title, helps=["take another name for it"])
+    action = Action(_call("name", (values, dim, label), {}), "name")
+    return replace(plan, labels={**plan.labels, label: root}, actions=(*plan.actions, action))
+
+
+def propagate(plan: Some, axis: str) -> Some:
+    """Carry on the claims along an axis that an action with `propagate=False` left where they stood."""
+    text = _call("propagate", (axis,), {})
+    axis = axis_of(axis)
+    table = plan.table.copy()
+    if plan.mesh[axis] > 1:
+        claims = table.touch(axis)
+        held = [value for value in range(len(claims.values)) if table.claim(value, axis) is not None]
+        carry(table, axis, held, len(plan.actions), False)
+    return replace(plan, table=table, actions=(*plan.actions, Action(text, "place")))
+
+
+def place(plan: Some, seeds: Sequence[Seed], text: str, *, propagate: bool = True, held: bool = False) -> Some:
+    """What every tactic does in the end: make these claims, all at once, and propagate. All of it, or an Error.
+
+    Claims that are `held` go only through ops in which every array has the range, and no later tactic carries them on.
+    """
+    propagate = flag_of("propagate", propagate)
+    with without_collector():
+        table = _claimed(plan, seeds, len(plan.actions), propagate, held)
+    return replace(plan, table=table, actions=(*plan.actions, Action(text, "place")))
+
+
+def place_own(plan: Some) -> Some:
+    """The plan with the claims of the program's own `shard_map`s, made by a first action, and what follows from them."""
+    found = own_claims(plan.source.program)
+    if not found:
+        return plan
+    # Replaying passes over this line of the trace, because the program makes these claims again.
+    return replace(plan, table=_with_own(plan.table, found), actions=(Action("# the program's own shard_map", "place"),))
+
+
+def _claimed(plan: State, seeds: Sequence[Seed], number: int, propagate: bool, held: bool) -> Table:
+    """The plan's table with these claims, and what follows from them."""
+    table = plan.table.copy()
+    for axis in dict.fromkeys(axis_of(seed.axis) for seed in seeds):
+        if plan.mesh[axis] == 1:
+            continue
+        claims = table.touch(axis)
+        changed: list[int] = []
+        for seed in seeds:
+            if seed.axis != axis:
+                continue
+            claim = _claim(plan, table, seed, number, held)
+            if claim is not None:
+                claims.values[seed.value] = claim
+            # Also where it says what already holds: an earlier action may have left that where it stood.
+            changed.append(seed.value)
+        if propagate:
+            carry(table, axis, changed, number, held)
+    return table
+
+
+def _with_own(table: Table, claims: Mapping[str, Sequence[tuple[Node, int]]]) -> Table:
+    made = table.copy()
+    for axis, nodes in claims.items():
+        touched = made.touch(axis)
+        for node, index in nodes:
+            touched.nodes[node.number] = Claim(index, 1, 0)
+        carry(made, axis, [value for node, _ in nodes for value in (*node.operands, *node.results)], 0)
+    return made
+
+
+def _claim(plan: State, table: Table, seed: Seed, number: int, held: bool) -> Claim | None:
+    """The claim of a seed; None where it says what already holds."""
+    have = table.claim(seed.value, seed.axis)
+    own = table.axes[seed.axis].values[seed.value]
+    if seed.dim is None:
+        if own is not None and own.at == WHOLE:
+            return None
+        if own is not None:
+            raise taken(plan, seed, own)
+        return Claim(WHOLE, 0, number)
+    if have is None:
+        return Claim(seed.dim, _stride(plan, table, seed), number, held)
+    if have.at != seed.dim:
+        raise taken(plan, seed, have)
+    return None
+
+
+def _stride(plan: State, table: Table, seed: Seed) -> int:
+    assert seed.dim is not None
+    shape = plan.source.program.shape(seed.value)
+    if 0 in shape:
+        title = f"`{seed.name}` cannot be tiled: its dim {shape.index(0)} has no elements"
+        raise Error(title, notes=[f"its shape is {list(shape)}"], helps=["leave it whole"])
+    stride = natural(table, seed.value, seed.dim, seed.axis)
+    if stride is None:
+        raise uneven(plan, table, seed)
+    return stride
+
+
+def _call(name: str, args: Sequence[object], kwargs: Mapping[str, object]) -> str:
+    parts = [*map(repr, args), *(f"{key}={value!r}" for key, value in kwargs.items())]
+    return f"{name}({', '.join(parts)})"

@@ -1,0 +1,110 @@
+"""How often collectives are executed: what always runs, what a branch adds, what a loop of unknown trips repeats.
+
+`where` says what an execution depends on: a path of `while#0` (counted once, though it may run more often) and `cond#1:0`
+(branch 0 of that choice, taken or not), and nothing for what always runs.
+
+    counts = plan.counts()      {"all_gather": 2, "all_reduce": 5, ...}
+    counts.branches             {"cond#0:1": {"all_reduce": 1}}: beside the five, where that branch is taken
+    counts.unknown              {"while#0": {"all_reduce": 4}}: among the five, once for all trips
+    counts.in_branches          {"all_reduce": 1}: what all branches together add, at most
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ..jax_private import tree
+
+MOST = 4
+"""Loops of unknown trips that a summary names."""
+
+KINDS: tuple[str, ...] = ("all_gather", "all_reduce", "reduce_scatter", "all_to_all", "permute")
+
+
+class Counts(dict[str, int]):
+    """Executions of each kind of collective in one call, as a plain mapping of the five kinds; branches stand apart."""
+
+    def __init__(self) -> None:
+        super().__init__(dict.fromkeys(KINDS, 0))
+        self.branches: dict[str, dict[str, int]] = {}
+        self.unknown: dict[str, dict[str, int]] = {}
+
+    def add(self, kind: str, times: int, where: str) -> None:
+        """Count executions at a place of the program."""
+        if ":" in where:
+            _add(self.branches, where, kind, times)
+            return
+        self[kind] += times
+        if where:
+            _add(self.unknown, where, kind, times)
+
+    @property
+    def in_branches(self) -> dict[str, int]:
+        """The most of each kind that branches can add to what always runs: of a choice, the branch with the most."""
+        found = {kind: most((row.get(kind, 0), where) for where, row in self.branches.items()) for kind in self}
+        return {kind: times for kind, times in found.items() if times}
+
+    def choices(self, kind: str) -> list[str]:
+        """The choices of which a branch runs a kind: `while#0/cond#1`."""
+        return list(dict.fromkeys(where.rpartition(":")[0] for where, row in self.branches.items() if kind in row))
+
+    def text(self) -> str:
+        """All of it in a line: `5 all_reduce, and in branches at most: 1 all_reduce`, and what loops repeat."""
+        always, inside = _listed(self), _listed(self.in_branches)
+        if always:
+            said = f"{always}, and in branches at most: {inside}" if inside else always
+        else:
+            said = f"no collectives but in branches, at most: {inside}" if inside else "no collectives"
+        loops = {**self.unknown, **{where: row for where, row in self.branches.items() if "while#" in where}}
+        again = [f"and in each further trip of {where}: {_listed(row)}" for where, row in list(loops.items())[:MOST]]
+        more = [f"and so in {len(loops) - MOST} more loops"] if len(loops) > MOST else []
+        return ", ".join([said, *again, *more])
+
+
+def _listed(row: Mapping[str, int]) -> str:
+    return ", ".join(f"{times} {kind}" for kind, times in row.items() if times)
+
+
+def _values(counts: Counts) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    return tuple(counts.values()), tuple(counts)
+
+
+def _plain(kinds: tuple[str, ...], times: tuple[int, ...]) -> dict[str, int]:
+    return dict(zip(kinds, times, strict=True))
+
+
+# To JAX it is the mapping that it is equal to.
+tree.register_pytree_node(Counts, _values, _plain)
+
+
+def _add(table: dict[str, dict[str, int]], where: str, kind: str, times: int) -> None:
+    row = table.setdefault(where, {})
+    row[kind] = row.get(kind, 0) + times
+
+
+def tally(rows: Iterable[tuple[str, int, str]]) -> Counts:
+    """The counts of (kind, times, where)."""
+    counts = Counts()
+    for kind, times, where in rows:
+        counts.add(kind, times, where)
+    return counts
+
+
+def most(rows: Iterable[tuple[int, str]]) -> int:
+    """The sum of all (number, where) that one call can execute: of a choice, the branch with the most."""
+    total = 0
+    choices: dict[str, dict[str, list[tuple[int, str]]]] = {}
+    for size, where in rows:
+        first, rest = _inside(where)
+        op, _, branch = first.partition(":")
+        if branch:
+            choices.setdefault(op, {}).setdefault(branch, []).append((size, rest))
+        else:
+            total += size
+    return total + sum(max(map(most, branches.values())) for branches in choices.values())
+
+
+def _inside(where: str) -> tuple[str, str]:
+    """The outermost choice of a place, and what is inside it."""
+    first, _, rest = where.partition("/")
+    return (first, rest) if ":" in first or not rest else _inside(rest)

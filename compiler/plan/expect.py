@@ -1,0 +1,43 @@
+"""`plan.expect`: the collectives that a test wants of a plan, or an error that shows those in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...dialects.errors import Error, nearest
+from ..inputs.checks import count_of
+from .counts import Counts
+from .queries import collectives, counts
+from .state import State
+
+MOST = 20
+"""Collectives that one error shows."""
+
+
+def expect(plan: State, wanted: Mapping[str, int]) -> None:
+    """Raises Error if the plan has other counts than the wanted ones, with the offending collectives.
+
+    What branches run counts as well: of each choice the branch with the most.
+    """
+    have = counts(plan)
+    added = have.in_branches
+    for kind in wanted:
+        if kind not in have:
+            near = nearest(kind, have)
+            helps = [f"did you mean `{near[0]}`?"] if near else [f"the kinds are {', '.join(have)}"]
+            raise Error(f"there is no collective `{kind}` to expect", helps=helps)
+        count_of(kind, wanted[kind])
+    wrong = {kind: count for kind, count in wanted.items() if have[kind] + added.get(kind, 0) != count}
+    if wrong:
+        said = ", ".join(f"{kind}: {_had(have, kind)}, expected {count}" for kind, count in wrong.items())
+        notes = [str(each) for each in collectives(plan) if each.kind in wrong]
+        more = [f"and {len(notes) - MOST} more"] if len(notes) > MOST else []
+        title = f"the plan has other collectives than expected: {said}"
+        raise Error(title, notes=[*notes[:MOST], *more], helps=["`plan.explain(value)` says which tactic decided"])
+
+
+def _had(have: Counts, kind: str) -> str:
+    """The count of a kind: `3, 1 of them in a branch of cond#0`."""
+    added = have.in_branches.get(kind, 0)
+    inside = f", {added} of them in a branch of {' and '.join(have.choices(kind))}" if added else ""
+    return f"{have[kind] + added}{inside}"

@@ -1,0 +1,104 @@
+"""`plan.explain`: why values are laid out as they are, who moves them, and which tactic lost to an earlier one.
+
+w1: f32[data*2, 16]
+  dim 0 on `data`: decided by tile('w1', 0, 'data')
+  for `dot_general` at train.py:12: f32[8, 16] by all_gather over (data)
+    `dot_general` already uses `data` by tile('x', 0, 'data'), which was earlier; tile('w1', 0, 'data') loses there
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...rewrites.decide.decide import Move
+from ...rewrites.decide.table import WHOLE, Claim
+from ..inputs.names import Patterns
+from .lookups import lines, why
+from .queries import place_of, use_of
+from .state import State
+
+MOST = 3
+"""Ops named at which a claim, carried on from a value, loses."""
+
+
+def explain(plan: State, values: Patterns) -> str:
+    """A paragraph for each value that the patterns take."""
+    found = plan.source.addresses.find(values)
+    moves: dict[int, list[Move]] = {}
+    for move in plan.decisions.moves:
+        moves.setdefault(move.value, []).append(move)
+    carried = {axis: _lost_ahead(plan, axis, moves) for axis in plan.table.axes}
+    return "\n\n".join(
+        "\n".join(
+            [*_placed(plan, name, value, carried), *(line for move in moves.get(value, ()) for line in _moved(plan, move))]
+        )
+        for name, value in found.items()
+    )
+
+
+def _placed(plan: State, name: str, value: int, carried: dict[str, dict[int, list[Move]]]) -> Iterator[str]:
+    """A value's layout, the tactic behind each axis, and where that tactic loses further on."""
+    program, placements = plan.source.program, plan.decisions.placements
+    yield f"{name}: {plan.layout_text(value, placements.home(value), placements.sources.get(value, ()))}"
+    for axis, table in plan.table.axes.items():
+        claim = plan.table.claim(value, axis)
+        if claim is None:
+            continue
+        what = "kept whole along" if claim.at == WHOLE else f"dim {claim.at} on"
+        how = "said" if table.values[value] is not None and value not in program.arguments else "decided"
+        yield f"  {what} `{axis}`: {how} by {plan.actions[claim.tactic].text}"
+        for move in carried[axis].get(value, ()):
+            if move.value != value:
+                yield f"    further on, for `{plan.source.addresses.names[move.value]}`: {_lost(plan, move, axis)}"
+    for text, node in lines(plan, value):
+        place = place_of(plan, value, node)
+        yield f"  {text.format(f' at {place}' if place else '')}"
+
+
+def _moved(plan: State, move: Move) -> Iterator[str]:
+    """One move, and which earlier tactic made its use want another layout."""
+    node = use_of(plan, move)
+    target = plan.layout_text(move.value, move.target)
+    use = "the result" if node is None else f"`{node.kind}`"
+    place = place_of(plan, move.value, node)
+    reasons = dict.fromkeys(said for step in move.path.steps if (said := why(plan, move, step)))
+    because = f" ({'; '.join(reasons)})" if reasons else ""
+    yield f"  for {use}{f' at {place}' if place else ''}: {target} by {move.path}{because}"
+    for axis in plan.table.axes:
+        if _losing(plan, move, axis) is not None:
+            yield f"    {_lost(plan, move, axis)}"
+
+
+def _losing(plan: State, move: Move, axis: str) -> tuple[Claim, Claim] | None:
+    """The claim of the use and the value's own, if that of the use is by an earlier tactic."""
+    node = use_of(plan, move)
+    if node is None or not move.uses:
+        return None
+    claim, own = plan.table.axes[axis].nodes[node.number], plan.table.claim(move.value, axis)
+    if claim is None or own is None or own.at == WHOLE or claim.tactic >= own.tactic:
+        return None
+    return claim, own
+
+
+def _lost(plan: State, move: Move, axis: str) -> str:
+    node, claims = use_of(plan, move), _losing(plan, move, axis)
+    assert node is not None and claims is not None
+    first, later = (plan.actions[claim.tactic].text for claim in claims)
+    return f"`{node.kind}` already uses `{axis}` by {first}, which was earlier; {later} loses there"
+
+
+def _lost_ahead(plan: State, axis: str, moves: dict[int, list[Move]]) -> dict[int, list[Move]]:
+    """Value -> the first moves at which its claim, carried from op to op by the same tactic, loses: one sweep backwards."""
+    program, claims = plan.source.program, plan.table.axes[axis].nodes
+    lost = {value: own for value, of in moves.items() if (own := [move for move in of if _losing(plan, move, axis)])}
+    for node in reversed(program.nodes):
+        claim = claims[node.number]
+        behind = [move for value in node.results for move in lost.get(value, ())]
+        if claim is None or not behind:
+            continue
+        for value in node.operands:
+            own = plan.table.claim(value, axis)
+            if own is not None and own.at != WHOLE and own.tactic == claim.tactic:
+                here = lost.setdefault(value, [])
+                here += [move for move in behind if move not in here][: MOST - len(here)]
+    return lost

@@ -1,0 +1,86 @@
+"""How arrays are looked up in, written to and scanned, in words: in blocks, or gathered whole.
+
+An axis on a looked-up dim leaves a choice: each device looks up what lies in its block, and the partial results are added up,
+or the array is gathered first. Which it is follows from the order of tactics, and these words say it.
+
+    table: f32[model*64, 16]
+      looked up in blocks by `gather` at lm.py:12: masked partial sum over `model`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...rewrites.decide.decide import Move
+from ...rewrites.program.program import Node
+from ...rewrites.redistribute.steps import Step
+from .state import State
+
+IN_BLOCKS = "looked up in blocks: masked partial sum"
+WHOLE = "gathered whole, to be looked up"
+WRITTEN = "gathered whole, to be written to"
+TOTALS = "the totals of the blocks of a scan"
+
+
+def why(plan: State, move: Move, step: Step) -> str:
+    """What a collective has to do with looked-up indices or scans; nothing for most."""
+    if any(each.scans for each in move.pending):
+        return TOTALS
+    if step.kind in ("all_reduce", "reduce_scatter"):
+        node = made_by(plan, move.value)
+        return IN_BLOCKS if node is not None and any(_reads(node, at) for at in _placed(plan, node, step.axes)) else ""
+    return next((said for use in move.uses if (said := _wanted_whole(plan, step, *use))), "")
+
+
+def made_by(plan: State, value: int) -> Node | None:
+    """The op whose fold is pending in a value, however many linear ops it came through."""
+    program, carried, sources = plan.source.program, plan.decisions.carried, plan.decisions.placements.sources
+    seen, ahead = set[int](), [value]
+    while ahead:
+        number = program.producer[ahead.pop()]
+        if number not in carried:
+            return program.nodes[number] if number >= 0 else None
+        if number not in seen:
+            # A loop carries what it has made itself: the fold is what else comes in.
+            seen.add(number)
+            ahead += [v for v in reversed(program.nodes[number].operands) if v in sources]
+    return None
+
+
+def lines(plan: State, value: int) -> Iterator[tuple[str, Node]]:
+    """How the ops that look up in a value, or write to it, do that where it lies in blocks; and which op each is."""
+    program = plan.source.program
+    for number, position in program.uses[value]:
+        node = program.nodes[number]
+        for axis, at, _ in plan.decisions.placements.nodes[number].placement:
+            index = node.signature.instance.indices[at]
+            if not index.lookups or at not in node.signature.operand_at[position]:
+                continue
+            if index.monoid is not None:
+                yield f"looked up in blocks by `{node.kind}`{{}}: masked partial sum over `{axis}`", node
+            else:
+                yield f"written in blocks by `{node.kind}`{{}}: each device along `{axis}` drops what is not its own", node
+
+
+def _placed(plan: State, node: Node, axes: tuple[str, ...]) -> Iterator[int]:
+    """The indices of an op that these axes are placed on."""
+    for axis, index, _ in plan.decisions.placements.nodes[node.number].placement:
+        if axis in axes:
+            yield index
+
+
+def _reads(node: Node, index: int) -> bool:
+    info = node.signature.instance.indices[index]
+    return bool(info.lookups) and info.monoid is not None
+
+
+def _wanted_whole(plan: State, step: Step, number: int, position: int) -> str:
+    """Where an axis leaves a dim that the use looks up."""
+    nodes = plan.source.program.nodes
+    if number >= len(nodes) or step.kind not in ("all_gather", "all_to_all"):
+        return ""
+    for index, _, _ in nodes[number].signature.operand_dims[position][step.dim]:
+        info = nodes[number].signature.instance.indices[index]
+        if info.lookups:
+            return WRITTEN if info.monoid is None else WHOLE
+    return ""

@@ -1,0 +1,325 @@
+"""What a plan says about itself: read off its decisions and its table, never computed twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from ...dialects.errors import Error
+from ...dialects.params import ParamsAttr
+from ...rewrites.decide import table as placement
+from ...rewrites.decide.decide import Move
+from ...rewrites.decide.op_layouts import boundary
+from ...rewrites.program.program import Node
+from ...rewrites.program.shard_maps import misfit
+from ...rewrites.redistribute.steps import Step
+from ..inputs.lines import Source
+from ..inputs.names import Patterns
+from .claims import Some, replicate
+from .counts import Counts, most, tally
+from .lookups import made_by, why
+from .state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """One collective of a plan with its provenance; `bytes` are those that a device receives each time."""
+
+    kind: str
+    axes: tuple[str, ...]
+    value: str
+    bytes: int
+    times: int
+    use: str
+    source: Source | None
+    tactic: str
+    where: str = ""
+    """What it depends on how often it runs: `cond#0:1`, a branch, or `while#0`, a loop of unknown trips, counted once."""
+    why: str = ""
+    """What it has to do with looked-up indices or with scans, if anything."""
+
+    def __str__(self) -> str:
+        times = (f" x {self.times}" if self.times != 1 else "") + (f" in {self.where}" if self.where else "")
+        where = f" at {self.source}" if self.source is not None else ""
+        what = f"{self.kind} of `{self.value}` over {', '.join(self.axes)}"
+        why = f" ({self.why})" if self.why else ""
+        return f"{what}: {self.bytes} bytes{times} for {self.use}{where}, by {self.tactic}{why}"
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """A way out of a conflict: the tactic that takes it, and the bytes per call that the plan then receives.
+
+    It is a tactic itself: `plan.apply(conflict.resolutions[0])`.
+    """
+
+    value: str
+    axis: str
+    bytes: int
+
+    @property
+    def tactic(self) -> str:
+        """The line of a trace that says the same."""
+        return f"replicate({self.value!r}, {self.axis!r})"
+
+    def __call__(self, plan: Some) -> Some:
+        return replicate(plan, self.value, self.axis)
+
+    def __str__(self) -> str:
+        return f"{self.tactic}: {self.bytes:,} bytes received by a device in a call"
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Claims that cannot all hold at one op."""
+
+    plan: State
+    op: str
+    axis: str
+    source: Source | None
+    claims: tuple[str, ...]
+    operands: tuple[str, ...]
+
+    @property
+    def resolutions(self) -> tuple[Resolution, ...]:
+        """Keep a claiming value whole along the axis, unless a tactic put it there: each with the plan's cost then."""
+        found: list[Resolution] = []
+        for name in self.operands:
+            try:
+                plan = replicate(self.plan, name, self.axis)
+            except Error:
+                continue
+            found.append(Resolution(name, self.axis, bytes_per_device(plan)))
+        return tuple(sorted(found, key=lambda each: each.bytes))
+
+    def __str__(self) -> str:
+        where = f" at {self.source}" if self.source is not None else ""
+        return f"conflict on `{self.axis}` in {self.op}{where}: " + "; ".join(self.claims)
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A place where propagation stopped."""
+
+    op: str
+    value: str
+    dim: int
+    extent: int
+    axis: str
+    size: int
+    reason: str
+    source: Source | None
+
+    def __str__(self) -> str:
+        where = f" at {self.source}" if self.source is not None else ""
+        return (
+            f"`{self.axis}` ({self.size} devices) stops at {self.op}{where}: "
+            f"dim {self.dim} of `{self.value}` ({self.extent}): {self.reason}"
+        )
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, slots=True)
+class WholeOp:
+    """A primitive that runs whole, with where it stands; `value` is what it makes, or for an effect what it reads."""
+
+    primitive: str
+    value: str
+    source: Source | None
+    own: bool = False
+    """Whether it runs on the mesh axes that it names, with its own collectives inside, and not on gathered operands."""
+    why: str = ""
+    makes: bool = True
+    """Whether it has a result, and is not there for its effect alone."""
+
+    def __str__(self) -> str:
+        where = f" at {self.source}" if self.source is not None and self.source.line else ""
+        if self.own:
+            runs = "as it is, on mesh axes of its own: its collectives are not counted"
+        elif self.makes:
+            runs = f"whole: {self.why or 'it has no definition'}"
+        else:
+            runs = f"whole, on one device: {self.why or 'it is an effect'}"
+        what = f", which {'makes' if self.makes else 'reads'} `{self.value}`," if self.value else ""
+        return f"`{self.primitive}`{where}{what} runs {runs}"
+
+    __repr__ = __str__
+
+
+MOST = 8
+"""Tactics that a plan's `repr` shows."""
+
+
+def brief(plan: State) -> str:
+    """What a prompt shows of a plan: its function, mesh and tactics; its counts, if they are known already.
+
+    Computes nothing: a plan must cost nothing to look at.
+    """
+    lines = [f"Plan of {plan.source.traced.name} on {plan.mesh}: {len(plan.actions) or 'no'} tactics"]
+    lines += [f"  {action.text:.120}" for action in plan.actions[:MOST]]
+    if (more := len(plan.actions) - MOST) > 0:
+        lines.append(f"  ... and {more} more")
+    if "decisions" in vars(plan):
+        lines.append(counts(plan).text())
+    return "\n".join(lines)
+
+
+def counts(plan: State) -> Counts:
+    where = plan.source.program.where
+    return tally((step.kind, move.trips, where(move.region)) for move, step in _steps(plan))
+
+
+def bytes_per_device(plan: State) -> int:
+    where = plan.source.program.where
+    return most((int(step.bytes) * move.trips, where(move.region)) for move, step in _steps(plan))
+
+
+def _steps(plan: State) -> Iterator[tuple[Move, Step]]:
+    """Every step that communicates. (A dead value's home is never moved to.)"""
+    for move in plan.decisions.moves:
+        for step in move.path.steps:
+            if step.kind != "slice":
+                yield move, step
+
+
+def collectives(plan: State) -> list[Collective]:
+    return [_collective(plan, move, step) for move, step in _steps(plan)]
+
+
+def _collective(plan: State, move: Move, step: Step) -> Collective:
+    addresses = plan.source.addresses
+    node = use_of(plan, move)
+    return Collective(
+        step.kind,
+        step.axes,
+        addresses.names[move.value],
+        int(step.bytes),
+        move.trips,
+        "the result" if node is None else node.kind,
+        place_of(plan, move.value, node),
+        _cause(plan, move, step),
+        plan.source.program.where(move.region),
+        why(plan, move, step),
+    )
+
+
+def use_of(plan: State, move: Move) -> Node | None:
+    nodes = plan.source.program.nodes
+    if not move.uses:
+        return nodes[plan.source.program.producer[move.value]] if plan.source.program.producer[move.value] >= 0 else None
+    number = move.uses[0][0]
+    return nodes[number] if number < len(nodes) else None
+
+
+def place_of(plan: State, value: int, node: Node | None) -> Source | None:
+    """The line of the use, or else of the op that makes the value."""
+    program, sources = plan.source.program, plan.source.traced.sources
+    made = program.producer[value]
+    for each in (node, program.nodes[made] if made >= 0 else None):
+        if each is not None and each.op in sources:
+            return sources[each.op]
+    return None
+
+
+def _cause(plan: State, move: Move, step: Step) -> str:
+    """The tactic whose claim the step answers: the one that placed the fold, or the tile that is moved."""
+    axis = step.axes[0]
+    table = plan.table.axes[axis]
+    number: int | None = None
+    if step.kind in ("all_reduce", "reduce_scatter"):
+        number = _folded_by(plan, move.value, axis)
+    if number is None:
+        claim = plan.table.claim(move.value, axis)
+        number = claim.tactic if claim is not None else None
+    if number is None and move.uses and move.uses[0][0] < len(table.nodes):
+        claim = table.nodes[move.uses[0][0]]
+        number = claim.tactic if claim is not None else None
+    return plan.actions[number].text if number is not None else "the program"
+
+
+def _folded_by(plan: State, value: int, axis: str) -> int | None:
+    """The tactic that placed the fold whose sum is pending here, however many linear ops it came through."""
+    node = made_by(plan, value)
+    claim = plan.table.axes[axis].nodes[node.number] if node is not None else None
+    return claim.tactic if claim is not None else None
+
+
+def layouts(plan: State, values: Patterns = "**") -> dict[str, str]:
+    addresses, placements = plan.source.addresses, plan.decisions.placements
+    result_values = set(addresses.results.values())
+    found: dict[str, str] = {}
+    for name, value in addresses.find(values).items():
+        outer = name in addresses.arguments or (name in addresses.results and value in result_values)
+        tiles = boundary(placements, value) if outer else placements.home(value)
+        found[name] = plan.layout_text(value, tiles, () if outer else placements.sources.get(value, ()))
+    return found
+
+
+def conflicts(plan: State) -> list[Conflict]:
+    found: list[Conflict] = []
+    for each in plan.table.conflicts.values():
+        table = plan.table.axes[each.axis]
+        open_ = table.nodes[each.node] is None if each.node >= 0 else table.values[each.value] is None
+        if open_:
+            found.append(_conflict(plan, each))
+    return found
+
+
+def _conflict(plan: State, each: placement.Conflict) -> Conflict:
+    program, names = plan.source.program, plan.source.addresses.names
+    claims: list[str] = []
+    operands: list[str] = []
+    node = program.nodes[each.node] if each.node >= 0 else None
+    for claim, who in each.claims:
+        name = _claimant(names, node, each.value, who)
+        tactic = plan.actions[claim.tactic].text
+        claims.append(f"{who} `{name}` on dim {claim.at}, from {tactic}")
+        if node is not None and who.startswith("operand"):
+            operands.append(name)
+    where = place_of(plan, each.value if node is None else node.results[0], node)
+    op = f"argument `{names[each.value]}`" if node is None else f"`{node.kind}`"
+    return Conflict(plan, op, each.axis, where, tuple(claims), tuple(dict.fromkeys(operands)))
+
+
+def _claimant(names: dict[int, str], node: Node | None, value: int, who: str) -> str:
+    if node is None:
+        return names[value]
+    kind, _, number = who.partition(" ")
+    values = node.operands if kind == "operand" else node.results
+    return names[values[int(number)]]
+
+
+def stops(plan: State) -> list[Stop]:
+    program, names = plan.source.program, plan.source.addresses.names
+    found: list[Stop] = []
+    for each in plan.table.blocked.values():
+        if plan.table.axes[each.axis].nodes[each.node] is None:
+            node = program.nodes[each.node]
+            value = node.operands[each.operand] if each.operand >= 0 else node.results[-1 - each.operand]
+            where = place_of(plan, value, node)
+            stop = Stop(node.kind, names[value], each.dim, each.extent, each.axis, each.size, each.reason, where)
+            found.append(stop)
+    # Ops of one line may stop the same dim of the same value, as the two halves of a split do.
+    return list({str(stop): stop for stop in found}.values())
+
+
+def wholes(plan: State) -> list[WholeOp]:
+    names = plan.source.addresses.names
+    found: list[WholeOp] = []
+    for node in plan.source.program.nodes:
+        if node.kind == "whole":
+            params = cast(ParamsAttr, node.op.properties["params"])
+            value = node.results[0] if node.results else node.operands[0] if node.operands else -1
+            mapped = misfit(params, plan.mesh)
+            reason = f"{mapped}: run through vmap on whole arrays" if mapped else str(params.get("why", ""))
+            where, own, makes = place_of(plan, value, node), bool(node.signature.own), bool(node.results)
+            found.append(WholeOp(str(params["primitive"]), names.get(value, ""), where, own, reason, makes))
+    return found

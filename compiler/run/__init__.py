@@ -1,0 +1,1 @@
+"""Device-local code on devices."""

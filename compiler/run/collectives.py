@@ -1,0 +1,166 @@
+"""The collectives of the spmd dialect, run by `jax.lax` inside a `shard_map`.
+
+`block` says how many local elements stay together inward of the axes. Where it spans the whole dim, the collective is
+JAX's tiled one; elsewhere the dim is taken apart around it, `M * block --> [M, block]`, which costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from typing import Any, TypeAlias
+
+from xdsl.ir import Operation
+
+from ...dialects import spmd
+from ...dialects.array import mesh_of
+from ...dialects.monoids import MONOIDS
+from ..jax_private import jax, jnp, lax
+from ..ops.monoids import SPELLED
+
+Array: TypeAlias = Any
+
+
+def run_collective(op: Operation, operands: Sequence[Array]) -> list[Array]:
+    """The results of one spmd op on this device's arrays."""
+    if isinstance(op, spmd.Collective) and (byte := _BYTES.get(operands[0].dtype.name)):
+        # XLA:CPU gathers numbers of two bits wrongly, so all that are less than a byte travel as bytes.
+        return [made.astype(operands[0].dtype) for made in _RUN[op.name](op, [each.astype(byte) for each in operands])]
+    return _RUN[op.name](op, operands)
+
+
+_BYTES: Mapping[str, str] = {
+    "int2": "int8",
+    "int4": "int8",
+    "uint2": "uint8",
+    "uint4": "uint8",
+    "float4_e2m1fn": "float8_e4m3fn",
+}
+"""Types of less than a byte, and one of a byte that holds all their numbers."""
+
+
+def _all_reduce(op: Operation, operands: Sequence[Array]) -> list[Array]:
+    assert isinstance(op, spmd.AllReduceOp)
+    (x,) = operands
+    return [_in_numbers(x, lambda x: _across(op.monoid.data)(x, op.axes))]
+
+
+def _in_numbers(x: Array, fold: Callable[[Array], Array]) -> Array:
+    """JAX folds no truth values over devices: they travel as bytes, which are as long."""
+    return fold(x.astype(jnp.uint8)).astype(jnp.bool_) if x.dtype == jnp.bool_ else fold(x)
+
+
+def _extreme(fold: Callable[..., Array]) -> Callable[..., Array]:
+    """`pmax` or `pmin` with a derivative, which JAX does not give them: it goes to the devices that hold the extreme."""
+
+    @partial(jax.custom_jvp, nondiff_argnums=(1,))
+    def extreme(x: Array, axes: tuple[str, ...]) -> Array:
+        return fold(x, axes)
+
+    @extreme.defjvp
+    def _(axes: tuple[str, ...], primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+        (x,), (tangent,) = primals, tangents
+        found = extreme(x, axes)
+        here = (x == found).astype(x.dtype)
+        return found, lax.psum(here * tangent, axes) / lax.psum(here, axes)
+
+    def run(x: Array, axes: tuple[str, ...]) -> Array:
+        return extreme(x, axes) if jnp.issubdtype(x.dtype, jnp.inexact) else fold(x, axes)
+
+    return run
+
+
+@cache
+def _across(monoid: str) -> Callable[..., Array]:
+    """What folds with a monoid over the devices of mesh axes."""
+    fold = getattr(lax, SPELLED[MONOIDS[monoid].fold].across)
+    return _extreme(fold) if MONOIDS[monoid].ordered else fold
+
+
+def _all_gather(op: Operation, operands: Sequence[Array]) -> list[Array]:
+    assert isinstance(op, spmd.AllGatherOp)
+    (x,) = operands
+    dim, block = op.number("dim"), op.number("block")
+    if x.shape[dim] == block:
+        return [lax.all_gather(x, op.axes, axis=dim, tiled=True)]
+    apart = _apart(x, dim, block)
+    return [_together(lax.all_gather(apart, op.axes, axis=dim + 1), dim, 3)]
+
+
+def _reduce_scatter(op: Operation, operands: Sequence[Array]) -> list[Array]:
+    assert isinstance(op, spmd.ReduceScatterOp)
+    (x,) = operands
+    dim, block, group = op.number("dim"), op.number("block"), _group(op)
+    if x.shape[dim] == block * group:
+        return [_in_numbers(x, lambda x: lax.psum_scatter(x, op.axes, scatter_dimension=dim, tiled=True))]
+    apart = _apart(_apart(x, dim, block * group), dim + 1, block)
+    return [_together(_in_numbers(apart, lambda x: lax.psum_scatter(x, op.axes, scatter_dimension=dim + 1)), dim, 2)]
+
+
+def _slice(op: Operation, operands: Sequence[Array]) -> list[Array]:
+    assert isinstance(op, spmd.SliceOp)
+    (x,) = operands
+    dim, block, group = op.number("dim"), op.number("block"), _group(op)
+    index = lax.axis_index(op.axes)
+    if x.shape[dim] == block * group:
+        return [lax.dynamic_slice_in_dim(x, index * block, block, dim)]
+    apart = _apart(_apart(x, dim, block * group), dim + 1, block)
+    return [_together(lax.dynamic_index_in_dim(apart, index, dim + 1, keepdims=False), dim, 2)]
+
+
+def _all_to_all(op: Operation, operands: Sequence[Array]) -> list[Array]:
+    assert isinstance(op, spmd.AllToAllOp)
+    (x,) = operands
+    split, concat, group = op.number("split"), op.number("concat"), _group(op)
+    block, into = op.number("split_block"), op.number("concat_block")
+    if split != concat and x.shape[split] == block * group and x.shape[concat] == into:
+        return [lax.all_to_all(x, op.axes, split, concat, tiled=True)]
+    apart = jnp.moveaxis(_apart(_apart(x, split, block * group), split + 1, block), split + 1, 0)
+    sent = _together(lax.all_to_all(apart, op.axes, 0, 0), split + 1, 2)
+    received = jnp.moveaxis(_apart(sent, concat + 1, into), 0, concat + 1)
+    return [_together(received, concat, 3)]
+
+
+def _permute(op: Operation, operands: Sequence[Array]) -> list[Array]:
+    assert isinstance(op, spmd.PermuteOp)
+    return [lax.ppermute(operands[0], op.axes, list(op.pairs.data))]
+
+
+def _coordinate(op: Operation, operands: Sequence[Array]) -> list[Array]:
+    assert isinstance(op, spmd.CoordinateOp)
+    return [lax.axis_index(op.axes)]
+
+
+def _barrier(op: Operation, operands: Sequence[Array]) -> list[Array]:
+    return list(lax.optimization_barrier(tuple(operands)))
+
+
+def _group(op: spmd.Collective) -> int:
+    return op.over.size(mesh_of(op))
+
+
+def _apart(x: Array, dim: int, block: int) -> Array:
+    """`M * block --> [M, block]` in one dim."""
+    shape = x.shape
+    return x.reshape(*shape[:dim], shape[dim] // block, block, *shape[dim + 1 :])
+
+
+def _together(x: Array, dim: int, count: int) -> Array:
+    """`count` dims from `dim` on as one."""
+    shape = x.shape
+    size = 1
+    for each in shape[dim : dim + count]:
+        size *= each
+    return x.reshape(*shape[:dim], size, *shape[dim + count :])
+
+
+_RUN: Mapping[str, Callable[[Operation, Sequence[Array]], list[Array]]] = {
+    "spmd.all_reduce": _all_reduce,
+    "spmd.all_gather": _all_gather,
+    "spmd.reduce_scatter": _reduce_scatter,
+    "spmd.slice": _slice,
+    "spmd.all_to_all": _all_to_all,
+    "spmd.permute": _permute,
+    "spmd.coordinate": _coordinate,
+    "spmd.barrier": _barrier,
+}

@@ -1,0 +1,203 @@
+"""Running a plan: one kernel with its collectives inside, as `jax.jit(jax.shard_map(...))` on real devices.
+
+JAX compiles and dispatches; Partita adds nothing to a call. What is checked is checked when JAX traces, or when a call fails.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+from jax.sharding import Mesh as DeviceMesh
+from xdsl.dialects import func
+
+from ...dialects.errors import Error
+from ...dialects.mesh import Mesh
+from ...rewrites.decide.op_layouts import Tiles, boundary
+from ..inputs.arguments import Function
+from ..inputs.checks import patterns_of, shown
+from ..inputs.names import Patterns, as_patterns, match
+from ..jax_private import jax
+from ..plan.lowered import spmd
+from ..plan.state import State
+from ..trace.derivative_rules import guarded
+from .device import run_local
+from .on_mesh import over_devices
+
+
+class Compiled:
+    """A compiled plan: call it like the original function. `jit`, `vmap` and `grad` of it work.
+
+    `grad` is refused where the program holds a function with a derivative rule of its own: a plan has only its ops.
+    `jitted` is the `jax.jit` function underneath, whose first argument is the list of arrays that the program closes over.
+    """
+
+    def __init__(self, plan: State, devices: Sequence[Any] | None = None, donate: Patterns = ()) -> None:
+        self.plan = plan
+        traced, program = plan.source.traced, plan.source.program
+        self.mesh = device_mesh(plan.mesh, devices)
+        placements = plan.decisions.placements
+        self.in_shardings = [self.sharding(value, boundary(placements, value)) for value in program.arguments]
+        self.out_shardings = [self.sharding(value, boundary(placements, value)) for value in program.returned]
+        self.mapped = self.map(plan)
+        self.jitted = self.jit(donate)
+        self.__name__ = traced.name
+        self.__signature__ = traced.function.signature
+
+    def __repr__(self) -> str:
+        return f"<{self.__name__}, compiled for {self.plan.mesh}>"
+
+    def sharding(self, value: int, tiles: Tiles) -> NamedSharding:
+        rank = max([len(self.plan.source.shape(value)), *(dim + 1 for _, dim, _ in tiles)])
+        return NamedSharding(self.mesh, spec(rank, tiles))
+
+    def map(self, plan: State) -> Callable[..., Any]:
+        """The device-local function over the mesh."""
+        main = cast(func.FuncOp, spmd(plan).body.block.first_op)
+        foreign = plan.source.traced.foreign
+
+        def local(*leaves: Any) -> tuple[Any, ...]:
+            return tuple(run_local(main.body.block, leaves, foreign))
+
+        local.__name__ = plan.source.traced.name
+        ins, outs = ([each.spec for each in side] for side in (self.in_shardings, self.out_shardings))
+        return guarded(over_devices(local, self.mesh, ins, outs), plan.source.traced)
+
+    @cached_property
+    def consts(self) -> list[Any]:
+        """The arrays that the program closes over, put where the plan wants them."""
+        traced = self.plan.source.traced
+        own = self.in_shardings[len(traced.in_avals) :]
+        with jax.ensure_compile_time_eval():
+            return [jax.device_put(const, sharding) for const, sharding in zip(traced.consts, own, strict=True)]
+
+    def jit(self, donate: Patterns) -> Callable[..., Any]:
+        traced = self.plan.source.traced
+        signature = traced.function.signature
+        names = donated(traced.function, donate)
+
+        def call(partita_consts: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+            leaves = traced.flatten(args, kwargs)
+            return traced.unflatten(self.mapped(*leaves, *partita_consts))
+
+        first = inspect.Parameter("partita_consts", inspect.Parameter.POSITIONAL_ONLY)
+        cast(Any, call).__signature__ = inspect.Signature([first, *signature.parameters.values()])
+        call.__name__ = traced.name
+        return jax.jit(call, static_argnames=tuple(traced.static), donate_argnames=names)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The results, as arrays with the `NamedSharding` that the plan gives them."""
+        try:
+            return self.jitted(self.consts, *args, **kwargs)
+        except (ValueError, TypeError) as error:
+            self.diagnose(args, kwargs)
+            raise error
+
+    def lower(self, *args: Any, **kwargs: Any) -> Any:
+        """JAX's `Lowered`, as `jax.jit(f).lower` gives it."""
+        return cast(Any, self.jitted).lower(self.consts, *args, **kwargs)
+
+    def jaxpr(self, *args: Any, **kwargs: Any) -> Any:
+        """The jaxpr of a call, with every collective in it."""
+        return jax.make_jaxpr(self.jitted)(self.consts, *args, **kwargs)
+
+    def diagnose(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        """Say what is wrong with a call that JAX refused; nothing, if it is none of ours."""
+        problem = misplaced(self.plan, args, kwargs, self.mesh)
+        if problem is not None:
+            raise problem
+
+
+def donated(function: Function, given: Patterns) -> tuple[str, ...]:
+    """The names of the arguments that are donated. Raises Error for one that there is not, or that is static."""
+    if not as_patterns(given):
+        return ()
+    static = set(function.static)
+    parameters = [name for name, each in function.signature.parameters.items() if each.kind is not each.VAR_POSITIONAL]
+    globs = patterns_of(given)
+    for glob in globs:
+        if glob in static:
+            raise Error(f"argument `{glob}` is static and cannot be donated", helps=["donate arguments that are arrays"])
+        if glob not in parameters and glob in function.signature.parameters:
+            raise Error(f"argument `*{glob}` cannot be donated: it has no name at the call", helps=["give it as one tuple"])
+    if function.keyword:
+        return globs
+    return tuple(match(globs, [name for name in parameters if name not in static], what="argument"))
+
+
+def misplaced(
+    plan: State, args: Sequence[Any], kwargs: dict[str, Any], mesh: DeviceMesh, cures: Sequence[str] = ()
+) -> Error | None:
+    """The error of the first argument that is no array yet, or lies on other devices than the mesh's; None if none does.
+
+    The cures are for those that lie elsewhere; a compiled plan has its own.
+    """
+    traced, devices = plan.source.traced, list(cast(Any, mesh.devices).flat)
+    for name, leaf in zip(traced.arg_names, traced.flatten(args, kwargs), strict=False):
+        if isinstance(leaf, jax.ShapeDtypeStruct):
+            title = f"argument `{name}` is a shape, and a call needs an array"
+            return Error(title, helps=["shapes are enough to plan, and for `lower` and `jaxpr`"])
+        if not isinstance(leaf, jax.Array) or isinstance(leaf, jax.core.Tracer) or not leaf.committed:
+            continue
+        there = leaf.sharding.device_set
+        if there != set(devices):
+            return _elsewhere(plan, name, f"on {', '.join(sorted(map(str, there)))}", f"on {len(devices)} devices", cures)
+        if isinstance(leaf.sharding, NamedSharding) and list(cast(Any, leaf.sharding.mesh).devices.flat) != devices:
+            return _elsewhere(plan, name, "on the same devices in another order", "in the order of its mesh", cures)
+    return None
+
+
+def _elsewhere(plan: State, name: str, there: str, here: str, cures: Sequence[str]) -> Error:
+    traced = plan.source.traced
+    cures = cures or [
+        f"leave it uncommitted, or move it: jax.device_put(x, f.in_shardings[{traced.arg_names.index(name)}])",
+        "or compile for its devices: plan.compile(devices=...)",
+    ]
+    return Error(
+        f"argument `{name}` is committed to {there.removeprefix('on ')}, and the plan runs {here} ({plan.mesh})",
+        location=traced.function.location(name.split("/")[0]),
+        helps=cures,
+    )
+
+
+def device_mesh(mesh: Mesh, devices: Sequence[Any] | None) -> DeviceMesh:
+    """The mesh on real devices, in order. Raises Error where there are too few."""
+    found = _distinct(jax.devices() if devices is None else devices)
+    if len(found) < mesh.size and devices is None:
+        raise Error(
+            f"the mesh {mesh} needs {mesh.size} devices, and there are {len(found)}",
+            helps=[
+                f'on a host without accelerators: jax.config.update("jax_num_cpu_devices", {mesh.size}) before first use',
+                "a plan can be made, looked at and lowered without devices",
+            ],
+        )
+    if devices is not None and len(found) != mesh.size:
+        title = f"the mesh {mesh} has {mesh.size} devices, and {len(found)} are given"
+        raise Error(title, helps=["give as many as the mesh has"])
+    shape = tuple(mesh.axes.values())
+    auto = (AxisType.Auto,) * len(shape)
+    return DeviceMesh(np.array(found[: mesh.size]).reshape(shape), tuple(mesh.axes), axis_types=auto)
+
+
+def _distinct(devices: object) -> list[Any]:
+    """The devices as a list. Raises Error for what is no device, and for one that is given twice."""
+    found: list[object] = list(cast("Iterable[object]", devices)) if isinstance(devices, Iterable) else [devices]
+    for position, each in enumerate(found):
+        if not isinstance(each, jax.Device):
+            raise Error(f"{shown(each)} is no device", helps=["give `devices` a list of those in jax.devices()"])
+        if each in found[:position]:
+            raise Error(f"the device {each} is given twice", helps=["each place of the mesh has a device of its own"])
+    return found
+
+
+def spec(rank: int, tiles: Tiles) -> PartitionSpec:
+    """The tiles as JAX says them: per dim its axes, major to minor."""
+    dims: list[tuple[str, ...] | str | None] = []
+    for dim in range(rank):
+        axes = [axis for axis, _, _ in sorted((t for t in tiles if t[1] == dim), key=lambda t: -t[2])]
+        dims.append(None if not axes else axes[0] if len(axes) == 1 else tuple(axes))
+    return PartitionSpec(*dims)

@@ -1,0 +1,82 @@
+"""A device-local function over a mesh: `jax.shard_map`, also where JAX's does not do by itself.
+
+over_devices(f, mesh, [P("data")], [P()])(x)    -->    f(x[0:64]) on the first of four devices, f(x[64:128]) on the next
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
+from jax.sharding import Mesh as DeviceMesh
+
+from ..jax_private import jax, jnp
+
+
+def over_devices(
+    local: Callable[..., Sequence[Any]],
+    mesh: DeviceMesh | AbstractMesh,
+    in_specs: Sequence[PartitionSpec],
+    out_specs: Sequence[PartitionSpec],
+) -> Callable[..., Any]:
+    """The function of the whole arrays that runs `local` on each device's blocks of them.
+
+    It has the mesh that is given, also where `jax.set_mesh` says another one for the rest of the user's program. Inside a
+    `shard_map` of the user's there is no room for one on all devices, as JAX then says.
+    """
+
+    @functools.wraps(local)
+    def run(*leaves: Any) -> Any:
+        leaves = tuple(untied(leaf, mesh.abstract_mesh) for leaf in leaves)
+        mapped = _full(local, mesh, in_specs, out_specs, leaves)
+        if AxisType.Manual in jax.sharding.get_abstract_mesh().axis_types:
+            return mapped(*leaves)
+        with jax.sharding.use_abstract_mesh(mesh.abstract_mesh):
+            return mapped(*leaves)
+
+    return run
+
+
+def untied(leaf: Any, mesh: AbstractMesh | None = None) -> Any:
+    """The array, its type without the `Explicit` axes of a mesh of the user's; where it lies is left to XLA.
+
+    Its type is then of `mesh`, or of its own one with axes that bind nothing.
+
+        f32[512@z, 8]   -->   f32[512, 8]
+    """
+    axes = jax.typeof(leaf).sharding.mesh.axis_types if isinstance(leaf, jax.Array) else ()
+    if AxisType.Explicit not in axes or AxisType.Manual in axes:
+        return leaf
+    if mesh is not None:
+        return jax.sharding.reshard(leaf, NamedSharding(mesh, PartitionSpec()))
+    there = leaf.sharding.mesh
+    return jax.device_put(leaf, NamedSharding(DeviceMesh(there.devices, there.axis_names), leaf.sharding.spec))
+
+
+def _full(
+    local: Callable[..., Sequence[Any]],
+    mesh: DeviceMesh | AbstractMesh,
+    in_specs: Sequence[PartitionSpec],
+    out_specs: Sequence[PartitionSpec],
+    leaves: Sequence[Any],
+) -> Callable[..., Any]:
+    """The `shard_map`; arrays without elements are made on the devices, for XLA loses a kernel that is given no others."""
+    full = [place for place, leaf in enumerate(leaves) if leaf.size]
+    void = {
+        place: jax.ShapeDtypeStruct(NamedSharding(mesh, spec).shard_shape(leaf.shape), leaf.dtype)
+        for place, (leaf, spec) in enumerate(zip(leaves, in_specs, strict=True))
+        if not leaf.size
+    }
+
+    @functools.wraps(local)
+    def filled(*blocks: Any) -> Sequence[Any]:
+        made = {place: jnp.zeros(each.shape, each.dtype) for place, each in void.items()}
+        given = dict(zip(full, blocks, strict=True)) | made
+        return local(*(given[place] for place in range(len(given))))
+
+    mapped = jax.shard_map(
+        filled, mesh=mesh, in_specs=tuple(in_specs[place] for place in full), out_specs=tuple(out_specs), check_vma=False
+    )
+    return lambda *leaves: mapped(*(leaves[place] for place in full))

@@ -1,0 +1,1 @@
+"""From a JAX function to a program."""

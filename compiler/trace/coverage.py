@@ -1,0 +1,135 @@
+"""What becomes of each of JAX's primitives: it or each call of it has a definition, it is taken apart, or it runs whole.
+
+The table is complete if each primitive that JAX can lower or evaluate is in it; a test asks for that, and `docs/coverage.md`
+shows it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from importlib import import_module
+
+from jax.extend.core import Primitive
+
+from ...dialects.definitions.registry import definitions
+from ...dialects.lax import OPS
+from ...dialects.regions import BORDERS
+from ..define.by_call import DERIVED
+from ..jax_private import apply_primitive, core_primitive, fancy_batchers, lowerings, platform_lowerings
+from ..ops.params import op_name
+from ..ops.python_lowerings import written
+from ..ops.tag import tag_p
+from .expansions import EXPANDED
+from .importer import INLINED
+from .why_whole import REASONS
+
+
+class Fate(Enum):
+    """The columns of the table."""
+
+    DEFINED = "defined"
+    DERIVED = "defined by each call"
+    EXPANDED = "expanded into other primitives"
+    REGION = "a region, whose body is partitioned"
+    INLINED = "inlined"
+    WHOLE = "runs whole"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One primitive; `why` is the reason of one that runs whole."""
+
+    primitive: str
+    fate: Fate
+    why: str = ""
+
+
+# Each module of JAX's whose primitives nothing else has imported.
+_REST = (
+    "jax.experimental.buffer_callback",
+    "jax.experimental.compute_on",
+    "jax.experimental.custom_partitioning",
+    "jax.experimental.fused",
+    "jax.experimental.key_reuse._core",
+    "jax.experimental.multihost_utils",
+    "jax.experimental.pallas",
+    "jax.experimental.pallas.fuser",
+    "jax.experimental.pallas.mosaic_gpu",
+    "jax.experimental.pallas.tpu",
+    "jax.experimental.pallas.triton",
+    "jax.experimental.rnn",
+    "jax.experimental.scheduling_groups",
+    "jax.experimental.shard_alike",
+    "jax.experimental.sparse",
+    "jax.experimental.xla_metadata",
+    "jax.nn",
+    "jax.random",
+    "jax.scipy.linalg",
+    "jax.scipy.special",
+)
+
+
+def primitives() -> dict[str, Primitive]:
+    """Every primitive of JAX's own that it can lower or evaluate, or that it makes public, by name."""
+    for name in (*_REST, "jax.extend.core.primitives"):
+        import_module(name)
+    tables: Iterable[Iterable[Primitive]] = [lowerings, *platform_lowerings.values()]
+    lowered = set[Primitive]().union(*tables)
+    # The tables of lowerings have the primitives of other packages too, the user's own among them.
+    found = {each.name: each for each, public in _held() if public or each in lowered or _evaluates(each)}
+    return {name: found[name] for name in sorted(found) if found[name] is not tag_p}
+
+
+def _held() -> Iterator[tuple[Primitive, bool]]:
+    """The primitives that a module of JAX's holds, and whether it is the public one."""
+    for name, module in [each for each in sys.modules.items() if each[0].split(".")[0] == "jax"]:
+        for value in list(vars(module).values()):
+            if isinstance(value, Primitive):
+                yield value, name == "jax.extend.core.primitives"
+
+
+def _evaluates(primitive: Primitive) -> bool:
+    """Has it an evaluation rule of its own? The rule of most is to be lowered, and then it stands in those tables."""
+    rule = getattr(primitive, "impl", None)
+    return getattr(rule, "__func__", None) is not core_primitive.impl and getattr(rule, "func", None) is not apply_primitive
+
+
+def row(primitive: Primitive) -> Row | None:
+    """What becomes of a primitive; None if nobody has said."""
+    name = op_name(primitive.name)
+    if name in DERIVED:
+        return Row(primitive.name, Fate.DERIVED)
+    if name in definitions and name not in OPS_OF_OUR_OWN:
+        return Row(primitive.name, Fate.DEFINED)
+    if name in OPS and name not in definitions:
+        return Row(primitive.name, Fate.REGION)
+    if primitive.name in INLINED:
+        return Row(primitive.name, Fate.INLINED)
+    if primitive.name in EXPANDED:
+        return Row(primitive.name, Fate.EXPANDED)
+    if primitive.name in REASONS:
+        return Row(primitive.name, Fate.WHOLE, REASONS[primitive.name])
+    return None if written(primitive) is None else Row(primitive.name, Fate.EXPANDED)
+
+
+def rows() -> list[Row]:
+    """The table, by primitive. Those that nobody has spoken of are left out; `unspoken` has them."""
+    found = (row(primitive) for primitive in primitives().values())
+    return [each for each in found if each is not None]
+
+
+def unspoken() -> list[str]:
+    """The primitives of JAX's that are in no column."""
+    return [name for name, primitive in primitives().items() if row(primitive) is None]
+
+
+def maps(primitive: Primitive) -> bool:
+    """Has `jax.vmap` a rule that gives its operands a batch dim?"""
+    return primitive in fancy_batchers
+
+
+OPS_OF_OUR_OWN = BORDERS | {"constant", "whole", "tag"}
+"""Definitions that are no primitive of JAX's."""

@@ -1,0 +1,236 @@
+"""Primitives that are traced again into others, which have definitions and so can be tiled.
+
+Random bits are counters under an elementwise hash; a counter is the sum of a number per dim; and what moves the elements
+of an array of keys moves the rows of the `uint32` array that it is inside.
+
+    random_bits {shape = (4, 8)} %key  -->  %lo = iota(0) * 8 + iota(1);  %a, %b = threefry2x32 %k1, %k2, 0, %lo;  xor %a, %b
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from math import prod
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from jax.extend.core import ClosedJaxpr, JaxprEqn
+
+from ...dialects.definitions.registry import definitions
+from ..define.by_call import DERIVED
+from ..jax_private import jax, jnp, lax, prng
+from ..ops.monoids import SPELLED
+from ..ops.params import op_name
+from ..ops.primitives import name_of
+from ..ops.prng_keys import is_key, key_rank, physical
+from ..ops.python_lowerings import unfold
+from .custom_reduce import reduce, reduce_window
+from .why_whole import REASONS
+
+Function: TypeAlias = Callable[..., Any]
+Rule: TypeAlias = Callable[[JaxprEqn], "Function | None"]
+
+# Primitives that move, copy or choose elements whatever these are.
+_STRUCTURAL = frozenset(
+    """broadcast_in_dim concatenate copy dynamic_slice dynamic_update_slice expand_dims gather name optimization_barrier
+    pad reshape rev scatter select_n slice split squeeze stack stop_gradient tag tile transpose unstack""".split()
+)
+
+
+def expand(eqn: JaxprEqn) -> ClosedJaxpr | None:
+    """The program that computes the same as this equation on physical arrays, or None if the equation stays."""
+    name = name_of(eqn.primitive)
+    rule = _RULES.get(name)
+    function = rule(eqn) if rule else None
+    if name in _STRUCTURAL and any(is_key(atom.aval) for atom in (*eqn.invars, *eqn.outvars)):
+        function = _mapped(eqn, function or partial(cast(Any, eqn.primitive).bind, **eqn.params))
+    with cast(Any, eqn).ctx.manager:
+        if function is None:
+            return None if _stays(name) else unfold(eqn)
+        return jax.make_jaxpr(function)(*(physical(atom.aval) for atom in eqn.invars))
+
+
+def _stays(name: str) -> bool:
+    """A definition says more than what JAX would lower to; what names mesh axes, or its author alone knows, is run as it is."""
+    return op_name(name) in definitions or name in REASONS or name in DERIVED
+
+
+def _mapped(eqn: JaxprEqn, function: Function) -> Function:
+    """The function mapped over the trailing dims of the key operands: a key is a row of so many numbers."""
+    ranks = [key_rank(atom.aval) for atom in eqn.invars]
+    for _ in range(max(ranks)):
+        function = jax.vmap(function, in_axes=tuple(-1 if rank else None for rank in ranks), out_axes=-1)
+    return function
+
+
+def _iota_2x32_shape(eqn: JaxprEqn) -> Function | None:
+    """Counters in two halves. A count that needs the upper half stays one primitive, which runs whole."""
+    shape = cast("tuple[int, ...]", eqn.params["shape"])
+    if not 0 < prod(shape) <= 1 << 32:
+        return None
+
+    def counts() -> tuple[Any, Any]:
+        zero = lax.full(shape, 0, jnp.uint32)
+        low: Any = None
+        for dim, extent in enumerate(shape):
+            if extent > 1:
+                stride = prod(shape[dim + 1 :])
+                count = lax.broadcasted_iota(jnp.uint32, shape, dim)
+                step = count if stride == 1 else count * np.uint32(stride)
+                low = step if low is None else low + step
+        return zero, zero if low is None else low
+
+    return counts
+
+
+def _reshape(eqn: JaxprEqn) -> Function | None:
+    order, sizes = eqn.params["dimensions"], eqn.params["new_sizes"]
+    if order is None:
+        return None
+
+    def reshaped(x: Any) -> Any:
+        return lax.reshape(lax.transpose(x, order), sizes)
+
+    return reshaped
+
+
+def _convert(eqn: JaxprEqn) -> Function | None:
+    """A conversion that only says that a type is no longer weak does nothing inside a program."""
+    (x,), (result,) = eqn.invars, eqn.outvars
+    return _identity if cast(Any, x.aval).dtype == cast(Any, result.aval).dtype else None
+
+
+def _identity(x: Any) -> Any:
+    return x
+
+
+def _stack(eqn: JaxprEqn) -> Function:
+    axis = eqn.params["axis"]
+
+    def stacked(*xs: Any) -> Any:
+        return lax.concatenate([lax.expand_dims(x, (axis,)) for x in xs], axis)
+
+    return stacked
+
+
+def _unstack(eqn: JaxprEqn) -> Function:
+    axis = eqn.params["axis"]
+
+    def unstacked(x: Any) -> Any:
+        return [lax.index_in_dim(x, k, axis, keepdims=False) for k in range(x.shape[axis])]
+
+    return unstacked
+
+
+def _tile(eqn: JaxprEqn) -> Function:
+    reps = cast("tuple[int, ...]", eqn.params["reps"])
+
+    def tiled(x: Any) -> Any:
+        pairs = tuple(extent for pair in zip(reps, x.shape, strict=True) for extent in pair)
+        spread = lax.broadcast_in_dim(x, pairs, tuple(range(1, len(pairs), 2)))
+        return lax.reshape(spread, tuple(r * n for r, n in zip(reps, x.shape, strict=True)))
+
+    return tiled
+
+
+def _mulhi(eqn: JaxprEqn) -> Function:
+    """The upper half of a product, of the products of halves: XLA does not lower its own op inside a `shard_map`."""
+    aval = cast(Any, eqn.outvars[0].aval)
+    dtype = np.dtype(aval.dtype)
+    bits, unsigned = dtype.itemsize * 8, np.dtype(f"u{dtype.itemsize}")
+    half, mask = unsigned.type(bits // 2), unsigned.type((1 << bits // 2) - 1)
+
+    def product(*operands: Any) -> Any:
+        # A number beside an array is an array without dims.
+        x, y = (each if each.shape == aval.shape else lax.broadcast(each, aval.shape) for each in operands)
+        (a, b), (c, d) = (((each.astype(unsigned) >> half), each.astype(unsigned) & mask) for each in (x, y))
+        carried = (b * d >> half) + (a * d & mask) + b * c
+        upper = (a * c + (a * d >> half) + (carried >> half)).astype(dtype)
+        if dtype.kind == "u":
+            return upper
+        zero = jnp.zeros_like(x)
+        return upper - lax.select(x < 0, y, zero) - lax.select(y < 0, x, zero)
+
+    return product
+
+
+def _slice(eqn: JaxprEqn) -> Function | None:
+    """A slice of nothing: where it begins is lost with the extent that would say where it ends."""
+    struct = physical(eqn.outvars[0].aval)
+
+    def nothing(_: Any) -> Any:
+        return jnp.zeros(struct.shape, struct.dtype)
+
+    return nothing if 0 in struct.shape else None
+
+
+def _empty(eqn: JaxprEqn) -> Function:
+    """An array whose contents nobody may read is zeros, like JAX's own."""
+    struct = physical(eqn.outvars[0].aval)
+    return lambda: jnp.zeros(struct.shape, struct.dtype)
+
+
+def _across(fold: Function) -> Rule:
+    """A collective under `vmap`: the axis that it named is a dim, and it folds that dim. Of a mesh, it stays."""
+
+    def rule(eqn: JaxprEqn) -> Function | None:
+        axes = eqn.params["axes"]
+        if not all(isinstance(axis, int) for axis in axes) or eqn.params["axis_index_groups"] is not None:
+            return None
+        return lambda *xs: [fold(x, axes) for x in xs]
+
+    return rule
+
+
+def _random(compute: Function) -> Rule:
+    """The rule of a primitive on keys: what the generator's implementation computes on the arrays inside them."""
+
+    def rule(eqn: JaxprEqn) -> Function:
+        keys = cast(Any, eqn.invars[0].aval)
+
+        def computed(array: Any, *more: Any) -> Any:
+            return compute(keys, array, *more, **eqn.params)
+
+        return computed
+
+    return rule
+
+
+def _bits(keys: Any, array: Any, **params: Any) -> Any:
+    return prng.random_bits_impl_base(keys.dtype._impl, array, len(keys.shape), **params)
+
+
+def _split(keys: Any, array: Any, **params: Any) -> Any:
+    return prng.random_split_impl_base(keys.dtype._impl, array, len(keys.shape), **params)
+
+
+def _fold_in(keys: Any, array: Any, data: Any) -> Any:
+    return prng.random_fold_in_impl_base(keys.dtype._impl, array, data, keys.shape)
+
+
+def _seed(_: Any, seeds: Any, **params: Any) -> Any:
+    return prng.random_seed_impl_base(seeds, **params)
+
+
+_RULES: Mapping[str, Rule] = {
+    "convert_element_type": _convert,
+    "empty": _empty,
+    "empty2": _empty,
+    "iota_2x32_shape": _iota_2x32_shape,
+    "mulhi": _mulhi,
+    **{each.across: _across(each.reduce) for each in SPELLED.values() if each.across and each.reduce},
+    "reduce": reduce,
+    "reduce_window": reduce_window,
+    "slice": _slice,
+    "random_bits": _random(_bits),
+    "random_fold_in": _random(_fold_in),
+    "random_seed": _random(_seed),
+    "random_split": _random(_split),
+    "reshape": _reshape,
+    "stack": _stack,
+    "tile": _tile,
+    "unstack": _unstack,
+}
+
+EXPANDED = frozenset(_RULES)
+"""The names of the primitives that have a rule here."""

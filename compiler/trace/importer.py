@@ -1,0 +1,387 @@
+"""From a jaxpr to an xDSL function: one pass, an operation an equation.
+
+Calls are inlined, loops keep their body as a region, composite primitives are expanded, and everything that depends on an
+equation's parameters and operand types alone is worked out once for all equations that share them: a training step has
+tens of thousands of equations and some hundreds of such signatures.
+
+    { lambda ; a:f32[4] b:f32[4]. let c = pjit[jaxpr={ d = mul a b }] ; e = add c 1.0 in (e,) }    -->
+    %0 = lax.mul %a, %b : f32[4], f32[4] -> f32[4];  %1 = lax.constant {value = 1.0} : f32[];  %2 = lax.add %0, %1 ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, cast
+
+import jax
+import numpy as np
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from ...dialects.definitions.registry import definitions
+from ...dialects.dtypes import kind_of
+from ...dialects.errors import Error
+from ...dialects.lax import OPS, CondOp, ConstantOp, LaxOp, RegionOp, ScanOp, WhileOp, WholeOp, YieldOp
+from ...dialects.params import NO_PARAMS, ParamsAttr, Record
+from ...dialects.params import Literal as Value
+from ...dialects.regions import BORDERS
+from ...dialects.types import ArrayType
+from ..define.by_call import DERIVED, derive
+from ..inputs.lines import Call, Origin
+from ..ops.params import Foreign, encode, op_name
+from ..ops.primitives import check, name_of
+from ..ops.prng_keys import implementation, is_key, is_void, physical, unwrap
+from ..ops.shard_map import Body, dims_of
+from .derivative_rules import Rule
+from .expansions import expand
+from .vmapped_while import Loop
+
+Handler: TypeAlias = "Callable[[Importer, JaxprEqn, list[SSAValue], Call | None], Sequence[SSAValue]]"
+
+
+@dataclass(slots=True)
+class Frame:
+    """A block that is being filled: its constants so far, and the arrays it captures, each a trailing block argument."""
+
+    block: Block
+    constants: dict[Hashable, SSAValue] = field(default_factory=dict[Hashable, SSAValue])
+    captured: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
+    arrays: list[Any] = field(default_factory=list[Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What equations of one signature become: an operation, or a program to inline in its place."""
+
+    op: type[LaxOp]
+    properties: Mapping[str, Attribute]
+    results: tuple[ArrayType, ...]
+    inlined: ClosedJaxpr | None = None
+
+
+class Importer:
+    """Fills one function. `origins` says where each operation comes from, `frame.arrays` what it captures.
+
+    `rules` are the derivatives that it leaves out.
+    """
+
+    def __init__(self, in_avals: Sequence[Any]) -> None:
+        self.types: dict[Any, ArrayType] = {}
+        self.recipes: dict[Hashable, Recipe] = {}
+        self.origins: dict[Operation, Origin] = {}
+        self.foreign = Foreign()
+        self.rules: list[Rule] = []
+        self.frame = Frame(Block(arg_types=[self.type(aval) for aval in in_avals]))
+        self.fixed: Origin | None = None
+
+    def run(self, jaxpr: Jaxpr, inputs: Sequence[SSAValue], call: Call | None = None) -> list[SSAValue]:
+        """Appends the equations of `jaxpr` for these inputs and returns its results.
+
+        `call` is the call that it is inlined from. Every run has an environment of its own, for one jaxpr may be the
+        body of several calls.
+        """
+        env: dict[Any, SSAValue] = dict(zip([*jaxpr.constvars, *jaxpr.invars], inputs, strict=True))
+        for eqn in jaxpr.eqns:
+            operands = [self.literal(a, eqn, call) if type(a) is Literal else env[a] for a in eqn.invars]
+            handler = _HANDLERS.get(name_of(eqn.primitive))
+            results = self.plain(eqn, operands, call) if handler is None else handler(self, eqn, operands, call)
+            for var, value in zip(eqn.outvars, results, strict=True):
+                env[var] = value
+        return [self.literal(a, None, call) if type(a) is Literal else env[a] for a in jaxpr.outvars]
+
+    def plain(self, eqn: JaxprEqn, operands: Sequence[SSAValue], call: Call | None) -> Sequence[SSAValue]:
+        """An equation by the recipe of its signature."""
+        params = eqn.params
+        signature = (eqn.primitive, eqn.ctx, *params, *params.values(), *(atom.aval for atom in eqn.invars))
+        try:
+            recipe = self.recipes.get(signature)
+        except TypeError:  # a parameter that cannot be hashed
+            recipe = self.recipe(eqn)
+        else:
+            if recipe is None:
+                recipe = self.recipes[signature] = self.recipe(eqn)
+        if recipe.inlined is not None:
+            return self.inline(recipe.inlined, operands, eqn, call)
+        return self.emit(recipe.op, operands, recipe.results, recipe.properties, self.fixed or (eqn.source_info, call))
+
+    def emit(
+        self,
+        op: type[Operation],
+        operands: Sequence[SSAValue],
+        results: Sequence[Attribute],
+        properties: Mapping[str, Attribute],
+        origin: Origin | None,
+        regions: Sequence[Region] = (),
+    ) -> Sequence[SSAValue]:
+        made = op.create(operands=operands, result_types=results, properties=properties, regions=regions)
+        self.frame.block.add_op(made)
+        if origin is not None:
+            self.origins[made] = origin
+        return made.results
+
+    def inline(self, closed: ClosedJaxpr, operands: Sequence[SSAValue], eqn: JaxprEqn, call: Call | None) -> Sequence[SSAValue]:
+        """A program that stands for one equation: all of it has that equation's origin."""
+        outer = self.fixed
+        self.fixed = outer or (eqn.source_info, call)
+        results = self.run(closed.jaxpr, [*map(self.capture, closed.consts), *operands], call)
+        self.fixed = outer
+        return results
+
+    def body(self, closed: ClosedJaxpr, place: int, call: Call, last: bool = False) -> tuple[Block, list[SSAValue]]:
+        """The block of a region, and what stands around it for the arrays that it captures.
+
+        The captured come as arguments of the block before the one at `place`, or behind all of them.
+        """
+        outer, self.frame = self.frame, Frame(Block(arg_types=[self.type(var.aval) for var in closed.jaxpr.invars]))
+        frame, arguments = self.frame, list(self.frame.block.args)
+        inputs = [*map(self.capture, closed.consts), *arguments]
+        frame.block.add_op(YieldOp.create(operands=self.run(closed.jaxpr, inputs, call)))
+        self.frame = outer
+        place = len(arguments) if last else place
+        _order(frame.block, [*arguments[:place], *frame.captured.values(), *arguments[place:]])
+        return frame.block, [self.capture(array) for array in frame.arrays]
+
+    def control(
+        self,
+        op: type[RegionOp],
+        eqn: JaxprEqn,
+        operands: Sequence[SSAValue],
+        params: ParamsAttr,
+        blocks: Sequence[Block],
+        call: Call | None,
+    ) -> Sequence[SSAValue]:
+        """An op with regions."""
+        results = [self.type(var.aval) for var in eqn.outvars]
+        origin = self.fixed or (eqn.source_info, call)
+        return self.emit(op, operands, results, {"params": params}, origin, [Region(block) for block in blocks])
+
+    def recipe(self, eqn: JaxprEqn) -> Recipe:
+        """What equations with this primitive, these parameters and these operand types become."""
+        results = tuple(self.type(var.aval) for var in eqn.outvars)
+        inlined = expand(eqn)
+        if inlined is not None:
+            return Recipe(WholeOp, {}, results, inlined)
+        if name_of(eqn.primitive) in DERIVED:
+            return self.derived(eqn, results)
+        name = op_name(name_of(eqn.primitive))
+        definition = definitions.get(name)
+        # A scatter that sets has no combiner of its own; with one it is `scatter_apply`, which no definition describes.
+        applies = name == "scatter" and eqn.params["update_jaxpr"] is not None
+        if definition is None or applies or name in _PSEUDO:
+            return Recipe(WholeOp, {"params": self.whole(eqn)}, results)
+        check(name, eqn)
+        params = encode(name, eqn.params, self.foreign, definition.dropped)
+        return Recipe(OPS[name], {"params": params if params.data else NO_PARAMS}, results)
+
+    def derived(self, eqn: JaxprEqn, results: tuple[ArrayType, ...]) -> Recipe:
+        """A call that says itself where it may be cut, and else what is inside of it, or the call as a whole."""
+        found = derive(eqn)
+        if found.inside is not None:
+            return Recipe(WholeOp, {}, results, found.inside)
+        if not found.op:
+            return Recipe(WholeOp, {"params": self.whole(eqn, found.why)}, results)
+        return Recipe(OPS[found.op], {"params": encode(found.op, eqn.params, self.foreign)}, results)
+
+    def whole(self, eqn: JaxprEqn, why: str = "") -> ParamsAttr:
+        """The parameters of a primitive without a definition: JAX's, what it needs to be run by name, and why it is whole."""
+        name = name_of(eqn.primitive)
+        extra: dict[str, Value] = {"primitive": name}
+        for key, atoms in (("in_keys", eqn.invars), ("out_keys", eqn.outvars)):
+            if any(is_key(atom.aval) for atom in atoms):
+                extra[key] = tuple(implementation(atom.aval) if is_key(atom.aval) else None for atom in atoms)
+        if eqn.effects:
+            extra["effects"] = tuple(sorted(type(effect).__name__ for effect in eqn.effects))
+        if why:
+            extra["why"] = why
+        return ParamsAttr.of(**dict(encode(name, eqn.params, self.foreign).items()), **extra)
+
+    def type(self, aval: Any) -> ArrayType:
+        """The type of a value: keys are the `uint32` arrays that hold them."""
+        # JAX interns avals, so that one is found by identity.
+        found = self.types.get(aval)
+        if found is None:
+            if not hasattr(aval, "shape"):
+                helps = ["leave tokens out: on several devices effects have no order"]
+                raise Error(f"the program has a value that is no array: {aval}", helps=helps)
+            struct = physical(aval)
+            found = self.types[aval] = ArrayType.whole(struct.dtype.name, tuple(map(int, struct.shape)))
+        return found
+
+    def literal(self, literal: Any, eqn: JaxprEqn | None, call: Call | None) -> SSAValue:
+        """The constant of a literal: one in each block for each value and dtype."""
+        value = unwrap(literal.val) if is_void(literal.aval) else np.asarray(literal.val, dtype=literal.aval.dtype)
+        if value.ndim:
+            return self.capture(literal.val)
+        key = (value.dtype, value.tobytes())
+        found = self.frame.constants.get(key)
+        if found is None:
+            params = ParamsAttr.of(value=scalar(value))
+            origin = self.fixed or (None if eqn is None else (eqn.source_info, call))
+            found = self.emit(ConstantOp, (), (self.type(literal.aval),), {"params": params}, origin)[0]
+            self.frame.constants[key] = found
+        return found
+
+    def capture(self, array: Any) -> SSAValue:
+        """An array that the program closes over: one more argument of the block."""
+        frame = self.frame
+        found = frame.captured.get(id(array))
+        if found is None:
+            found = frame.block.insert_arg(self.type(jax.typeof(array)), len(frame.block.args))
+            frame.captured[id(array)] = found
+            frame.arrays.append(array)
+        return found
+
+
+# Definitions that are no primitive of JAX's.
+_PSEUDO = BORDERS | {"constant", "whole"}
+
+
+def scalar(value: np.ndarray[Any, Any]) -> Value:
+    """The number in an array of rank 0, as a parameter."""
+    if value.dtype.kind == "c":
+        number = complex(value.item())
+        return Record("complex", (("real", number.real), ("imag", number.imag)))
+    kind = kind_of(value.dtype)
+    return value.item() if kind == "b" else int(value) if kind in "iu" else float(value)
+
+
+def _call(param: str) -> Handler:
+    """Inlines the jaxpr that is a call's parameter."""
+
+    def handle(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
+        jaxpr = eqn.params[param]
+        consts: list[SSAValue] = []
+        if isinstance(jaxpr, ClosedJaxpr):
+            consts, jaxpr = [self.capture(const) for const in jaxpr.consts], jaxpr.jaxpr
+        return self.run(jaxpr, [*consts, *operands], Call(eqn.source_info, call))
+
+    return handle
+
+
+def _ruled(handle: Handler) -> Handler:
+    """Notes the derivative rule that is left out."""
+
+    def noted(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
+        self.rules.append(Rule.of(eqn, self.fixed or (eqn.source_info, call)))
+        return handle(self, eqn, operands, call)
+
+    return noted
+
+
+def _remat(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
+    """A region to recompute: once differentiated, its inputs pass a barrier, or the recomputation would be shared."""
+    prevent = eqn.params["prevent_cse"]
+    chosen = (prevent,) * len(operands) if isinstance(prevent, bool) else tuple(prevent)
+    if eqn.params["differentiated"] and any(chosen):
+        behind = [value for value, each in zip(operands, chosen, strict=True) if each]
+        origin = self.fixed or (eqn.source_info, call)
+        barred = iter(self.emit(OPS["optimization_barrier"], behind, [value.type for value in behind], _NO_PARAMS, origin))
+        operands = [next(barred) if each else value for value, each in zip(operands, chosen, strict=True)]
+    return self.run(eqn.params["jaxpr"], operands, Call(eqn.source_info, call))
+
+
+def _scan(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
+    """A loop keeps its body. What the body captures becomes its last consts, in this block and in those around it."""
+    consts = eqn.params["num_consts"]
+    body, captured = self.body(eqn.params["jaxpr"], consts, Call(eqn.source_info, call))
+    operands = [*operands[:consts], *captured, *operands[consts:]]
+    plain = {key: eqn.params[key] for key in ("length", "num_carry", "reverse", "unroll")}
+    params = encode("scan", {**plain, "num_consts": consts + len(captured)}, self.foreign)
+    return self.control(ScanOp, eqn, operands, params, [body], call)
+
+
+def _while(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
+    """A loop of unknown trips: what its condition and its body capture becomes the last consts of each."""
+    loop = Loop.of(eqn)
+    asked, fixed = loop.asked, loop.fixed
+    # Where the body asks the condition too, its consts are the body's as well.
+    operands = [*operands[:asked], *operands[: asked if loop.shared else 0], *operands[asked:]]
+    around = Call(eqn.source_info, call)
+    test, first = self.body(loop.test, asked, around)
+    body, second = self.body(loop.body, fixed, around)
+    operands = [*operands[:asked], *first, *operands[asked : asked + fixed], *second, *operands[asked + fixed :]]
+    params = ParamsAttr.of(cond_nconsts=asked + len(first), body_nconsts=fixed + len(second))
+    return self.control(WhileOp, eqn, operands, params, [test, body], call)
+
+
+def _cond(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
+    """Branches that take the same operands: what one of them captures, all are given."""
+    around = Call(eqn.source_info, call)
+    blocks, captured = list[Block](), list[SSAValue]()
+    for branch in eqn.params["branches"]:
+        block, own = self.body(branch, 0, around, last=True)
+        for other in blocks:
+            for value in own:
+                other.insert_arg(value.type, len(other.args))
+        for number, value in enumerate(captured):
+            block.insert_arg(value.type, len(operands) - 1 + number)
+        captured += own
+        blocks.append(block)
+    return self.control(CondOp, eqn, [*operands, *captured], NO_PARAMS, blocks, call)
+
+
+def _shard_map(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
+    """A body on mesh axes of its own runs as it is: it is imported apart, and the op says where its operands lie."""
+    params, jaxpr = eqn.params, eqn.params["jaxpr"]
+    inner = Importer([var.aval for var in jaxpr.invars])
+    inner.rules = self.rules
+    results = inner.run(jaxpr, list(inner.frame.block.args), Call(eqn.source_info, call))
+    inner.frame.block.add_op(YieldOp.create(operands=results))
+    body = Body(inner.frame.block, tuple(inner.frame.arrays), inner.foreign.values)
+    sizes = dict(params["mesh"].shape)
+    types = [self.type(var.aval) for var in eqn.outvars]
+    ins, outs = [cast(ArrayType, value.type) for value in operands], types
+    specs = {
+        side: tuple(dims_of(spec, len(type.shape)) for spec, type in zip(params[side], arrays, strict=True))
+        for side, arrays in (("in_specs", ins), ("out_specs", outs))
+    }
+    own_axes = tuple((axis, sizes[axis]) for axis in params["mesh"].axis_names if axis in params["newly_manual_axes"])
+    said = ParamsAttr.of(primitive="shard_map", own_axes=own_axes, body=self.foreign.record(body), **specs)
+    return self.emit(WholeOp, operands, types, {"params": said}, self.fixed or (eqn.source_info, call))
+
+
+def _summed(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
+    """A sum inside a `shard_map` that says of its result that it varies no more, which only JAX's checker wants to know."""
+    said = ParamsAttr.of(primitive="psum", axes=tuple(eqn.params["axes"]), axis_index_groups=None)
+    return self.emit(WholeOp, operands, [self.type(var.aval) for var in eqn.outvars], {"params": said}, None)
+
+
+def _order(block: Block, arguments: Sequence[Any]) -> None:
+    """Puts the arguments of a block in this order."""
+    for index, argument in enumerate(arguments):
+        argument.index = index
+    block._args = tuple(arguments)  # pyright: ignore[reportPrivateUsage]  # xDSL only inserts and erases arguments
+
+
+def _same(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
+    """The operands themselves: keys and the arrays that hold them, for one, are one thing inside a program."""
+    return operands
+
+
+_NO_PARAMS = {"params": NO_PARAMS}
+# What is expanded, and has a derivative of its own.
+_EXPANDED: Mapping[str, Handler] = dict.fromkeys(("custom_linear_solve", "linear_call", "random_gamma"), _ruled(Importer.plain))
+_HANDLERS: Mapping[str, Handler] = {
+    **dict.fromkeys(("jit", "pjit", "composite", "compute_on", "fused_call", "xla_metadata_call"), _call("jaxpr")),
+    **dict.fromkeys(("closed_call", "core_call", "call"), _call("call_jaxpr")),
+    **dict.fromkeys(("custom_jvp_call", "custom_vjp_call"), _ruled(_call("call_jaxpr"))),
+    "custom_vjp_call_jaxpr": _ruled(_call("fun_jaxpr")),
+    "custom_vmap_call": _call("call"),
+    **dict.fromkeys(("checkpoint", "remat", "remat2"), _remat),
+    "scan": _scan,
+    "while": _while,
+    "cond": _cond,
+    "shard_map": _shard_map,
+    "psum_invariant": _summed,
+    "pvary": _same,
+    **dict.fromkeys(("random_wrap", "random_unwrap", "random_clone"), _same),
+    # Where a program runs and how its values lie is Partita's to say.
+    **dict.fromkeys(("device_put", "layout_constraint", "reshard", "shard_alike", "sharding_constraint"), _same),
+    # What a checker of keys or a device's compiler may be told.
+    **dict.fromkeys(("consume", "xla_metadata_value"), _same),
+    **_EXPANDED,
+}
+
+INLINED = frozenset(_HANDLERS) - {"shard_map", "psum_invariant", "pvary", *_EXPANDED}
+"""The names of the primitives that leave no op of their own, and of those that keep a region."""

@@ -1,0 +1,291 @@
+"""`trace`: from a JAX function to the program that plans partition.
+
+JAX traces the function to a jaxpr, `importer` turns that into operations; this file knows how the user called it.
+
+    def step(w, x): return jnp.tanh(x @ w)
+
+    pt.trace(step, w, x)  -->  func.func @main(%w: f32[256, 1024], %x: f32[512, 256]) -> f32[512, 1024] {
+                                 %0 = lax.dot_general %x, %w {...};  %1 = lax.tanh %0;  func.return %1 }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.ir import Operation, Region, SSAValue
+
+from ...dialects.errors import Error
+from ..gc_pause import without_collector
+from ..inputs.arguments import Function, said
+from ..inputs.lines import Sources, resolve
+from ..inputs.names import Tree, join, successors
+from ..inputs.paths import path
+from ..jax_private import (
+    PyTreeDef,
+    RefEffect,
+    Tracer,
+    dce_jaxpr,
+    jax,
+    jaxprs_in_params,
+    lax,
+    ordered_effects,
+    tree,
+)
+from ..ops.prng_keys import implementation, is_key, is_void, text, unwrap, wrap
+from .derivative_rules import Rule
+from .importer import Importer
+from .scopes import addresses, value_names
+
+
+@dataclass(frozen=True, eq=False)
+class Traced:
+    """A program and how it is called: what `pt.plan` starts from.
+
+    The module's function takes the leaves of the arguments, then `consts`, the arrays that the function closes over, named
+    `const/0`, ... Keys are `uint32` arrays inside; `flatten` and `unflatten` go between them and the user's trees. `rules` are
+    the derivatives of the user's that the program no longer has.
+    """
+
+    function: Function
+    module: ModuleOp
+    arg_names: tuple[str, ...]
+    result_names: tuple[str, ...]
+    in_avals: tuple[Any, ...]
+    out_avals: tuple[Any, ...]
+    in_tree: PyTreeDef
+    out_tree: PyTreeDef
+    consts: tuple[Any, ...]
+    sources: Sources
+    foreign: tuple[object, ...]
+    static: Mapping[str, object]
+    arguments: tuple[str, ...]
+    rules: tuple[Rule, ...]
+
+    @property
+    def name(self) -> str:
+        return self.function.name
+
+    def __repr__(self) -> str:
+        return f"<{self.name}, traced: {len(self.arg_names)} arguments, {len(self.result_names)} results>"
+
+    @property
+    def main(self) -> func.FuncOp:
+        """The program's function."""
+        return cast(func.FuncOp, self.module.body.block.first_op)
+
+    @cached_property
+    def addresses(self) -> Mapping[str, tuple[SSAValue, ...]]:
+        """The values that each name stands for: arguments, results, tags and scopes, in program order."""
+        return addresses(self.main, self.arg_names, self.result_names, self.sources)
+
+    @cached_property
+    def value_names(self) -> Mapping[SSAValue, str]:
+        """The one name that reports use for a value: its path, or its tag, or its scope."""
+        return value_names(self.addresses)
+
+    @cached_property
+    def successors(self) -> Mapping[str, str]:
+        """Argument leaf --> result leaf that takes its place in the next call: `params/w --> result/0/w`."""
+        return successors(self._arguments(), self._results())
+
+    def flatten(self, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> list[Any]:
+        """The leaves of a call's arguments as the program takes them, without `consts`.
+
+        Raises Error if they are not what was traced: another tree, shape, dtype or static value.
+        """
+        bound, static = self.function.bind(args, kwargs or {})
+        leaves, structure = tree.tree_flatten(tuple(bound.arguments.values()))
+        if structure != self.in_tree or tuple(bound.arguments) != self.arguments or static != self.static:
+            raise self._changed(bound.arguments, static)
+        for number, (leaf, aval) in enumerate(zip(leaves, self.in_avals, strict=True)):
+            if getattr(leaf, "shape", None) != aval.shape or leaf.dtype != aval.dtype:
+                self._check(leaf, aval, number)
+        return [unwrap(leaf) for leaf in leaves]
+
+    def unflatten(self, leaves: Sequence[Any]) -> Any:
+        """The results as the function returns them, from those of the program."""
+        return tree.tree_unflatten(self.out_tree, [_returned(*each) for each in zip(leaves, self.out_avals, strict=True)])
+
+    def _check(self, leaf: Any, aval: Any, number: int) -> None:
+        name = self.arg_names[number]
+        given = self.function.aval(leaf, lambda: name)
+        if given.shape != aval.shape or given.dtype != aval.dtype:
+            raise Error(
+                f"argument `{name}` of `{self.name}` is {text(given)}, and was {text(aval)} when traced",
+                location=self.function.location(name.split("/")[0]),
+                helps=["plan again for other shapes and dtypes, or use `pt.jit`, which does"],
+            )
+
+    def _changed(self, arguments: Mapping[str, Any], static: Mapping[str, object]) -> Error:
+        """Why a call does not fit: the first name or static value that differs."""
+        given = self.function.leaf_names(arguments)
+        traced = self.arg_names[: len(self.in_avals)]
+        notes = [
+            *(f"`{name}` was not there" for name in given if name not in set(traced)),
+            *(f"`{name}` is missing" for name in traced if name not in set(given)),
+            *(
+                f"static `{name}` is {static.get(name)!r} and was {value!r}"
+                for name, value in self.static.items()
+                if static.get(name) != value
+            ),
+        ]
+        notes = notes or [f"the tree was {self.in_tree}"]
+        helps = ["plan again for other arguments, or use `pt.jit`, which does"]
+        title = f"`{self.name}` is called with other arguments than it was traced with"
+        return Error(title, location=self.function.location(), notes=notes[:3], helps=helps)
+
+    def _arguments(self) -> list[Tree]:
+        return _trees(self.in_tree.children(), self.arg_names, self.in_avals)
+
+    def _results(self) -> list[Tree]:
+        """The result as one tree, or its parts: whichever the arguments could be paired with."""
+        whole = Tree(self.out_tree, self.result_names, self.out_avals)
+        parts = _trees(self.out_tree.children(), self.result_names, self.out_avals)
+        return [whole, *parts] if parts else [whole]
+
+
+def _returned(leaf: Any, aval: Any) -> Any:
+    """A leaf as the function returns it: keys as keys, and weak where it is weak, for what it is later promoted to."""
+    if is_key(aval):
+        return wrap(leaf, implementation(aval))
+    if is_void(aval):
+        return np.zeros(aval.shape, aval.dtype)
+    if not aval.weak_type:
+        return leaf
+    return lax.convert_element_type_p.bind(leaf, new_dtype=aval.dtype, weak_type=True, sharding=None)
+
+
+def _trees(children: Sequence[PyTreeDef], names: Sequence[str], avals: Sequence[Any]) -> list[Tree]:
+    found: list[Tree] = []
+    start = 0
+    for child in children:
+        end = start + child.num_leaves
+        found.append(Tree(child, tuple(names[start:end]), tuple(avals[start:end])))
+        start = end
+    return found
+
+
+def trace(fn: Callable[..., Any], /, *args: Any, static_argnames: str | Sequence[str] = (), **kwargs: Any) -> Traced:
+    """The program that `fn` is on these arguments: arrays, or `jax.ShapeDtypeStruct`s where only shapes matter.
+
+    Arguments named in `static_argnames` keep their values and must be hashable. Raises Error for a leaf that is no
+    array, for a result that is none, and for a program with ordered effects.
+    """
+    function = Function.of(fn, static_argnames)
+    bound, static = function.bind(args, kwargs)
+    names = function.leaf_names(bound.arguments)
+    leaves, in_tree = tree.tree_flatten(tuple(bound.arguments.values()))
+    avals = [function.aval(leaf, lambda number=number: names[number]) for number, leaf in enumerate(leaves)]
+    results: list[tuple[PyTreeDef, list[str]]] = []
+
+    def flat(*values: Any) -> list[Any]:
+        result = function.call(values, tuple(bound.arguments), static)
+        with_paths, out_tree = tree.tree_flatten_with_path(result)
+        results.append((out_tree, [join("result", *path(keys)) for keys, _ in with_paths]))
+        for (_, leaf), name in zip(with_paths, results[-1][1], strict=True):
+            _check_result(function, leaf, name)
+        return [leaf for _, leaf in with_paths]
+
+    with without_collector():
+        structs = [jax.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in avals]
+        closed = jax.make_jaxpr(function.names(flat, bound.arguments))(*tree.tree_unflatten(in_tree, structs))
+        _check_effects(function, closed)
+        _check_captured(function, closed)
+        importer, consts = _import(closed)
+    out_tree, result_names = results[-1]
+    arg_names = (*names, *(f"const/{number}" for number in range(len(consts))))
+    return Traced(
+        function=function,
+        module=_module(importer, arg_names, result_names),
+        arg_names=arg_names,
+        result_names=tuple(result_names),
+        in_avals=tuple(avals),
+        out_avals=tuple(closed.out_avals),
+        in_tree=in_tree,
+        out_tree=out_tree,
+        consts=tuple(unwrap(const) for const in consts),
+        sources=Sources(importer.origins),
+        foreign=tuple(importer.foreign.values),
+        static=static,
+        arguments=tuple(bound.arguments),
+        rules=tuple(importer.rules),
+    )
+
+
+def _import(closed: ClosedJaxpr) -> tuple[Importer, list[Any]]:
+    """The live part of a jaxpr as the operations of one block, and the arrays that it captures."""
+    jaxpr, _ = dce_jaxpr(closed.jaxpr, True, True)
+    importer = Importer([var.aval for var in jaxpr.invars])
+    arguments = importer.frame.block.args
+    consts = [importer.capture(const) for const in closed.consts]
+    results = importer.run(jaxpr, [*consts, *arguments])
+    importer.frame.block.add_op(func.ReturnOp.create(operands=results))
+    return importer, importer.frame.arrays
+
+
+def _module(importer: Importer, arg_names: Sequence[str], result_names: Sequence[str]) -> ModuleOp:
+    block = importer.frame.block
+    last = cast(Operation, block.last_op)
+    types = ([arg.type for arg in block.args], [value.type for value in last.operands])
+    main = func.FuncOp("main", types, Region(block))
+    main.attributes["arg_names"] = ArrayAttr([StringAttr(name) for name in arg_names])
+    main.attributes["result_names"] = ArrayAttr([StringAttr(name) for name in result_names])
+    return ModuleOp([main])
+
+
+def _check_result(function: Function, leaf: Any, name: str) -> None:
+    try:
+        jax.typeof(leaf)
+    except TypeError:
+        title = f"`{name}` of `{function.name}` is no array"
+        label = f"it returns {said(leaf)}"
+        helps = ["return arrays, in trees of any kind; of a tree with others in it, `eqx.filter(tree, eqx.is_array)`"]
+        raise Error(title, location=function.location(), label=label, helps=helps) from None
+
+
+def _check_captured(function: Function, closed: ClosedJaxpr) -> None:
+    """What another trace computes is not there when the program runs."""
+    escaped = next((text(jax.typeof(const)) for const in closed.consts if isinstance(const, Tracer)), None)
+    if escaped is not None:
+        raise Error(
+            f"`{function.name}` closes over a value that is being traced, {escaped}",
+            location=function.location(),
+            helps=["pass it as an argument; inside, a `custom_jvp` or `custom_vjp` function takes what is differentiated too"],
+        )
+
+
+def _check_effects(function: Function, closed: ClosedJaxpr) -> None:
+    """Effects whose order matters cannot be kept when the program is spread over devices."""
+    ordered = [effect for effect in closed.effects if _is_ordered(effect)]
+    if not ordered:
+        return
+    eqn = next(_with_effect(closed.jaxpr), None)
+    location = None if eqn is None else resolve((cast(Any, eqn).source_info, None)).location()
+    kind = type(ordered[0]).__name__
+    raise Error(
+        f"`{function.name}` has an ordered effect, {f'`{kind}`' if eqn is None else f'`{eqn.primitive.name}` (`{kind}`)'}",
+        location=location or function.location(),
+        label="runs in order with other effects",
+        notes=["devices run their parts of a program independently, so effects have no order among them"],
+        helps=["use the unordered form, such as `jax.debug.print(..., ordered=False)`"],
+    )
+
+
+def _is_ordered(effect: Any) -> bool:
+    return ordered_effects.contains(effect) or isinstance(effect, RefEffect)
+
+
+def _with_effect(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
+    """The equations with an ordered effect, innermost first."""
+    for eqn in jaxpr.eqns:
+        if any(map(_is_ordered, eqn.effects)):
+            for inner in jaxprs_in_params(eqn.params):
+                yield from _with_effect(inner)
+            yield eqn

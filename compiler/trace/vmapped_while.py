@@ -1,0 +1,58 @@
+"""A `while` that `vmap` made: a verdict for each element of the batch, where a loop of ours has one for all.
+
+The loop goes on while any element does, and those that are done keep what they have.
+
+    while c[b]: x = f(x)   -->   while any(c[b]): x = select(c[b], f(x), x)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+from jax.extend.core import ClosedJaxpr, JaxprEqn, jaxpr_as_fun
+
+from ..jax_private import jax, lax
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """Condition and body of a `while`; operands are the condition's consts, the body's consts and the carries."""
+
+    test: ClosedJaxpr
+    body: ClosedJaxpr
+    asked: int
+    fixed: int
+    shared: bool
+
+    @classmethod
+    def of(cls, eqn: JaxprEqn) -> Loop:
+        """The loop of an equation, with one verdict for all elements."""
+        test, body = eqn.params["cond_jaxpr"], eqn.params["body_jaxpr"]
+        asked, fixed = cast(int, eqn.params["cond_nconsts"]), cast(int, eqn.params["body_nconsts"])
+        if not test.out_avals[0].shape:
+            return cls(test, body, asked, fixed, False)
+        verdict, trip = cast(Any, jaxpr_as_fun(test)), cast(Any, jaxpr_as_fun(body))
+
+        def goes_on(*args: Any) -> Any:
+            (each,) = verdict(*args)
+            return lax.reduce_or(each, tuple(range(each.ndim)))
+
+        def kept(*args: Any) -> list[Any]:
+            first, second, carry = args[:asked], args[asked : asked + fixed], args[asked + fixed :]
+            (each,) = verdict(*first, *carry)
+            return [_where(each, new, old) for new, old in zip(trip(*second, *carry), carry, strict=True)]
+
+        first, second = test.in_avals[:asked], body.in_avals
+        return cls(
+            jax.make_jaxpr(goes_on)(*test.in_avals),
+            jax.make_jaxpr(kept)(*first, *second),
+            asked,
+            asked + fixed,
+            True,
+        )
+
+
+def _where(each: Any, new: Any, old: Any) -> Any:
+    """The new value where the element's verdict says so; the batch dims come first."""
+    return lax.select(lax.broadcast_in_dim(each, new.shape, tuple(range(each.ndim))), new, old)

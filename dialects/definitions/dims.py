@@ -1,0 +1,198 @@
+"""Which dims of each array the terms of a definition take.
+
+    dot_general, rhs of rank 4, contracting (1, 3)        rhs[b.., n.., k..]   at rhs k = ...     -->     b: 0, n: 2, k: 1 and 3
+
+`at`, or the op's front end, says it for some groups; what is left goes, in order, to the rest, whose lengths follow from the
+other arrays. The equation of a variadic op stands for itself once for each of its operands (or results): its copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ..errors import Error
+from ..params import Literal, ParamsAttr
+from .front_ends import FRONT_ENDS
+from .ground_form import Dims
+from .tree import Arith, Call, Concat, Definition, Join, Number, Param, Read, Shape, Source, Term, Var, Whole
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A read or a target of one copy of the equation, and where each of its terms' components goes."""
+
+    array: int
+    name: str
+    terms: tuple[Term, ...]
+    copy: int
+    placed: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])  # (term, component, dim)
+
+
+def names(term: Term) -> tuple[str, ...]:
+    """The variables of a term, the one that `at` may name among them."""
+    match term:
+        case Var(name, _) | Whole(name, _) | Concat(name):
+            return (name,)
+        case Join(joined):
+            return joined
+        case Arith(_, left, right):
+            return names(left) + names(right)
+        case _:
+            return ()
+
+
+def groups(term: Term) -> tuple[str, ...]:
+    """The groups of a term: it takes one dim for each of their indices."""
+    match term:
+        case Var(name, True):
+            return (name,)
+        case Arith(_, left, right):
+            return groups(left) + groups(right)
+        case _:
+            return ()
+
+
+def copies(definition: Definition) -> tuple[int, frozenset[str]]:
+    """How often the equation stands for itself, one variadic operand or result after another, and what they do not share."""
+    many = {formal.name for formal in (*definition.operands, *definition.results) if formal.variadic}
+    reads = [*definition.reads()]
+    # One function gives all results: a variadic one beside others is what more it gives, a variadic one alone is all of it.
+    gives = len(definition.results) > 1 or (isinstance(definition.body, Call) and definition.body.function == "@")
+    more = gives and any(formal.variadic for formal in definition.results)
+    if any(read.spread for read in reads) or not many or more:
+        return 1, frozenset()
+    count = definition.arity[0] if any(formal.variadic for formal in definition.operands) else definition.arity[1]
+    joined = {t.name for read in (*reads, *definition.targets) for t in read.terms if isinstance(t, Concat)}
+    if joined:
+        return count, frozenset(joined)
+    own = {name for read in (*reads, *definition.targets) for term in read.terms for name in names(term)}
+    return count, frozenset(own)
+
+
+class Sites:
+    """Places all reads and targets of a definition on operands and results of these shapes.
+
+    `lengths` is how many indices each group has, by its name and copy; `fresh` are the variables that copies do not share.
+    """
+
+    def __init__(self, definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> None:
+        self.definition = definition
+        self.params = params
+        self.ins = ins
+        self.outs = outs
+        self.front = FRONT_ENDS[definition.front](definition, params, ins, outs) if definition.front else None
+        self.lengths: dict[tuple[str, int], int] = {}
+        self.sized: dict[str, tuple[int, ...]] = {}
+        self.copies, self.fresh = copies(definition)
+        self.table: dict[tuple[int, tuple[Term, ...], int], Site] = {}
+        for name, source in definition.sizes:
+            self.sized[name] = _integers(source, params)
+            self.lengths[name, 0] = len(self.sized[name])
+        self.all = [site for copy in range(self.copies) for site in self.of_copy(copy)]
+        self.place(self.all)
+
+    def shape(self, array: int) -> Shape:
+        return self.ins[array] if array >= 0 else self.outs[-1 - array]
+
+    def arrays(self, read: Read, copy: int) -> range:
+        """The positions that a read stands for in one copy of the equation."""
+        found = self.definition.positions(read.name)
+        return found[copy : copy + 1] if len(found) > 1 and self.copies > 1 and not read.spread else found
+
+    def of_copy(self, copy: int) -> Iterator[Site]:
+        for read in (*self.definition.reads(), *self.definition.targets):
+            for array in self.arrays(read, copy):
+                site = Site(array, read.name, read.terms, copy)
+                yield self.table.setdefault((array, read.terms, copy), site)
+
+    def place(self, sites: list[Site]) -> None:
+        """Puts the terms of each site on dims, the sites whose groups are known first."""
+        waiting = sites
+        while waiting:
+            still = [site for site in waiting if not self.try_place(site)]
+            if len(still) == len(waiting):
+                # `i.., b..:` on several arrays: on the one of least rank, no dims are left to be whole.
+                least = min(still, key=lambda site: len(self.shape(site.array)))
+                if not self.try_place(least, least=True):
+                    raise Error(f"`{self.definition.name}` is ambiguous for operands of these ranks")
+                still.remove(least)
+            waiting = still
+
+    def dims_at(self, site: Site, term: Term) -> Dims | None:
+        for name in names(term):
+            if self.front is not None:
+                return self.front.dims[site.name, name]
+            for at in self.definition.at:
+                if at.variable == name and at.array in (None, site.name):
+                    rank = len(self.shape(site.array))
+                    return tuple(dim % rank for dim in _integers(at.source, self.params))
+        return None
+
+    def try_place(self, site: Site, least: bool = False) -> bool:
+        rank = len(self.shape(site.array))
+        site.placed.clear()
+        if not rank and not any(isinstance(term, Whole) for term in site.terms):
+            # It may stand for any operand of an elementwise op, so it does not say how long the groups are.
+            return True
+        placed: dict[int, Dims] = {}
+        for number, term in enumerate(site.terms):
+            dims = self.dims_at(site, term)
+            if dims is not None:
+                placed[number] = dims
+        taken = {dim for dims in placed.values() for dim in dims}
+        free = [dim for dim in range(rank) if dim not in taken]
+        counts = self.counts(site, placed, len(free), least)
+        if counts is None:
+            return False
+        rest = iter(free)
+        for number, term in enumerate(site.terms):
+            dims = placed[number] if number in placed else tuple(next(rest) for _ in range(counts[number]))
+            site.placed.extend((number, k, dim) for k, dim in enumerate(dims) if dim is not None)
+            for group in groups(term):
+                self.lengths[self.scope(group, site.copy)] = len(dims)
+        return True
+
+    def counts(self, site: Site, placed: dict[int, Dims], free: int, least: bool) -> dict[int, int] | None:
+        """How many of the free dims each term without `at` takes: at most one group has to guess."""
+        counts: dict[int, int] = {}
+        guess: int | None = None
+        for number, term in enumerate(site.terms):
+            scopes = [self.scope(group, site.copy) for group in groups(term)]
+            known = [self.lengths[scope] for scope in scopes if scope in self.lengths]
+            if isinstance(term, Whole) and term.name in self.sized:
+                known = [len(self.sized[term.name])]
+            if number in placed:
+                continue
+            if known or not (scopes or (isinstance(term, Whole) and term.many)):
+                counts[number] = known[0] if known else 1
+            elif least and isinstance(term, Whole):
+                counts[number] = 0
+            elif guess is not None:
+                return None
+            else:
+                guess = number
+        left = free - sum(counts.values())
+        if guess is not None:
+            counts[guess] = left
+        # Only the index vectors' last dim belongs to no term.
+        if left < 0 or (guess is None and left and self.front is None):
+            raise Error(f"`{self.definition.name}` does not take an array of shape {self.shape(site.array)} as `{site.name}`")
+        return counts
+
+    def scope(self, name: str, copy: int) -> tuple[str, int]:
+        return (name, copy if name in self.fresh else 0)
+
+
+def _integers(source: Source, params: ParamsAttr) -> tuple[int, ...]:
+    """What stands after `at k =`: numbers, of a parameter that holds one or several."""
+    match source:
+        case Arith(_, Param() as left, Number(int(right))):
+            return tuple(each - right for each in _integers(left, params))
+        case Number(found):
+            value: Literal = found
+        case Param():
+            value = source.value(params)
+        case _:
+            raise TypeError(source)
+    return tuple(each for each in (value if isinstance(value, tuple) else (value,)) if isinstance(each, int))

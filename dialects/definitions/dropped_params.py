@@ -1,0 +1,75 @@
+"""The parameters that a local op gets from its local types: `broadcast_in_dim`'s `shape`, `gather`'s `slice_sizes`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from ..errors import Error
+from ..params import Literal, ParamsAttr
+from .ground_form import Places
+from .grounding import ground
+from .tree import Arith, Call, Definition, Expr, Number, Param, Shape, Size, Var, children
+
+
+def restore(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> dict[str, Literal]:
+    """Evaluates the `extents` clauses of a definition for (local) shapes."""
+    if not definition.extents:
+        return {}
+    bound = definition.with_arity(len(ins), len(outs))
+    form = ground(bound, params, ins, outs) if _needs_ground(definition) else None
+
+    def size(variable: Var) -> Literal:
+        assert form is not None
+        if variable.many:
+            known = form.groups.get((variable.name, 0), ())
+            return known if form.places is None else _full(known, form.places, len(ins[0]))
+        copies = [form.groups.get((variable.name, copy), (1,))[0] for copy in range(len(form.equations))]
+        return tuple(copies) if any(formal.variadic for formal in definition.results) else copies[0]
+
+    def value(expr: Expr) -> Literal:
+        match expr:
+            case Number(number):
+                return number
+            case Size(variable):
+                return size(variable)
+            case Param(name, ()) if any(formal.name == name for formal in bound.results):
+                return tuple(outs[-1 - bound.positions(name)[0]])
+            case Param():
+                return expr.value(params)
+            case Arith(sign, left, right):
+                return _arithmetic(sign, value(left), value(right))
+            case Call("maximum", (left, right)):
+                return _arithmetic("maximum", value(left), value(right))
+            case _:
+                raise Error(f"`{definition.name}`: `extents` cannot read this")
+
+    return {name: value(expr) for name, expr in definition.extents}
+
+
+def _full(known: tuple[int, ...], places: Places, rank: int) -> tuple[int, ...]:
+    """The window's extent along every dim of the array: along batch dims it is 1."""
+    sizes = [1] * rank
+    for dim, extent in zip(places.dims["src", "v"], known, strict=False):
+        assert dim is not None
+        sizes[dim] = extent
+    return tuple(sizes)
+
+
+@cache
+def _needs_ground(definition: Definition) -> bool:
+    def within(expr: Expr) -> bool:
+        return isinstance(expr, Size) or any(within(child) for child in children(expr))  # pyright: ignore[reportArgumentType]
+
+    return any(within(expr) for _, expr in definition.extents)
+
+
+def _arithmetic(sign: str, left: Literal, right: Literal) -> Literal:
+    """Number by number; an absent parameter (`strides=None`) is 1 wherever it stands."""
+    if isinstance(left, tuple) or isinstance(right, tuple):
+        length = len(left) if isinstance(left, tuple) else len(right) if isinstance(right, tuple) else 0
+        lefts = left if isinstance(left, tuple) else (left,) * length
+        rights = right if isinstance(right, tuple) else (right,) * length
+        return tuple(_arithmetic(sign, a, b) for a, b in zip(lefts, rights, strict=True))
+    a, b = (each if isinstance(each, int) else 1 for each in (left, right))
+    return {"+": a + b, "-": a - b, "*": a * b, "maximum": max(a, b)}[sign]

@@ -1,0 +1,18 @@
+"""The front ends by name, which may stand after `by` in a definition: what reads an op's own dimension numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from ..params import ParamsAttr
+from .gathers import windows
+from .ground_form import Places
+from .pools import pools
+from .ragged import ragged
+from .tree import Definition, Shape
+
+FRONT_ENDS: Mapping[str, Callable[[Definition, ParamsAttr, Sequence[Shape], Sequence[Shape]], Places]] = {
+    "pools": pools,
+    "ragged": ragged,
+    "windows": windows,
+}

@@ -1,0 +1,220 @@
+"""Grounding: writes a definition out for operands and results of given shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..errors import Error
+from ..params import ParamsAttr
+from .dims import Sites, names
+from .ground_form import (
+    ELEMENT,
+    Access,
+    Affine,
+    Apply,
+    Binary,
+    Constant,
+    Counter,
+    Dim,
+    Else,
+    Equation,
+    Every,
+    Folding,
+    Ground,
+    Grounded,
+    Guarded,
+    Ids,
+    Lands,
+    Part,
+)
+from .indices import Indices, Key
+from .tree import (
+    Arith,
+    Call,
+    Concat,
+    Definition,
+    Expr,
+    Fold,
+    Guard,
+    Join,
+    Number,
+    Otherwise,
+    Param,
+    Read,
+    Shape,
+    Size,
+    Term,
+    Var,
+    Whole,
+)
+
+
+def ground(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> Grounded:
+    """Spells a definition out; Error where the shapes do not fit it."""
+    sites = Sites(definition.with_arity(len(ins), len(outs)), params, ins, outs)
+    indices = Indices(sites)
+    writer = _Writer(sites, indices)
+    equations = tuple(writer.equation(copy) for copy in range(sites.copies))
+    fixed = frozenset(i for key, ids in indices.ids.items() if key[0] in sites.sized for i in ids or ())
+    return Grounded(sites.definition, tuple(indices.sizes), equations, indices.group_extents(), fixed, sites.front)
+
+
+class _Writer:
+    """Writes the ground equations, once the indices are known."""
+
+    def __init__(self, sites: Sites, indices: Indices) -> None:
+        self.sites = sites
+        self.indices = indices
+        self.definition = sites.definition
+        self.params = sites.params
+
+    def equation(self, copy: int) -> Equation:
+        targets = tuple(
+            self.access(array, target, copy) for target in self.definition.targets for array in self.sites.arrays(target, copy)
+        )
+        return Equation(targets, self.expr(self.definition.body, copy), self.partials(targets, copy))
+
+    def partials(self, targets: Sequence[Access], copy: int) -> tuple[tuple[str, Ids], ...]:
+        """For each target the monoid and the indices that it is folded over left of `=`."""
+        said = {
+            array: (partial.monoid, self.folded(partial.variables, copy))
+            for partial in self.definition.partials
+            for array in self.definition.positions(partial.result)
+        }
+        return tuple(said.get(target.array, ("", ())) for target in targets) if said else ()
+
+    def access(self, array: int, read: Read, copy: int) -> Access:
+        site = self.sites.table[array, read.terms, copy]
+        shape = self.sites.shape(array)
+        dims: list[Dim] = [Every()] * len(shape)
+        for number, component, dim in site.placed:
+            dims[dim] = self.dim(read.terms[number], copy, component, shape[dim])
+        return Access(array, tuple(dims))
+
+    def dim(self, term: Term, copy: int, component: int, extent: int) -> Dim:
+        match term:
+            case Whole():
+                return Every()
+            # The sum of one range is that range.
+            case Concat() if self.sites.copies == 1:
+                return self.dim(Var(term.name, False), copy, component, extent)
+            case Concat():
+                return Part(self.indices.of(self.indices.key(term.name, copy)) or (), copy)
+            case Var(name, _):
+                if extent == 1:
+                    return ()
+                ids = self.indices.of(self.indices.key(name, copy, component))
+                return Every() if ids is None else ids
+            case Join(joined):
+                return tuple(i for name in joined for i in self.indices.of(self.indices.key(name, copy)) or ())
+            case _:
+                return self.affine(term, copy, component, extent)
+
+    def affine(self, term: Expr, copy: int, component: int, extent: int) -> Dim:
+        offset, factors, divisor = self.line(term, copy, component)
+        plain = {key: factor for key, factor in factors.items() if self.indices.extents.get(key, 1) != 1}
+        if offset == 0 and divisor == 1 and list(plain.values()) == [1] and self.indices.extents[next(iter(plain))] == extent:
+            return self.indices.of(next(iter(plain))) or ()
+        if extent == 1 and not plain and not offset:
+            return ()
+        numbered = tuple((i, factor) for key, factor in plain.items() for i in self.indices.of(key) or ())
+        return Affine(offset, numbered, divisor)
+
+    def line(self, term: Expr, copy: int, component: int) -> tuple[int, dict[Key, int], int]:
+        """An index expression as offset, factors and divisor."""
+        match term:
+            case Var(name, _):
+                return 0, {self.indices.key(name, copy, component): 1}, 1
+            case Arith("/", left, right):
+                offset, factors, _ = self.line(left, copy, component)
+                return offset, factors, self.number(right, component)
+            case Arith("*", left, right):
+                offset, factors, divisor = self.line(left, copy, component)
+                by = self.number(right, component)
+                return offset * by, {key: factor * by for key, factor in factors.items()}, divisor
+            case Arith(sign, left, right):
+                offset, factors, divisor = self.line(left, copy, component)
+                more, others, _ = self.line(right, copy, component)
+                by = 1 if sign == "+" else -1
+                return offset + by * more, factors | {k: by * factor for k, factor in others.items()}, divisor
+            case _:
+                return self.number(term, component), {}, 1
+
+    def number(self, expr: Expr, component: int) -> int:
+        """An integer made of literals and parameters, of which the component is taken; an absent one is 1."""
+        match expr:
+            case Number(value):
+                return 1 if value is None else value
+            case Size(variable):
+                return self.indices.extents.get(self.indices.key(variable.name, 0, component), 1)
+            case Param():
+                value = expr.value(self.params)
+                part = value[component] if isinstance(value, tuple) else value
+                return part if isinstance(part, int) else 1
+            case Arith(sign, left, right):
+                a, b = self.number(left, component), self.number(right, component)
+                return {"+": a + b, "-": a - b, "*": a * b}[sign]
+            case _:
+                raise Error(f"`{self.definition.name}`: an index is no integer expression")
+
+    def expr(self, expr: Expr, copy: int) -> Ground:
+        match expr:
+            case Read():
+                return self.access(self.sites.arrays(expr, copy)[0], expr, copy)
+            case Arith(sign, left, right):
+                return Binary(sign, self.expr(left, copy), self.expr(right, copy))
+            case Call(function, args):
+                return Apply(function, tuple(part for arg in args for part in self.argument(arg, copy)))
+            case Fold(monoid, variables, body, upto):
+                end = () if upto is None else self.folded((upto,), copy)
+                flag = self.definition.backwards
+                backwards = flag is not None and self.params.get(flag) is True
+                return Folding(monoid, self.folded(variables, copy), self.expr(body, copy), end, backwards)
+            case Guard():
+                return self.guarded(expr, copy)
+            case Otherwise(body, default):
+                return Else(self.expr(body, copy), self.expr(default, copy))
+            case Var(name, _):
+                return Counter(self.indices.of(self.indices.key(name, copy)) or ())
+            case Number(value):
+                return Constant(value)
+            case Param():
+                return Constant(expr.value(self.params))
+            case Size(variable):
+                return Constant(self.indices.extents.get(self.indices.key(variable.name, copy), 1))
+
+    def folded(self, variables: Sequence[Var], copy: int) -> Ids:
+        keys = [key for var in variables for key in self.variable(var, copy)]
+        return tuple(dict.fromkeys(i for key in keys for i in self.indices.of(key) or ()))
+
+    def variable(self, var: Var, copy: int) -> list[Key]:
+        return self.indices.keys(var.name, copy) if var.many else [self.indices.key(var.name, copy)]
+
+    def argument(self, arg: Expr, copy: int) -> Iterator[Ground]:
+        if isinstance(arg, Read) and arg.spread:
+            for array in self.sites.arrays(arg, copy):
+                yield self.access(array, arg, copy)
+        else:
+            yield self.expr(arg, copy)
+
+    def guarded(self, guard: Guard, copy: int) -> Guarded:
+        arrays = self.sites.arrays(guard.start, copy)
+        own = {name for target in self.definition.targets for term in target.terms for name in names(term)}
+        folded = guard.variable.name not in own
+        if guard.window is None:
+            (ids,) = (self.access(array, guard.start, copy) for array in arrays)
+            key = self.indices.key(guard.variable.name, copy)
+            land = Lands(self.indices.of(key) or (), self.indices.extents.get(key, 1), ids, ELEMENT, (), 1)
+            return Guarded((land,), (ids,), False, folded)
+        assert self.sites.front is not None
+        lands: list[Lands] = []
+        for number, start in enumerate(self.sites.front.starts):
+            dim, window = self.indices.key(guard.variable.name, 0, number), self.indices.key(guard.window.name, 0, number)
+            extent, width = self.indices.extents.get(dim, 1), self.indices.extents.get(window, 1)
+            fixed = start is None or (extent == width and self.sites.front.clamps)
+            array = arrays[start] if guard.start.spread and start is not None else arrays[0] if arrays else 0
+            access = None if fixed else self.access(array, guard.start, copy)
+            component = start if start is not None and not guard.start.spread else 0
+            lands.append(Lands(self.indices.of(dim) or (), extent, access, component, self.indices.of(window) or (), width))
+        vectors = tuple(self.access(array, guard.start, copy) for array in arrays)
+        return Guarded(tuple(lands), vectors, self.sites.front.clamps, folded)

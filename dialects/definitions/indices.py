@@ -1,0 +1,144 @@
+"""The indices of a definition on given shapes: how many values each variable has, and which variables are the same index.
+
+A guard and a `where` make two variables one index, or a product of several:
+
+    reshape f32[6, 4] to f32[2, 12]        src[(a b), c]  ->  out[a, (b c)]        extents 2, 3, 4
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from ..errors import Error
+from ..ranges.ravel import refine_dims
+from .dims import Site, Sites
+from .ground_form import Ids
+from .tree import Arith, Call, Expr, Fold, Guard, Join, Otherwise, Var, Whole
+
+Key: TypeAlias = tuple[str, int, int]
+"""A variable: its name, the copy of the equation it is in (0 if they share it), its number in its group."""
+
+
+class Indices:
+    """Numbers the indices; `sizes` holds their extents, `extents` those of the variables."""
+
+    def __init__(self, sites: Sites) -> None:
+        self.sites = sites
+        self.name = sites.definition.name
+        self.extents: dict[Key, int] = {}
+        self.places: dict[Key, str] = {}
+        self.ids: dict[Key, Ids | None] = {}
+        self.sizes: list[int] = []
+        for name, values in sites.sized.items():
+            self.extents |= {(name, 0, k): each for k, each in enumerate(values)}
+        for site in sites.all:
+            self.measure(site)
+        for site in sites.all:
+            self.measure_joins(site)
+        if sites.definition.ravel is not None:
+            self.ravel(*sites.definition.ravel)
+        for guard in _guards(sites.definition.body):
+            self.unify(guard)
+
+    def key(self, name: str, copy: int, component: int = 0) -> Key:
+        return (*self.sites.scope(name, copy), component)
+
+    def measure(self, site: Site) -> None:
+        shape = self.sites.shape(site.array)
+        for number, component, dim in site.placed:
+            term = site.terms[number]
+            if not isinstance(term, Var | Whole):
+                continue
+            key = self.key(term.name, site.copy, component)
+            known = self.extents.get(key, 1)
+            if isinstance(term, Var) and known != shape[dim] and 1 not in (known, shape[dim]):
+                here, there = f"{shape[dim]} in dim {dim} of `{site.name}`", self.places.get(key, "elsewhere")
+                raise Error(f"`{self.name}` does not fit: `{term.name}` has extent {known} {there}, and {here}")
+            if known == 1 or shape[dim] != 1:
+                self.extents[key] = shape[dim]
+                self.places[key] = f"in dim {dim} of `{site.name}`"
+
+    def measure_joins(self, site: Site) -> None:
+        shape = self.sites.shape(site.array)
+        for number, _, dim in site.placed:
+            term = site.terms[number]
+            if not isinstance(term, Join):
+                continue
+            known, missing = 1, None
+            for key in [self.key(name, site.copy) for name in term.names]:
+                if key in self.extents:
+                    known *= self.extents[key]
+                else:
+                    missing = key
+            if missing is not None:
+                # Nothing times any number is nothing.
+                self.extents[missing] = shape[dim] // known if known else 1
+                known *= self.extents[missing]
+            if known != shape[dim]:
+                factors = {name: self.extents[self.key(name, site.copy)] for name in term.names}
+                if missing is not None:
+                    del factors[missing[0]]
+                product = " * ".join(f"`{name}`" for name in factors), " * ".join(map(str, factors.values()))
+                what = "no multiple of" if missing is not None else "not"
+                where = f"dim {dim} of `{site.name}` has extent {shape[dim]}"
+                raise Error(f"`{self.name}` does not fit: {where}, which is {what} {' = '.join(product)}")
+
+    def keys(self, group: str, copy: int = 0) -> list[Key]:
+        return [self.key(group, copy, k) for k in range(self.sites.lengths.get(self.sites.scope(group, copy), 0))]
+
+    def group_extents(self) -> dict[tuple[str, int], tuple[int, ...]]:
+        found: dict[tuple[str, int], tuple[int, ...]] = {}
+        for (name, copy, component), extent in sorted(self.extents.items()):
+            known = found.get((name, copy), ())
+            found[name, copy] = known + (1,) * (component - len(known)) + (extent,)
+        return found
+
+    def new(self, extent: int) -> int:
+        self.sizes.append(extent)
+        return len(self.sizes) - 1
+
+    def of(self, key: Key) -> Ids | None:
+        """The indices that a variable's component stands for; None if it can only be taken as a whole."""
+        if key not in self.ids:
+            extent = self.extents.get(key, 1)
+            self.ids[key] = () if extent == 1 else (self.new(extent),)
+        return self.ids[key]
+
+    def ravel(self, left: str, right: str) -> None:
+        """Solves `ravel(i..) = ravel(j..)` by common refinement: equal blocks of the row-major order are equal indices."""
+        lefts, rights = self.keys(left), self.keys(right)
+        factors = refine_dims([self.extents.get(k, 1) for k in lefts], [self.extents.get(k, 1) for k in rights])
+        numbers: dict[int, int] = {}
+        for key, parts in zip([*lefts, *rights], factors, strict=True):
+            if parts is not None:
+                for factor, extent in parts:
+                    if factor not in numbers:
+                        numbers[factor] = self.new(extent)
+            self.ids[key] = None if parts is None else tuple(numbers[factor] for factor, _ in parts)
+
+    def unify(self, guard: Guard) -> None:
+        """A window over the full extent that cannot move starts at 0: its index *is* the array's."""
+        if guard.window is None:
+            return
+        assert self.sites.front is not None
+        for number, start in enumerate(self.sites.front.starts):
+            dim, window = self.key(guard.variable.name, 0, number), self.key(guard.window.name, 0, number)
+            if self.extents.get(dim, 1) == self.extents.get(window, 1) and (start is None or self.sites.front.clamps):
+                self.ids[window] = self.of(dim)
+
+
+def _guards(expr: Expr) -> Iterator[Guard]:
+    match expr:
+        case Guard():
+            yield expr
+        case Fold(_, _, body):
+            yield from _guards(body)
+        case Arith(_, left, right) | Otherwise(left, right):
+            yield from _guards(left)
+            yield from _guards(right)
+        case Call(_, args):
+            for arg in args:
+                yield from _guards(arg)
+        case _:
+            pass

@@ -1,0 +1,207 @@
+"""The text of definitions, `definitions.lark`, to `Definition`s; mistakes to errors with a caret.
+
+Beyond the grammar, a definition is wrong if it reads what is no operand, uses an index that nothing binds, places dims of
+an array or an index that it does not have, or has the name of another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from pathlib import Path as File
+from typing import NoReturn, cast
+
+from lark import Token, Tree
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+
+from .. import grammar
+from ..errors import Error, Location, nearest
+from .front_ends import FRONT_ENDS
+from .phrases import Node, assign, bare, expr, formal, placing, target, tokens, trees
+from .tree import Definition, Formal, Read
+
+_GRAMMAR = File(__file__).with_name("definitions.lark")
+
+
+def parse_definitions(source: str, file: str = "<definitions>", line: int = 1) -> dict[str, Definition]:
+    """All definitions of a text by op name, those of one line sharing it. Raises Error with the location of a mistake.
+
+    The text may be a part of the file, which begins at `line`.
+    """
+    reader = _Reader(source, file, line)
+    found: dict[str, Definition] = {}
+    for tree in trees(reader.tree()):
+        heads = tokens(trees(tree)[0])
+        for head in heads:
+            if str(head) in found:
+                reader.fail(head, f"`{head}` is defined twice")
+        definition = reader.definition(tree)
+        found |= {str(head): replace(definition, name=str(head)) for head in heads}
+    return found
+
+
+class _Reader:
+    """Reads one source text; `fail` knows where it is."""
+
+    def __init__(self, source: str, file: str, line: int) -> None:
+        self.source = source
+        self.file = file
+        self.before = line - 1
+
+    def location(self, line: int, column: int, end_column: int) -> Location:
+        location = Location.of(self.file, self.source, line, column, end_column)
+        return replace(location, line=location.line + self.before)
+
+    def fail(self, token: Token, title: str, label: str = "", among: Collection[str] = ()) -> NoReturn:
+        line, column = token.line or 1, token.column or 1
+        location = self.location(line, column, token.end_column or column + 1)
+        close = nearest(bare(token), among, 1)
+        raise Error(title, location=location, label=label, helps=[f"did you mean `{close[0]}`?"] if close else [])
+
+    def tree(self) -> Node:
+        try:
+            return grammar.read(_GRAMMAR, self.source)
+        except UnexpectedInput as error:
+            raise self.unread(error) from None
+
+    def unread(self, error: UnexpectedInput) -> Error:
+        """What the grammar does not take."""
+        word, label = " ", "the definition ends too early"
+        if isinstance(error, UnexpectedCharacters):
+            sign = [*self.source.splitlines(), ""][error.line - 1][error.column - 1 : error.column]
+            label = f"`{sign}` cannot stand here" if sign else label
+        elif isinstance(error, UnexpectedToken):
+            token = cast(Token, error.token)  # pyright: ignore[reportUnknownMemberType]
+            if token.type not in ("$END", "_NL"):
+                word, label = str(token), f"`{token}` cannot stand here"
+        location = self.location(error.line, error.column, error.column + len(word))
+        return Error("this definition cannot be read", location=location, label=label)
+
+    def definition(self, tree: Node) -> Definition:
+        """The definition of a line, under its first name."""
+        heads, formals, targets, body = tree.children[:4]
+        assert isinstance(heads, Tree) and isinstance(targets, Tree) and isinstance(body, Tree)
+        operands = tuple(formal(each) for each in trees(formals)) if isinstance(formals, Tree) else ()
+        bound = set(_bound(tree, targets))
+        left = [target(each, bound) for each in trees(targets)]
+        written = [result for result, _ in left]
+        definition = Definition(
+            str(tokens(heads)[0]),
+            operands,
+            tuple(Formal(each.name, each.spread) for each in written),
+            tuple(Read(each.name, each.terms) for each in written),
+            expr(body, bound),
+            partials=tuple(partial for _, partial in left if partial is not None),
+            text=self.source[tree.meta.start_pos : tree.meta.end_pos],
+        )
+        self.check_reads(body, [each.name for each in operands])
+        self.check_indices(tree, bound)
+        for clause in tree.children[4:]:
+            assert isinstance(clause, Tree)
+            definition = self.clause(definition, clause, bound)
+        self.check_guards(body, definition.front)
+        self.check_results(targets, body)
+        return definition
+
+    def clause(self, definition: Definition, tree: Node, bound: Collection[str]) -> Definition:
+        """The definition with one more of `at`, `where`, `size`, `extents`, `drop`, `by`, `backwards`."""
+        match tree.data:
+            case "at":
+                for each in trees(tree):
+                    self.check_placing(each, definition, bound)
+                return replace(definition, at=tuple(at for each in trees(tree) for at in placing(each)))
+            case "ravel":
+                left, right = map(bare, tokens(tree))
+                return replace(definition, ravel=(left, right))
+            case "sizes":
+                return replace(definition, sizes=tuple(map(assign, trees(tree))))
+            case "extents":
+                pairs = [(str(tokens(each)[0]), expr(trees(each)[0], bound)) for each in trees(tree)]
+                return replace(definition, extents=tuple(pairs))
+            case "backwards":
+                return replace(definition, backwards=str(tokens(tree)[0]))
+            case "drop":
+                return replace(definition, forgotten=frozenset(map(str, tokens(tree))))
+            case _:
+                (front,) = tokens(tree)
+                if front not in FRONT_ENDS:
+                    self.fail(front, f"no front end is called `{front}`", among=FRONT_ENDS)
+                return replace(definition, front=str(front))
+
+    def check_reads(self, body: Node, operands: list[str]) -> None:
+        listed = {id(each) for kind in ("arguments", "guard") for phrase in body.find_data(kind) for each in trees(phrase)}
+        for each in body.find_data("read"):
+            token = tokens(each)[0]
+            if token.endswith("*") and id(each) not in listed:
+                self.fail(token, f"`{token}` is all of several operands", f"one of them is read as `{bare(token)}`")
+            if bare(token) not in operands:
+                self.fail(token, f"`{bare(token)}` is no operand", "operands stand in the parentheses before", operands)
+
+    def check_guards(self, body: Node, front: str | None) -> None:
+        """A guard keeps or drops what one fold folds: it is a factor there, and the only one of its kind."""
+        factors = [list(_factors(trees(fold)[-1])) for fold in body.find_data("fold")]
+        alone = [id(guards[0]) for each in factors if len(guards := [one for one in each if one.data == "guard"]) == 1]
+        for guard in body.find_data("guard"):
+            if id(guard) not in alone:
+                variable = tokens(trees(guard)[0])[0]
+                self.fail(
+                    variable,
+                    "a guard is a factor of what a fold folds, and the only guard there",
+                    "write it as in `sum(i) [v = ids[i]] * x[i]`",
+                )
+            window = tokens(guard)
+            if window and front is None:
+                self.fail(
+                    window[0], f"nothing says where the window `{window[0]}` lies", "`by windows` does, for ops like `gather`"
+                )
+
+    def check_results(self, targets: Node, body: Node) -> None:
+        """Several results at once, and folds of one of them, are what an op's own function gives."""
+        if body.data == "own" or next(body.find_data("own"), None) is not None:
+            return
+        for partial in targets.find_data("partial"):
+            self.fail(tokens(partial)[0], "a fold stands behind `=`, unless the op's own function `@` gives several results")
+        if len(trees(targets)) > 1:
+            second = tokens(trees(targets)[1])[0]
+            self.fail(second, "several results are what the op's own function gives: `= @(...)`")
+
+    def check_indices(self, tree: Node, bound: Collection[str]) -> None:
+        sizes = [trees(each)[0] for each in tree.find_data("size")]
+        for each in (*tree.find_data("group"), *sizes):
+            (token,) = tokens(each)
+            if bare(token) not in bound:
+                self.fail(token, f"`{token}` is not bound", "an index stands left of `=` or under a fold", bound)
+
+    def check_placing(self, tree: Node, definition: Definition, bound: Collection[str]) -> None:
+        known = [each.name for each in (*definition.operands, *definition.results)]
+        for token in tokens(tree):
+            if token not in known:
+                self.fail(token, f"`{token}` is neither an operand nor a result", among=known)
+        for each in trees(tree):
+            variable = tokens(each)[0]
+            if variable not in bound:
+                self.fail(variable, f"`{variable}` is no index of this definition", among=bound)
+
+
+def _factors(product: Node) -> Iterator[Node]:
+    """The factors of a product."""
+    if product.data == "mul":
+        for each in trees(product):
+            yield from _factors(each)
+    else:
+        yield product
+
+
+def _bound(tree: Node, targets: Node) -> Iterator[str]:
+    """The indices of a definition: those on the left, those under folds, and the dims that are whole, joined or ravelled."""
+    for phrase in (*targets.find_data("name"), *targets.find_data("group")):
+        yield from map(bare, tokens(phrase))
+    for kind in ("fold", "partial"):
+        for fold in tree.find_data(kind):
+            for variable in trees(trees(fold)[0]):
+                yield from map(bare, tokens(variable))
+    for kind in ("whole", "concat", "join"):
+        for phrase in tree.find_data(kind):
+            yield from map(bare, tokens(phrase))
+    for ravel in tree.find_data("ravel"):
+        yield from map(bare, tokens(ravel))

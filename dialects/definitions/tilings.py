@@ -1,0 +1,352 @@
+"""Binding: the tilings of an op, read off its definition.
+
+Placing a factor of an index slices every dim that the index stands on. What else has to happen (a result that is pending, an
+operand kept on one coordinate, a mask) follows from where the index stands in the body:
+
+    out[b, m, n] = sum(k) lhs[b, m, k] * rhs[b, n, k]        b, m, n tile the result; k leaves it pending
+    out[i, j] = sum(k <= j) src[i, k]                        j and k are one index, whose blocks are scanned apart at first
+    out[i, j] = sum(v) [v = ids[i]] * src[v, j]              v is looked up: ids lose the block's offset, the result is masked
+    out[v, j] = acc[v, j] + sum(i) [v = ids[i]] * up[i, j]   v likewise, other blocks' rows drop; under i `acc` is kept once
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import NamedTuple, TypeAlias
+
+from ..monoids import MONOIDS, Monoid
+from ..params import ParamsAttr
+from .ground_form import (
+    ELEMENT,
+    Access,
+    Affine,
+    Apply,
+    Binary,
+    Counter,
+    Dim,
+    Else,
+    Equation,
+    Every,
+    Folding,
+    Ground,
+    Grounded,
+    Guarded,
+    Part,
+    inner,
+)
+from .grounding import ground
+from .tree import Definition, Shape
+
+Value: TypeAlias = tuple[str, Shape]
+"""The dtype (a NumPy name) and the shape of an operand or a result."""
+
+Dims: TypeAlias = tuple[tuple[int, ...], ...]
+
+
+class Lookup(NamedTuple):
+    """Component `component` of the index vectors in operand `operand` starts a window of `width` elements of the index.
+
+    `ELEMENT`: each element of the operand is an index itself.
+    """
+
+    operand: int
+    component: int
+    width: int
+
+
+class Scan(NamedTuple):
+    """A prefix fold with a monoid; `backwards`: it folds what is not before."""
+
+    monoid: str
+    backwards: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index that may be placed, and what its place asks of the local op.
+
+    * `monoid`: the index is folded, so its place leaves the result pending ("add", "max", "min"); of several results those
+      that it does not stand in.
+    * `value`: the index is used as a value (iota): coordinate times block is added to the local result.
+    * `lookups`: which component of which index vectors says where it is: ids lose coordinate times block. Where they then
+      leave the block, a folded index (a read) leaves zero, and one of the result (a write, whatever the monoid) drops the
+      update. Ids that are clipped by the op's mode are clipped to `extent` first; reads that are out of range everywhere
+      belong to coordinate 0, where the local op fills as it would alone.
+    * `masked`: the arrays that are zero where the ids leave the block, for ops that drop nothing by themselves; operands
+      count 0, 1, ..., the result is -1.
+    * `scan`: the index is that of a prefix fold: its place leaves a scan of each block, and what stands before is pending.
+    * `once`: operands in terms that do not contain this folded index: they are zero except on coordinate 0.
+    """
+
+    extent: int
+    monoid: str | None = None
+    value: bool = False
+    lookups: tuple[Lookup, ...] = ()
+    masked: tuple[int, ...] = ()
+    once: tuple[int, ...] = ()
+    scan: Scan | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A definition bound to types: for each dim of each operand and result its indices, major to minor.
+
+    `()` is a dim that cannot be placed: constant, whole, or under a window. A negative number behind the indices of a dim is a
+    block of so many elements that stay together: `(i b)` with `size b = 16` is `(i, -16)`. `moves` says that the op only
+    moves or casts the elements of its one operand.
+    """
+
+    definition: Definition
+    indices: tuple[Index, ...]
+    operands: tuple[Dims, ...]
+    results: tuple[Dims, ...]
+    moves: bool
+
+
+def bind(definition: Definition, params: ParamsAttr, in_types: Sequence[Value], out_types: Sequence[Value]) -> Instance:
+    """The tilings of an op on operands and results of these types. Raises Error where the shapes do not fit."""
+    form = ground(definition, params, [shape for _, shape in in_types], [shape for _, shape in out_types])
+    roles = _Roles(form, out_types[0][0] if out_types else "")
+    return roles.instance(len(in_types), len(out_types), _moves(form, in_types, out_types))
+
+
+def _moves(form: Grounded, ins: Sequence[Value], outs: Sequence[Value]) -> bool:
+    if len(ins) != 1 or len(outs) != 1 or form.definition.front:
+        return False
+    body = form.equations[0].body
+    if isinstance(body, Apply) and body.function == "cast":
+        body = body.args[0]
+    return isinstance(body, Access) and _count(ins[0][1]) == _count(outs[0][1])
+
+
+def _count(shape: Shape) -> int:
+    count = 1
+    for extent in shape:
+        count *= extent
+    return count
+
+
+@dataclass(slots=True)
+class _Role:
+    """What is known of one index so far; `free` until something shows that it cannot be placed."""
+
+    monoid: str | None = None
+    value: bool = False
+    lookups: list[Lookup] = field(default_factory=list[Lookup])
+    masked: list[int] = field(default_factory=list[int])
+    once: tuple[int, ...] = ()
+    scan: Scan | None = None
+    free: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """What stands between an expression and the result: functions, and the operands of their other arguments."""
+
+    functions: tuple[str, ...] = ()
+    beside: tuple[int, ...] = ()
+
+    def under(self, function: str, *others: Ground) -> _Context:
+        beside = tuple(access.array for other in others for access in accesses(other))
+        return _Context((*self.functions, function), self.beside + beside)
+
+
+def accesses(body: Ground) -> list[Access]:
+    """Every access of an operand, those inside guards too."""
+    if isinstance(body, Access):
+        return [body]
+    if isinstance(body, Guarded):
+        return list(body.vectors)
+    return [access for child in inner(body) for access in accesses(child)]
+
+
+class _Roles:
+    """Walks the ground equations once and notes what each index is."""
+
+    def __init__(self, form: Grounded, dtype: str) -> None:
+        self.form = form
+        self.dtype = dtype
+        self.roles = [_Role() for _ in form.extents]
+        # The index under a prefix fold is the one that it goes up to.
+        self.same: dict[int, int] = {}
+        self.arrays: dict[int, tuple[Dim, ...]] = {}
+        self.bar(form.fixed)
+        for equation in form.equations:
+            targets = [{i for dim in target.dims if isinstance(dim, tuple) for i in dim} for target in equation.targets]
+            self.targets, self.lone = set[int].union(*targets), len(targets) == 1
+            for index in sorted(self.targets - set[int].intersection(*targets)):
+                self.some(index, equation, targets)
+            for target in equation.targets:
+                self.access(target)
+            self.visit(equation.body, _Context())
+
+    def some(self, index: int, equation: Equation, targets: list[set[int]]) -> None:
+        """An index that some results have: the others do not depend on it, or all of them are folded over it alike."""
+        partials = equation.partials or (("", ()),) * len(targets)
+        folds = {fold if index in ids else "" for (fold, ids), own in zip(partials, targets, strict=True) if index not in own}
+        monoids = {self.across(fold) for fold in folds}
+        self.bar([index] if len(monoids) > 1 or None in monoids else ())
+        self.roles[index].monoid = (monoids.pop() or None) if self.roles[index].free else None
+
+    def across(self, fold: str) -> str | None:
+        """The monoid in which a fold is pending across devices, None where there is none; "" if nothing is folded."""
+        monoid = MONOIDS[fold].across_devices(self.dtype) if fold else None
+        return monoid.name if monoid is not None else None if fold else ""
+
+    def bar(self, ids: Iterable[int]) -> None:
+        for index in ids:
+            self.roles[index].free = False
+
+    def access(self, access: Access) -> None:
+        seen: set[int] = set()
+        for dim in access.dims:
+            match dim:
+                case Affine(_, factors, _):
+                    self.bar([index for index, _ in factors])
+                case Part(ids, _):
+                    self.bar(ids)
+                case Every():
+                    pass
+                case _:
+                    # x[i, i]: one coordinate cannot slice two dims.
+                    self.bar([index for index in dim if index in seen])
+                    seen.update(dim)
+        known = self.arrays.setdefault(access.array, access.dims)
+        for one, other in zip(known, access.dims, strict=True):
+            if one != other:
+                self.bar([i for dim in (one, other) if isinstance(dim, tuple) for i in dim])
+
+    def visit(self, body: Ground, context: _Context) -> None:
+        match body:
+            case Access():
+                self.access(body)
+            case Counter(ids):
+                # Only a result that *is* the index can be mended by adding to it.
+                for index in ids:
+                    self.roles[index].value = True
+                    self.roles[index].free &= not context.functions and len(ids) == 1
+            case Binary(sign, left, right):
+                self.visit(left, context.under(sign, right))
+                self.visit(right, context.under(sign, left))
+            case Apply(function, args):
+                for place, arg in enumerate(args):
+                    self.visit(arg, context.under(function, *args[:place], *args[place + 1 :]))
+            case Else(inside, default):
+                self.visit(inside, context if not accesses(default) else context.under("else", default))
+                self.visit(default, context.under("else"))
+            case Folding():
+                self.fold(body, context)
+            case _:
+                # A constant; a guard is a factor of a fold.
+                pass
+
+    def fold(self, fold: Folding, context: _Context) -> None:
+        if fold.upto:
+            self.scan(fold, context)
+            return
+        monoid = MONOIDS[fold.monoid].across_devices(self.dtype)
+        if monoid is None or any(function not in monoid.through for function in context.functions):
+            self.bar([index for index in fold.ids if index not in self.targets])
+            monoid = None
+        for index in fold.ids:
+            if index not in self.targets:
+                self.roles[index].monoid = monoid and monoid.name
+                # An idempotent monoid may take an operand on every coordinate.
+                self.roles[index].once = () if monoid is None or monoid.idempotent else context.beside
+        factors = _factors(fold.body)
+        for factor in factors:
+            if isinstance(factor, Guarded):
+                others = tuple(other.array for other in factors if isinstance(other, Access))
+                self.look(factor, fold, monoid, context, others)
+            else:
+                self.visit(factor, _Context(("*",)) if len(factors) > 1 else _Context((fold.monoid,)))
+
+    def scan(self, fold: Folding, context: _Context) -> None:
+        """A prefix fold: it is one index from its operand to the result, if the result is the fold and nothing else."""
+        (k,), (j,) = fold.ids, fold.upto
+        monoid = MONOIDS[fold.monoid].along(self.dtype)
+        if context.functions or not self.lone or j not in self.targets or monoid is None:
+            self.bar((k, j))
+        else:
+            self.same[k] = j
+            self.roles[j].scan = Scan(monoid.name, fold.backwards)
+        self.visit(fold.body, _Context((fold.monoid,)))
+        # Beside others in a dim, or read at its own place too, it is no scan along a dim.
+        dims = [dim for access in accesses(fold.body) for dim in access.dims if isinstance(dim, tuple)]
+        if any(j in dim or (k in dim and len(dim) > 1) for dim in dims):
+            self.bar((k, j))
+
+    def look(self, guard: Guarded, fold: Folding, monoid: Monoid | None, context: _Context, beside: tuple[int, ...]) -> None:
+        """A guard in a fold, `[v = ids[i] + w]`: v is looked up, and the window w is one run of elements, which stays whole."""
+        for vectors in guard.vectors:
+            self.access(vectors)
+        for lands in guard.lands:
+            if lands.start is None and lands.dim == lands.window:
+                continue
+            self.bar(lands.window)
+            folded = any(index in fold.ids for index in lands.dim)
+            element = lands.component == ELEMENT
+            # What is read is masked on the one result; ops on elements have updates masked, others drop them.
+            zero = monoid is not None and monoid.has_unit_zero
+            allowed = zero and self.lone and not context.functions if folded else not element or zero
+            if lands.start is None or len(lands.dim) != 1 or not allowed or (element and not folded and not beside):
+                self.bar(lands.dim)
+                continue
+            role = self.roles[lands.dim[0]]
+            role.lookups.append(Lookup(lands.start.array, lands.component, lands.width))
+            role.masked += [-1] if folded else beside if element else ()
+
+    def instance(self, operands: int, results: int, moves: bool) -> Instance:
+        arrays = [*range(operands), *range(-1, -1 - results, -1)]
+        for k, j in self.same.items():
+            self.roles[j].free &= self.roles[k].free
+            self.arrays = {array: tuple(renamed(dim, k, j) for dim in dims) for array, dims in self.arrays.items()}
+        dims = {array: [self.indices(dim) for dim in self.arrays.get(array, ())] for array in arrays}
+        while any(self.close(dims[array], self.arrays.get(array, ())) for array in arrays):
+            dims = {array: [self.indices(dim) for dim in self.arrays.get(array, ())] for array in arrays}
+        used = dict.fromkeys(i for array in reversed(arrays) for dim in dims[array] for i in dim if i >= 0)
+        number = {index: place for place, index in enumerate(used)}
+        numbered = {a: tuple(tuple(number.get(i, i) for i in dim) for dim in dims[a]) for a in arrays}
+        return Instance(
+            self.form.definition,
+            tuple(self.index(index) for index in used),
+            tuple(numbered[array] for array in range(operands)),
+            tuple(numbered[-1 - result] for result in range(results)),
+            moves,
+        )
+
+    def indices(self, dim: Dim) -> tuple[int, ...]:
+        if not isinstance(dim, tuple):
+            return ()
+        lead = dim
+        while lead and lead[-1] in self.form.fixed:
+            lead = lead[:-1]
+        if not lead or not all(self.roles[i].free and self.form.extents[i] > 1 for i in lead):
+            return ()
+        block = prod(self.form.extents[i] for i in dim[len(lead) :])
+        return lead if block == 1 else (*lead, -block)
+
+    def close(self, dims: list[tuple[int, ...]], whole: tuple[Dim, ...]) -> bool:
+        """A dim is placed as all of its indices, blocks aside, or not at all; True if that bars further indices."""
+        lost = [i for kept, dim in zip(dims, whole, strict=True) if not kept and isinstance(dim, tuple) for i in dim]
+        lost = [index for index in lost if self.roles[index].free]
+        self.bar(lost)
+        return bool(lost)
+
+    def index(self, index: int) -> Index:
+        role = self.roles[index]
+        masked, once = tuple(dict.fromkeys(role.masked)), tuple(dict.fromkeys(role.once))
+        return Index(self.form.extents[index], role.monoid, role.value, tuple(role.lookups), masked, once, role.scan)
+
+
+def renamed(dim: Dim, old: int, new: int) -> Dim:
+    """A dim with one index for another."""
+    return tuple(new if index == old else index for index in dim) if isinstance(dim, tuple) else dim
+
+
+def _factors(body: Ground) -> list[Ground]:
+    if isinstance(body, Binary) and body.sign == "*":
+        return _factors(body.left) + _factors(body.right)
+    return [body]

@@ -1,0 +1,76 @@
+"""The range algebra: a range says how many, a place says where its iterations run.
+
+Every dimension of every array is a range. Distributing a program is factoring ranges and placing factors, so this small
+algebra is what layouts, tilings, reshapes, windows and collectives are computed in.
+
+```
+r ::= n                     the range 0 .. n-1
+    | a                     a mesh axis (its size comes from the mesh)      placed in space
+    | a.0:2                 a factor of a mesh axis                         placed in space
+    | t:n                   a named loop                                    placed in time
+    | r * s                 product, major * minor: (i, j) is i·|s| + j     tiling, splitting
+    | r + s                 sum: inl i is i, inr j is |r| + j               concatenation, tails
+    | r[off : len : step]   sub-range
+    | pad(r, lo, hi)        r with undefined elements around it
+    | win<s,k,d,lo>(r)      window: outputs [b, e) read inputs [b·s - lo, (e-1)·s + (k-1)·d + 1 - lo)
+```
+
+Block is `a * c`, cyclic is `c * a`, block-cyclic is `q * a * b`: the three differ by a permutation. This page is the
+table of contents: the terms (`range_terms`), the laws as constructors (`range_laws`), the meaning (`denotation`), how
+factorisations fit together (`refinement`), `windows`, and reading the text back (`range_text`).
+"""
+
+from .denotation import denote, local, size, space
+from .laws import known_size, pad, product, sub, sum_, window
+from .refinement import chain_ok, refine
+from .terms import (
+    Axis,
+    Extent,
+    Loop,
+    Pad,
+    Placed,
+    Product,
+    Range,
+    Sub,
+    SubAxis,
+    Sum,
+    Window,
+    axes,
+    placed,
+    twice,
+)
+from .text import parse_range
+from .windows import compose, halo, reads
+
+__all__ = [
+    "Axis",
+    "Extent",
+    "Loop",
+    "Pad",
+    "Placed",
+    "Product",
+    "Range",
+    "Sub",
+    "SubAxis",
+    "Sum",
+    "Window",
+    "axes",
+    "chain_ok",
+    "compose",
+    "denote",
+    "halo",
+    "known_size",
+    "local",
+    "pad",
+    "parse_range",
+    "placed",
+    "product",
+    "reads",
+    "refine",
+    "size",
+    "space",
+    "sub",
+    "sum_",
+    "twice",
+    "window",
+]

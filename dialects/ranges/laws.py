@@ -1,0 +1,163 @@
+"""The laws of the range algebra, as the constructors that apply them.
+
+Each function makes a range in normal form, so that ranges which the laws make equal are one object and nobody has to
+apply a law twice:
+
+```
+(r * s) * t = r * (s * t)     1 * r = r = r * 1     0 * r = 0     p * q = n  iff  p·q = n
+(r + s) + t = r + (s + t)     0 + r = r = r + 0     (r1 + r2) * s = r1*s + r2*s
+r[0 : |r| : 1] = r            r[a : n : s][b : m : t] = r[a + b·s : m : s·t]
+pad(r, 0, 0) = r              pad(pad(r, a, b), c, d) = pad(r, a + c, b + d)
+win<1,1,1,0>(r) = r           win1(win2(r)) = (win1 ; win2)(r)
+```
+
+`s * (r1 + r2) = s*r1 + s*r2` is *not* a law: the two differ by a permutation. A tail moves out of the major position
+for free and out of the minor one only by moving data. Nor is `16 + 4 = 20` one, though both say the same: where a range
+is cut is what a sum is there to tell.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ..errors import Error
+from .terms import Extent, Loop, Pad, Product, Range, Sub, SubAxis, Sum, Window
+from .windows import compose
+
+_ONE = Extent(1)
+_ZERO = Extent(0)
+
+
+def product(*factors: Range | int) -> Range:
+    """The tiling of the factors, major to minor; `Error` if an axis is used twice.
+
+    ```
+    product(Axis("data"), 4, 32)  -->  data*128
+    product(sum_(16, 4), Axis("data"))  -->  16*data + 4*data
+    ```
+    """
+    flat: list[Range] = []
+    for factor in factors:
+        _append(flat, Extent(factor) if isinstance(factor, int) else factor)
+    if _ZERO in flat:
+        return _ZERO
+    for i in range(len(flat) - 2, -1, -1):
+        # Only what is minor to a sum is distributed into it; what is major to it stays outside.
+        head = flat[i]
+        if isinstance(head, Sum):
+            tail = flat[i + 1 :]
+            flat[i:] = [sum_(*(product(term, *tail) for term in head.terms))]
+    return flat[0] if len(flat) == 1 else Product(tuple(flat)) if flat else _ONE
+
+
+def _append(flat: list[Range], factor: Range) -> None:
+    """Add a factor at the minor end: products open up, units vanish, neighbouring extents merge."""
+    if isinstance(factor, Product):
+        for part in factor.factors:
+            _append(flat, part)
+    elif isinstance(factor, Extent) and flat and isinstance(flat[-1], Extent):
+        flat[-1] = Extent(flat[-1].n * factor.n)
+    elif factor is not _ONE:
+        flat.append(factor)
+
+
+def sum_(*terms: Range | int) -> Range:
+    """The concatenation of the terms.
+
+    ```
+    sum_(16, sum_(0, 4))  -->  16 + 4
+    ```
+    """
+    flat: list[Range] = []
+    for given in terms:
+        term = Extent(given) if isinstance(given, int) else given
+        flat += term.terms if isinstance(term, Sum) else () if term is _ZERO else (term,)
+    return flat[0] if len(flat) == 1 else Sum(tuple(flat)) if flat else _ZERO
+
+
+def sub(base: Range | int, offset: int, length: int, step: int = 1) -> Range:
+    """`length` indices of `base` from `offset` on, every `step`-th; `Error` if they reach beyond a known size.
+
+    ```
+    sub(sub(512, 128, 256), 0, 128, 2)  -->  512[128 : 128 : 2]
+    ```
+    """
+    r = Extent(base) if isinstance(base, int) else base
+    size = known_size(r)
+    if size is not None and length > 0 and offset + (length - 1) * step >= size:
+        raise Error(f"`{r}` has {size} indices: [{offset} : {length} : {step}] reaches beyond them")
+    part = Sub(r, offset, length, step if length > 1 else min(step, 1))
+    if size == length:
+        return r
+    return sub(r.base, r.offset + offset * r.step, length, r.step * step) if isinstance(r, Sub) else part
+
+
+def pad(base: Range | int, lo: int, hi: int) -> Range:
+    """`base` between `lo` and `hi` undefined elements.
+
+    ```
+    pad(pad(512, 0, 3), 1, 1)  -->  pad(512, 1, 4)
+    ```
+    """
+    r = Extent(base) if isinstance(base, int) else base
+    if lo == hi == 0:
+        return r
+    return Pad(r.base, r.lo + lo, r.hi + hi) if isinstance(r, Pad) and lo >= 0 and hi >= 0 else Pad(r, lo, hi)
+
+
+def window(base: Range | int, stride: int, kernel: int, dilation: int = 1, lo: int = 0) -> Range:
+    """What a window reads to make the outputs `base`; windows over windows become one.
+
+    ```
+    window(window(64, 2, 3, 1, 1), 1, 5, 1, 2)  -->  win<2,7,1,3>(64)
+    ```
+    """
+    r = Extent(base) if isinstance(base, int) else base
+    made = Window(r, stride, kernel, dilation if kernel > 1 else 1, lo)
+    if (stride, kernel, lo) == (1, 1, 0):
+        return r
+    return compose(made, r) if isinstance(r, Window) else made
+
+
+@lru_cache(maxsize=1 << 16)
+def known_size(r: Range) -> int | None:
+    """How many indices a range has, where its text tells; None where an axis or what a window is over decides."""
+    match r:
+        case Extent(n) | Loop(_, n) | SubAxis(_, _, n) | Sub(_, _, n):
+            return n
+        case Product(parts):
+            return _fold(parts, add=False)
+        case Sum(parts):
+            return _fold(parts, add=True)
+        case Pad(base, lo, hi):
+            size = known_size(base)
+            return None if size is None else lo + size + hi
+        case Window(base) if whole(base):
+            size = known_size(base)
+            return None if size is None else window_size(r, size)
+        case _:
+            return None
+
+
+def whole(r: Range) -> bool:
+    """Do the indices of a range cover its extent, each the position of the same number? Made of products and sums alone."""
+    match r:
+        case Product(parts) | Sum(parts):
+            return all(map(whole, parts))
+        case _:
+            return not isinstance(r, Sub | Pad | Window)
+
+
+def window_size(w: Window, outputs: int) -> int:
+    """How many inputs a window reads, from the first to the last, to make `outputs` neighbouring ones."""
+    return (outputs - 1) * w.stride + w.width if outputs else 0
+
+
+def _fold(parts: tuple[Range, ...], *, add: bool) -> int | None:
+    total = 0 if add else 1
+    for part in parts:
+        size = known_size(part)
+        if size is None:
+            return None
+        total = total + size if add else total * size
+    return total

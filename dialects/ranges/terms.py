@@ -1,0 +1,254 @@
+"""The terms of the range algebra, each with the text that it prints as.
+
+These classes say what a range *is*. Make ranges with the functions of `range_laws` (`product`, `sum_`, ...), which put
+them into normal form; the classes themselves are for matching.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
+
+from ..errors import Error
+from ..interned import Interned, intern
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class Range(Interned):
+    """A finite, ordered index set: how many iterations there are and, by its placed factors, where each one runs."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False, init=False)
+class Extent(Range):
+    """The range `0 .. n-1` on one device, whose own compiler decides how to run it: `128`."""
+
+    n: int
+
+    def __new__(cls, n: int) -> Extent:
+        return intern(cls, int(n))
+
+    def check(self) -> None:
+        if self.n < 0:
+            raise Error(f"an extent cannot be negative: {self.n}")
+        if self.n >= 2**63:
+            raise Error("an extent cannot be 2**63 or more")
+
+    def __str__(self) -> str:
+        return str(self.n)
+
+
+@dataclass(frozen=True, slots=True, eq=False, init=False)
+class Axis(Range):
+    """A mesh axis, one iteration for each device along it: `data`.
+
+    Its size is the mesh's, so that one text serves meshes of any size.
+    """
+
+    name: str
+
+    def __new__(cls, name: str) -> Axis:
+        return intern(cls, name)
+
+    def check(self) -> None:
+        _check_name(self.name)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True, eq=False, init=False)
+class SubAxis(Range):
+    """Factor number `index` of a mesh axis that is split, major to minor: `data = data.0:2 * data.1:4`.
+
+    This is how an extent of 16 is laid out as `4 x 4` on an axis of 8 devices.
+    """
+
+    name: str
+    index: int
+    size: int
+
+    def __new__(cls, name: str, index: int, size: int) -> SubAxis:
+        return intern(cls, name, int(index), int(size))
+
+    def check(self) -> None:
+        _check_name(self.name)
+        if self.index < 0 or self.size < 1:
+            raise Error(f"`{self}` is no sub-axis", helps=["the number after the dot is from 0, the size at least 1"])
+
+    def __str__(self) -> str:
+        return f"{self.name}.{self.index}:{self.size}"
+
+
+@dataclass(frozen=True, slots=True, eq=False, init=False)
+class Loop(Range):
+    """A named loop of `n` iterations, one after another on the same device: `t:8`."""
+
+    name: str
+    n: int
+
+    def __new__(cls, name: str, n: int) -> Loop:
+        return intern(cls, name, int(n))
+
+    def check(self) -> None:
+        _check_name(self.name)
+        if self.n < 1:
+            raise Error(f"loop `{self.name}` has {self.n} iterations", helps=["a loop runs at least once"])
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.n}"
+
+
+@dataclass(frozen=True, slots=True, eq=False, init=False)
+class Product(Range):
+    """Tiling: one index of each factor, major to minor; `(i, j)` of `r * s` is `i·|s| + j`: `data*128`."""
+
+    factors: tuple[Range, ...]
+
+    def __new__(cls, factors: tuple[Range, ...]) -> Product:
+        return intern(cls, factors)
+
+    def check(self) -> None:
+        clash = twice(self.factors)
+        if clash is not None:
+            raise Error(f"`{clash}` is used twice in `{self}`", helps=["an axis is used at most once along any nest"])
+
+    def __str__(self) -> str:
+        return "*".join(f"({factor})" if isinstance(factor, Sum) else str(factor) for factor in self.factors)
+
+
+@dataclass(frozen=True, slots=True, eq=False, init=False)
+class Sum(Range):
+    """Concatenation: first all of the first term, then all of the next: `16 + 4`."""
+
+    terms: tuple[Range, ...]
+
+    def __new__(cls, terms: tuple[Range, ...]) -> Sum:
+        return intern(cls, terms)
+
+    def __str__(self) -> str:
+        return " + ".join(map(str, self.terms))
+
+
+@dataclass(frozen=True, slots=True, eq=False, init=False)
+class Sub(Range):
+    """Part of a range: `length` of its indices from `offset` on, every `step`-th: `512[0 : 256 : 1]`."""
+
+    base: Range
+    offset: int
+    length: int
+    step: int
+
+    def __new__(cls, base: Range, offset: int, length: int, step: int = 1) -> Sub:
+        return intern(cls, base, int(offset), int(length), int(step))
+
+    def check(self) -> None:
+        if self.offset < 0 or self.length < 0 or self.step < 1:
+            helps = ["a sub-range is [offset : length : step], offset and length from 0, step from 1"]
+            raise Error(f"`{self}` is no sub-range", helps=helps)
+
+    def __str__(self) -> str:
+        base = f"({self.base})" if isinstance(self.base, (Product, Sum)) else str(self.base)
+        return f"{base}[{self.offset} : {self.length} : {self.step}]"
+
+
+@dataclass(frozen=True, slots=True, eq=False, init=False)
+class Pad(Range):
+    """A range with `lo` undefined elements before it and `hi` after it: `pad(512, 0, 3)`."""
+
+    base: Range
+    lo: int
+    hi: int
+
+    def __new__(cls, base: Range, lo: int, hi: int) -> Pad:
+        return intern(cls, base, int(lo), int(hi))
+
+    def check(self) -> None:
+        if self.lo < 0 or self.hi < 0:
+            raise Error(
+                f"`{self}` pads with a negative number of elements",
+                helps=["take elements away with [offset : length : step]"],
+            )
+
+    def __str__(self) -> str:
+        return f"pad({self.base}, {self.lo}, {self.hi})"
+
+
+@dataclass(frozen=True, slots=True, eq=False, init=False)
+class Window(Range):
+    """What a sliding window reads: the interval of inputs that the outputs `base` need: `win<2,3,1,1>(64)`.
+
+    Output `o` reads inputs `o·stride - lo + t·dilation` for `t < kernel`; the outputs `[b, e)` read the interval
+    `[b·stride - lo, (e-1)·stride + width - lo)`. Inputs before 0 are undefined (padding). Neighbouring blocks of
+    outputs read overlapping intervals, and the overlap is the halo that they exchange.
+    """
+
+    base: Range
+    stride: int
+    kernel: int
+    dilation: int
+    lo: int
+
+    def __new__(cls, base: Range, stride: int, kernel: int, dilation: int = 1, lo: int = 0) -> Window:
+        return intern(cls, base, int(stride), int(kernel), int(dilation), int(lo))
+
+    def check(self) -> None:
+        if self.stride < 1 or self.kernel < 1 or self.dilation < 1:
+            raise Error(f"`{self}` is no window", helps=["stride, kernel and dilation are at least 1"])
+
+    @property
+    def width(self) -> int:
+        """How many inputs lie between the first and the last that one output reads, both counted."""
+        return (self.kernel - 1) * self.dilation + 1
+
+    def __str__(self) -> str:
+        return f"win<{self.stride},{self.kernel},{self.dilation},{self.lo}>({self.base})"
+
+
+Placed: TypeAlias = Axis | SubAxis | Loop
+"""A factor that is placed: in space on a mesh axis, or in time on a loop."""
+
+
+@lru_cache(maxsize=1 << 16)
+def placed(r: Range) -> tuple[Placed, ...]:
+    """The placed factors that a range uses, in the order in which it prints, each once."""
+    match r:
+        case Axis() | SubAxis() | Loop():
+            return (r,)
+        case Product(parts) | Sum(parts):
+            return tuple(dict.fromkeys(factor for part in parts for factor in placed(part)))
+        case Sub(base) | Pad(base) | Window(base):
+            return placed(base)
+        case _:
+            return ()
+
+
+def axes(r: Range) -> tuple[str, ...]:
+    """The mesh axes that a range is placed on, in the order in which it prints: `("data", "model.0:2")`.
+
+    Loops are left out: they are places in time and every device runs all of their iterations.
+    """
+    return tuple(str(factor) for factor in placed(r) if not isinstance(factor, Loop))
+
+
+def twice(ranges: Iterable[Range]) -> Placed | None:
+    """The first placed factor whose axis, loop or sub-axis an earlier one of the ranges uses too, or None."""
+    used = [factor for r in ranges if not isinstance(r, Extent) for factor in placed(r)]
+    seen: dict[str, set[int | None]] = {}
+    for factor in used if len(used) > 1 else ():
+        part = factor.index if isinstance(factor, SubAxis) else None
+        others = seen.setdefault(factor.name, set())
+        if others and (part is None or None in others or part in others):
+            return factor
+        others.add(part)
+    return None
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise Error(f"`{name}` cannot name an axis or a loop", helps=["use a letter, then letters, digits and `_`"])

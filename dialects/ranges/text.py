@@ -1,0 +1,131 @@
+"""Reading ranges and array types from the text that they print as; `ranges.lark` is the grammar."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+from lark.exceptions import VisitError
+
+from ..errors import Error, Location
+from ..monoids import SIGNS
+from . import laws as laws
+from .terms import Axis, Extent, Loop, Range, SubAxis
+
+PendingText: TypeAlias = tuple[str, str] | tuple[str, str, int, bool]
+"""(monoid, axis) of a pending reduction; (monoid, axis, dim, whether it goes backwards) of a pending scan."""
+ArrayText: TypeAlias = tuple[str, tuple[Range, ...], tuple[PendingText, ...]]
+"""An array type that is read: the dtype as written, the dims, and what is pending."""
+
+
+@lru_cache(maxsize=1 << 14)
+def parse_range(text: str) -> Range:
+    """The range, in normal form, that `text` says: `parse_range(str(r)) is r`. `Error` with a caret if it says none."""
+    return cast(Range, _parse(text, "range"))
+
+
+def parse_array_text(text: str) -> ArrayText:
+    """The parts of an array type: `f32[data*128, 256]{+model}`."""
+    return cast(ArrayText, _parse(text, "array"))
+
+
+def _parse(text: str, start: str) -> object:
+    try:
+        return _Read().transform(_grammar().parse(text, start))  # pyright: ignore[reportUnknownMemberType]
+    except UnexpectedInput as problem:
+        raise _unread(problem, text, start) from None
+    except VisitError as problem:
+        # The constructors' own errors say more than that a rule of the grammar failed.
+        if isinstance(problem.orig_exc, ValueError):
+            raise Error("an extent cannot be 2**63 or more") from None
+        raise problem.orig_exc from None
+
+
+@cache
+def _grammar() -> Lark:
+    text = Path(__file__).with_name("ranges.lark").read_text(encoding="utf-8")
+    return Lark(text, parser="lalr", start=["range", "array"], maybe_placeholders=True)
+
+
+def _unread(problem: UnexpectedInput, text: str, start: str) -> Error:
+    """The error for text that the grammar does not allow, with a caret where reading stopped."""
+    match problem:
+        case UnexpectedToken(token=Token(type="$END")):
+            column, found = len(text) + 1, ""
+        case UnexpectedToken(token=Token() as token):
+            column, found = token.column or 1, str(token)
+        case UnexpectedCharacters(column=column):
+            found = text[column - 1 : column]
+        case _:
+            column, found = 1, text
+    kind, example = ("range", "data*128") if start == "range" else ("array type", "f32[data*128, 256]{+model}")
+    label = f"`{found}` is not expected here" if found else "it ends too early"
+    location = Location(f"<{kind}>", 1, column, column + len(found), text)
+    return Error(f"`{text}` is no {kind}", location=location, label=label, helps=[f"write it as `{example}`"])
+
+
+class _Read(Transformer[Token, object]):
+    """Builds each range with the function that puts it into normal form."""
+
+    def range(self, terms: list[Range]) -> Range:
+        return laws.sum_(*terms)
+
+    def term(self, factors: list[Range]) -> Range:
+        return laws.product(*factors)
+
+    def extent(self, parts: list[Token]) -> Range:
+        return Extent(int(parts[0]))
+
+    def axis(self, parts: list[Token]) -> Range:
+        return Axis(str(parts[0]))
+
+    def subaxis(self, parts: list[Token]) -> Range:
+        name, rest = parts[0].split(".")
+        index, size = rest.split(":")
+        return SubAxis(name, int(index), int(size))
+
+    def loop(self, parts: list[Token]) -> Range:
+        name, size = parts[0].split(":")
+        return Loop(name, int(size))
+
+    def sub(self, parts: list[Range | Token]) -> Range:
+        return _applied(laws.sub, parts)
+
+    def pad(self, parts: list[Range | Token]) -> Range:
+        return _applied(laws.pad, parts[1:])
+
+    def window(self, parts: list[Range | Token]) -> Range:
+        return _applied(laws.window, [parts[-1], *parts[1:-1]])
+
+    def location(self, parts: list[Token]) -> str:
+        return str(parts[0])
+
+    def added(self, parts: list[str]) -> tuple[str, str]:
+        return SIGNS["+"].name, parts[0]
+
+    def folded(self, parts: list[str]) -> tuple[str, str]:
+        return str(parts[0]), parts[1]
+
+    def before(self, parts: list[Any]) -> PendingText:
+        (monoid, axis), dim = parts
+        return monoid, axis, int(dim), False
+
+    def behind(self, parts: list[Any]) -> PendingText:
+        (monoid, axis), dim = parts
+        return monoid, axis, int(dim), True
+
+    def pending(self, parts: list[PendingText]) -> tuple[PendingText, ...]:
+        return tuple(parts)
+
+    def array(self, parts: list[object]) -> ArrayText:
+        dims = tuple(part for part in parts[1:-1] if isinstance(part, Range))
+        pending = cast("tuple[PendingText, ...]", parts[-1] or ())
+        return str(parts[0]), dims, pending
+
+
+def _applied(law: Callable[..., Range], parts: list[Range | Token]) -> Range:
+    """A constructor applied to a range and the numbers written after it."""
+    return law(*(part if isinstance(part, Range) else int(part) for part in parts))

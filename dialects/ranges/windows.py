@@ -1,0 +1,50 @@
+"""Windows: what a sliding window reads, how two of them compose, and the halo that a shard needs."""
+
+from __future__ import annotations
+
+from .terms import Window
+
+
+def reads(window: Window, begin: int, end: int) -> tuple[int, int]:
+    """The interval of inputs that the outputs `[begin, end)` read; it may reach below 0 and beyond the input's end.
+
+    ```
+    outputs [b, e)  -->  inputs [b·s - lo, (e-1)·s + (k-1)·d + 1 - lo)
+    ```
+    """
+    return begin * window.stride - window.lo, (end - 1) * window.stride + window.width - window.lo
+
+
+def compose(first: Window, second: Window) -> Window:
+    """The one window that reads what `first` reads to make what `second` reads.
+
+    `second` slides over the outputs of `first`, as one convolution after another; so the base is `second`'s. As
+    intervals are what is read, the composition is exact, also where the strides leave holes.
+
+    ```
+    win<s1,k1,d1,lo1>(win<s2,k2,d2,lo2>(r))  -->  win<s1·s2, K1 + (K2-1)·s1, 1, lo1 + lo2·s1>(r)    K = (k-1)·d + 1
+    ```
+    """
+    return Window(
+        second.base,
+        first.stride * second.stride,
+        first.width + (second.width - 1) * first.stride,
+        1,
+        first.lo + second.lo * first.stride,
+    )
+
+
+def halo(window: Window, shard: int, output_block: int, input_block: int) -> tuple[int, int]:
+    """How many elements shard `shard` needs from before and from after its own block of the input.
+
+    The shard makes outputs `[i·c, (i+1)·c)` and holds inputs `[i·ci, (i+1)·ci)`. A negative number says that it holds
+    elements at that side that it does not read. When `ci = c·s`, as for a stride that divides the block, no shard's
+    halo depends on which shard it is.
+
+    ```
+    left   i·(ci - c·s) + lo                                    own: [i·ci ........ (i+1)·ci)
+    right  (i+1)·(c·s - ci) + (k-1)·d + 1 - s - lo    reads:  [left|........................|right)
+    ```
+    """
+    surplus = output_block * window.stride - input_block
+    return window.lo - shard * surplus, (shard + 1) * surplus + window.width - window.stride - window.lo

@@ -1,0 +1,432 @@
+"""The reference semantics: a definition's body, run with NumPy.
+
+Every part of the body becomes an array whose axes are labelled with indices; arrays meet by label, so no rule for any op
+stands here. A guard under a fold that binds its dims is a read at the indices looked up, one under another fold a scatter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..definitions.ground_form import (
+    ELEMENT,
+    Access,
+    Affine,
+    Apply,
+    Binary,
+    Constant,
+    Counter,
+    Dim,
+    Else,
+    Equation,
+    Every,
+    Folding,
+    Ground,
+    Grounded,
+    Guarded,
+    Lands,
+    Part,
+)
+from ..definitions.grounding import ground
+from ..definitions.registry import definitions
+from ..dtypes import Array, dtype_of, is_narrow, kind_of, largest, least, widen
+from ..errors import Error
+from ..monoids import MONOIDS
+from ..params import Literal, ParamsAttr, Record
+from . import scalars
+from . import whole_dims as wholes
+from .scalars import cast_to
+from .scans import scan
+from .user_functions import FUNCTIONS
+
+Value = tuple[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """An array whose first axes are the indices `ids`; dims that are taken whole come after them."""
+
+    array: Array
+    ids: tuple[int, ...] = ()
+
+
+def evaluate(name: str, params: ParamsAttr, inputs: Sequence[Array], out_types: Sequence[Value]) -> list[Array]:
+    """The results of the op `lax.NAME` on whole arrays. Raises Error for an op that has no definition."""
+    definition = definitions.get(name)
+    if definition is None or name == "whole":
+        raise Error(f"`{params.get('primitive', name)}` has no definition, so the interpreter cannot run it")
+    if name in FUNCTIONS:
+        return FUNCTIONS[name](inputs, params, out_types)
+    if definition.ravel is not None:
+        return [inputs[0].reshape(out_types[0][1])]
+    form = _ground(name, params, tuple(each.shape for each in inputs), tuple(shape for _, shape in out_types))
+    return _Evaluator(form, params, inputs, out_types).run()
+
+
+@lru_cache(maxsize=1 << 12)
+def _ground(name: str, params: ParamsAttr, ins: tuple[tuple[int, ...], ...], outs: tuple[tuple[int, ...], ...]) -> Grounded:
+    return ground(definitions[name], params, ins, outs)
+
+
+_ARITHMETIC: dict[str, Callable[[Array, Array], Array]] = {
+    "+": np.add,
+    "-": np.subtract,
+    "*": np.multiply,
+    "/": scalars.divide,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """What a part of the body needs from around it: the monoid it is folded with, and the value of `else`."""
+
+    monoid: str = "sum"
+    default: Labelled | None = None
+
+
+class _Evaluator:
+    def __init__(self, form: Grounded, params: ParamsAttr, inputs: Sequence[Array], out_types: Sequence[Value]) -> None:
+        self.form = form
+        self.params = params
+        self.inputs = inputs
+        self.out_types = out_types
+        self.dtype = dtype_of(out_types[0][0])
+        # Where looked-up indices are: the positions that stand for an index while its fold is evaluated.
+        self.found: dict[int, Labelled] = {}
+
+    def run(self) -> list[Array]:
+        results: list[Array | None] = [None] * len(self.out_types)
+        for equation in self.form.equations:
+            first = -1 - equation.targets[0].array
+            self.dtype = dtype_of(self.out_types[first][0])
+            for target, value in zip(equation.targets, self.values(equation), strict=True):
+                at = -1 - target.array
+                results[at] = self.write(target, value, results[at])
+        return [np.asarray(each) for each in results]
+
+    def values(self, equation: Equation) -> list[Labelled]:
+        body = equation.body
+        if isinstance(body, Apply):
+            return self.apply(body, _Context())
+        if isinstance(body, Else) and any(not isinstance(dim, tuple) for dim in equation.targets[0].dims):
+            self.default = self.value(body.default, _Context())
+            body = body.body
+        return [self.value(body, _Context())]
+
+    default: Labelled | None = None
+
+    # Results
+
+    def write(self, target: Access, value: Labelled, before: Array | None) -> Array:
+        dtype, shape = self.out_types[-1 - target.array]
+        array = cast_to(value.array, dtype_of(dtype))
+        if not any(isinstance(dim, Affine | Part) for dim in target.dims):
+            ids = tuple(i for dim in target.dims if isinstance(dim, tuple) for i in dim)
+            aligned = self.align(Labelled(array, value.ids), ids)
+            wholes = aligned.shape[len(ids) :]
+            aligned = np.broadcast_to(aligned, (*(self.form.extents[i] for i in ids), *wholes))
+            return _unmove(aligned, target, len(ids)).reshape(shape)
+        result = before if before is not None else np.zeros(shape, dtype_of(dtype))
+        if before is None and self.default is not None:
+            result = np.broadcast_to(self.default.array.astype(dtype_of(dtype)), shape).copy()
+        places = [self.target_places(dim, at, target) for at, dim in enumerate(target.dims)]
+        kept = [np.flatnonzero((place >= 0) & (place < size)) for place, size in zip(places, shape, strict=True)]
+        ids = tuple(i for dim in target.dims for i in _ids(dim))
+        value_array = np.broadcast_to(self.align(Labelled(array, value.ids), ids), [self.form.extents[i] for i in ids])
+        value_array = value_array.reshape([len(place) for place in places])
+        result[np.ix_(*(place[keep] for place, keep in zip(places, kept, strict=True)))] = value_array[np.ix_(*kept)]
+        return result
+
+    def target_places(self, dim: Dim, at: int, target: Access) -> Array:
+        """Where each value of a dim's indices goes."""
+        return self.positions(dim, at, target.array).array.reshape(-1)
+
+    # Reads
+
+    def positions(self, dim: Dim, at: int, array: int) -> Labelled:
+        """The positions along dim `at` of an array, labelled; -1 where there is none."""
+        match dim:
+            case Affine(offset, factors, divisor):
+                place = Labelled(np.asarray(offset))
+                for index, factor in factors:
+                    place = self.meet(np.add, place, Labelled(np.arange(self.form.extents[index]) * factor, (index,)))
+                found = np.where(place.array % divisor == 0, place.array // divisor, -1)
+                return Labelled(found, place.ids)
+            case Part(ids, copy):
+                place = self.positions(ids, at, array)
+                return Labelled(place.array + self.offset(at, array, copy), place.ids)
+            case Every():
+                raise Error(f"`{self.form.definition.name}` takes a dim whole and looks it up")
+            case _:
+                place = Labelled(np.asarray(0))
+                for index in dim:
+                    extent = self.form.extents[index]
+                    own = self.found.get(index) or Labelled(np.arange(extent), (index,))
+                    place = self.meet(np.add, Labelled(place.array * extent, place.ids), own)
+                return place
+
+    def offset(self, at: int, array: int, copy: int) -> int:
+        """How long the terms of a sum of ranges before this copy's are."""
+        offset = 0
+        for equation in self.form.equations[:copy]:
+            sides = [*equation.targets, *([equation.body] if isinstance(equation.body, Access) else [])]
+            for access in sides:
+                if access.array == array and isinstance(part := access.dims[at], Part):
+                    offset += math.prod(self.form.extents[i] for i in part.ids)
+        return offset
+
+    def access(self, access: Access, context: _Context) -> Labelled:
+        array = self.inputs[access.array]
+        plain = [dim for dim in access.dims if isinstance(dim, tuple | Every)]
+        looked = any(i in self.found for dim in plain if isinstance(dim, tuple) for i in dim)
+        return self.read(access, array) if len(plain) == len(access.dims) and not looked else self.look(access, context)
+
+    def read(self, access: Access, array: Array) -> Labelled:
+        """A read at plain indices: dims become axes, whole dims go last."""
+        whole = [at for at, dim in enumerate(access.dims) if isinstance(dim, Every)]
+        rest = [at for at in range(array.ndim) if at not in whole]
+        ids = tuple(i for at in rest for i in _ids(access.dims[at]))
+        shape = [self.form.extents[i] for i in ids] + [array.shape[at] for at in whole]
+        return self.diagonal(Labelled(array.transpose(rest + whole).reshape(shape), ids))
+
+    def diagonal(self, value: Labelled) -> Labelled:
+        unique = tuple(dict.fromkeys(value.ids))
+        if len(unique) == len(value.ids):
+            return value
+        return Labelled(np.einsum(value.array, list(value.ids), list(unique)), unique)
+
+    def look(self, access: Access, context: _Context) -> Labelled:
+        """A read at computed positions; outside of the array it is the unit of the fold around it."""
+        array = self.inputs[access.array]
+        places = [self.positions(dim, at, access.array) for at, dim in enumerate(access.dims)]
+        ids = tuple(dict.fromkeys(i for place in places for i in place.ids))
+        aligned = [self.align(place, ids) for place in places]
+        inside = np.asarray(True)
+        for place, size in zip(aligned, array.shape, strict=True):
+            inside = inside & (place >= 0) & (place < size)
+        value = array[tuple(np.where(inside, place, 0) for place in aligned)]
+        unit = MONOIDS[context.monoid].unit(array.dtype)
+        return Labelled(np.where(inside, value, unit), ids)
+
+    # Meeting by label
+
+    def align(self, value: Labelled, ids: tuple[int, ...]) -> Array:
+        """The array with one axis for each of `ids`, of extent 1 where it does not depend on it."""
+        order = [value.ids.index(i) for i in ids if i in value.ids]
+        rest = list(range(len(value.ids), value.array.ndim))
+        shape = [self.form.extents[i] if i in value.ids else 1 for i in ids]
+        moved = value.array.transpose(order + rest)
+        return moved.reshape([*shape, *(value.array.shape[at] for at in rest)])
+
+    def meet(self, function: Callable[..., Any], *values: Labelled) -> Labelled:
+        ids = tuple(dict.fromkeys(i for value in values for i in value.ids))
+        return Labelled(np.asarray(function(*(self.align(value, ids) for value in values))), ids)
+
+    # Bodies
+
+    def value(self, body: Ground, context: _Context) -> Labelled:
+        match body:
+            case Access():
+                return self.access(body, context)
+            case Constant(value):
+                return Labelled(self.literal(value))
+            case Counter(ids):
+                return self.positions(ids, 0, 0)
+            case Binary(sign, left, right):
+                with np.errstate(all="ignore"):
+                    return self.meet(
+                        _ARITHMETIC[sign], *map(_computable, (self.value(left, context), self.value(right, context)))
+                    )
+            case Apply():
+                return self.apply(body, context)[0]
+            case Else(inside, default):
+                return self.value(inside, replace(context, default=self.value(default, context)))
+            case Folding():
+                return self.fold(body, context)
+            case _:
+                raise Error(f"`{self.form.definition.name}`: a guard stands under a fold")
+
+    def literal(self, value: Literal) -> Array:
+        """A constant of the result's type; without a value JAX's fill: NaN, or the integer farthest below (above) 0."""
+        if isinstance(value, Record):
+            real, imag = value["real"], value["imag"]
+            assert isinstance(real, float) and isinstance(imag, float)
+            return np.asarray(complex(real, imag), self.dtype)
+        if value is not None:
+            assert not isinstance(value, tuple)
+            return np.asarray(value).astype(self.dtype)
+        kind = kind_of(self.dtype)
+        return np.asarray(np.nan, self.dtype) if kind not in "iub" else (largest if kind in "ub" else least)(self.dtype)
+
+    def apply(self, body: Apply, context: _Context) -> list[Labelled]:
+        name = self.form.definition.name if body.function == "@" else body.function
+        values = [self.value(arg, context) for arg in body.args]
+        ids = tuple(dict.fromkeys(i for value in values for i in value.ids))
+        arrays = [self.align(value, ids) for value in values]
+        if wholes.known(name):
+            results = wholes.run(name, wholes.Task(arrays, self.params, self.out_types))
+        else:
+            results = scalars.apply(name, arrays, self.params, self.dtype)
+        return [Labelled(result, ids) for result in results]
+
+    # Folds
+
+    def fold(self, fold: Folding, context: _Context) -> Labelled:
+        factors = _factors(fold.body)
+        inner = _Context(fold.monoid)
+        for factor in factors:
+            if isinstance(factor, Guarded):
+                others = [other for other in factors if other is not factor]
+                return self.guarded(fold, factor, others, context)
+        values = [self.value(factor, inner) for factor in factors]
+        if fold.upto:
+            return self.scan(fold, values)
+        return self.reduced(fold.monoid, fold.ids, values)
+
+    def reduced(self, fold: str, ids: tuple[int, ...], values: list[Labelled]) -> Labelled:
+        """The product of the values, folded over indices."""
+        if fold == "sum":
+            return self.contract(ids, values)
+        value = self.meet(np.multiply, *values) if len(values) > 1 else values[0]
+        axes = tuple(value.ids.index(i) for i in ids if i in value.ids)
+        folded = MONOIDS[fold].reduce(value.array, axes) if axes else value.array
+        return Labelled(folded, tuple(i for i in value.ids if i not in ids))
+
+    def scan(self, fold: Folding, values: Sequence[Labelled]) -> Labelled:
+        """A prefix fold: what stands at `k` becomes, folded with all before it, what stands at `j`."""
+        value = self.meet(np.multiply, *values) if len(values) > 1 else values[0]
+        (k,), (j,) = fold.ids, fold.upto
+        if k not in value.ids:
+            value = self.meet(np.add, value, Labelled(np.zeros(self.form.extents[k], value.array.dtype), (k,)))
+        scanned = scan(MONOIDS[fold.monoid], widen(value.array), value.ids.index(k), fold.backwards)
+        return Labelled(scanned, tuple(j if i == k else i for i in value.ids))
+
+    def contract(self, folded: tuple[int, ...], values: Sequence[Labelled]) -> Labelled:
+        """A sum of products, in the type of the result or wider."""
+        kept = tuple(dict.fromkeys(i for value in values for i in value.ids if i not in folded))
+        dtype = np.result_type(widen(np.zeros((), self.dtype)), *(widen(np.zeros((), value.array.dtype)) for value in values))
+        # Few distinct labels: einsum takes 52 at most.
+        number = {i: place for place, i in enumerate(dict.fromkeys(i for value in values for i in value.ids))}
+        operands: list[Any] = []
+        for value in values:
+            # Dims that are taken whole have no label.
+            operands += [value.array.astype(dtype), [*(number[i] for i in value.ids), ...]]
+        missing = math.prod(self.form.extents[i] for i in folded if i not in number)
+        total = np.einsum(*operands, [*(number[i] for i in kept), ...], optimize=len(values) > 1)
+        return Labelled(np.asarray(total * np.asarray(missing, dtype), dtype), kept)
+
+    def starts(self, guard: Guarded) -> tuple[list[Labelled], Labelled]:
+        """Where each dim's window starts, and which windows lie inside the array."""
+        inside = Labelled(np.asarray(True))
+        starts: list[Labelled] = []
+        for lands in guard.lands:
+            start = self.start(lands)
+            last = lands.extent - lands.width
+            if guard.clamps:
+                start = Labelled(np.clip(start.array, 0, last), start.ids)
+            fits = Labelled((start.array >= 0) & (start.array <= last), start.ids)
+            inside = self.meet(np.logical_and, inside, fits)
+            starts.append(start)
+        return starts, inside
+
+    def start(self, lands: Lands) -> Labelled:
+        if lands.start is None:
+            return Labelled(np.asarray(0))
+        ids = self.inputs[lands.start.array]
+        if not ids.ndim:
+            return Labelled(ids.astype(np.int64))
+        vectors = self.read(lands.start, ids)
+        if lands.component == ELEMENT:
+            return Labelled(vectors.array.astype(np.int64), vectors.ids)
+        return Labelled(vectors.array[..., lands.component].astype(np.int64), vectors.ids)
+
+    def guarded(self, fold: Folding, guard: Guarded, others: list[Ground], context: _Context) -> Labelled:
+        starts, inside = self.starts(guard)
+        places: dict[int, Labelled] = {}
+        for lands, start in zip(guard.lands, starts, strict=True):
+            if lands.dim and lands.dim != lands.window:
+                places[lands.dim[0]] = self.meet(np.add, start, self.positions(lands.window, 0, 0))
+        if guard.folded:
+            found = self.gathered(places, inside, others, context)
+            kept = {*places, *(i for dim in self.form.equations[0].targets[0].dims for i in _ids(dim))}
+            beside = tuple(i for i in fold.ids if i not in kept)
+            return self.reduced(fold.monoid, beside, [found]) if beside else found
+        values = [self.value(other, _Context(fold.monoid)) for other in others]
+        return self.scattered(fold, places, inside, self.meet(np.multiply, *values) if len(values) > 1 else values[0], context)
+
+    def gathered(self, places: dict[int, Labelled], inside: Labelled, others: list[Ground], context: _Context) -> Labelled:
+        """`sum(v) [v = ids[i]] * src[v]` is `src[ids[i]]`, and the default (or 0) where that is outside."""
+        self.found |= places
+        values = [self.value(other, _Context()) for other in others]
+        self.found = {}
+        value = self.meet(np.multiply, *values) if len(values) > 1 else values[0]
+        default = context.default or Labelled(np.zeros((), value.array.dtype))
+        return self.meet(np.where, inside, value, default)
+
+    def scattered(
+        self, fold: Folding, places: dict[int, Labelled], inside: Labelled, updates: Labelled, context: _Context
+    ) -> Labelled:
+        """`sum(i) [v = ids[i]] * up[i]`: each update is folded into the element that it lands on."""
+        target = self.form.equations[0].targets[0]
+        ids = tuple(i for dim in target.dims for i in _ids(dim))
+        shape = [self.form.extents[i] for i in ids]
+        monoid = MONOIDS[fold.monoid]
+        dtype = widen(np.zeros((), updates.array.dtype)).dtype
+        result = np.broadcast_to(monoid.unit(dtype), shape).copy()
+        if context.default is not None:
+            result = np.broadcast_to(self.align(context.default, ids), shape).astype(dtype)
+        own = [places.get(i) or Labelled(np.arange(self.form.extents[i]), (i,)) for i in ids]
+        over = tuple(dict.fromkeys([*updates.ids, *inside.ids, *(i for place in own for i in place.ids)]))
+        full = [self.form.extents[i] for i in over]
+        keep = np.broadcast_to(self.align(inside, over), full)
+        # One number for each element, for there may be no dim to count along.
+        at = np.broadcast_to(np.int64(0), full)[keep]
+        for place, extent in zip(own, shape, strict=True):
+            at = at * extent + np.broadcast_to(self.align(place, over), full)[keep]
+        values = np.broadcast_to(self.align(updates, over), full)[keep].astype(dtype)
+        flat = result.reshape(-1)
+        monoid.put(flat, at, values)
+        return Labelled(flat.reshape(shape), ids)
+
+
+def _computable(value: Labelled) -> Labelled:
+    """With integers of less than a byte as wider ones, which wrap around where they are written."""
+    return Labelled(widen(value.array), value.ids) if is_narrow(value.array.dtype) else value
+
+
+def _factors(body: Ground) -> list[Ground]:
+    if isinstance(body, Binary) and body.sign == "*":
+        return _factors(body.left) + _factors(body.right)
+    return [body]
+
+
+def _ids(dim: Dim) -> tuple[int, ...]:
+    match dim:
+        case Affine(_, factors, _):
+            return tuple(index for index, _ in factors)
+        case Part(ids, _):
+            return ids
+        case Every():
+            return ()
+        case _:
+            return dim
+
+
+def _unmove(array: Array, target: Access, count: int) -> Array:
+    """Puts the whole dims, which are last, where the result has them; products of indices stay apart."""
+    axes: list[int] = []
+    plain, whole = 0, count
+    for dim in target.dims:
+        if isinstance(dim, Every):
+            axes.append(whole)
+            whole += 1
+        else:
+            axes += range(plain, plain + len(_ids(dim)))
+            plain += len(_ids(dim))
+    return array if whole > array.ndim or len(axes) != array.ndim else array.transpose(axes)

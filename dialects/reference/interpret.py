@@ -1,0 +1,239 @@
+"""The interpreter: what a program means, in NumPy, at every stage of its way to the devices.
+
+A traced program runs on whole arrays; a placed one, its kernels and its graph run on all devices in lockstep, each value
+one array for each device. Loops run one iteration after another. It is the oracle of the tests: slow, plain, and
+independent of the rules and tables that the compiler works with.
+
+    interpret(plan.ir(), arrays)   -->   what the program gives on whole arrays
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.traits import SymbolTable
+
+from .. import array, flow, lax, spmd
+from ..array import MESH, Barrier, Coordinate, mesh_of
+from ..dtypes import Array, dtype_of
+from ..errors import Error
+from ..mesh import Mesh
+from ..params import ParamsAttr
+from ..types import ArrayType
+from .evaluate import evaluate
+from .lockstep import Value, collect, cut, distribute, fold, groups, join, rank, redistribute, split
+
+
+def interpret(program: Operation, args: Sequence[Array], mesh: Mesh | None = None) -> list[Array]:
+    """The results of a program on whole arrays, which it distributes and collects as the program's types say.
+
+    `program` is a `func.func`, a `flow.graph`, or a module, of which it is the graph if there is one and the first function
+    otherwise. The mesh is the module's unless it is given.
+    """
+    entry = entry_of(program)
+    machine = Machine(mesh if mesh is not None else _mesh(entry))
+    block = entry.regions[0].block
+    if len(args) != len(block.args):
+        raise Error(f"the program takes {len(block.args)} arguments, not {len(args)}")
+    inputs = [
+        machine.enter(np.asarray(arg), _type(value), position)
+        for position, (arg, value) in enumerate(zip(args, block.args, strict=True))
+    ]
+    outputs = machine.block(block, inputs)
+    end = block.last_op
+    assert end is not None
+    return [collect(value, _type(out).layout, machine.mesh) for value, out in zip(outputs, end.operands, strict=True)]
+
+
+def entry_of(program: Operation) -> Operation:
+    """The operation that a module starts with: its graph, or its first function."""
+    if not isinstance(program, ModuleOp):
+        return program
+    ops = list(program.body.block.ops)
+    starts = [op for op in ops if isinstance(op, flow.GraphOp)] or [op for op in ops if isinstance(op, FuncOp)]
+    if not starts:
+        raise Error("the module has no function to run")
+    return starts[0]
+
+
+def _mesh(op: Operation) -> Mesh:
+    around: Operation | None = op
+    while around is not None:
+        if isinstance(around.attributes.get(MESH), StringAttr):
+            return mesh_of(op)
+        around = around.parent_op()
+    return Mesh()
+
+
+def _type(value: SSAValue) -> ArrayType:
+    assert isinstance(value.type, ArrayType)
+    return value.type
+
+
+class Machine:
+    """All devices of a mesh, in lockstep; a method a kind of operation."""
+
+    def __init__(self, mesh: Mesh) -> None:
+        self.mesh = mesh
+
+    def enter(self, array: Array, type: ArrayType, position: int) -> Value:
+        """An argument, as its type distributes it."""
+        if array.shape != tuple(type.layout.global_shape(self.mesh)):
+            title = f"argument {position} is {type.text}, and {array.dtype}{list(array.shape)} was given"
+            raise Error(title, helps=["a kernel takes what each device holds: use `run_devices`"])
+        return distribute(array, type.layout, self.mesh)
+
+    def block(self, block: Block, inputs: Sequence[Value], outer: dict[SSAValue, Value] | None = None) -> list[Value]:
+        """The operands of the block's terminator. What a block inside another sees of it is in `outer`."""
+        env = dict(outer or {}) | dict(zip(block.args, inputs, strict=True))
+        for op in block.ops:
+            operands = [env[value] for value in op.operands]
+            if op.next_op is None:
+                return operands
+            results = self.run(op, operands, env)
+            for result, value in zip(op.results, results, strict=True):
+                self.check(op, _type(result), value)
+                env[result] = value
+        raise AssertionError("a block ends in a terminator")
+
+    def check(self, op: Operation, type: ArrayType, value: Value) -> None:
+        """What devices hold is what the type says."""
+        local, dtype = type.layout.local_shape(self.mesh), dtype_of(type.dtype)
+        for held in value:
+            if held.shape != tuple(local) or held.dtype != dtype:
+                raise Error(f"`{op.name}` gave {held.dtype}{list(held.shape)} where its type says {type.text}")
+
+    def run(self, op: Operation, operands: list[Value], env: dict[SSAValue, Value]) -> list[Value]:
+        match op:
+            case lax.ScanOp():
+                return self.scan(op, operands, env)
+            case lax.WhileOp():
+                return self.while_(op, operands, env)
+            case lax.CondOp():
+                return self.cond(op, operands, env)
+            case lax.LaxOp():
+                return self.named(op, operands)
+            case array.BuildOp():
+                # Every iteration of the build is a device, and the devices that differ in no axis of it agree.
+                return self.block(op.body.block, [], env)
+            case array.SliceOp():
+                return [cut(operands[0], _type(op.source).layout, op.layout, self.mesh)]
+            case array.RedistributeOp() | flow.RedistributeOp():
+                return [redistribute(operands[0], _type(op.source).layout, _type(op.out).layout, self.mesh)]
+            case Barrier():
+                return operands
+            case Coordinate():
+                return [[np.asarray(rank(op.axes, self.mesh, device), np.int32) for device in range(self.mesh.size)]]
+            case spmd.Collective():
+                return [self.collective(op, operands[0])]
+            case CallOp() | flow.KernelOp():
+                return self.call(op, operands)
+            case _:
+                raise Error(f"the interpreter does not know `{op.name}`")
+
+    def named(self, op: lax.LaxOp, operands: list[Value]) -> list[Value]:
+        """A named op on every device; devices that hold the same arrays share the work."""
+        if isinstance(op, lax.ConstantOp):
+            value = evaluate("constant", op.params, [], [(_type(op.results[0]).dtype, ())])[0]
+            return [[value] * self.mesh.size]
+        types = [(_type(result).dtype, _type(result).shape) for result in op.results]
+        done: dict[tuple[int, ...], list[Array]] = {}
+        results: list[Value] = [[] for _ in types]
+        for device in range(self.mesh.size):
+            inputs = [value[device] for value in operands]
+            key = tuple(map(id, inputs))
+            if key not in done:
+                done[key] = evaluate(op.primitive(), op.params, inputs, types)
+            for result, held in zip(results, done[key], strict=True):
+                result.append(held)
+        return results
+
+    def scan(self, op: lax.ScanOp, operands: list[Value], env: dict[SSAValue, Value]) -> list[Value]:
+        """One trip after another."""
+        params: ParamsAttr = op.params
+        consts, carries, length = (op.number(name) for name in ("num_consts", "num_carry", "length"))
+        fixed, carry, xs = operands[:consts], operands[consts : consts + carries], operands[consts + carries :]
+        stacks: list[list[Value]] = []
+        trips = range(length - 1, -1, -1) if params["reverse"] else range(length)
+        for trip in trips:
+            each = [[held[trip] for held in value] for value in xs]
+            left = self.block(op.regions[0].block, [*fixed, *carry, *each], env)
+            carry = left[:carries]
+            stacks.append(left[carries:])
+        if params["reverse"]:
+            stacks.reverse()
+        ys = [self.stack([trip[at] for trip in stacks], _type(out)) for at, out in enumerate(op.results[carries:])]
+        return [*carry, *ys]
+
+    def while_(self, op: lax.WhileOp, operands: list[Value], env: dict[SSAValue, Value]) -> list[Value]:
+        """Trip after trip while the condition holds."""
+        asked, fixed = op.number("cond_nconsts"), op.number("body_nconsts")
+        first, second, carry = operands[:asked], operands[asked : asked + fixed], operands[asked + fixed :]
+        test, body = (region.block for region in op.regions)
+        while self.agreed(op, self.block(test, [*first, *carry], env)[0]):
+            carry = self.block(body, [*second, *carry], env)
+        return carry
+
+    def cond(self, op: lax.CondOp, operands: list[Value], env: dict[SSAValue, Value]) -> list[Value]:
+        """The branch whose number is given."""
+        which = min(max(int(self.agreed(op, operands[0])), 0), len(op.regions) - 1)
+        return self.block(op.regions[which].block, operands[1:], env)
+
+    def agreed(self, op: lax.RegionOp, value: Value) -> Array:
+        """What all devices hold. Raises Error where they would go different ways."""
+        if any(held != value[0] for held in value):
+            raise Error(f"`{op.name}` is told different things by different devices")
+        return value[0]
+
+    def stack(self, trips: list[Value], type: ArrayType) -> Value:
+        if not trips:
+            return [np.zeros(type.layout.local_shape(self.mesh), dtype_of(type.dtype))] * self.mesh.size
+        return [np.stack([trip[device] for trip in trips]) for device in range(self.mesh.size)]
+
+    def call(self, op: CallOp | flow.KernelOp, operands: list[Value]) -> list[Value]:
+        function = SymbolTable.lookup_symbol(op, op.callee)
+        assert isinstance(function, FuncOp)
+        return self.block(function.body.block, operands)
+
+    def collective(self, op: spmd.Collective, value: Value) -> Value:
+        result = list(value)
+        for group in groups(op.axes, self.mesh):
+            held = [value[device] for device in group]
+            for device, received in zip(group, _exchange(op, held), strict=True):
+                result[device] = received
+        return result
+
+
+def _exchange(op: spmd.Collective, held: list[Array]) -> list[Array]:
+    """What the devices of one group hold after a collective."""
+    count = len(held)
+    match op:
+        case spmd.AllReduceOp():
+            return [fold(op.monoid.data, held)] * count
+        case spmd.AllGatherOp():
+            return [join(held, op.number("dim"), op.number("block"))] * count
+        case spmd.ReduceScatterOp():
+            return split(fold(op.monoid.data, held), op.number("dim"), op.number("block"), count)
+        case spmd.SliceOp():
+            parts = [split(each, op.number("dim"), op.number("block"), count) for each in held]
+            return [part[number] for number, part in enumerate(parts)]
+        case spmd.AllToAllOp():
+            sent = [split(each, op.number("split"), op.number("split_block"), count) for each in held]
+            to = op.number("concat"), op.number("concat_block")
+            return [join([part[number] for part in sent], *to) for number in range(count)]
+        case spmd.PermuteOp():
+            received = [np.zeros_like(each) for each in held]
+            for source, target in op.pairs.data:
+                received[target] = held[source]
+            return received
+        case _:
+            raise Error(f"the interpreter does not know `{op.name}`")
+
+
+def run_devices(function: FuncOp, args: Sequence[Value], mesh: Mesh) -> list[Value]:
+    """The results of a function of local ops, given what each device holds of each argument."""
+    return Machine(mesh).block(function.body.block, args)

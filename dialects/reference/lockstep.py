@@ -1,0 +1,196 @@
+"""Values on a mesh, in NumPy: one array for each device, in the order of the mesh, all devices in lockstep.
+
+What a device holds of a layout is what `denote` says, element by element; nothing here knows blocks or divisibility, so it
+can judge what does. A collective is what its text says, on the arrays of one group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+
+from ..dtypes import Array, is_float
+from ..errors import Error
+from ..layouts import Layout
+from ..mesh import Mesh
+from ..monoids import MONOIDS
+from ..ranges.algebra import denote, parse_range
+from .scans import across
+
+Value: TypeAlias = list[Array]
+"""What each device holds. Devices that hold the same array may hold the same object."""
+
+Places: TypeAlias = tuple[np.ndarray[tuple[int], np.dtype[np.int64]], ...]
+
+
+@lru_cache(maxsize=1 << 10)
+def devices(mesh: Mesh) -> tuple[dict[str, int], ...]:
+    """The coordinates of each device."""
+    return tuple(mesh.coordinates())
+
+
+@lru_cache(maxsize=1 << 14)
+def _places(layout: Layout, mesh: Mesh, device: int) -> Places:
+    """For each dim the positions of the elements that a device holds; -1 where there is none (padding)."""
+    at = devices(mesh)[device]
+    held = [denote(dim, at, mesh) for dim in layout.dims]
+    return tuple(np.array([-1 if place is None else place for place in dim], np.int64) for dim in held)
+
+
+@lru_cache(maxsize=1 << 12)
+def coordinate(axis: str, mesh: Mesh, device: int) -> int:
+    """Where a device stands along an axis, or a factor of one: `data`, `data.0:2`."""
+    place = denote(parse_range(axis), devices(mesh)[device], mesh)[0]
+    assert place is not None
+    return place
+
+
+def rank(axes: Sequence[str], mesh: Mesh, device: int) -> int:
+    """Where a device stands along several axes, counted major to minor."""
+    number = 0
+    for axis in axes:
+        number = number * len(denote(parse_range(axis), {}, mesh)) + coordinate(axis, mesh, device)
+    return number
+
+
+@lru_cache(maxsize=1 << 12)
+def groups(axes: tuple[str, ...], mesh: Mesh) -> tuple[tuple[int, ...], ...]:
+    """The devices that differ only along `axes`, each group in their order."""
+    found: dict[tuple[int, ...], list[int]] = {}
+    for device, at in enumerate(devices(mesh)):
+        left = dict(at)
+        for axis in axes:
+            name = axis.partition(":")[0]
+            if name in left:
+                left[name] = 0
+            else:
+                # A factor of an axis: its digit is taken out of the coordinate.
+                whole = name.partition(".")[0]
+                left[whole] -= coordinate(axis, mesh, device) * _stride(axis, whole, mesh)
+        found.setdefault(tuple(left.values()), []).append(device)
+    return tuple(tuple(sorted(group, key=lambda device: rank(axes, mesh, device))) for group in found.values())
+
+
+def _stride(axis: str, whole: str, mesh: Mesh) -> int:
+    factor = parse_range(axis)
+    return next((at for at in range(mesh[whole]) if denote(factor, {whole: at}, mesh) == [1]), 1)
+
+
+def distribute(array: Array, layout: Layout, mesh: Mesh, among: Sequence[int] | None = None) -> Value:
+    """What each device (each of `among`, the others nothing) holds of an array.
+
+    Over pending axes the first device holds it and the others the monoid's unit, or the same again where that changes nothing.
+    """
+    empty = np.zeros((0,))
+    value = [empty] * mesh.size
+    memory: dict[tuple[bytes, ...], Array] = {}
+    for device in range(mesh.size) if among is None else among:
+        places = _places(layout, mesh, device)
+        key = tuple(place.tobytes() for place in places)
+        if key not in memory:
+            memory[key] = array[np.ix_(*(np.maximum(place, 0) for place in places))] if places else array
+        behind = [MONOIDS[pending.monoid] for pending in layout.pending if coordinate(pending.axis, mesh, device)]
+        absent = next((monoid for monoid in behind if not monoid.idempotent), None)
+        part = memory[key]
+        value[device] = part if absent is None else np.full_like(part, absent.unit(part.dtype))
+    return value
+
+
+def collect(value: Value, layout: Layout, mesh: Mesh, among: Sequence[int] | None = None) -> Array:
+    """The whole array of which each device (of `among`) holds its part, pending folds done."""
+    value, layout = _scanned(value, layout, mesh, among)
+    parts: dict[tuple[int, ...], Array] = {}
+    for device in range(mesh.size) if among is None else among:
+        at = tuple(coordinate(pending.axis, mesh, device) for pending in layout.pending)
+        if at not in parts:
+            parts[at] = np.zeros(layout.global_shape(mesh), value[device].dtype)
+        places = _places(layout, mesh, device)
+        valid = [place >= 0 for place in places]
+        inside = value[device][np.ix_(*valid)] if places else value[device]
+        parts[at][np.ix_(*(place[keep] for place, keep in zip(places, valid, strict=True))) if places else ()] = inside
+    for pending in reversed(layout.pending):
+        folded: dict[tuple[int, ...], Array] = {}
+        for at, part in parts.items():
+            rest = at[:-1]
+            folded[rest] = MONOIDS[pending.monoid].function(folded[rest], part) if rest in folded else part
+        parts = folded
+    return parts[()]
+
+
+def _scanned(value: Value, layout: Layout, mesh: Mesh, among: Sequence[int] | None) -> tuple[Value, Layout]:
+    """The value with its pending scans done; they are all along one dim."""
+    scans = tuple(pending for pending in layout.pending if pending.scans)
+    if not scans:
+        return value, layout
+    dim, result = scans[0].dim, list(value)
+    for group in groups(tuple(pending.axis for pending in scans), mesh):
+        order = sorted(group, key=lambda device: int(_places(layout, mesh, device)[dim][0]))
+        if among is None or set(order) <= set(among):
+            blocks = across(MONOIDS[scans[0].monoid], [value[device] for device in order], dim, scans[0].backwards)
+            for device, block in zip(order, blocks, strict=True):
+                result[device] = block
+    return result, Layout(layout.dims, tuple(pending for pending in layout.pending if not pending.scans))
+
+
+def redistribute(value: Value, source: Layout, target: Layout, mesh: Mesh) -> Value:
+    """The same value in another layout, by way of the whole array; what stays pending stays apart."""
+    kept = tuple(pending.axis for pending in target.pending)
+    resolved = Layout(source.dims, tuple(pending for pending in source.pending if pending not in target.pending))
+    plain = Layout(target.dims)
+    result = list(value)
+    others: dict[tuple[int, ...], list[int]] = {}
+    for device in range(mesh.size):
+        others.setdefault(tuple(coordinate(axis, mesh, device) for axis in kept), []).append(device)
+    for among in others.values():
+        moved = distribute(collect(value, resolved, mesh, among), plain, mesh, among)
+        for device in among:
+            result[device] = moved[device]
+    return result
+
+
+def cut(value: Value, source: Layout, target: Layout, mesh: Mesh) -> Value:
+    """The part that each device's iteration of `target` sees of what it holds of `source`. Error if it holds less."""
+    result: Value = []
+    memory: dict[tuple[int, tuple[bytes, ...]], Array] = {}
+    for device in range(mesh.size):
+        held, wanted = _places(source, mesh, device), _places(target, mesh, device)
+        key = (id(value[device]), tuple(place.tobytes() for place in (*held, *wanted)))
+        if key not in memory:
+            inner = [_within(mine, part) for mine, part in zip(held, wanted, strict=True)]
+            memory[key] = value[device][np.ix_(*inner)] if inner else value[device]
+        result.append(memory[key])
+    return result
+
+
+def _within(held: np.ndarray[tuple[int], np.dtype[np.int64]], wanted: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[int]:
+    index = {int(place): number for number, place in enumerate(held)}
+    if missing := [int(place) for place in wanted if int(place) not in index]:
+        raise Error(f"a slice wants element {missing[0]}, which this device does not hold")
+    return [index[int(place)] for place in wanted]
+
+
+# Collectives on the arrays of one group.
+
+
+def split(array: Array, dim: int, block: int, count: int) -> list[Array]:
+    """What each of `count` devices takes of a dim: blocks, dealt in turn."""
+    dealt = np.reshape(range(array.shape[dim]), (-1, count, block))
+    return [np.take(array, dealt[:, number].reshape(-1), axis=dim) for number in range(count)]
+
+
+def join(arrays: Sequence[Array], dim: int, block: int) -> Array:
+    """The inverse of `split`."""
+    count, length = len(arrays), arrays[0].shape[dim]
+    order = np.reshape(range(count * length), (count, -1, block)).swapaxes(0, 1).reshape(-1)
+    return np.take(np.concatenate(arrays, axis=dim), order, axis=dim)
+
+
+def fold(monoid: str, arrays: Sequence[Array]) -> Array:
+    """In the order of the devices. Narrow floats are added in their own type: so does the IR."""
+    result = arrays[0]
+    for array in arrays[1:]:
+        result = MONOIDS[monoid].function(result, array)
+    return result.astype(arrays[0].dtype) if is_float(result.dtype) else result

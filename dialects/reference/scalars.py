@@ -1,0 +1,310 @@
+"""The scalar functions of the definitions, by name, in NumPy: what `@` stands for in an elementwise op.
+
+They are the reference, so they are plain. Floats narrower than 32 bits are computed in float32 and rounded once, as XLA does.
+Rare special functions come from SciPy, which JAX brings along, and are imported when they are first used.
+"""
+
+# NumPy's functions stand here as plain callables, whose arguments pyright cannot infer.
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, cast
+
+import ml_dtypes
+import numpy as np
+
+from ..dtypes import Array, is_float, is_narrow, kind_of, widen
+from ..errors import Error, nearest
+from ..params import ParamsAttr, Record
+
+Function: TypeAlias = Callable[..., Array]
+
+
+def cast_to(array: Array, dtype: np.dtype[Any]) -> Array:
+    """XLA's conversion: truncating and saturating to integers, the real part of complex numbers."""
+    if array.dtype.kind == "c" and dtype.kind != "c":
+        return cast_to(np.real(array), dtype)
+    if is_narrow(array.dtype):
+        return cast_to(widen(array), dtype)
+    if is_float(array.dtype) and kind_of(dtype) in "iu":
+        info = ml_dtypes.iinfo(dtype)
+        wide = np.nan_to_num(array.astype(np.float64), nan=0.0)
+        inside = np.clip(np.trunc(wide), float(info.min), float(info.max))
+        # 2**31 - 1 and 2**63 - 1 are no floats: what reaches the top is set there.
+        bounded = np.where(inside >= float(info.max), 0.0, inside).astype(dtype)
+        return np.where(inside >= float(info.max), np.asarray(info.max, dtype), bounded)
+    return array.astype(dtype)
+
+
+def apply(name: str, args: Sequence[Array], params: ParamsAttr, dtype: np.dtype[Any]) -> list[Array]:
+    """The results of the function `name`, elementwise; Error if there is none."""
+    with np.errstate(all="ignore"):
+        if name == "cast":
+            return [cast_to(args[0], dtype)]
+        if name == "threefry2x32":
+            return list(_threefry(*args))
+        if name in _WITH_PARAMS:
+            return [_WITH_PARAMS[name](params, *map(widen, args)).astype(dtype)]
+        function = _EXACT.get(name)
+        if function is not None and is_narrow(args[0].dtype):
+            return [_narrow(name, function, args).astype(dtype)]
+        if function is not None:
+            return [function(*args).astype(dtype)]
+        return [_function(name)(*map(widen, args)).astype(dtype)]
+
+
+def _narrow(name: str, function: Function, args: Sequence[Array]) -> Array:
+    """A function of bits, of which there are fewer than 32; the result is cut to as many."""
+    bits = 32 - ml_dtypes.iinfo(args[0].dtype).bits
+    first, *rest = map(widen, args)
+    if name in ("clz", "population_count", "shift_right_logical"):
+        first = (first.view(np.uint32) << bits >> bits).view(first.dtype)
+    if name == "shift_right_arithmetic":
+        first = (first.view(np.int32) << bits >> bits).view(first.dtype)
+    result = function(first, *rest)
+    return result - bits if name == "clz" else result
+
+
+def _function(name: str) -> Function:
+    if name in _FUNCTIONS:
+        return _FUNCTIONS[name]
+    if name in _SPECIAL:
+        import scipy.special  # pyright: ignore[reportMissingTypeStubs]
+
+        return cast(Function, getattr(scipy.special, _SPECIAL[name]))
+    close = nearest(name, [*_FUNCTIONS, *_SPECIAL])
+    raise Error(f"no scalar function is called `{name}`", helps=[f"did you mean `{close[0]}`?"] if close else [])
+
+
+def known(name: str) -> bool:
+    """Is there a scalar function of this name?"""
+    return name in {*_FUNCTIONS, *_SPECIAL, *_EXACT, *_WITH_PARAMS, "cast", "threefry2x32"}
+
+
+def divide(left: Array, right: Array) -> Array:
+    """XLA's division: integers truncate toward zero, x / 0 is -1."""
+    if left.dtype.kind not in "iu":
+        return np.divide(left, right)
+    safe = np.where(right == 0, np.ones_like(right), right)
+    quotient = (left - _remainder(left, safe)) // safe
+    return np.where(right == 0, np.asarray(-1).astype(left.dtype), quotient)
+
+
+def _remainder(left: Array, right: Array) -> Array:
+    if left.dtype.kind not in "iu":
+        return np.fmod(left, right)
+    return np.where(right == 0, left, np.fmod(left, np.where(right == 0, np.ones_like(right), right)))
+
+
+def _sign(x: Array) -> Array:
+    return np.where(x == 0, x, x / np.abs(x)) if x.dtype.kind == "c" else np.sign(x)
+
+
+def _total(compare: Function) -> Function:
+    """Comparison in the total order of floats: -NaN < -inf < ... < -0 < 0 < ... < inf < NaN."""
+
+    def key(x: Array) -> Array:
+        if not is_float(x.dtype):
+            return x
+        signed = np.dtype(f"i{x.dtype.itemsize}")
+        bits = x.view(signed)
+        return np.where(bits < 0, np.iinfo(signed).max ^ bits, bits)
+
+    return lambda left, right: compare(key(np.asarray(left)), key(np.asarray(right)))
+
+
+def _shift(function: Function, over: Callable[[Array], Array]) -> Function:
+    """A shift; by as many bits as there are, or more, it gives `over`."""
+
+    def shift(x: Array, by: Array) -> Array:
+        bits = x.dtype.itemsize * 8
+        inside = (by >= 0) & (by < bits)
+        return np.where(inside, function(x, np.where(inside, by, np.zeros_like(by))), over(x))
+
+    return shift
+
+
+def _logical_right(x: Array, by: Array) -> Array:
+    unsigned = np.dtype(f"u{x.dtype.itemsize}")
+    return (x.astype(unsigned) >> by.astype(unsigned)).astype(x.dtype)
+
+
+def _arithmetic_right(x: Array, by: Array) -> Array:
+    """The first bit says the sign, of unsigned numbers too."""
+    signed = x.view(f"i{x.dtype.itemsize}")
+    return np.asarray(np.right_shift(signed, by.astype(signed.dtype))).astype(signed.dtype).view(x.dtype)
+
+
+def _signs(x: Array) -> Array:
+    """All bits equal to the first."""
+    return _arithmetic_right(x, np.full_like(x, 8 * x.dtype.itemsize - 1))
+
+
+def _atan2(y: Array, x: Array) -> Array:
+    if x.dtype.kind != "c":
+        return np.arctan2(y, x)
+    return -1j * np.log((x + 1j * y) / np.sqrt(x * x + y * y))
+
+
+def _leading_zeros(x: Array) -> Array:
+    bits = x.dtype.itemsize * 8
+    unsigned = x.astype(f"u{x.dtype.itemsize}")
+    return np.asarray(np.vectorize(lambda value: bits - int(value).bit_length(), otypes=[np.int64])(unsigned))
+
+
+def _by_element(function: Callable[[float], float]) -> Function:
+    return lambda x: np.asarray(np.vectorize(function, otypes=[np.float64])(x))
+
+
+def _power(x: Array, y: Array) -> Array:
+    return np.power(x, y.astype(x.dtype) if x.dtype.kind in "fc" else y)
+
+
+def _select(which: Array, *cases: Array) -> Array:
+    return np.select([which == number for number in range(len(cases))], cases)
+
+
+def _igamma_grad_a(a: Array, x: Array) -> Array:
+    """The derivative of the regularized lower incomplete gamma function by `a`: five points of it in double precision."""
+    from scipy.special import gammainc  # pyright: ignore[reportMissingTypeStubs]
+
+    a, x = a.astype(np.float64), x.astype(np.float64)
+    step = 1e-3 * a
+    near, far = gammainc(a + step, x) - gammainc(a - step, x), gammainc(a + 2 * step, x) - gammainc(a - 2 * step, x)
+    return (8 * near - far) / (12 * step)
+
+
+_FUNCTIONS: dict[str, Function] = {
+    "abs": np.abs,
+    "acos": np.arccos,
+    "acosh": np.arccosh,
+    "asin": np.arcsin,
+    "asinh": np.arcsinh,
+    "atan": np.arctan,
+    "atan2": _atan2,
+    "atanh": np.arctanh,
+    "cbrt": np.cbrt,
+    "ceil": np.ceil,
+    "complex": lambda real, imag: real + 1j * imag,
+    "conj": np.conj,
+    "cos": np.cos,
+    "cosh": np.cosh,
+    "erf": _by_element(math.erf),
+    "erfc": _by_element(math.erfc),
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "expm1": np.expm1,
+    "floor": np.floor,
+    "ge": np.greater_equal,
+    "gt": np.greater,
+    "eq": np.equal,
+    "igamma_grad_a": _igamma_grad_a,
+    "imag": np.imag,
+    "is_finite": np.isfinite,
+    "le": np.less_equal,
+    "log": np.log,
+    "log1p": np.log1p,
+    "logistic": lambda x: 1 / (1 + np.exp(-x)),
+    "lt": np.less,
+    "ne": np.not_equal,
+    "pow": _power,
+    "real": np.real,
+    "rem": _remainder,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "sign": _sign,
+    "sin": np.sin,
+    "sinh": np.sinh,
+    "sqrt": np.sqrt,
+    "square": np.square,
+    "tan": np.tan,
+    "tanh": np.tanh,
+}
+
+# These must see the elements as they are: they look at bits, or only choose among them.
+_EXACT: dict[str, Function] = {
+    "and": np.bitwise_and,
+    "clamp": lambda low, x, high: np.minimum(np.maximum(low, x), high),
+    "clz": _leading_zeros,
+    "eq_to": _total(np.equal),
+    "le_to": _total(np.less_equal),
+    "lt_to": _total(np.less),
+    "max": np.maximum,
+    "maximum": np.maximum,
+    "min": np.minimum,
+    "minimum": np.minimum,
+    "nextafter": np.nextafter,
+    "not": np.invert,
+    "or": np.bitwise_or,
+    "population_count": lambda x: np.bitwise_count(x.astype(f"u{x.dtype.itemsize}")),
+    "select": _select,
+    "shift_left": _shift(np.left_shift, np.zeros_like),
+    "shift_right_arithmetic": _shift(_arithmetic_right, _signs),
+    "shift_right_logical": _shift(_logical_right, np.zeros_like),
+    "xor": np.bitwise_xor,
+}
+
+_SPECIAL: dict[str, str] = {
+    "bessel_i0e": "i0e",
+    "bessel_i1e": "i1e",
+    "digamma": "digamma",
+    "erf_inv": "erfinv",
+    "igamma": "gammainc",
+    "igammac": "gammaincc",
+    "lgamma": "gammaln",
+    "polygamma": "polygamma",
+    "regularized_incomplete_beta": "betainc",
+    "zeta": "zeta",
+}
+
+
+def _integer_pow(params: ParamsAttr, x: Array) -> Array:
+    y = params["y"]
+    assert isinstance(y, int)
+    return np.power(x, y) if y >= 0 or x.dtype.kind in "fc" else divide(np.ones_like(x), np.power(x, -y))
+
+
+def _round(params: ParamsAttr, x: Array) -> Array:
+    method = params["rounding_method"]
+    if isinstance(method, Record) and method["name"] == "TO_NEAREST_EVEN":
+        return np.rint(x)
+    return np.copysign(np.floor(np.abs(x) + 0.5), x)
+
+
+def _reduce_precision(params: ParamsAttr, x: Array) -> Array:
+    """Rounds to so many bits of the mantissa, half to even; what is beyond the exponents is infinite, or zero."""
+    exponent, mantissa = params["exponent_bits"], params["mantissa_bits"]
+    assert isinstance(exponent, int) and isinstance(mantissa, int)
+    wide = x.astype(np.float64)
+    fraction, power = np.frexp(wide)
+    rounded = np.ldexp(np.rint(np.ldexp(fraction, mantissa + 1)), power - mantissa - 1)
+    largest = 2.0 ** (2 ** (exponent - 1) - 1) * (2 - 2.0**-mantissa)
+    least = 2.0 ** (2 - 2 ** (exponent - 1))
+    rounded = np.where(np.abs(rounded) > largest, np.copysign(np.inf, wide), rounded)
+    rounded = np.where(np.abs(rounded) < least, np.copysign(0.0, wide), rounded)
+    return np.where(np.isfinite(wide), rounded, wide).astype(x.dtype)
+
+
+_WITH_PARAMS: dict[str, Callable[..., Array]] = {
+    "integer_pow": _integer_pow,
+    "reduce_precision": _reduce_precision,
+    "round": _round,
+}
+
+_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+
+
+def _threefry(k1: Array, k2: Array, x1: Array, x2: Array) -> tuple[Array, Array]:
+    """Threefry-2x32, 20 rounds (Salmon et al., SC 2011): JAX's random bits from a key and counters."""
+    keys = (k1, k2, k1 ^ k2 ^ np.uint32(0x1BD11BDA))
+    x1, x2 = x1 + keys[0], x2 + keys[1]
+    for group in range(5):
+        for rotation in _ROTATIONS[group % 2]:
+            x1 = x1 + x2
+            x2 = x1 ^ ((x2 << np.uint32(rotation)) | (x2 >> np.uint32(32 - rotation)))
+        x1 = x1 + keys[(group + 1) % 3]
+        x2 = x2 + keys[(group + 2) % 3] + np.uint32(group + 1)
+    return x1, x2

@@ -1,0 +1,143 @@
+"""The functions of ops that want dims whole: sorts, scans along a dim, arg-reductions, bitcasts, in NumPy.
+
+Each takes its arrays with the whole dims last and the op's parameters, and gives a list of results, whole dims last.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import cast
+
+import numpy as np
+
+from ..definitions.pools import moving
+from ..definitions.ragged import mode
+from ..dtypes import Array, dtype_of, widen
+from ..params import Literal, Record
+from . import matrices
+from .tasks import Task, each
+
+
+def run(name: str, task: Task) -> list[Array]:
+    """The results of the op `name`."""
+    return _FUNCTIONS[name](task)
+
+
+def known(name: str) -> bool:
+    return name in _FUNCTIONS
+
+
+def _arg(choose: Callable[..., Array]) -> Callable[[Task], list[Array]]:
+    def run(task: Task) -> list[Array]:
+        x = task.args[0]
+        # NaN wins, as in XLA; NumPy agrees for its own floats only.
+        return [np.asarray(choose(widen(x), axis=-1)).astype(dtype_of(task.outs[0][0]))]
+
+    return run
+
+
+def _sort(task: Task) -> list[Array]:
+    """Sorts all arrays by the first `num_keys` of them; NumPy's last key is the primary one."""
+    count = task.params["num_keys"]
+    assert isinstance(count, int)
+    order = np.lexsort([widen(key) for key in reversed(task.args[:count])], axis=-1)
+    return [np.take_along_axis(each, order, axis=-1) for each in task.args]
+
+
+def _top_k(task: Task) -> list[Array]:
+    x = task.args[0]
+    count = task.params.get("k")
+    axis = task.params["axis"]
+    assert isinstance(axis, int)
+    count = count if isinstance(count, int) else task.outs[0][1][axis]
+    # Stable, so of equal elements the first comes first.
+    order = np.flip(np.argsort(np.flip(widen(x), -1), axis=-1, stable=True), -1)[..., :count]
+    order = x.shape[-1] - 1 - order
+    return [np.take_along_axis(x, order, axis=-1), order.astype(dtype_of(task.outs[1][0]))]
+
+
+def _bitcast(task: Task) -> list[Array]:
+    """Another width makes a last dim, or takes it; axes before it need not be the result's dims, where these have extent 1."""
+    x, to = task.args[0], dtype_of(task.outs[0][0])
+    old, new = x.dtype.itemsize, to.itemsize
+    shape = (*x.shape, old // new) if old > new else x.shape[: x.ndim - (new > old)]
+    return [np.frombuffer(np.ascontiguousarray(x).tobytes(), to).reshape(shape)]
+
+
+def _approx_top_k(task: Task) -> list[Array]:
+    """The exact ones: how close the approximation has to come is for the device to say."""
+    x = task.args[0]
+    largest = task.flag("is_max_k")
+    count = task.outs[0][1][task.number("reduction_dimension")]
+    order = np.argsort(-widen(x) if largest else widen(x), axis=-1, stable=True)[..., :count]
+    return [np.take_along_axis(x, order, axis=-1), order.astype(dtype_of(task.outs[1][0]))]
+
+
+def _ragged_dot(task: Task) -> list[Array]:
+    """The products at one place of `k`, which the definition sums."""
+    left, right, sizes = (widen(each) for each in task.args)
+    ends = np.cumsum(sizes, -1)[..., None]
+    rows = cast(Array, np.arange(left.shape[-1]))
+    kept = np.asarray((rows >= ends - sizes[..., None]) & (rows < ends), left.dtype)
+    match mode(task.params):
+        case "free":
+            return [np.einsum("...r,...g,...gr->...r", left, right, kept)]
+        case "folded":
+            return [np.einsum("...r,...r,...gr->...g", left, right, kept)]
+        case _:
+            return [left * right]
+
+
+def _scatter_add(task: Task) -> list[Array]:
+    """What pooling chose gets what its window made: the first element that no other comes before."""
+    windowed = moving(task.params)
+    size, stride, padding = (
+        [np.asarray(task.params[name])[dim] for dim in windowed] for name in ("window_dimensions", "window_strides", "padding")
+    )
+    first = np.greater_equal if task.params["select_prim"] == Record("primitive", (("name", "ge"),)) else np.less_equal
+
+    def one(source: Array, x: Array) -> list[Array]:
+        out = np.zeros_like(x)
+        for place in np.ndindex(*source.shape):
+            starts = [at * step - lo for at, step, (lo, _) in zip(place, stride, padding, strict=True)]
+            ranges = [
+                range(max(0, start), min(start + length, extent))
+                for start, length, extent in zip(starts, size, x.shape, strict=True)
+            ]
+            chosen: tuple[int, ...] | None = None
+            for at in itertools.product(*ranges):
+                chosen = at if chosen is None or not first(x[chosen], x[at]) else chosen
+            if chosen is not None:
+                out[chosen] += source[place]
+        return [out]
+
+    return each(task, [len(windowed)] * 2, one)
+
+
+def _fft(task: Task) -> list[Array]:
+    x, lengths = task.args[0], task.params["fft_lengths"]
+    kind = task.params["fft_type"]
+    assert isinstance(lengths, tuple) and isinstance(kind, Record)
+    axes = range(-len(lengths), 0)
+    functions: dict[Literal, Callable[..., Array]] = {
+        "FFT": np.fft.fftn,
+        "IFFT": np.fft.ifftn,
+        "RFFT": np.fft.rfftn,
+        "IRFFT": np.fft.irfftn,
+    }
+    return [np.asarray(functions[kind["name"]](x, s=lengths, axes=axes)).astype(dtype_of(task.outs[0][0]))]
+
+
+_FUNCTIONS: dict[str, Callable[[Task], list[Array]]] = {
+    **matrices.FUNCTIONS,
+    "approx_top_k": _approx_top_k,
+    "argmax": _arg(np.argmax),
+    "argmin": _arg(np.argmin),
+    "bitcast_convert_type": _bitcast,
+    "fft": _fft,
+    "ragged_dot_general": _ragged_dot,
+    "select_and_scatter_add": _scatter_add,
+    "sort": _sort,
+    "top_k": _top_k,
+}

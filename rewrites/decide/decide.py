@@ -1,0 +1,217 @@
+"""Decisions: from a plan's table, which pending sums resolve where, and which redistributions happen.
+
+Everything that a plan reports (`counts`, `collectives`, `bytes_per_device`) reads these decisions, and materialising
+writes exactly them into the IR. A parameter, also seen through ops that only move or cast it, is redistributed again at
+each use (that keeps ZeRO-3 small); any other value once, shared by its uses.
+
+    %w {data*128, 64}, used twice by ops that want it whole   -->   two moves, each one all_gather
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ...dialects.dtypes import itemsize
+from ...dialects.mesh import Mesh
+from ..redistribute.search import Path, path
+from .op_layouts import Pend, Placements, Tiles, boundary, read
+from .pending import Carry, through
+from .table import Table
+
+NO_NODE = -1
+
+
+@dataclass(slots=True, eq=False)
+class Move:
+    """One redistribution of a value, from one layout to another, for some of its uses."""
+
+    value: int
+    source: Tiles
+    pending: Pend
+    target: Tiles
+    path: Path
+    before: Move | None
+    """The move whose result this one starts from; None where it starts from the value itself."""
+    shared: bool
+    region: int
+    trips: int
+    uses: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    anchor: int = -1
+    """The value whose arrival starts the use: the gather of a parameter waits for it."""
+
+    @property
+    def communicates(self) -> bool:
+        """Whether any of its steps is a collective."""
+        return any(step.kind != "slice" for step in self.path.steps)
+
+
+@dataclass(slots=True)
+class Decisions:
+    """The placements with the pending sums' ways, and all moves in the order of their first use."""
+
+    placements: Placements
+    carried: dict[int, Carry]
+    moves: list[Move]
+    at_use: dict[tuple[int, int], Move]
+    """The move through which an operand is read; operands that are not here are read as they are."""
+    homes: dict[int, Move]
+    """Values that are redistributed where they are made, because a tactic said where they live."""
+
+
+def decide(table: Table) -> Decisions:
+    """All decisions of a plan."""
+    placements = read(table)
+    carried = through(placements)
+    for number, carry in carried.items():
+        node = placements.program.nodes[number]
+        placed = placements.reduced(node, carry.pend)
+        placements.nodes[number] = placed
+        (value,) = node.results
+        placements.homes[value] = placed.produced[0]
+        placements.sources[value] = carry.pend
+    return _Mover(placements, carried).decisions()
+
+
+class _Mover:
+    """Collects the uses whose wanted layout differs from the value's own, and moves each value for them."""
+
+    def __init__(self, placements: Placements, carried: dict[int, Carry]) -> None:
+        self.placements = placements
+        self.program = placements.program
+        self.mesh: Mesh = placements.mesh
+        self.carried = carried
+        self.result = Decisions(placements, carried, [], {}, {})
+
+    def decisions(self) -> Decisions:
+        self.fixed_values()
+        for (value, _), uses in sorted(self.mismatches().items()):
+            self.move_value(value, uses)
+        for move in self.result.moves:
+            for use in move.uses:
+                self.result.at_use[use] = move
+        self.result.moves.sort(key=_first_use)
+        return self.result
+
+    def fixed_values(self) -> None:
+        """A value that a tactic placed by itself moves there from where its op produces it; an argument from the boundary.
+
+        What a scan leaves pending is done at once: nothing else could be done with it.
+        """
+        for value, home in self.placements.fixed.items():
+            node = self.program.nodes[self.program.producer[value]]
+            placed = self.placements.nodes[node.number]
+            position = node.results.index(value)
+            produced, pend = placed.produced[position], placed.pending[position]
+            if produced != home or pend:
+                self.settle(value, produced, pend, home)
+        for value, pend in self.placements.scanned.items():
+            self.settle(value, self.placements.homes[value], pend, self.placements.homes[value])
+        for value in self.program.arguments:
+            outside = boundary(self.placements, value)
+            if outside != self.placements.homes[value]:
+                self.settle(value, outside, (), self.placements.homes[value])
+
+    def settle(self, value: int, source: Tiles, pend: Pend, home: Tiles) -> None:
+        move = self.make(value, source, pend, home, None, True, self.program.region[value])
+        self.result.homes[value] = move
+        self.result.moves.append(move)
+
+    def mismatches(self) -> dict[tuple[int, int], list[tuple[int, int, Tiles]]]:
+        """(value, region) -> the uses there (node, operand, wanted tiles) that cannot read it as it lies.
+
+        A loop's carry is read inside the loop and, as its result, behind it: nothing is shared between the two.
+        """
+        found: dict[tuple[int, int], list[tuple[int, int, Tiles]]] = {}
+        homes, sources, carried = self.placements.homes, self.placements.sources, self.carried
+        for node, placed in zip(self.program.nodes, self.placements.nodes, strict=True):
+            for position, (value, wanted) in enumerate(zip(node.operands, placed.wanted, strict=True)):
+                if value in sources:
+                    if node.number in carried:
+                        continue
+                elif wanted == (self.lies(node.number, position, value) if node.reads else homes[value]):
+                    continue
+                key = value, self.program.use_region(node.number, position)
+                found.setdefault(key, []).append((node.number, position, wanted))
+        end = len(self.program.nodes)
+        for position, value in enumerate(self.program.returned):
+            wanted = boundary(self.placements, value)
+            if value in sources or wanted != homes[value]:
+                found.setdefault((value, 0), []).append((end, position, wanted))
+        return found
+
+    def lies(self, number: int, position: int, value: int) -> Tiles:
+        """How a use finds a value: at home; behind a loop as the loop carries it, wherever a tactic put it inside."""
+        if self.program.from_outside(number, position):
+            return self.placements.nodes[self.program.producer[value]].produced[0]
+        return self.placements.homes[value]
+
+    def move_value(self, value: int, uses: list[tuple[int, int, Tiles]]) -> None:
+        if self.program.parameter[value]:
+            self.move_parameter(value, uses)
+        else:
+            self.move_shared(value, uses)
+
+    def move_parameter(self, value: int, uses: list[tuple[int, int, Tiles]]) -> None:
+        """Once for each op that uses it; with several gathers, each waits for the value that starts its use."""
+        source = self.placements.homes[value]
+        made: dict[tuple[int, Tiles], Move] = {}
+        for number, position, wanted in uses:
+            move = made.get((number, wanted))
+            if move is None:
+                region = self.program.use_region(number, position)
+                move = made[number, wanted] = self.make(value, source, (), wanted, None, False, region)
+            move.uses.append((number, position))
+        gathers = [move for move in made.values() if move.communicates]
+        if len(gathers) > 1:
+            for move in gathers:
+                move.anchor = self.starter(move.uses[0][0])
+        self.result.moves += made.values()
+
+    def starter(self, number: int) -> int:
+        """An operand of the op that is computed, not given: its arrival is the start of the use."""
+        if number == len(self.program.nodes) or self.program.nodes[number].is_border:
+            return -1
+        producer, parameter = self.program.producer, self.program.parameter
+        for value in self.program.nodes[number].operands:
+            if producer[value] >= 0 and not parameter[value] and value not in self.placements.sources:
+                return value
+        return -1
+
+    def move_shared(self, value: int, uses: list[tuple[int, int, Tiles]]) -> None:
+        """Each layout once: straight from the value, or by way of what all of them have in common if that is cheaper."""
+        source = self.lies(*uses[0][:2], value)
+        pend = self.placements.sources.get(value, ())
+        targets = list(dict.fromkeys(wanted for _, _, wanted in uses))
+        region = self.program.use_region(*uses[0][:2])
+        direct = [self.make(value, source, pend, target, None, True, region) for target in targets]
+        moves = direct
+        if len(targets) > 1:
+            common = tuple(tile for tile in targets[0] if all(tile in target for target in targets[1:]))
+            first = self.make(value, source, pend, common, None, True, region)
+            rest = [self.make(value, common, (), t, first, True, region) for t in targets if t != common]
+            if _cost([first, *rest]) < _cost(direct):
+                moves = [first, *rest]
+        by_target = {move.target: move for move in moves}
+        for number, position, wanted in uses:
+            by_target[wanted].uses.append((number, position))
+        self.result.moves += moves
+
+    def make(
+        self, value: int, source: Tiles, pend: Pend, target: Tiles, before: Move | None, shared: bool, region: int
+    ) -> Move:
+        type = self.program.types[value]
+        way = path(type.shape, itemsize(type.dtype), source, pend, target, self.mesh)
+        return Move(value, source, pend, target, way, before, shared, region, self.program.trips(region))
+
+
+def _cost(moves: Iterable[Move]) -> tuple[float, int]:
+    """Bytes received, then collectives."""
+    return (
+        sum(move.path.bytes for move in moves),
+        sum(step.kind != "slice" for move in moves for step in move.path.steps),
+    )
+
+
+def _first_use(move: Move) -> tuple[int, int]:
+    return min(move.uses, default=(NO_NODE, move.value))

@@ -1,0 +1,136 @@
+"""Through which ops a pending sum may move: those whose definition the laws of linearity turn inside out.
+
+The body of a definition is read as a term in which each pending operand is `sum(r, x)`. The laws move that sum outwards,
+innermost first; the op is linear in those operands exactly if it arrives at the root and none is left inside. An operand
+that is known to be zero is a sum like any other: of zeros.
+
+    mul: lhs[i] * rhs[i], lhs pending   -->   sum(r, x) * y   -->   sum(r, x * y)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import reduce
+from typing import TypeAlias, cast
+
+from ...dialects.definitions.tree import Arith, Call, Definition, Expr, Fold, Guard, Number, Otherwise, Read
+from ...dialects.monoids import MONOIDS
+from ..rules.compile import Environment
+from ..rules.files import rules
+
+Term: TypeAlias = "str | tuple[Term, ...]"
+OVER = "r"
+"""The range of the pending sums; a fold of the definition's own runs over another."""
+
+_HEADS = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
+_known: dict[tuple[str, tuple[int, int], frozenset[int], frozenset[int], bool], bool] = {}
+
+
+def linear_in(definition: Definition, pending: frozenset[int], zeros: frozenset[int], field: bool = True) -> bool:
+    """Whether the op is linear jointly in the operands at `pending`, those at `zeros` being zero and no cast narrowing.
+
+    `field` says that the numbers divide: floats do, integers leave a remainder.
+    """
+    key = (definition.name, definition.arity, pending, zeros, field)
+    found = _known.get(key)
+    if found is None:
+        # Whether a cast is widening, `pending` asks of the whole op by its types, before it asks here.
+        facts: Environment = {"widening": _always, "field": _always if field else _never}
+        term = _turned(_Reader(definition, pending, zeros).term(definition.body), facts)
+        found = _known[key] = bool(pending) and _is_sum(term) and not any(map(_is_sum, _inside(term)))
+    return found
+
+
+def terms_beside(
+    definition: Definition, pending: frozenset[int], zeros: frozenset[int], others: frozenset[int], field: bool = True
+) -> frozenset[int] | None:
+    """The operands among `others` that the op adds to its pending ones; None where it does anything else with them.
+
+    By the law `once` such a term may count on one iteration only, and is then a pending sum like the others.
+
+        add: lhs[i] + rhs[i], rhs pending   -->   {lhs}
+    """
+    terms = {at for at in others if linear_in(definition, frozenset({at}), zeros | pending | others - {at}, field)}
+    return frozenset(terms) if linear_in(definition, pending | terms, zeros, field) else None
+
+
+def _always(_: object) -> bool:
+    return True
+
+
+def _never(_: object) -> bool:
+    return False
+
+
+class _Reader:
+    """Reads a definition's body as a term."""
+
+    def __init__(self, definition: Definition, pending: frozenset[int], zeros: frozenset[int]) -> None:
+        self.definition = definition
+        self.pending = pending
+        self.zeros = zeros
+
+    def term(self, expr: Expr) -> Term:
+        match expr:
+            case Read():
+                return reduce(lambda left, right: ("add", left, right), self.reads(expr))
+            case Arith("*", Number(-1), right):
+                return ("neg", self.term(right))
+            case Arith(sign, left, right):
+                return (_HEADS[sign], self.term(left), self.term(right))
+            case Call(function, args):
+                return self.call(self.definition.name if function == "@" else function, args)
+            case Fold(monoid, _, body) if MONOIDS[monoid].linear:
+                return ("sum", "k", self.term(body))
+            case Fold(monoid, _, body):
+                return (monoid, self.term(body))
+            case Guard(_, start, _):
+                return ("where", *self.reads(start, self.pending))
+            case Otherwise(body, default):
+                return ("select", "where", self.term(body), self.term(default))
+            case _:
+                return "free"
+
+    def reads(self, read: Read, sums: frozenset[int] | None = None) -> list[Term]:
+        """The operands that a read stands for; a condition is a sum only if it is pending, for a zero one is just false."""
+        sums = self.pending | self.zeros if sums is None else sums
+        return [("sum", OVER, f"x{at}") if at in sums else f"x{at}" for at in self.definition.positions(read.name)]
+
+    def call(self, function: str, args: tuple[Expr, ...]) -> Term:
+        terms = [term for arg in args for term in (self.reads(arg) if isinstance(arg, Read) else [self.term(arg)])]
+        if function == "select":
+            which, *cases = terms
+            if 0 not in self.pending:
+                which = "where"
+            return reduce(lambda left, right: ("select", which, left, right), cases)
+        if function == "either":
+            return reduce(lambda left, right: ("either", left, right), terms)
+        return (function, *terms)
+
+
+def _turned(term: Term, facts: Environment) -> Term:
+    """The term with its sums moved outwards as far as the laws allow."""
+    if not isinstance(term, tuple):
+        return term
+    made = tuple(_turned(part, facts) for part in term)
+    if _is_sum(made) or not any(map(_is_sum, made)):
+        return made
+    found = rules("linearity").rewrite_root(made, facts)
+    return made if found is None else cast(Term, found[0])
+
+
+def _is_sum(term: Term) -> bool:
+    return isinstance(term, tuple) and term[:2] == ("sum", OVER)
+
+
+def _inside(term: Term) -> Iterator[Term]:
+    """All terms below the root."""
+    if isinstance(term, tuple):
+        for part in term[1:]:
+            yield part
+            yield from _inside(part)
+
+
+def forget() -> None:
+    """Asks the laws anew for every op: for tests that count how often a law fires."""
+    _known.clear()

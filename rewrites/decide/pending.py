@@ -1,0 +1,286 @@
+"""Pending sums: which ops they move through before they resolve.
+
+A sum over a placed index leaves its result pending. By linearity (`sum x + sum y = sum (x + y)`, and so on) it may move
+through the ops behind it; it resolves where that costs the fewest bytes, ties to fewer collectives, then earlier. The
+choice is a minimum cut: a value is cut where it is resolved, at the price of the collective.
+
+    %g1{+data}, %g2{+data}, %g = add %g1, %g2   -->   %g{+data}: one all_reduce instead of two
+
+A sum also waits where something whole is added to it, if it meets another sum right behind: the whole counts once.
+
+    %y = add %x, %a{+model}; %z = add %y, %b{+model}   -->   %z{+model}: one all_reduce for a block whose parts are parallel
+
+What a loop carries on from zero is a sum if each trip makes one of it, given that it is: that is assumed, and asked at the end.
+
+    scan (%acc = 0) { yield (add %acc, %g{+data}) }   -->   scan (%acc{+data} = 0) {...}: one all_reduce behind the loop
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ...dialects.dtypes import divides, widens
+from ...dialects.monoids import MONOIDS
+from ..program.program import Node, Program
+from .linearity import linear_in, terms_beside
+from .min_cut import ENDLESS, Network
+from .op_layouts import Pend, Placed, Placements, without
+from .table import Tile
+
+RESOLVED = 1 << 20
+"""Scales bytes over counts: fewer bytes first, then fewer collectives."""
+
+
+@dataclass(slots=True)
+class Component:
+    """Pending values joined by the linear ops between them."""
+
+    values: list[int] = field(default_factory=list[int])
+    nodes: list[Node] = field(default_factory=list[Node])
+
+
+@dataclass(frozen=True, slots=True)
+class Carry:
+    """An op that a pending sum moves through: the sum, and the whole operands that count on one iteration only."""
+
+    pend: Pend
+    once: frozenset[int] = frozenset()
+
+
+def through(placements: Placements) -> dict[int, Carry]:
+    """The ops that a pending sum moves through."""
+    reach = _Reach(placements, frozenset())
+    while broken := reach.broken():
+        reach = _Reach(placements, reach.refused | broken)
+    chosen: dict[int, Carry] = {}
+    for component in reach.components():
+        chosen.update(_cheapest(placements, reach, component))
+    return chosen
+
+
+class _Reach:
+    """How far pending sums could move: values that may be pending, ops that may carry them."""
+
+    def __init__(self, placements: Placements, refused: frozenset[int]) -> None:
+        self.placements = placements
+        self.refused = refused
+        """Carries of loops that are no sums, whatever one assumes of them."""
+        self.loops: dict[int, Node] = {}
+        """Carries that are sums if what was assumed comes true: that each trip ends with one, and nobody needs more."""
+        self.program: Program = placements.program
+        self.pending: dict[int, Pend] = dict(placements.sources)
+        self.tiles: dict[int, tuple[Tile, ...]] = {v: placements.home(v) for v in self.pending}
+        self.carriers: dict[int, Carry] = {}
+        self.bare = set(self.pending)
+        """Pending values that are sums of sources and of nothing else: no factor has come in on the way."""
+        self.stopped: list[int] = []
+        """Ops at which a sum stops because they are not linear in it."""
+        self.spread(self.pending)
+        self.wait()
+
+    def spread(self, values: Iterable[int]) -> None:
+        """Visit the ops behind these values, and behind all that they make pending."""
+        heap = sorted({number for value in values for number, _ in self.program.uses[value]})
+        seen = set(heap)
+        while heap:
+            node = self.program.nodes[heapq.heappop(heap)]
+            carry = self.carried(node)
+            if carry is None:
+                continue
+            for number in (*self.assume(node, carry.pend), *self.carry(node, carry)):
+                if number not in seen:
+                    seen.add(number)
+                    heapq.heappush(heap, number)
+
+    def carry(self, node: Node, carry: Carry) -> list[int]:
+        """Let the op carry its sum; the ops that read its result."""
+        self.carriers[node.number] = carry
+        if node.kind == "carry":
+            self.loops[node.number] = node
+        (value,) = node.results
+        self.pending[value] = carry.pend
+        self.tiles[value] = self.placements.reduced(node, carry.pend).produced[0]
+        if all(v in self.bare or at in carry.once or self.program.zero[v] for at, v in enumerate(node.operands)):
+            self.bare.add(value)
+        return [number for number, _ in self.program.uses[value]]
+
+    def assume(self, node: Node, pend: Pend) -> list[int]:
+        """Take for a sum what a loop carries and what the op is not linear without; the ops that read that."""
+        found, loops = list[int](), self.carried_on(node)
+        if not loops:
+            return found
+        positions = frozenset([at for at, value in enumerate(node.operands) if value in self.pending])
+        if node.kind != "carry" and self.linear(node, positions, self.zeros(node)):
+            return found
+        for at in sorted(loops):
+            value = node.operands[at]
+            loop = self.program.nodes[self.program.producer[value]]
+            self.loops[loop.number] = loop
+            self.pending[value] = pend
+            self.tiles[value] = self.placements.reduced(loop, pend).produced[0]
+            found += [*self.assume(loop, pend), *(number for number, _ in self.program.uses[value])]
+        return found
+
+    def carried_on(self, node: Node) -> frozenset[int]:
+        """The operands that a loop carries on from zero, or from another sum: they may turn out to be sums."""
+        # Asked of every op that carries a sum, and most programs have no loop at all.
+        if len(self.program.regions) == 1:
+            return frozenset()
+        return frozenset([at for at, v in enumerate(node.operands) if v not in self.pending and self.begins(v)])
+
+    def begins(self, value: int) -> bool:
+        producer = self.program.producer[value]
+        node = self.program.nodes[producer]
+        if producer < 0 or node.kind != "carry" or len(node.results) > 1 or producer in self.refused:
+            return False
+        return self.program.zero[node.operands[0]] or node.operands[0] in self.pending or self.begins(node.operands[0])
+
+    def broken(self) -> frozenset[int]:
+        """The carries of which something was assumed that did not come true; all others carry."""
+        for number, loop in self.loops.items():
+            carry = self.carried(loop)
+            if carry is not None:
+                self.carriers[number] = carry
+        return frozenset(number for number, loop in self.loops.items() if not self.holds(loop))
+
+    def holds(self, loop: Node) -> bool:
+        """Whether each trip ends with a sum, and all that took what the loop carries for whole can also do with one."""
+        readers = {number for number, _ in self.program.uses[loop.results[0]]} | {loop.number}
+        found = ((self.carriers.get(number), self.carried(self.program.nodes[number])) for number in sorted(readers))
+        return loop.number in self.carriers and all(before is None or before == now for before, now in found)
+
+    def wait(self) -> None:
+        """Where something whole is added to a bare sum that meets another right behind, the whole counts once.
+
+        Two collectives become one there. A sum that has come through factors does not wait: it may have gone several ways,
+        and is one collective if it resolves before they part.
+        """
+        heap = sorted(self.stopped)
+        self.stopped = []
+        while heap:
+            node = self.program.nodes[heapq.heappop(heap)]
+            carry = self.waiting(node) if node.number not in self.carriers else None
+            if carry is not None:
+                self.carry(node, carry)
+                self.spread(node.results)
+                for number in self.stopped:
+                    heapq.heappush(heap, number)
+                self.stopped = []
+
+    def waiting(self, node: Node) -> Carry | None:
+        """What an op could carry that adds to bare sums something whole, which then counts once."""
+        positions = frozenset([at for at, value in enumerate(node.operands) if value in self.bare])
+        uses = self.placements.uses(node.results[0]) if positions else []
+        if len(uses) != 1 or uses[0][0] == len(self.program.nodes):
+            return None
+        pend, (number, place) = self.pending[node.operands[min(positions)]], uses[0]
+        reader, zeros = self.program.nodes[number], self.zeros(node)
+        joined = frozenset(at for at, v in enumerate(reader.operands) if v in self.bare and self.pending[v] == pend)
+        field = divides(self.program.types[node.results[0]].dtype)
+        if not joined or not linear_in(reader.signature.instance.definition, joined | {place}, self.zeros(reader), field):
+            return None
+        others = frozenset(range(len(node.operands))) - positions - zeros
+        once = terms_beside(node.signature.instance.definition, positions, zeros, others, field)
+        return None if once is None else self.carried(node, once)
+
+    def zeros(self, node: Node) -> frozenset[int]:
+        """The operands that are known to be zero."""
+        zero = self.program.zero
+        return frozenset([at for at, value in enumerate(node.operands) if zero[value]])
+
+    def carried(self, node: Node, once: frozenset[int] = frozenset()) -> Carry | None:
+        """What the op could carry, if it is linear in its pending operands and needs nothing else moved."""
+        program = self.program
+        if len(node.results) != 1 or node.results[0] in self.placements.fixed:
+            return None
+        positions = frozenset([at for at, value in enumerate(node.operands) if value in self.pending])
+        if not positions or node.number in self.refused:
+            return None
+        first = node.operands[min(positions)]
+        pend = self.pending[first]
+        if len(positions) > 1 and any(self.pending[node.operands[at]] != pend for at in positions):
+            return None
+        before, after = program.types[first].dtype, program.types[node.results[0]].dtype
+        if not all(MONOIDS[each.monoid].linear for each in pend) or not widens(before, after):
+            return None
+        zeros = self.zeros(node)
+        if not self.linear(node, positions | once, zeros) and not self.linear(node, positions, zeros | self.carried_on(node)):
+            self.stopped.append(node.number)
+            return None
+        placed = self.placements.reduced(node, pend)
+        return Carry(pend, once) if self.undisturbed(node, positions, placed, pend) else None
+
+    def linear(self, node: Node, sums: frozenset[int], zeros: frozenset[int]) -> bool:
+        field = divides(self.program.types[node.operands[min(sums)]].dtype)
+        return linear_in(node.signature.instance.definition, sums, zeros, field)
+
+    def undisturbed(self, node: Node, positions: frozenset[int], placed: Placed, pend: Pend) -> bool:
+        """Whether the op can run on the operands as they lie, with the pending axes taken from it."""
+        axes = {each.axis for each in pend}
+        if placed.pending[0]:
+            return False
+        for position, value in enumerate(node.operands):
+            if position in positions:
+                if self.tiles[value] != placed.wanted[position]:
+                    return False
+            elif any(tile[0] in axes for tile in self.placements.home(value)):
+                return False
+        return True
+
+    def components(self) -> list[Component]:
+        """Group what can meet; a source that nothing linear reads resolves at once and needs no cut."""
+        group: dict[int, Component] = {}
+        for number in sorted(self.carriers):
+            node = self.program.nodes[number]
+            values = [v for v in dict.fromkeys((*node.operands, *node.results)) if v in self.pending]
+            parts = list({id(group[v]): group[v] for v in values if v in group}.values())
+            # The largest takes in the others, so that a long chain of sums is no quadratic work.
+            joined = max(parts, key=lambda part: len(part.values), default=Component())
+            for part in parts:
+                if part is not joined:
+                    joined.values += part.values
+                    joined.nodes += part.nodes
+                    group.update(dict.fromkeys(part.values, joined))
+            fresh = [v for v in values if v not in group]
+            joined.values += fresh
+            joined.nodes.append(node)
+            group.update(dict.fromkeys(fresh, joined))
+        return list({id(component): component for component in group.values()}.values())
+
+
+def _cheapest(placements: Placements, reach: _Reach, component: Component) -> dict[int, Carry]:
+    """Cut the component: `v` pending -> `(v, "kept")` costs the collective; an op carries if it is on the source's side."""
+    network = Network()
+    for value in component.values:
+        network.edge(value, (value, "kept"), _price(placements, reach, value))
+        if value in placements.sources:
+            network.edge("pending", value)
+        for number, _ in placements.uses(value):
+            carrier = number in reach.carriers
+            network.edge((value, "kept"), _result(reach, number) if carrier else "resolved", ENDLESS)
+    for node in component.nodes:
+        for value in node.operands:
+            if value in reach.pending:
+                network.follows(node.results[0], value)
+    side = network.source_side("pending", "resolved")
+    return {node.number: reach.carriers[node.number] for node in component.nodes if node.results[0] in side}
+
+
+def _result(reach: _Reach, number: int) -> int:
+    return reach.program.nodes[number].results[0]
+
+
+def _price(placements: Placements, reach: _Reach, value: int) -> int:
+    """Bytes received to resolve the value: a reduce_scatter if all its uses want it sliced, else an all_reduce."""
+    pend = reach.pending[value]
+    axes = {each.axis for each in pend}
+    wanted = [placements.wanted(number, position) for number, position in placements.uses(value)]
+    sliced = bool(wanted) and all(axes <= {tile[0] for tile in tiles} for tiles in wanted)
+    group = 1
+    for axis in axes:
+        group *= placements.mesh[axis]
+    local = placements.local_bytes(value, without(reach.tiles[value], axes))
+    times = (1 if sliced else 2) * placements.trips(value)
+    return times * local * (group - 1) * RESOLVED // group + 1

@@ -1,0 +1,217 @@
+"""Propagation: carry the claims along one mesh axis through the definitions.
+
+Forward (an operand arrives tiled), backward (a result is wanted tiled) and from partial matches (one operand of a matmul
+tiled on k makes the other tiled on k). An op whose claims match exactly one index takes it; several are a conflict.
+Forward visits ops in program order, each after all its operands; backward in the reverse order, each after all its uses;
+until nothing changes. Only ops beside a changed claim are visited, which gives the same plan as full sweeps do.
+
+    tile x 0 data:   %h = dot %x %w1; %z = dot %h %w2   -->   both dots place their row index on data
+
+Held propagation goes along a range and never across one: only through ops in which every array has the range. What stands
+behind them, an op that makes the range or folds it among others, is left to later tactics, and the value between is
+redistributed.
+
+    tile w1 0 data, held:   %s = dot %d %x   %h = dot %s %w1   %z = dot %h %w2   %y = dot %c %z   -->   the inner two on data
+                            [e,g,m]          [e,g,f]           [e,g,m]           [g,m]                  at e, for g the others
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+
+from ...dialects.regions import TRIPS
+from ..program.program import Node
+from .table import WHOLE, AxisTable, Blocked, Claim, Conflict, Table, claim_of
+
+Candidates = dict[tuple[int, int], tuple[Claim, int]]
+"""(index, stride) -> the claim that asks for it, and who asks: an operand's position, or -1 - a result's."""
+
+
+def propagate(table: Table, axis: str, changed: Iterable[int], tactic: int, held: bool = False) -> None:
+    """Carry the axis' claims from the changed values until stable; `table` is changed in place."""
+    _Sweep(table, axis, tactic, held).run(changed)
+
+
+class _Sweep:
+    """One propagation; the two heaps hold the nodes that a changed claim may concern."""
+
+    def __init__(self, table: Table, axis: str, tactic: int, held: bool) -> None:
+        self.table = table
+        self.program = table.program
+        self.axis = axis
+        self.size = table.mesh[axis]
+        self.tactic = tactic
+        self.held = held
+        self.claims: AxisTable = table.axes[axis]
+        self.ahead: list[int] = []
+        self.back: list[int] = []
+        self.marked_ahead: set[int] = set()
+        self.marked_back: set[int] = set()
+        self.arguments: set[int] = set()
+
+    def run(self, changed: Iterable[int]) -> None:
+        for value in changed:
+            self.value_changed(value)
+        while self.ahead or self.back or self.arguments:
+            self.forward()
+            self.backward()
+            for value in sorted(self.arguments):
+                self.argument(value)
+            self.arguments.clear()
+
+    def forward(self) -> None:
+        heap, marked = self.ahead, self.marked_ahead
+        while heap:
+            number = heapq.heappop(heap)
+            marked.discard(number)
+            self.visit(self.program.nodes[number])
+
+    def backward(self) -> None:
+        heap, marked = self.back, self.marked_back
+        while heap:
+            number = -heapq.heappop(heap)
+            marked.discard(number)
+            self.visit(self.program.nodes[number])
+
+    def value_changed(self, value: int) -> None:
+        """A value's claim changed: its users see it ahead, its producer behind."""
+        for number, _ in self.program.uses[value]:
+            self.mark_ahead(number)
+        self.wanted(value)
+
+    def mark_ahead(self, number: int) -> None:
+        if number not in self.marked_ahead and self.claims.nodes[number] is None:
+            self.marked_ahead.add(number)
+            heapq.heappush(self.ahead, number)
+
+    def wanted(self, value: int) -> None:
+        """A use of the value, or its own claim, may tell its producer (or the argument) something."""
+        number = self.program.producer[value]
+        if number < 0:
+            self.arguments.add(value)
+        elif number not in self.marked_back and self.claims.nodes[number] is None:
+            self.marked_back.add(number)
+            heapq.heappush(self.back, -number)
+
+    def visit(self, node: Node) -> None:
+        """Take the one index that all claims on the op ask for, or note the conflict."""
+        if self.claims.nodes[node.number] is not None:
+            return
+        candidates: Candidates = {}
+        self.operand_claims(node, candidates)
+        self.result_claims(node, candidates)
+        key = (node.number, -1, self.axis)
+        if len(candidates) > 1:
+            claims = tuple((claim, _who(position)) for claim, position in candidates.values())
+            self.table.conflicts[key] = Conflict(node.number, -1, self.axis, claims)
+        elif candidates:
+            ((index, stride),) = candidates
+            if self.held and not self.along(node, index):
+                return
+            self.table.conflicts.pop(key, None)
+            self.claims.nodes[node.number] = Claim(index, stride, self.tactic, self.held)
+            self.decided(node)
+
+    def along(self, node: Node, index: int) -> bool:
+        """Whether the op only goes along the index: every array that it reads has it, and what it makes of several too.
+
+        An op that reads no array can make its result anywhere: it follows if all uses of the result have gone along.
+        """
+        program, signature = self.program, node.signature
+        read = [at for at, v in zip(signature.operand_at, node.operands, strict=True) if max(program.shape(v), default=1) > 1]
+        if not read:
+            uses = [self.claims.nodes[number] for value in node.results for number, _ in program.uses[value]]
+            return all(claim is not None and claim.held for claim in uses)
+        return all(index in at for at in (*read, *(signature.result_at if len(read) > 1 else ())))
+
+    def asks(self, claim: Claim) -> bool:
+        """Whether the claim is for others to follow."""
+        return claim.at != WHOLE and (not claim.held or claim.tactic == self.tactic)
+
+    def decided(self, node: Node) -> None:
+        for value in node.operands:
+            self.wanted(value)
+        for value in node.results:
+            for number, _ in self.program.uses[value]:
+                self.mark_ahead(number)
+
+    def operand_claims(self, node: Node, candidates: Candidates) -> None:
+        program, claims = self.program, self.claims
+        for position, value in enumerate(node.operands):
+            claim = claim_of(program, claims, value)
+            if claim is not None and self.asks(claim):
+                row = node.signature.operand_dims[position][claim.at]
+                self.ask(node, position, row, claim, candidates)
+
+    def result_claims(self, node: Node, candidates: Candidates) -> None:
+        for position, value in enumerate(node.results):
+            row = node.signature.result_dims[position]
+            for claim in self.wants(value):
+                self.ask(node, -1 - position, row[claim.at], claim, candidates)
+
+    def wants(self, value: int) -> set[Claim]:
+        """The dims on which the value's own claim, or else its decided uses, want it tiled."""
+        own = self.claims.values[value]
+        if own is not None:
+            return {own} if self.asks(own) else set()
+        found: set[Claim] = set()
+        nodes = self.program.nodes
+        for number, position in self.program.uses[value]:
+            claim = self.claims.nodes[number]
+            if claim is not None and self.asks(claim):
+                at = nodes[number].signature.operand_at[position].get(claim.at)
+                if at is not None:
+                    found.add(Claim(at[0], claim.stride * at[1], claim.tactic, claim.held))
+        return found
+
+    def ask(
+        self, node: Node, position: int, row: tuple[tuple[int, int, int], ...], claim: Claim, candidates: Candidates
+    ) -> None:
+        """Turn a claim on a dim into one on the index there, if a factor of it can be placed."""
+        for index, minor, extent in row:
+            if minor <= claim.stride and claim.stride * self.size <= minor * extent and claim.stride % minor == 0:
+                stride = claim.stride // minor
+                if self.table.fits_node(node, self.axis, index, stride):
+                    candidates.setdefault((index, stride), (claim, position))
+                    return
+        self.block(node, position, claim, row)
+
+    def block(self, node: Node, position: int, claim: Claim, row: tuple[tuple[int, int, int], ...]) -> None:
+        value = node.operands[position] if position >= 0 else node.results[-1 - position]
+        extent = self.program.shape(value)[claim.at]
+        reason = self.reason(node, claim, row)
+        key = (node.number, position, self.axis)
+        self.table.blocked[key] = Blocked(node.number, position, self.axis, claim.at, extent, self.size, reason)
+
+    def reason(self, node: Node, claim: Claim, row: tuple[tuple[int, int, int], ...]) -> str:
+        """Why no index of the dim takes the claim."""
+        if not row:
+            return "the trips of a loop run one after another" if node.kind in TRIPS else "this dim cannot be placed"
+        indices = {index for index, _, _ in row}
+        beside = [a for a, t in self.table.axes.items() if (c := t.nodes[node.number]) is not None and c.at in indices]
+        if beside:
+            return f"its blocks of {claim.stride} do not fit beside those of {', '.join(f'`{axis}`' for axis in beside)}"
+        return "does not divide"
+
+    def argument(self, value: int) -> None:
+        """An argument takes the one dim on which all its uses want it."""
+        if self.claims.values[value] is not None:
+            return
+        wants = {(claim.at, claim.stride): claim for claim in self.wants(value)}
+        key = (-1, value, self.axis)
+        if len(wants) > 1:
+            claims = tuple((claim, f"a use of dim {claim.at}") for claim in wants.values())
+            self.table.conflicts[key] = Conflict(-1, value, self.axis, claims)
+        elif wants:
+            ((dim, stride),) = wants
+            if self.table.fits_value(value, self.axis, dim, stride):
+                self.table.conflicts.pop(key, None)
+                self.claims.values[value] = Claim(dim, stride, self.tactic, self.held)
+                for number, _ in self.program.uses[value]:
+                    self.mark_ahead(number)
+
+
+def _who(position: int) -> str:
+    """Who asks, in words."""
+    return f"operand {position}" if position >= 0 else f"result {-1 - position}"

@@ -1,0 +1,297 @@
+"""Two ways to construct placed builders and slicers: as written, and fused as they are built.
+
+Both take the same calls, one `open ... close` for each op of the program. `Plain` writes each as a builder of its own with
+a slicer for every operand: the form that people read. `Fusing` applies the builder rules before it allocates: a slicer
+that meets its builder cancels (beta), a builder of a slice is what was sliced (eta), neighbours share one nest. Lowering
+the plain text replays the same calls into `Fusing`, so the rules, not a second code path, lower a program.
+
+    %h = build (data) { tanh (slice %x) }              build (data) { %h = tanh (slice %x)
+    %z = build (data) { exp (slice %h) }        -->                   %z = exp %h; yield %z }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, cast
+
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from ...dialects.array import BarrierOp, BuildOp, CoordinateOp, RedistributeOp, SliceOp, YieldOp
+from ...dialects.dtypes import itemsize
+from ...dialects.mesh import Mesh
+from ...dialects.spmd import SliceOp as CutOp
+from ...dialects.types import ArrayType, AxesAttr
+from ..redistribute.search import path
+from ..rules.files import rules
+
+
+@dataclass(eq=False, slots=True)
+class Built:
+    """A global value that an open or closed nest builds; `ssa` stands for it once something outside the nest needs it."""
+
+    nest: Nest
+    local: SSAValue
+    type: ArrayType
+    ssa: SSAValue | None = None
+
+
+Global = SSAValue | Built
+
+
+@dataclass(eq=False, slots=True)
+class Nest:
+    """A builder under construction: its ops, the axes that they use, and what was sliced from outside."""
+
+    block: Block = field(default_factory=Block)
+    axes: set[str] = field(default_factory=set[str])
+    slices: dict[tuple[SSAValue, ArrayType], SSAValue] = field(default_factory=dict[tuple[SSAValue, ArrayType], SSAValue])
+    sliced: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    coordinates: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
+    leaves: list[Built] = field(default_factory=list[Built])
+
+
+class Constructor(Protocol):
+    """What materialising and the `fuse` pass build with."""
+
+    mesh: Mesh
+
+    def open(self) -> None: ...
+
+    def slice(self, source: Global, target: ArrayType) -> SSAValue: ...
+
+    def coordinate(self, axis: str) -> SSAValue: ...
+
+    def append(self, op: Operation) -> None: ...
+
+    def close(self, results: Sequence[tuple[SSAValue, ArrayType]], axes: Sequence[str]) -> list[Global]: ...
+
+    def redistribute(self, source: Global, target: ArrayType) -> Global: ...
+
+    def barrier(self, values: Sequence[Global]) -> list[Global]: ...
+
+    def force(self, value: Global) -> SSAValue: ...
+
+    def inside(self, block: Block) -> Constructor: ...
+
+    def outer(self, op: Operation) -> None: ...
+
+    def finish_into(self, last: Operation) -> None: ...
+
+
+def type_of(value: Global) -> ArrayType:
+    """The global type of a value."""
+    return value.type if isinstance(value, Built) else cast(ArrayType, value.type)
+
+
+def placed(type: ArrayType) -> bool:
+    """Whether a type says anything but a plain shape."""
+    return not type.is_whole
+
+
+def axes_of(type: ArrayType) -> list[str]:
+    """The axes that a type's dims are placed on or that its sums are pending over."""
+    return [*map(str, type.layout.axes()), *(each.axis for each in type.layout.pending)]
+
+
+class Plain:
+    """Every op a builder of its own, every operand sliced; ops that nothing places stand as they are."""
+
+    def __init__(self, block: Block, mesh: Mesh) -> None:
+        self.block = block
+        self.mesh = mesh
+        self.body = Block()
+
+    def open(self) -> None:
+        self.body = Block()
+
+    def slice(self, source: Global, target: ArrayType) -> SSAValue:
+        ssa = self.force(source)
+        if not placed(target):
+            return ssa
+        op = SliceOp(ssa, target.layout, self.mesh)
+        self.body.add_op(op)
+        return op.out
+
+    def coordinate(self, axis: str) -> SSAValue:
+        op = CoordinateOp([axis])
+        self.body.add_op(op)
+        return op.out
+
+    def append(self, op: Operation) -> None:
+        self.body.add_op(op)
+
+    def close(self, results: Sequence[tuple[SSAValue, ArrayType]], axes: Sequence[str]) -> list[Global]:
+        if not axes:
+            for op in list(self.body.ops):
+                op.detach()
+                self.block.add_op(op)
+            return [local for local, _ in results]
+        self.body.add_op(YieldOp([local for local, _ in results]))
+        build = BuildOp(in_order(axes, self.mesh), Region(self.body), [type for _, type in results])
+        self.block.add_op(build)
+        return list(build.results)
+
+    def redistribute(self, source: Global, target: ArrayType) -> Global:
+        op = RedistributeOp(self.force(source), target)
+        self.block.add_op(op)
+        return op.out
+
+    def barrier(self, values: Sequence[Global]) -> list[Global]:
+        op = BarrierOp([self.force(value) for value in values])
+        self.block.add_op(op)
+        return list(op.results)
+
+    def force(self, value: Global) -> SSAValue:
+        assert isinstance(value, SSAValue)
+        return value
+
+    def inside(self, block: Block) -> Plain:
+        return Plain(block, self.mesh)
+
+    def outer(self, op: Operation) -> None:
+        self.block.add_op(op)
+
+    def finish_into(self, last: Operation) -> None:
+        self.block.add_op(last)
+
+
+class Fusing:
+    """Builders that fuse as they are built; a nest ends where something that it builds must be redistributed."""
+
+    def __init__(self, block: Block, mesh: Mesh) -> None:
+        self.block = block
+        self.mesh = mesh
+        self.nest = Nest()
+        self.ended: list[tuple[Nest, BuildOp]] = []
+        self.rules = rules("builders")
+
+    def open(self) -> None:
+        """An op joins the open nest."""
+
+    def slice(self, source: Global, target: ArrayType) -> SSAValue:
+        """Slice by the value's own layout, which a builder of this nest answers with its body; then cut finer."""
+        own = type_of(source)
+        built = ("build", own, source.local) if isinstance(source, Built) and source.nest is self.nest else source
+        found = self.rules.rewrite_root(("slice", own, built), {})
+        base = cast(SSAValue, found[0]) if found is not None else self.slice_outside(self.force(source), own)
+        return base if own is target else self.cut(base, own, target)
+
+    def slice_outside(self, source: SSAValue, own: ArrayType) -> SSAValue:
+        if not placed(own):
+            return source
+        key = (source, own)
+        found = self.nest.slices.get(key)
+        if found is None:
+            op = SliceOp(source, own.layout, self.mesh)
+            self.append(op)
+            found = self.nest.slices[key] = op.out
+            self.nest.sliced[found] = source
+            self.nest.axes.update(axes_of(own))
+        return found
+
+    def cut(self, local: SSAValue, own: ArrayType, target: ArrayType) -> SSAValue:
+        """A device's own part of what it already holds: no communication."""
+        mesh = self.mesh
+        shape = own.layout.global_shape(mesh)
+        way = path(shape, itemsize(own.dtype), own.layout.tiles(mesh), (), target.layout.tiles(mesh), mesh)
+        for step in way.steps:
+            op = CutOp.make(local, step.axes, mesh, dim=step.dim, block=step.block(mesh))
+            self.append(op)
+            self.nest.axes.update(step.axes)
+            local = op.out
+        return local
+
+    def coordinate(self, axis: str) -> SSAValue:
+        found = self.nest.coordinates.get(axis)
+        if found is None:
+            op = CoordinateOp([axis])
+            self.append(op)
+            found = self.nest.coordinates[axis] = op.out
+            self.nest.axes.add(axis)
+        return found
+
+    def append(self, op: Operation) -> None:
+        self.nest.block.add_op(op)
+
+    def close(self, results: Sequence[tuple[SSAValue, ArrayType]], axes: Sequence[str]) -> list[Global]:
+        self.nest.axes.update(axes)
+        return [self.build(local, type) for local, type in results]
+
+    def build(self, local: SSAValue, type: ArrayType) -> Global:
+        source = self.nest.sliced.get(local)
+        body = local if source is None else ("slice", source.type, source)
+        found = self.rules.rewrite_root(("build", type, body), {})
+        return cast(SSAValue, found[0]) if found is not None else Built(self.nest, local, type)
+
+    def redistribute(self, source: Global, target: ArrayType) -> Global:
+        op = RedistributeOp(self.outside(source), target)
+        self.block.add_op(op)
+        return op.out
+
+    def barrier(self, values: Sequence[Global]) -> list[Global]:
+        op = BarrierOp([self.outside(value) for value in values])
+        self.block.add_op(op)
+        return list(op.results)
+
+    def outside(self, value: Global) -> SSAValue:
+        """The value as something after the nest sees it: the nest that builds it ends here."""
+        if isinstance(value, Built) and value.nest is self.nest:
+            self.end_nest()
+        return self.force(value)
+
+    def force(self, value: Global) -> SSAValue:
+        if isinstance(value, SSAValue):
+            return value
+        if value.ssa is None:
+            value.ssa = Block(arg_types=[value.type]).args[0]
+            value.nest.leaves.append(value)
+        return value.ssa
+
+    def inside(self, block: Block) -> Fusing:
+        return Fusing(block, self.mesh)
+
+    def outer(self, op: Operation) -> None:
+        self.end_nest()
+        self.block.add_op(op)
+
+    def end_nest(self) -> None:
+        """Close the nest; what it yields is known at the end, when all that stands behind it is there."""
+        if self.nest.block.ops:
+            op = BuildOp.create(properties={"place": AxesAttr.of(())}, regions=[Region(self.nest.block)])
+            self.block.add_op(op)
+            self.ended.append((self.nest, op))
+        self.nest = Nest()
+
+    def finish_into(self, last: Operation) -> None:
+        """End the block with `last`, and give every nest the results that something outside it turned out to read."""
+        self.end_nest()
+        self.block.add_op(last)
+        for nest, op in self.ended:
+            self.settle(nest, op)
+
+    def settle(self, nest: Nest, op: BuildOp) -> None:
+        """Give the builder its results, or, where it uses no axis, put its ops in its place."""
+        block = nest.block
+        if not nest.axes:
+            for each in list(block.ops):
+                each.detach()
+                self.block.insert_op_before(each, op)
+            results: Sequence[SSAValue] = [leaf.local for leaf in nest.leaves]
+        else:
+            block.add_op(YieldOp([leaf.local for leaf in nest.leaves]))
+            region = op.detach_region(op.body)
+            build = BuildOp(in_order(nest.axes, self.mesh), region, [leaf.type for leaf in nest.leaves])
+            self.block.insert_op_before(build, op)
+            results = build.results
+        for leaf, result in zip(nest.leaves, results, strict=True):
+            assert leaf.ssa is not None
+            leaf.ssa.replace_all_uses_with(result)
+        op.detach()
+        op.erase()
+
+
+def in_order(axes: Iterable[str], mesh: Mesh) -> tuple[str, ...]:
+    """Axes in mesh order."""
+    wanted = set(axes)
+    return tuple(axis for axis in mesh.axes if axis in wanted)

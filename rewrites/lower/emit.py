@@ -1,0 +1,99 @@
+"""Emitting small local ops: numbers, casts, comparisons, selects, each on what one device holds.
+
+select %x where %i < 4   -->   %n = lax.constant {value = 4}; %c = lax.lt %i, ...; %y = lax.select_n %c, %zero, %x
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, cast
+
+from xdsl.ir import Operation, SSAValue
+
+from ...dialects.lax import OPS
+from ...dialects.params import NO_PARAMS, Literal, ParamsAttr, Record
+from ...dialects.types import ArrayType
+
+IDS = "int32"
+"""The dtype of coordinates, offsets and ids."""
+WIDE = ("int64", "uint32", "uint64")
+"""Dtypes with ids that are no i32."""
+
+
+def type_at(value: SSAValue) -> ArrayType:
+    """The type of a local value."""
+    return cast(ArrayType, value.type)
+
+
+class Sink(Protocol):
+    """Where ops go: a constructor, or a block."""
+
+    def append(self, op: Operation) -> None: ...
+
+
+class Emitter:
+    """Appends ops, one after another, and gives their results."""
+
+    def __init__(self, into: Sink) -> None:
+        self.into = into
+
+    def make(self, kind: str, ins: Sequence[SSAValue], dtype: str, shape: tuple[int, ...], /, **params: Literal) -> SSAValue:
+        op = OPS[kind].of(ins, [ArrayType.whole(dtype, shape)], ParamsAttr.of(**params) if params else NO_PARAMS)
+        self.into.append(op)
+        return op.results[0]
+
+    def number(self, value: int, dtype: str) -> SSAValue:
+        plain: Literal = value
+        if dtype == "bool":
+            plain = bool(value)
+        elif not dtype.startswith(("int", "uint")):
+            plain = float(value)
+        return self.make("constant", (), dtype, (), value=plain)
+
+    def cast(self, value: SSAValue, dtype: str) -> SSAValue:
+        to = Record("dtype", (("name", dtype),))
+        return self.make("convert_element_type", (value,), dtype, type_at(value).shape, new_dtype=to, weak_type=False)
+
+    def narrow(self, ids: SSAValue) -> SSAValue:
+        """Ids as i32; what is no position of any array stays none."""
+        dtype = type_at(ids).dtype
+        if dtype == IDS:
+            return ids
+        if dtype in WIDE:
+            low, high = (self.number(each, dtype) for each in (-1 if dtype == "int64" else 0, (1 << 31) - 1))
+            ids = self.make("clamp", (low, ids, high), dtype, type_at(ids).shape)
+        return self.cast(ids, IDS)
+
+    def spread(self, value: SSAValue, shape: tuple[int, ...], dims: tuple[int, ...] = ()) -> SSAValue:
+        """The value in a larger shape, its dims at `dims`."""
+        type = type_at(value)
+        if type.shape == shape and dims == tuple(range(len(dims))):
+            return value
+        return self.make("broadcast_in_dim", (value,), type.dtype, shape, broadcast_dimensions=dims)
+
+    def iota(self, shape: tuple[int, ...], dim: int) -> SSAValue:
+        return self.make("iota", (), IDS, shape, dtype=Record("dtype", (("name", IDS),)), dimension=dim)
+
+    def reshape(self, value: SSAValue, shape: tuple[int, ...]) -> SSAValue:
+        type = type_at(value)
+        return value if type.shape == shape else self.make("reshape", (value,), type.dtype, shape)
+
+    def select(self, keep: SSAValue, value: SSAValue, other: int = 0) -> SSAValue:
+        """The value where `keep`, else a number."""
+        type = type_at(value)
+        rest = self.spread(self.number(other, type.dtype), type.shape)
+        return self.make("select_n", (keep, rest, value), type.dtype, type.shape)
+
+    def both(self, one: SSAValue, other: SSAValue, kind: str = "and") -> SSAValue:
+        """Two conditions as one."""
+        return self.make(kind, (one, other), "bool", type_at(one).shape)
+
+    def between(self, ids: SSAValue, extent: int) -> SSAValue:
+        """Where `0 <= ids < extent`."""
+        shape = type_at(ids).shape
+        low = self.make("ge", (ids, self.spread(self.number(0, IDS), shape)), "bool", shape)
+        return self.both(low, self.make("lt", (ids, self.spread(self.number(extent, IDS), shape)), "bool", shape))
+
+    def equals(self, ids: SSAValue, number: int) -> SSAValue:
+        shape = type_at(ids).shape
+        return self.make("eq", (ids, self.spread(self.number(number, IDS), shape)), "bool", shape)

@@ -1,0 +1,117 @@
+"""Fusion of placed text: replay a module, op by op, into the fusing constructors.
+
+Materialising makes the same calls while it walks the program, so lowering the unfused text gives what a plan gives.
+
+    build {a}; build {b (slice a)}   -->   build {a; b a}
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from ...dialects.array import (
+    BarrierOp,
+    BuildOp,
+    CoordinateOp,
+    RedistributeOp,
+    SliceOp,
+    YieldOp,
+    mesh_of,
+    set_mesh,
+)
+from ...dialects.lax import RegionOp
+from ...dialects.lax import YieldOp as RegionYieldOp
+from ...dialects.types import ArrayType
+from .constructors import Constructor, Fusing, Global
+
+
+def fuse(module: ModuleOp) -> ModuleOp:
+    """The same placed program with its builders and slicers fused."""
+    main = cast(func.FuncOp, module.body.block.first_op)
+    mesh = mesh_of(main)
+    made = func.FuncOp(main.sym_name.data, (list(main.function_type.inputs), list(main.function_type.outputs)))
+    for key in ("arg_names", "result_names"):
+        if key in main.attributes:
+            made.attributes[key] = main.attributes[key]
+    _Replay().block(main.body.block, Fusing(made.body.block, mesh))
+    result = ModuleOp([made])
+    set_mesh(result, mesh)
+    return result
+
+
+class _Replay:
+    """Calls the constructors as the text says; `made` maps old values to what stands for them."""
+
+    def __init__(self) -> None:
+        self.made: dict[SSAValue, Global] = {}
+
+    def block(self, source: Block, into: Fusing) -> None:
+        self.made.update(zip(source.args, into.block.args, strict=True))
+        for op in source.ops:
+            self.op(op, into)
+
+    def op(self, op: Operation, into: Constructor) -> None:
+        match op:
+            case BuildOp():
+                self.build(op, into)
+            case RedistributeOp():
+                self.made[op.out] = into.redistribute(self.made[op.source], op.out.type)
+            case BarrierOp():
+                self.made.update(zip(op.results, into.barrier([self.made[v] for v in op.operands]), strict=True))
+            case RegionOp():
+                self.regions(op, into)
+            case func.ReturnOp() | RegionYieldOp():
+                values = [into.force(self.made[value]) for value in op.operands]
+                into.finish_into(func.ReturnOp(*values) if isinstance(op, func.ReturnOp) else RegionYieldOp(values))
+            case _:
+                self.whole(op, into)
+
+    def build(self, op: BuildOp, into: Constructor) -> None:
+        into.open()
+        locals: dict[SSAValue, SSAValue] = {}
+        for inner in op.body.block.ops:
+            match inner:
+                case SliceOp():
+                    locals[inner.out] = into.slice(self.made[inner.source], inner.target)
+                case CoordinateOp():
+                    (axis,) = inner.axes
+                    locals[inner.out] = into.coordinate(axis)
+                case YieldOp():
+                    types = [cast(ArrayType, type) for type in op.result_types]
+                    leaves = [locals[v] if v in locals else self.outside(v, into) for v in inner.operands]
+                    made = into.close(list(zip(leaves, types, strict=True)), op.axes)
+                    self.made.update(zip(op.results, made, strict=True))
+                case _:
+                    self.copy(inner, locals, into)
+
+    def copy(self, op: Operation, locals: dict[SSAValue, SSAValue], into: Constructor) -> None:
+        operands = [locals[v] if v in locals else self.outside(v, into) for v in op.operands]
+        new = type(op).create(operands=operands, result_types=list(op.result_types), properties=dict(op.properties))
+        into.append(new)
+        locals.update(zip(op.results, new.results, strict=True))
+
+    def outside(self, value: SSAValue, into: Constructor) -> SSAValue:
+        """A whole value read inside a nest: slicing it by its own layout gives it itself."""
+        return into.slice(self.made[value], cast(ArrayType, value.type))
+
+    def whole(self, op: Operation, into: Constructor) -> None:
+        """An op that nothing places: a nest over no axes."""
+        into.open()
+        locals: dict[SSAValue, SSAValue] = {}
+        self.copy(op, locals, into)
+        results = [(locals[result], cast(ArrayType, result.type)) for result in op.results]
+        self.made.update(zip(op.results, into.close(results, ()), strict=True))
+
+    def regions(self, op: RegionOp, into: Constructor) -> None:
+        operands = [into.force(self.made[value]) for value in op.operands]
+        blocks: list[Block] = []
+        for source in (region.block for region in op.regions):
+            blocks.append(Block(arg_types=[cast(ArrayType, arg.type) for arg in source.args]))
+            self.block(source, cast(Fusing, into.inside(blocks[-1])))
+        new = type(op).of(operands, [cast(ArrayType, t) for t in op.result_types], op.params, list(map(Region, blocks)))
+        into.outer(new)
+        self.made.update(zip(op.results, new.results, strict=True))

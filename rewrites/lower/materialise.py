@@ -1,0 +1,216 @@
+"""Materialise: write the decisions into the IR, as placed builders and slicers.
+
+One walk in program order; every op is opened, its operands sliced as its placement wants them, its local form emitted,
+its results built. What a decision moves becomes a redistribution, and the gather of a parameter waits behind a barrier
+for the value that starts its use.
+
+    decisions of a plan   -->   func @main(%x: f32[data*64, 8], ...) { array.build (data, model) {...} ... }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Region, SSAValue
+
+from ...dialects.array import set_mesh
+from ...dialects.lax import YieldOp
+from ...dialects.layouts import Layout
+from ...dialects.mesh import Mesh
+from ...dialects.types import ArrayType
+from ..decide.decide import Decisions, Move
+from ..decide.op_layouts import Pend, Tiles, boundary
+from ..program.program import Control, Node
+from .constructors import Constructor, Fusing, Global, Plain, axes_of, type_of
+from .localise import localise, same_op
+
+
+def materialise(decisions: Decisions, fused: bool = True) -> ModuleOp:
+    """The placed program as a module of its own; unfused is the form for people, and means the same."""
+    writer = _Writer(decisions, Fusing if fused else Plain)
+    return writer.module()
+
+
+class _Writer:
+    """Walks the program once; `values` maps (value, move or None) to what stands for it in the new IR."""
+
+    def __init__(self, decisions: Decisions, constructor: Callable[[Block, Mesh], Constructor]) -> None:
+        self.decisions = decisions
+        self.placements = decisions.placements
+        self.program = decisions.placements.program
+        self.mesh = self.placements.mesh
+        self.constructor = constructor
+        self.values: dict[int, Global] = {}
+        self.moved: dict[Move, Global] = {}
+        self.types: dict[tuple[ArrayType, Tiles, Pend], ArrayType] = {}
+        self.by_region: list[list[Node | Control]] = [[] for _ in self.program.regions]
+        for node in self.program.nodes:
+            if not node.is_border:
+                self.by_region[node.region].append(node)
+        for entries, controls in zip(self.by_region, self.program.controls, strict=True):
+            if controls:
+                entries += controls
+                entries.sort(key=lambda entry: entry.number)
+
+    def module(self) -> ModuleOp:
+        program = self.program
+        inputs = [self.type_at(value, boundary(self.placements, value)) for value in program.arguments]
+        outputs = [self.type_at(value, boundary(self.placements, value)) for value in program.returned]
+        main = func.FuncOp(program.main.sym_name.data, (inputs, outputs))
+        for key in ("arg_names", "result_names"):
+            if key in program.main.attributes:
+                main.attributes[key] = program.main.attributes[key]
+        block = main.body.block
+        into = self.constructor(block, self.mesh)
+        for value, arg in zip(program.arguments, block.args, strict=True):
+            self.define(value, arg, into)
+        self.body(0, into)
+        end = len(program.nodes)
+        out = [into.force(self.read(value, end, at, into)) for at, value in enumerate(program.returned)]
+        into.finish_into(func.ReturnOp(*out))
+        module = ModuleOp([main])
+        set_mesh(module, self.mesh)
+        return module
+
+    def type_at(self, value: int, tiles: Tiles, pending: Pend = ()) -> ArrayType:
+        whole = self.program.types[value]
+        key = (whole, tiles, pending)
+        found = self.types.get(key)
+        if found is None:
+            layout = Layout.of(whole.shape, tiles, self.mesh, pending)
+            found = self.types[key] = ArrayType.of(whole.dtype, layout)
+        return found
+
+    def define(self, value: int, made: Global, into: Constructor) -> None:
+        """Name what stands for a value; one with a layout of its own moves there at once."""
+        home = self.decisions.homes.get(value)
+        if home is not None:
+            made = self.cut(self.move(home, made, into), self.type_at(value, home.target), into)
+        self.values[value] = made
+
+    def body(self, region: int, into: Constructor) -> None:
+        """The ops of one region, those with regions of their own where they stand."""
+        for entry in self.by_region[region]:
+            if isinstance(entry, Node):
+                self.node(entry, into)
+            else:
+                self.control(entry, into)
+
+    def node(self, node: Node, into: Constructor) -> None:
+        """One op: its operands sliced, its local form emitted, its results built."""
+        nodes = self.program.together(node)
+        if node is not nodes[0]:
+            return
+        read = [(each, at, self.read(v, each.number, at, into)) for each in nodes for at, v in enumerate(each.operands)]
+        into.open()
+        locals = [into.slice(made, self.wanted(each, at)) for each, at, made in read]
+        outs = self.local(node, locals, into) if len(nodes) == 1 else same_op(node.op, locals, into)
+        results = [self.built(each, at) for each in nodes for at in range(len(each.results))]
+        axes = [axis for each in nodes for axis in self.axes(each)]
+        made = into.close(list(zip(outs, results, strict=True)), axes)
+        values = [value for each in nodes for value in each.results]
+        for value, result in zip(values, made, strict=True):
+            self.define(value, result, into)
+
+    def local(self, node: Node, locals: list[SSAValue], into: Constructor) -> list[SSAValue]:
+        """The op's local form, as it is placed and with the sum that it carries."""
+        placed, carry = self.placements.nodes[node.number], self.decisions.carried.get(node.number)
+        return localise(self.program, node, placed, carry, locals, into)
+
+    def built(self, node: Node, position: int) -> ArrayType:
+        """The type in which an op leaves a result; a sum that it carries is pending there."""
+        value, placed = node.results[position], self.placements.nodes[node.number]
+        pending = self.placements.sources.get(value, placed.pending[position])
+        return self.type_at(value, placed.produced[position], pending)
+
+    def axes(self, node: Node) -> list[str]:
+        """The axes that an op's iterations run over, and those over which a result is pending."""
+        pending = [each.axis for value in node.results for each in self.placements.sources.get(value, ())]
+        return [axis for axis, _, _ in self.placements.nodes[node.number].placement] + pending
+
+    def wanted(self, node: Node, position: int) -> ArrayType:
+        """The type under which an op slices an operand: what its placement wants, pending sums carried along."""
+        value = node.operands[position]
+        pend = self.placements.sources.get(value, ()) if node.number in self.decisions.carried else ()
+        return self.type_at(value, self.placements.nodes[node.number].wanted[position], pend)
+
+    def read(self, value: int, number: int, position: int, into: Constructor) -> Global:
+        """What a use reads: the value as it lies, or moved for it."""
+        move = self.decisions.at_use.get((number, position))
+        return self.values[value] if move is None else self.moved_value(move, into)
+
+    def moved_value(self, move: Move, into: Constructor) -> Global:
+        found = self.moved.get(move)
+        if found is None:
+            start = self.values[move.value] if move.before is None else self.moved_value(move.before, into)
+            if move.anchor >= 0:
+                start = into.barrier([start, self.values[move.anchor]])[0]
+            found = self.moved[move] = self.move(move, start, into)
+        return found
+
+    def move(self, move: Move, start: Global, into: Constructor) -> Global:
+        """A redistribution; one that only slices is left to the slicers of its uses."""
+        target = self.type_at(move.value, move.target)
+        if type_of(start) is target or not move.communicates:
+            return start
+        return into.redistribute(start, target)
+
+    def control(self, control: Control, into: Constructor) -> None:
+        """An op with regions on placed types: operands as its borders want them, each region written inside."""
+        operands = [into.force(self.sliced(node, 0, into)) for node in control.enters]
+        regions = [self.inner(control, position, into) for position in range(len(control.regions))]
+        results = [self.type_of_border(made) for made, _ in control.leaves]
+        op = type(control.op).of(operands, results, control.op.params, regions)
+        into.outer(op)
+        for (_, node), out in zip(control.leaves, op.results, strict=True):
+            self.leave(node, out, into)
+
+    def inner(self, control: Control, position: int, into: Constructor) -> Region:
+        """One region of an op: what enters it as arguments, its ops, and what it yields as its borders want it."""
+        values = [self.program.numbers[arg] for arg in control.op.regions[position].block.args]
+        block = Block(arg_types=[self.entered(value) for value in values])
+        inside = into.inside(block)
+        for value, arg in zip(values, block.args, strict=True):
+            self.define(value, arg, inside)
+        self.body(control.regions[position], inside)
+        ends = [inside.force(self.sliced(node, at, inside)) for node, at in control.yields[position]]
+        inside.finish_into(YieldOp(ends))
+        return Region(block)
+
+    def entered(self, value: int) -> ArrayType:
+        """The type in which a border gives a value; it may live in another."""
+        node = self.program.nodes[self.program.producer[value]]
+        return self.built(node, node.results.index(value))
+
+    def leave(self, node: Node, out: SSAValue, into: Constructor) -> None:
+        """A result of the op; one whose border is placed finer than what it reads is cut behind the op."""
+        made: Global = out
+        move = self.decisions.at_use.get((node.number, 0)) if self.program.from_outside(node.number, 0) else None
+        if move is not None:
+            made = self.cut(self.move(move, out, into), self.type_of_border(node), into)
+        self.define(node.results[0], made, into)
+
+    def type_of_border(self, node: Node) -> ArrayType:
+        return self.built(node, 0)
+
+    def sliced(self, node: Node, position: int, into: Constructor) -> Global:
+        """An operand of a loop's end in the layout that the end wants."""
+        made = self.read(node.operands[position], node.number, position, into)
+        made = self.cut(made, self.wanted(node, position), into)
+        carry = self.decisions.carried.get(node.number)
+        if carry is None or type_of(made).layout.pending:
+            return made
+        # Zero is a sum of zeros.
+        into.open()
+        local, target = into.slice(made, type_of(made)), self.built(node, 0)
+        return into.close([(local, target)], axes_of(target))[0]
+
+    def cut(self, made: Global, target: ArrayType, into: Constructor) -> Global:
+        """Build anew what only has to be sliced: `build (slice x)` in the finer layout."""
+        if type_of(made) is target:
+            return made
+        into.open()
+        local = into.slice(made, target)
+        return into.close([(local, target)], axes_of(target))[0]

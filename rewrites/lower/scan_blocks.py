@@ -1,0 +1,110 @@
+"""A scan of blocks made one of the whole, on one device: the law `scanned`, and what `across` in it does.
+
+Each block's total is the last element of its scan. The totals of all blocks are gathered and scanned in their turn, and a
+block takes over what stands there before its own.
+
+    %y = cumsum of a block   -->   %t = slice %y, last; %ts = all_gather %t; %s = cumsum %ts; %y + %s[coordinate - 1]
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from ...dialects import spmd
+from ...dialects.dtypes import itemsize
+from ...dialects.layouts import Layout, Pending
+from ...dialects.mesh import Mesh
+from ...dialects.monoids import MONOIDS
+from ..redistribute.search import totals
+from ..redistribute.steps import Step
+from .emit import IDS, Emitter, type_at
+
+
+class Appending:
+    """Puts ops at the end of a block."""
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+
+    def append(self, op: Operation) -> None:
+        self.block.add_op(op)
+
+
+class Across:
+    """One scan of blocks; `layout` is where the value lies, `scans` what is pending of it, all along one dim."""
+
+    def __init__(self, local: SSAValue, layout: Layout, scans: tuple[Pending, ...], mesh: Mesh, block: Block) -> None:
+        self.local = local
+        self.mesh = mesh
+        self.block = block
+        self.tiles = layout.tiles(mesh)
+        self.shape = layout.global_shape(mesh)
+        self.scans = scans
+        self.emit = Emitter(Appending(block))
+        self.monoid, self.dim, self.backwards = MONOIDS[scans[0].monoid], scans[0].dim, scans[0].backwards
+        self.type = type_at(local)
+        self.here = [(axis, stride) for axis, dim, stride in self.tiles if dim == self.dim]
+
+    @property
+    def length(self) -> int:
+        """The length of a block."""
+        return self.type.shape[self.dim]
+
+    def steps(self) -> tuple[Step, ...]:
+        """What gathers the totals."""
+        return totals(self.shape, itemsize(self.type.dtype), self.tiles, self.scans, self.mesh).steps
+
+    def total(self) -> SSAValue:
+        """The fold of a whole block."""
+        starts = self.at(0 if self.backwards else self.length - 1)
+        return self.emit.make("slice", (self.local,), self.type.dtype, self.one(), start_indices=starts, strides=None)
+
+    def finish(self, gathered: SSAValue) -> SSAValue:
+        """The block of the whole scan, from the totals of all blocks."""
+        emit, dtype = self.emit, self.type.dtype
+        shape = type_at(gathered).shape
+        count = shape[self.dim]
+        scan = {"axis": self.dim, "reverse": self.backwards}
+        scanned = emit.make(self.monoid.scan, (gathered,), dtype, shape, **scan)
+        rank = self.rank()
+        beside = emit.make("add", (rank, emit.number(1 if self.backwards else -1, IDS)), IDS, ())
+        beside = emit.make("clamp", (emit.number(0, IDS), beside, emit.number(count - 1, IDS)), IDS, ())
+        starts = [beside if dim == self.dim else emit.number(0, IDS) for dim in range(len(shape))]
+        before = emit.make("dynamic_slice", (scanned, *starts), dtype, self.one())
+        before = emit.spread(before, self.type.shape, tuple(range(len(shape))))
+        alone = emit.spread(emit.equals(rank, count - 1 if self.backwards else 0), self.type.shape)
+        return emit.make("select_n", (alone, self.step(before), self.local), dtype, self.type.shape)
+
+    def rank(self) -> SSAValue:
+        """The number of this device's block."""
+        emit, parts = self.emit, list[SSAValue]()
+        for axis, stride in self.here:
+            op = spmd.CoordinateOp([axis])
+            self.block.add_op(op)
+            parts.append(emit.make("mul", (op.out, emit.number(stride // self.length, IDS)), IDS, ()))
+        return reduce(lambda one, other: emit.make("add", (one, other), IDS, ()), parts)
+
+    def step(self, before: SSAValue) -> SSAValue:
+        """The monoid's product of what stands before and the block."""
+        if self.monoid.fold == "logsumexp":
+            return self.log_add_exp(before, self.local)
+        return self.made(self.monoid.name, before, self.local)
+
+    def log_add_exp(self, x: SSAValue, y: SSAValue) -> SSAValue:
+        """`max(x, y) + log1p(exp(-|x - y|))`; of two equal infinities it is their sum."""
+        largest, gap = self.made("max", x, y), self.made("sub", x, y)
+        rest = self.made("log1p", self.made("exp", self.made("neg", self.made("abs", gap))))
+        none = self.emit.make("ne", (gap, gap), "bool", self.type.shape)
+        return self.made("select_n", none, self.made("add", largest, rest), self.made("add", x, y))
+
+    def made(self, kind: str, *operands: SSAValue) -> SSAValue:
+        return self.emit.make(kind, operands, self.type.dtype, self.type.shape)
+
+    def at(self, place: int) -> tuple[int, ...]:
+        return tuple(place if dim == self.dim else 0 for dim in range(len(self.type.shape)))
+
+    def one(self) -> tuple[int, ...]:
+        """The shape of one element of the dim."""
+        return tuple(1 if dim == self.dim else extent for dim, extent in enumerate(self.type.shape))

@@ -1,0 +1,160 @@
+"""From placed builders and slicers to one device-local function with explicit collectives.
+
+A nest becomes its body; a slicer of a value in the value's own layout is the local value; a redistribution becomes the
+steps of its path; the types keep what one device holds.
+
+    array.build (data) {...}; array.redistribute %y : f32[data*64]{+model} -> f32[data*64]
+        -->   ...; spmd.all_reduce add %0 over (model) : f32[64] -> f32[64]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import cast
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from ...dialects import spmd
+from ...dialects.array import (
+    BarrierOp,
+    BuildOp,
+    CoordinateOp,
+    RedistributeOp,
+    SliceOp,
+    YieldOp,
+    mesh_of,
+    set_mesh,
+)
+from ...dialects.dtypes import itemsize
+from ...dialects.lax import RegionOp
+from ...dialects.mesh import Mesh
+from ...dialects.types import ArrayType
+from ..redistribute.search import Step, path
+from ..redistribute.steps import pairs
+from .scan_blocks import Across
+
+
+def to_spmd(module: ModuleOp) -> ModuleOp:
+    """The device-local module of a placed one, whose ops move into it: `module` is used up."""
+    main = cast(func.FuncOp, module.body.block.first_op)
+    mesh = mesh_of(main)
+    lowering = Lowering(mesh)
+    block = Block(arg_types=[lowering.local(type) for type in main.function_type.inputs])
+    lowering.block(main.body.block, block)
+    types = ([arg.type for arg in block.args], [lowering.local(type) for type in main.function_type.outputs])
+    made = func.FuncOp(main.sym_name.data, types, Region(block))
+    for key in ("arg_names", "result_names"):
+        if key in main.attributes:
+            made.attributes[key] = main.attributes[key]
+    result = ModuleOp([made])
+    set_mesh(result, mesh)
+    return result
+
+
+class Lowering:
+    """Lowers blocks; `locals` says which local value stands for a global one, or for a slice of it."""
+
+    def __init__(self, mesh: Mesh) -> None:
+        self.mesh = mesh
+        self.locals: dict[SSAValue, SSAValue] = {}
+
+    def local(self, type: object) -> ArrayType:
+        """What one device holds of a value of this type."""
+        return cast(ArrayType, type).local(self.mesh)
+
+    def block(self, source: Block, target: Block) -> None:
+        """Lower the ops of one block into another, whose arguments are the local ones."""
+        self.locals.update(zip(source.args, target.args, strict=True))
+        for op in list(source.ops):
+            self.op(op, target)
+
+    def op(self, op: Operation, target: Block) -> None:
+        match op:
+            case BuildOp():
+                for inner in list(op.body.block.ops):
+                    self.op(inner, target)
+            case YieldOp():
+                build = cast(BuildOp, op.parent_op())
+                for result, value in zip(build.results, op.operands, strict=True):
+                    self.locals[result] = self.get(value)
+            case SliceOp():
+                self.locals[op.out] = self.steps(op.source, op.target, target)
+            case RedistributeOp():
+                self.locals[op.out] = self.steps(op.source, op.out.type, target)
+            case BarrierOp():
+                self.replace(op, spmd.BarrierOp([self.get(value) for value in op.operands]), target)
+            case CoordinateOp():
+                self.replace(op, spmd.CoordinateOp(op.axes), target)
+            case RegionOp():
+                self.regions(op, target)
+            case _:
+                self.move(op, target)
+
+    def get(self, value: SSAValue) -> SSAValue:
+        return self.locals.get(value, value)
+
+    def replace(self, old: Operation, new: Operation, target: Block) -> None:
+        target.add_op(new)
+        self.locals.update(zip(old.results, new.results, strict=True))
+
+    def move(self, op: Operation, target: Block) -> None:
+        """A local op is what it was: only what it reads may have another name now."""
+        locals = self.locals
+        for position, value in enumerate(op.operands):
+            found = locals.get(value)
+            if found is not None:
+                op.operands[position] = found
+        op.detach()
+        target.add_op(op)
+
+    def regions(self, op: RegionOp, target: Block) -> None:
+        blocks: list[Block] = []
+        for source in (region.block for region in op.regions):
+            blocks.append(Block(arg_types=[self.local(arg.type) for arg in source.args]))
+            self.block(source, blocks[-1])
+        results = [self.local(type) for type in op.result_types]
+        new = type(op).of([self.get(value) for value in op.operands], results, op.params, list(map(Region, blocks)))
+        self.replace(op, new, target)
+
+    def steps(self, source: SSAValue, wanted: ArrayType, target: Block) -> SSAValue:
+        """The steps of a redistribution, or of a slice, which is one that never communicates."""
+        type, mesh = cast(ArrayType, source.type), self.mesh
+        local = self.get(source)
+        if type is wanted:
+            return local
+        before, after = type.layout, wanted.layout
+        resolved = tuple(each for each in before.pending if each not in after.pending)
+        scans, sums = (tuple(each for each in resolved if each.scans is scanned) for scanned in (True, False))
+        if scans:
+            across = Across(local, before, scans, mesh, target)
+            local = across.finish(self.walk(across.steps(), across.total(), target))
+        shape = before.global_shape(mesh)
+        way = path(shape, itemsize(type.dtype), before.tiles(mesh), sums, after.tiles(mesh), mesh)
+        return self.walk(way.steps, local, target)
+
+    def walk(self, steps: Iterable[Step], local: SSAValue, target: Block) -> SSAValue:
+        for step in steps:
+            op = collective(step, local, self.mesh)
+            target.add_op(op)
+            local = op.results[0]
+        return local
+
+
+def collective(step: Step, x: SSAValue, mesh: Mesh) -> Operation:
+    """One step as an op on the local array."""
+    match step.kind:
+        case "all_reduce":
+            return spmd.AllReduceOp.make(x, step.axes, mesh, monoid=step.monoid)
+        case "reduce_scatter":
+            return spmd.ReduceScatterOp.make(x, step.axes, mesh, monoid=step.monoid, dim=step.dim, block=step.block(mesh))
+        case "all_gather":
+            return spmd.AllGatherOp.make(x, step.axes, mesh, dim=step.dim, block=step.block(mesh))
+        case "slice":
+            return spmd.SliceOp.make(x, step.axes, mesh, dim=step.dim, block=step.block(mesh))
+        case "all_to_all":
+            split = {"split": step.to_dim, "split_block": step.to_block(mesh)}
+            return spmd.AllToAllOp.make(x, step.axes, mesh, **split, concat=step.dim, concat_block=step.block(mesh))
+        case _:
+            return spmd.PermuteOp.make(x, step.axes, mesh, pairs=spmd.PairsAttr(pairs(step, mesh)))

@@ -1,0 +1,114 @@
+"""Index vectors on one device: counted from the beginning of its block, for reads with the mask of what is there.
+
+They are taken in the general form of their op (`dialects.rows`): starts that the op clamps are clamped by what the whole
+array allows, a window on a placed dim is taken apart into rows, and only then does a component lose the block's offset.
+
+    [start] of 3 rows, a block from 8 on   -->   [[start - 8], [start + 1 - 8], [start + 2 - 8]]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import SSAValue
+
+from ...dialects.definitions.gather_form import DROP, Form, named, rows
+from .emit import IDS, Emitter, type_at
+
+
+class Vectors:
+    """The index vectors of one op, changed one component after another; `window` is the local shape of what they move."""
+
+    def __init__(
+        self, form: Form, ids: Sequence[SSAValue], array: tuple[int, ...], window: tuple[int, ...], emit: Emitter
+    ) -> None:
+        """`array` is the global shape of the array that is looked up in or written to."""
+        self.form = form
+        self.emit = emit
+        self.window = window
+        self.extents = tuple(array[dim] for dim in form.dims)
+        self.ids = self.stacked([emit.narrow(each) for each in ids])
+        if form.mode != DROP:
+            self.clamp()
+
+    def stacked(self, ids: list[SSAValue]) -> SSAValue:
+        """Scalar starts as one vector."""
+        if type_at(ids[0]).shape:
+            return ids[0]
+        parts = [self.emit.reshape(each, (1,)) for each in ids]
+        return parts[0] if len(parts) == 1 else self.emit.make("concatenate", parts, IDS, (len(parts),), dimension=0)
+
+    def clamp(self) -> None:
+        """Every window moved inside the whole array, as the op would alone."""
+        last = [extent - width for extent, width in zip(self.extents, self.form.widths, strict=True)]
+        if len(set(last)) == 1:
+            self.ids = self.within(last[0])
+            return
+        for component, most in enumerate(last):
+            self.only(self.within(most), component)
+
+    def within(self, most: int) -> SSAValue:
+        low, high = self.emit.number(0, IDS), self.emit.number(most, IDS)
+        return self.emit.make("clamp", (low, self.ids, high), IDS, self.shape)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return type_at(self.ids).shape
+
+    def rows(self, component: int) -> None:
+        """The windows of a component as rows; all rows of one that leaves the array stay outside."""
+        emit, width, before = self.emit, self.form.widths[component], self.form.batch
+        if self.form.mode == DROP:
+            fits = emit.between(self.ids, self.extents[component] - width + 1)
+            self.only(emit.select(fits, self.ids, -width), component)
+        self.form = rows(self.form, component, len(self.window))
+        batch = self.form.batch
+        shape = (*(self.window[dim] for dim in batch), self.shape[-1])
+        kept = (*(batch.index(dim) for dim in before), len(batch))
+        (row,) = (at for at, dim in enumerate(batch) if dim not in before)
+        self.ids = emit.spread(self.ids, shape, kept)
+        self.only(emit.make("add", (self.ids, emit.iota(shape, row)), IDS, shape), component)
+        self.form = self.form.with_params(indices_are_sorted=False, unique_indices=self.unique and not before)
+
+    @property
+    def unique(self) -> bool:
+        return self.form.params["unique_indices"] is True
+
+    def drop(self, component: int, offset: SSAValue) -> None:
+        """Writes: what falls outside of the block is dropped. Ids that were unique still are."""
+        self.only(self.shifted(offset), component)
+        self.form = self.form.with_params(indices_are_sorted=False, mode=named(DROP))
+
+    def keep(self, component: int, block: int, offset: SSAValue, first: SSAValue | None) -> SSAValue:
+        """Reads: the mask of what is in the block; on the `first` device also what is nowhere, which the op fills."""
+        emit, all_ids = self.emit, self.ids
+        here = self.shifted(offset)
+        inside = emit.between(here, block)
+        kept = emit.select(inside, here)
+        if first is not None:
+            outside = emit.make("not", (emit.between(all_ids, self.extents[component]),), "bool", self.shape)
+            mine = emit.both(outside, emit.spread(first, self.shape))
+            kept = emit.make("select_n", (mine, kept, emit.spread(emit.number(-1, IDS), self.shape)), IDS, self.shape)
+            inside = emit.both(inside, mine, "or")
+        self.only(kept, component)
+        # Rows that are another device's are all looked up in one place: what was promised of the ids holds no more.
+        self.form = self.form.with_params(indices_are_sorted=False, unique_indices=False)
+        return self.component(inside, component)
+
+    def shifted(self, offset: SSAValue) -> SSAValue:
+        return self.emit.make("sub", (self.ids, self.emit.spread(offset, self.shape)), IDS, self.shape)
+
+    def only(self, changed: SSAValue, component: int) -> None:
+        """Take over one component of what was changed, and leave the others."""
+        if self.shape[-1] > 1:
+            this = self.emit.equals(self.emit.iota(self.shape, len(self.shape) - 1), component)
+            changed = self.emit.make("select_n", (this, self.ids, changed), IDS, self.shape)
+        self.ids = changed
+
+    def component(self, mask: SSAValue, component: int) -> SSAValue:
+        """One component of a mask, spread over what the vectors move."""
+        *batch, width = self.shape
+        if width > 1:
+            starts = (*(0 for _ in batch), component)
+            mask = self.emit.make("slice", (mask,), "bool", (*batch, 1), start_indices=starts, strides=None)
+        return self.emit.spread(self.emit.reshape(mask, tuple(batch)), self.window, self.form.batch)

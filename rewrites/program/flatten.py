@@ -1,0 +1,281 @@
+"""From the xDSL module to the flat tables: one walk in program order.
+
+lax.while {cond} {body}   -->   enter, carry, the condition's nodes, enter (its verdict), the body's nodes, leave
+lax.cond {...} {...}      -->   enter, the nodes of each branch, join
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from math import prod
+from typing import cast
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Block, Operation, SSAValue
+
+from ...dialects.array import ArrayType, mesh_of
+from ...dialects.definitions.registry import definitions
+from ...dialects.definitions.tilings import Instance, bind
+from ...dialects.dtypes import itemsize
+from ...dialects.lax import RegionOp
+from ...dialects.params import NO_PARAMS, ParamsAttr
+from ...dialects.regions import BORDERS
+from .program import APART, Control, Node, Program, Region, Signature
+from .shard_maps import fits, own_signature
+
+
+def flatten(module: ModuleOp) -> Program:
+    """Build the tables of a module whose first function is the program."""
+    program = Program(module)
+    flattener = _Flattener(program)
+    flattener.region(0, 1)
+    main = program.main
+    block = main.body.block
+    program.arguments = tuple(_value(program, arg, -1, 0) for arg in block.args)
+    for value in program.arguments:
+        program.parameter[value] = True
+    program.argument_names = _names(main, "arg_names", len(program.arguments), "argument")
+    flattener.block(block, 0)
+    last = block.last_op
+    assert isinstance(last, func.ReturnOp)
+    program.returned = tuple(program.numbers[value] for value in last.operands)
+    program.result_names = _names(main, "result_names", len(program.returned), "result")
+    return program
+
+
+def _names(main: func.FuncOp, key: str, count: int, stem: str) -> tuple[str, ...]:
+    names = main.attributes.get(key)
+    if names is None:
+        return tuple(f"{stem}/{i}" for i in range(count))
+    return tuple(name.data for name in cast("Iterable[StringAttr]", names))
+
+
+def _value(program: Program, ssa: SSAValue, producer: int, region: int) -> int:
+    number = len(program.types)
+    type = cast(ArrayType, ssa.type)
+    program.types.append(type)
+    program.bytes.append(_bytes(type))
+    program.producer.append(producer)
+    program.region.append(region)
+    program.uses.append([])
+    program.zero.append(False)
+    program.parameter.append(False)
+    program.numbers[ssa] = number
+    return number
+
+
+@cache
+def _bytes(type: ArrayType) -> int:
+    return prod(type.shape) * itemsize(type.dtype)
+
+
+class _Flattener:
+    """Walks blocks in program order; a method a kind of operation."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.marks: dict[str, int] = {}
+        """How many ops of each kind there are whose regions nobody knows the trips of."""
+
+    def block(self, block: Block, region: int) -> None:
+        numbers = self.program.numbers
+        for op in block.ops:
+            if op.regions:
+                assert isinstance(op, RegionOp)
+                self.program.controls[region].append(_CONTROLS[op.name](self, op, region))
+            elif op.name in APART:
+                for value, out in zip(op.operands, op.results, strict=True):
+                    self.node(op.name[4:], op, (numbers[value],), (out,), region)
+            elif op is not block.last_op:
+                operands = tuple(numbers[value] for value in op.operands)
+                self.node(op.name[4:], op, operands, op.results, region)
+
+    def node(self, kind: str, op: Operation, operands: tuple[int, ...], outs: Sequence[SSAValue], region: int) -> Node:
+        params = cast(ParamsAttr, op.properties.get("params", NO_PARAMS))
+        ins = tuple(self.program.types[value] for value in operands)
+        types = tuple(cast(ArrayType, out.type) for out in outs)
+        node = self.insert(kind, op, operands, self.signature(kind, params, ins, types), region)
+        node.results = tuple(_value(self.program, out, node.number, region) for out in outs)
+        self.facts(node)
+        return node
+
+    def insert(self, kind: str, op: Operation, operands: tuple[int, ...], signature: Signature, region: int) -> Node:
+        program = self.program
+        node = Node(len(program.nodes), kind, signature, operands, (), op, region)
+        program.nodes.append(node)
+        for position, value in enumerate(operands):
+            program.uses[value].append((node.number, position))
+        return node
+
+    def facts(self, node: Node) -> None:
+        """Zeros stay zeros, and parameters parameters, through ops that only move or cast them."""
+        program = self.program
+        if node.kind == "constant":
+            program.zero[node.results[0]] = cast(ParamsAttr, node.op.properties["params"]).get("value") in (0, 0.0)
+            return
+        moves = node.signature.instance.moves
+        if moves or node.kind == "broadcast_in_dim":
+            program.zero[node.results[0]] = program.zero[node.operands[0]]
+        if moves:
+            program.parameter[node.results[0]] = program.parameter[node.operands[0]]
+
+    def signature(self, kind: str, params: ParamsAttr, ins: tuple[ArrayType, ...], outs: tuple[ArrayType, ...]) -> Signature:
+        """The bound definition, one object for equal (op, params, types): a transformer repeats a few dozen."""
+        table = self.program.signatures
+        key = (kind, id(params), *map(id, ins), 0, *map(id, outs))
+        found = table.get(key)
+        if found is None and params.get("own_axes") and fits(params, mesh := mesh_of(self.program.main)):
+            found = table[key] = own_signature(params, mesh, ins, outs)
+        if found is None:
+            slow = (kind, params, ins, outs)
+            found = table.get(slow)
+            if found is None:
+                found = table[slow] = Signature(_bind(kind, params, ins, outs))
+            table[key] = found
+        return found
+
+    # --- regions ---------------------------------------------------------------------------------------------------
+
+    def region(self, parent: int, trips: int, mark: str = "") -> int:
+        program = self.program
+        program.regions.append(Region(parent, trips, mark))
+        program.controls.append([])
+        return len(program.regions) - 1
+
+    def mark(self, kind: str) -> str:
+        """The name of the next op of this kind, as collectives inside it are marked: `while#0`."""
+        number = self.marks.get(kind, 0)
+        self.marks[kind] = number + 1
+        return f"{kind}#{number}"
+
+    def border(
+        self,
+        kind: str,
+        op: Operation,
+        reads: Sequence[tuple[int, int]],
+        makes: Sequence[tuple[SSAValue, int]],
+        types: tuple[ArrayType, ...] = (),
+    ) -> Node:
+        """A border, given the values that it reads and makes, each with its region; `types` of more that it will read."""
+        program = self.program
+        operands = tuple(value for value, _ in reads)
+        ins = (*(program.types[value] for value in operands), *types)
+        outs = tuple(cast(ArrayType, value.type) for value, _ in makes)
+        region = makes[0][1] if makes else reads[0][1]
+        node = self.insert(kind, op, operands, self.signature(kind, NO_PARAMS, ins, outs), region)
+        node.reads = tuple(region for _, region in reads)
+        node.results = tuple(_value(program, value, node.number, region) for value, region in makes)
+        if len(ins) == 1:
+            enters = program.regions[region].parent == reads[0][1]
+            for value in node.results:
+                program.parameter[value] = enters and program.parameter[operands[0]]
+                program.zero[value] = program.zero[operands[0]]
+        return node
+
+    def carry(self, op: Operation, init: int, outer: int, args: Sequence[tuple[SSAValue, int]]) -> Node:
+        """A carry joins its first value and the body's; the body's value is known only after the body."""
+        return self.border("carry", op, [(init, outer)], args, (self.program.types[init],))
+
+    def behind(self, control: Control, carry: Node, last: int, out: SSAValue, outer: int) -> None:
+        """The end of a carry: the value with which a trip ends, and what the loop gives, which is read behind it."""
+        body = control.regions[-1]
+        self.program.uses[last].append((carry.number, 1))
+        carry.operands, carry.reads = (*carry.operands, last), (*carry.reads, body)
+        control.yields[-1].append((carry, 1))
+        control.leaves.append((carry, self.border("leave", control.op, [(carry.results[0], outer)], [(out, outer)])))
+
+    def values(self, values: Iterable[SSAValue]) -> list[int]:
+        return [self.program.numbers[value] for value in values]
+
+    def scan(self, op: RegionOp, outer: int) -> Control:
+        consts, carries = op.number("num_consts"), op.number("num_carry")
+        body = self.region(outer, op.number("length"))
+        control, block = Control(op, (body,), len(self.program.nodes)), op.regions[0].block
+        for position, (value, arg) in enumerate(zip(self.values(op.operands), block.args, strict=True)):
+            if consts <= position < consts + carries:
+                control.enters.append(self.carry(op, value, outer, [(arg, body)]))
+            else:
+                kind = "enter" if position < consts else "trip"
+                control.enters.append(self.border(kind, op, [(value, outer)], [(arg, body)]))
+        self.block(block, body)
+        control.yields.append([])
+        ends = zip(self.values(_end(block).operands), op.results, strict=True)
+        for carry, (last, out) in zip(control.enters[consts : consts + carries], ends, strict=False):
+            self.behind(control, carry, last, out, outer)
+        for last, out in ends:
+            made = self.border("collect", op, [(last, body)], [(out, outer)])
+            control.yields[0].append((made, 0))
+            control.leaves.append((made, made))
+        return control
+
+    def while_(self, op: RegionOp, outer: int) -> Control:
+        asked, fixed = op.number("cond_nconsts"), op.number("body_nconsts")
+        mark = self.mark("while")
+        test, body = self.region(outer, 1, mark), self.region(outer, 1, mark)
+        control = Control(op, (test, body), len(self.program.nodes))
+        first, second = (region.block for region in op.regions)
+        for position, value in enumerate(self.values(op.operands)):
+            if position < asked:
+                control.enters.append(self.border("enter", op, [(value, outer)], [(first.args[position], test)]))
+            elif position < asked + fixed:
+                control.enters.append(self.border("enter", op, [(value, outer)], [(second.args[position - asked], body)]))
+            else:
+                args = [(second.args[position - asked], body), (first.args[position - fixed], test)]
+                control.enters.append(self.carry(op, value, outer, args))
+        self.block(first, test)
+        # All devices go on, or none does: the verdict is read whole.
+        (verdict,) = self.values(_end(first).operands)
+        control.yields.append([(self.border("enter", op, [(verdict, test)], []), 0)])
+        self.block(second, body)
+        control.yields.append([])
+        ends = zip(self.values(_end(second).operands), op.results, strict=True)
+        for carry, (last, out) in zip(control.enters[asked + fixed :], ends, strict=True):
+            self.behind(control, carry, last, out, outer)
+        return control
+
+    def cond(self, op: RegionOp, outer: int) -> Control:
+        mark = self.mark("cond")
+        branches = tuple(self.region(outer, 1, f"{mark}:{number}") for number in range(len(op.regions)))
+        control = Control(op, branches, len(self.program.nodes))
+        which, *given = self.values(op.operands)
+        control.enters.append(self.border("enter", op, [(which, outer)], []))
+        for position, value in enumerate(given):
+            args = [(region.block.args[position], each) for region, each in zip(op.regions, branches, strict=True)]
+            control.enters.append(self.border("enter", op, [(value, outer)], args))
+        for region, each in zip(op.regions, branches, strict=True):
+            self.block(region.block, each)
+        ends = zip(*(self.values(_end(region.block).operands) for region in op.regions), strict=True)
+        made = [
+            self.border("join", op, list(zip(values, branches, strict=True)), [(out, outer)])
+            for values, out in zip(ends, op.results, strict=True)
+        ]
+        control.yields = [[(node, branch) for node in made] for branch in range(len(branches))]
+        control.leaves = [(node, node) for node in made]
+        return control
+
+
+def _end(block: Block) -> Operation:
+    return cast(Operation, block.last_op)
+
+
+_CONTROLS: Mapping[str, Callable[[_Flattener, RegionOp, int], Control]] = {
+    "lax.scan": _Flattener.scan,
+    "lax.while": _Flattener.while_,
+    "lax.cond": _Flattener.cond,
+}
+
+
+def _bind(kind: str, params: ParamsAttr, ins: tuple[ArrayType, ...], outs: tuple[ArrayType, ...]) -> Instance:
+    in_types = [(t.dtype, t.shape) for t in ins]
+    out_types = [(t.dtype, t.shape) for t in outs]
+    if not outs:
+        # An effect without results: nothing of it can be placed.
+        return Instance(definitions[kind], (), tuple(((),) * len(shape) for _, shape in in_types), (), moves=False)
+    if kind in BORDERS:
+        # Every region is given the same value.
+        one = bind(definitions[kind], params, in_types, out_types[:1])
+        return replace(one, results=one.results * len(outs))
+    return bind(definitions[kind], params, in_types, out_types)

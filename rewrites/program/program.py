@@ -1,0 +1,193 @@
+"""The program as flat tables: what propagation and decisions read.
+
+The xDSL module stays the one source; a `Program` is a view of it, built once and shared by every plan. Each operation
+becomes a `Node` (its bound definition, its operand and result value numbers). An op with regions, a loop or a choice of
+branches, becomes the nodes of its regions between *borders*: nodes whose definitions say how a dim crosses (`enter`, `trip`,
+`carry`, `leave`, `collect`, `join`) and which know in which region each of their operands is read.
+
+    %y:2 = lax.scan %c, %x {...}   -->   carry, trip, body nodes ..., leave, collect
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import cast
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+
+from ...dialects.array import ArrayType
+from ...dialects.definitions.tilings import Instance
+from ...dialects.lax import RegionOp
+
+Position = tuple[int, int, int]
+"""Where an index stands in a value: (dim, product of the extents minor to it in that dim, its extent)."""
+
+
+Rows = tuple[tuple[tuple[int, int, int], ...], ...]
+
+APART = ("lax.optimization_barrier",)
+"""Ops whose values have nothing to do with one another: a node for each, so that each is placed by itself."""
+
+
+class Signature:
+    """An instance with both directions of its index tables: index -> position in a value, and dim -> indices in it."""
+
+    __slots__ = ("instance", "operand_at", "operand_dims", "own", "placed", "result_at", "result_dims")
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        extents = [index.extent for index in instance.indices]
+        self.set_dims(
+            tuple(_dims(value, extents) for value in instance.operands),
+            tuple(_dims(value, extents) for value in instance.results),
+        )
+        self.placed: dict[object, object] = {}
+        self.own: dict[str, int] = {}
+        """Of an op with mesh axes of its own: axis -> the index that is placed on it, always."""
+
+    def set_dims(self, operands: tuple[Rows, ...], results: tuple[Rows, ...]) -> None:
+        """Say per value, per dim, the (index, minor extent, extent) of each index in it, major to minor."""
+        self.operand_dims, self.result_dims = operands, results
+        self.operand_at = tuple(_at(dims) for dims in operands)
+        self.result_at = tuple(_at(dims) for dims in results)
+
+
+def _dims(value: tuple[tuple[int, ...], ...], extents: list[int]) -> tuple[tuple[tuple[int, int, int], ...], ...]:
+    """Per dim the (index, minor extent, extent) of each index in it, major to minor; a block is only minor to others."""
+    rows: list[tuple[tuple[int, int, int], ...]] = []
+    for indices in value:
+        minor = 1
+        row: list[tuple[int, int, int]] = []
+        for index in reversed(indices):
+            if index >= 0:
+                row.append((index, minor, extents[index]))
+            minor *= extents[index] if index >= 0 else -index
+        rows.append(tuple(reversed(row)))
+    return tuple(rows)
+
+
+def _at(dims: tuple[tuple[tuple[int, int, int], ...], ...]) -> dict[int, Position]:
+    return {index: (dim, minor, extent) for dim, row in enumerate(dims) for index, minor, extent in row}
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """One operation, or one border of a region, as propagation sees it."""
+
+    number: int
+    kind: str
+    signature: Signature
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    op: Operation
+    region: int
+    reads: tuple[int, ...] = ()
+    """Of a border: the region in which each operand is read. What every other node reads and makes is in its own."""
+
+    @property
+    def is_border(self) -> bool:
+        """Whether values cross into a region, or out of it, here."""
+        return bool(self.reads)
+
+
+@dataclass(slots=True)
+class Region:
+    """A body or a branch, and its place in the nest of regions; region 0 is the program itself, run once.
+
+    `trips` is how often one run of the region around it runs it, 1 where nobody knows; `mark` says then what that depends
+    on, `while#0` or `cond#2:1`, and is empty where the trips are known.
+    """
+
+    parent: int
+    trips: int
+    mark: str = ""
+
+
+@dataclass(slots=True)
+class Control:
+    """An op with regions, by its borders.
+
+    * `enters`: per operand the border that reads it.
+    * `yields`: per region, per value that it yields, the border that reads it and as which operand.
+    * `leaves`: per result the border that has the layout in which the op gives it, and the one that makes the value.
+    """
+
+    op: RegionOp
+    regions: tuple[int, ...]
+    number: int
+    """How many nodes stand before it."""
+    enters: list[Node] = field(default_factory=list[Node])
+    yields: list[list[tuple[Node, int]]] = field(default_factory=list[list[tuple[Node, int]]])
+    leaves: list[tuple[Node, Node]] = field(default_factory=list[tuple[Node, Node]])
+
+
+@dataclass(slots=True)
+class Program:
+    """Flat tables of one module; values and nodes are numbers."""
+
+    module: ModuleOp
+    nodes: list[Node] = field(default_factory=list[Node])
+    regions: list[Region] = field(default_factory=list[Region])
+    controls: list[list[Control]] = field(default_factory=list[list[Control]])
+    """Per region the ops with regions in it, in program order."""
+    types: list[ArrayType] = field(default_factory=list[ArrayType])
+    bytes: list[int] = field(default_factory=list[int])
+    producer: list[int] = field(default_factory=list[int])
+    region: list[int] = field(default_factory=list[int])
+    """Per value the region in which it is made."""
+    uses: list[list[tuple[int, int]]] = field(default_factory=list[list[tuple[int, int]]])
+    zero: list[bool] = field(default_factory=list[bool])
+    parameter: list[bool] = field(default_factory=list[bool])
+    numbers: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    arguments: tuple[int, ...] = ()
+    returned: tuple[int, ...] = ()
+    argument_names: tuple[str, ...] = ()
+    result_names: tuple[str, ...] = ()
+    signatures: dict[object, Signature] = field(default_factory=dict[object, Signature])
+
+    def together(self, node: Node) -> list[Node]:
+        """The nodes of the node's op: one, but for an op whose values are placed apart."""
+        if node.op.name not in APART:
+            return [node]
+        return [self.nodes[self.producer[self.numbers[result]]] for result in node.op.results]
+
+    @property
+    def main(self) -> func.FuncOp:
+        """The function that the program is."""
+        return cast(func.FuncOp, next(iter(self.module.body.block.ops)))
+
+    def shape(self, value: int) -> tuple[int, ...]:
+        """The global extents of a value."""
+        return self.types[value].shape
+
+    def use_region(self, number: int, position: int) -> int:
+        """The region in which a use happens: what enters a region is read before it. Returning is a use past all nodes."""
+        if number == len(self.nodes):
+            return 0
+        node = self.nodes[number]
+        return node.reads[position] if node.reads else node.region
+
+    def from_outside(self, number: int, position: int) -> bool:
+        """Whether a use reads a value that another region makes: behind a loop, what the loop carries."""
+        if number == len(self.nodes):
+            return False
+        node = self.nodes[number]
+        return node.is_border and node.reads[position] != self.region[node.operands[position]]
+
+    def trips(self, region: int) -> int:
+        """How often one call runs a region, as far as that is known."""
+        times = 1
+        while region:
+            times *= self.regions[region].trips
+            region = self.regions[region].parent
+        return times
+
+    def where(self, region: int) -> str:
+        """What it depends on how often one call runs a region: `while#0/cond#1:0`, or nothing."""
+        marks: list[str] = []
+        while region:
+            marks.append(self.regions[region].mark)
+            region = self.regions[region].parent
+        return "/".join(mark for mark in reversed(marks) if mark)

@@ -1,0 +1,86 @@
+"""An op with mesh axes of its own: a `shard_map` of the user's, whose body runs as it is.
+
+It says itself where its operands and results lie, so it has one index for each of its axes, as long as the axis, and that
+index is placed on the axis from the start. Nothing else of it can be placed.
+
+    shard_map {in_specs = ((("data",), ()),)} %x : f32[512, 8]   -->   %x wanted f32[data*128, 8]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import cast
+
+from ...dialects.array import ArrayType
+from ...dialects.definitions.registry import definitions
+from ...dialects.definitions.tilings import Index, Instance
+from ...dialects.mesh import Mesh
+from ...dialects.params import ParamsAttr
+from .program import Node, Program, Signature
+
+Spec = tuple[tuple[str, ...], ...]
+"""Per dim its axes, major to minor."""
+
+
+def axes_of(params: ParamsAttr) -> dict[str, int]:
+    """The axes of an op's own, with their sizes; none for an op that has none."""
+    return dict(cast("tuple[tuple[str, int], ...]", params.get("own_axes") or ()))
+
+
+def fits(params: ParamsAttr, mesh: Mesh) -> bool:
+    """Whether the op's axes are axes of the mesh, so that its body can run on the devices of the mesh."""
+    axes = axes_of(params)
+    return bool(axes) and all(mesh.get(axis) == size for axis, size in axes.items())
+
+
+def misfit(params: ParamsAttr, mesh: Mesh) -> str:
+    """Why an op with axes of its own does not run on the mesh's; empty for one that does, and for other ops."""
+    axes = axes_of(params)
+    if not axes or fits(params, mesh):
+        return ""
+    said = ", ".join(f"{axis}={size}" for axis, size in axes.items())
+    return f"its axes {said} are not axes of the plan's mesh {mesh}"
+
+
+def own_signature(params: ParamsAttr, mesh: Mesh, ins: Sequence[ArrayType], outs: Sequence[ArrayType]) -> Signature:
+    """The signature of an op whose axes fit: an index for each axis that has more than one device."""
+    axes = [axis for axis, size in axes_of(params).items() if size > 1]
+    numbers = {axis: number for number, axis in enumerate(axes)}
+    indices = tuple(Index(mesh[axis]) for axis in axes)
+    none = Instance(definitions["whole"], indices, (), (), moves=False)
+    signature = Signature(none)
+    signature.own = numbers
+    sides = (ins, "in_specs"), (outs, "out_specs")
+    specs = [(types, cast("tuple[Spec, ...]", params[key])) for types, key in sides]
+    operands, results = (
+        tuple(_rows(type.shape, spec, numbers, mesh) for type, spec in zip(types, each, strict=True)) for types, each in specs
+    )
+    signature.set_dims(operands, results)
+    return signature
+
+
+def _rows(
+    shape: Sequence[int], spec: Spec, numbers: dict[str, int], mesh: Mesh
+) -> tuple[tuple[tuple[int, int, int], ...], ...]:
+    """Per dim the (index, minor extent, extent) of each of its axes: blocks of what is left stay together."""
+    rows: list[tuple[tuple[int, int, int], ...]] = []
+    for extent, axes in zip(shape, spec, strict=True):
+        placed = [axis for axis in axes if axis in numbers]
+        left = extent
+        row: list[tuple[int, int, int]] = []
+        for axis in placed:
+            left //= mesh[axis]
+            row.append((numbers[axis], left, mesh[axis]))
+        rows.append(tuple(row))
+        assert left * prod(mesh[axis] for axis in placed) == extent, "JAX has checked that the axes divide"
+    return tuple(rows)
+
+
+def own_claims(program: Program) -> dict[str, list[tuple[Node, int]]]:
+    """Axis -> the nodes that have it of their own, each with the index that is placed on it."""
+    found: dict[str, list[tuple[Node, int]]] = {}
+    for node in program.nodes:
+        for axis, index in node.signature.own.items():
+            found.setdefault(axis, []).append((node, index))
+    return found

@@ -1,0 +1,191 @@
+"""The steps of a redistribution: what one collective does to a layout, and how many bytes it brings to each device.
+
+A layout is a set of tiles. A tile `(axis, dim, stride)` places a mesh axis on a dimension so that its coordinate
+advances by `stride` elements of the whole array; what no tile covers is local. So `f32[data*128, 256]` on 4 devices
+is `{(data, 0, 128)}`, and a step adds, removes or moves tiles. Strides are global, so steps on different axes commute
+without any renumbering.
+
+    f32[data*128, 256]   -- all_to_all over data: from dim 0 stride 128 to dim 1 stride 64 -->   f32[512, data*64]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+
+from ...dialects.mesh import Mesh
+
+Tile = tuple[str, int, int]
+Tiles = tuple[Tile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One collective, or a `slice`, which every device does alone.
+
+    `axes` are the mesh axes it runs over, major to minor. `dim` and `stride` are where they are placed (slice,
+    reduce_scatter) or taken from (all_gather, all_to_all); `to_dim` and `to_stride` where an all_to_all puts them.
+    `bytes` is what one device receives: with V the larger side's local size and n devices in the group, V(n-1)/n for
+    all_gather, reduce_scatter and all_to_all, twice that for all_reduce, V for permute, none for slice. `before` and
+    `after` are the tiles around it.
+    """
+
+    kind: str
+    axes: tuple[str, ...]
+    bytes: float
+    before: Tiles
+    after: Tiles
+    monoid: str = ""
+    dim: int = -1
+    stride: int = 0
+    to_dim: int = -1
+    to_stride: int = 0
+
+    def block(self, mesh: Mesh) -> int:
+        """How many consecutive local elements stay together inward of the axes, where they are placed or taken from."""
+        tiles = self.after if self.kind == "all_to_all" else self.before
+        return block_of(tiles, self.dim, self.stride, mesh)
+
+    def to_block(self, mesh: Mesh) -> int:
+        """The same where an all_to_all puts the axes: it splits first, so this counts elements of what it is given."""
+        return block_of(self.before, self.to_dim, self.to_stride, mesh)
+
+    def __str__(self) -> str:
+        over = ", ".join(self.axes)
+        kind = f"{self.kind} {self.monoid}" if self.monoid else self.kind
+        match self.kind:
+            case "all_reduce" | "permute":
+                return f"{kind} over ({over})"
+            case "all_to_all":
+                return f"{kind} over ({over}) {self.dim}@{self.stride} to {self.to_dim}@{self.to_stride}"
+            case _:
+                return f"{kind} over ({over}) {self.dim}@{self.stride}"
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """The steps of a redistribution, the first one first, and the bytes that one device receives in all."""
+
+    steps: tuple[Step, ...]
+    bytes: float
+
+    @property
+    def collectives(self) -> int:
+        """How many steps talk to other devices."""
+        return sum(step.kind != "slice" for step in self.steps)
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.steps)) or "nothing"
+
+
+def block_of(tiles: Sequence[Tile], dim: int, stride: int, mesh: Mesh) -> int:
+    """How many consecutive local elements on `dim` lie inward of `stride`: what the axes placed below it leave.
+
+    With `a` (4 devices) at stride 16 and `b` (2) at stride 4, 16 elements below `a` are 8 local ones.
+    """
+    return stride // prod(mesh[axis] for axis, on, below in tiles if on == dim and below < stride)
+
+
+def received(kind: str, larger: int, group: int) -> float:
+    """The bytes that one device of a group receives; `larger` is the larger side's local size in bytes."""
+    match kind:
+        case "slice":
+            return 0
+        case "permute":
+            return larger
+        case "all_reduce":
+            twice = 2 * larger * (group - 1)
+            return twice / group if twice % group else twice // group
+        case _:
+            return larger * (group - 1) // group
+
+
+def merged(steps: Sequence[Step], local: Sequence[int], mesh: Mesh) -> tuple[Step, ...]:
+    """The steps with neighbours of one kind made one over several axes; `local` is each step's larger side in bytes."""
+    result: list[Step] = []
+    sizes: list[int] = []
+    for step, size in zip(steps, local, strict=True):
+        while result and (one := _one(result[-1], step, mesh)) is not None:
+            size = max(size, sizes.pop())
+            result.pop()
+            step = replace(one, bytes=received(one.kind, size, prod(mesh[axis] for axis in one.axes)))
+        if step.kind == "permute" and step.before == step.after:
+            continue
+        result.append(step)
+        sizes.append(size)
+    return tuple(result)
+
+
+def _one(first: Step, then: Step, mesh: Mesh) -> Step | None:
+    """Two steps as one over the axes of both, where they stand in order and side by side."""
+    if first.kind != then.kind or first.monoid != then.monoid:
+        return None
+    both = replace(then, before=first.before)
+    match then.kind:
+        case "all_reduce":
+            return replace(both, axes=_in_order(first.axes + then.axes, mesh))
+        case "permute":
+            return replace(both, axes=_in_order(first.axes + then.axes, mesh))
+        case "all_gather" if _outside(then, first, mesh):
+            return replace(both, axes=then.axes + first.axes, stride=first.stride)
+        case "slice" | "reduce_scatter" if _outside(first, then, mesh):
+            return replace(both, axes=first.axes + then.axes)
+        case "all_to_all" if _outside(first, then, mesh) and _lands_outside(first, then, mesh) and _parts(first, then, mesh):
+            return replace(both, axes=first.axes + then.axes)
+        case _:
+            return None
+
+
+def _outside(major: Step, minor: Step, mesh: Mesh) -> bool:
+    """`major`'s axes stand directly outside `minor`'s on the same dimension."""
+    return major.dim == minor.dim and major.stride == minor.stride * prod(mesh[axis] for axis in minor.axes)
+
+
+def _lands_outside(major: Step, minor: Step, mesh: Mesh) -> bool:
+    width = prod(mesh[axis] for axis in minor.axes)
+    return major.to_dim == minor.to_dim and major.to_stride == minor.to_stride * width
+
+
+def _parts(major: Step, minor: Step, mesh: Mesh) -> bool:
+    """Whether a device has a part for every other one: within a dimension, what lies between old and new place is all it has.
+
+    [2*b*a] -> [b*2*a] -> [b*a*2] stays two steps: with two elements each, four devices cannot exchange all at once.
+    """
+    if major.dim != major.to_dim:
+        return True
+    low, high = sorted((major.stride, major.to_stride))
+    axes = (*major.axes, *minor.axes)
+    others = [mesh[axis] for axis, on, at in major.before if on == major.dim and low < at <= high and axis not in axes]
+    return high // low // prod(others) % prod(mesh[axis] for axis in axes) == 0
+
+
+def _in_order(axes: tuple[str, ...], mesh: Mesh) -> tuple[str, ...]:
+    return tuple(axis for axis in mesh if axis in axes)
+
+
+def pairs(step: Step, mesh: Mesh) -> tuple[tuple[int, int], ...]:
+    """For a permute: which device sends to which, numbered along `step.axes` with the last axis fastest.
+
+    Each device sends to one and receives from one; where several hold the same piece, one that already has what it
+    wants keeps it.
+    """
+    places = [dict(zip(step.axes, at, strict=True)) for at in product(*(range(mesh[axis]) for axis in step.axes))]
+    have = [_piece(step.before, at) for at in places]
+    want = [_piece(step.after, at) for at in places]
+    free: dict[tuple[tuple[int, int], ...], list[int]] = {}
+    for device, piece in enumerate(have):
+        if piece != want[device]:
+            free.setdefault(piece, []).append(device)
+    sources = [device if have[device] == piece else free[piece].pop(0) for device, piece in enumerate(want)]
+    return tuple((source, device) for device, source in enumerate(sources))
+
+
+def _piece(tiles: Tiles, at: dict[str, int]) -> tuple[tuple[int, int], ...]:
+    """Where the part of a device begins, by dimension: which part it is, among those that the step exchanges."""
+    begins: dict[int, int] = {}
+    for axis, dim, stride in tiles:
+        if axis in at:
+            begins[dim] = begins.get(dim, 0) + at[axis] * stride
+    return tuple(sorted(begins.items()))

@@ -1,0 +1,254 @@
+"""Compiles rules to Python closures, indexed by the operation at the root of their left side.
+
+A rule is tried by giving it the root's arguments, before the root itself exists: a constructor that is about to make
+`slice(L, x)` asks the rules for `slice` first, and allocates nothing if one of them answers. Variables are numbered
+slots of a list, decided when the rule is compiled, so that trying a rule is a handful of calls and no dictionary.
+
+    ruleset = load("beta: slice(L, build(L, x)) => x")
+    ruleset.rewrite_root(("slice", "rows", ("build", "rows", "y")), {})      -->  ("y", beta)
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import firing
+from .parse import parse
+from .rule import (
+    All,
+    AnyOf,
+    Apply,
+    Compare,
+    Condition,
+    Holds,
+    Number,
+    Rule,
+    Symbol,
+    Term,
+    Variable,
+    subterms,
+    terms_of,
+)
+from .terms import TUPLES, Terms
+
+# What a condition may ask: functions of what the variables stand for, by name (`size`, `disjoint`, `widening`).
+Environment = Mapping[str, Callable[..., object]]
+
+Slots = list[object]
+Matcher = Callable[[Slots, object, Terms], bool]
+Maker = Callable[[Slots, Terms], object]
+Reader = Callable[[Slots, Environment], object]
+Test = Callable[[Slots, Environment], bool]
+
+_UNBOUND = object()
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledRule:
+    """A rule and the closures that try it: match the arguments, test the condition, make the right side."""
+
+    rule: Rule
+    matchers: tuple[Matcher, ...]
+    test: Test | None
+    right: Maker
+    slots: int
+
+    @property
+    def name(self) -> str:
+        return self.rule.name
+
+    @property
+    def fired(self) -> int:
+        """How often the rule has rewritten something."""
+        return firing.fired(self.name)
+
+    def __call__(self, args: tuple[object, ...], env: Environment, terms: Terms = TUPLES) -> object | None:
+        """What the root with these arguments becomes, or None where the rule does not apply."""
+        if len(args) != len(self.matchers):
+            return None
+        slots: Slots = [_UNBOUND] * self.slots
+        for matcher, argument in zip(self.matchers, args, strict=True):
+            if not matcher(slots, argument, terms):
+                return None
+        if self.test is not None and not self.test(slots, env):
+            return None
+        firing.count(self.rule.name)
+        return self.right(slots, terms)
+
+
+class RuleSet:
+    """Compiled rules in the order of their file; `by_root` finds those that can apply to an operation."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self.rules = tuple(_compiled(rule) for rule in rules)
+        self.by_root: dict[str, list[CompiledRule]] = {}
+        for rule in self.rules:
+            self.by_root.setdefault(rule.rule.left.head, []).append(rule)
+
+    def rewrite_root(self, term: object, env: Environment, terms: Terms = TUPLES) -> tuple[object, CompiledRule] | None:
+        """What the first rule that applies at the root makes of the term, and that rule; None if none applies."""
+        return next(self.rewrites(term, env, terms), None)
+
+    def rewrites(self, term: object, env: Environment, terms: Terms = TUPLES) -> Iterator[tuple[object, CompiledRule]]:
+        """What each rule that applies at the root makes of the term, in the order of the file."""
+        head = terms.head(term)
+        if head is None or head not in self.by_root:
+            return
+        args = terms.args(term)
+        for rule in self.by_root[head]:
+            if (made := rule(args, env, terms)) is not None:
+                yield made, rule
+
+    def without(self, *names: str) -> RuleSet:
+        """The rules but these: for tests that want to see a law missed."""
+        return RuleSet(rule.rule for rule in self.rules if rule.name not in names)
+
+    def __getitem__(self, name: str) -> CompiledRule:
+        return next(rule for rule in self.rules if rule.name == name)
+
+    def __iter__(self) -> Iterator[CompiledRule]:
+        return iter(self.rules)
+
+    def __str__(self) -> str:
+        return "\n".join(str(rule.rule) for rule in self.rules)
+
+
+def load(source: Path | str) -> RuleSet:
+    """The rules of a file, given its path, or of a text; raises `Error` where it is no rule file."""
+    if isinstance(source, Path):
+        return RuleSet(parse(source.read_text(encoding="utf-8"), source.name))
+    return RuleSet(parse(source))
+
+
+def _compiled(rule: Rule) -> CompiledRule:
+    slots = _slots(rule)
+    bound: set[str] = set()
+    matchers = tuple(_matcher(argument, slots, bound) for argument in rule.left.args)
+    test = _test(rule.where, slots, bound) if rule.where is not None else None
+    return CompiledRule(rule, matchers, test, _maker(rule.right, slots), len(slots))
+
+
+def _slots(rule: Rule) -> dict[str, int]:
+    """A number for each variable of the rule, in order of appearance."""
+    terms = [rule.left, *(terms_of(rule.where) if rule.where is not None else ())]
+    names = (part.name for term in terms for part in subterms(term) if isinstance(part, Variable))
+    return {name: number for number, name in enumerate(dict.fromkeys(names))}
+
+
+def _matcher(pattern: Term, slots: dict[str, int], bound: set[str]) -> Matcher:
+    """A closure that matches one argument; the first appearance of a variable binds it, a later one compares."""
+    match pattern:
+        case Variable(name):
+            slot = slots[name]
+            if name in bound:
+                return lambda found, term, _: found[slot] == term
+            bound.add(name)
+            return _binder(slot)
+        case Symbol(value) | Number(value):
+            return lambda found, term, _: term == value
+        case Apply(head, args):
+            return _root(head, tuple(_matcher(argument, slots, bound) for argument in args))
+
+
+def _binder(slot: int) -> Matcher:
+    def bind(found: Slots, term: object, terms: Terms) -> bool:
+        found[slot] = term
+        return True
+
+    return bind
+
+
+def _root(head: str, matchers: tuple[Matcher, ...]) -> Matcher:
+    count = len(matchers)
+
+    def match_root(found: Slots, term: object, terms: Terms) -> bool:
+        if terms.head(term) != head:
+            return False
+        args = terms.args(term)
+        if len(args) != count:
+            return False
+        return all(matcher(found, argument, terms) for matcher, argument in zip(matchers, args, strict=True))
+
+    return match_root
+
+
+def _maker(term: Term, slots: dict[str, int]) -> Maker:
+    """A closure that makes the right side from what the variables stand for."""
+    match term:
+        case Variable(name):
+            slot = slots[name]
+            return lambda found, _: found[slot]
+        case Symbol(value) | Number(value):
+            return lambda found, _: value
+        case Apply(head, args):
+            makers = tuple(_maker(argument, slots) for argument in args)
+            return lambda found, terms: terms.make(head, tuple(make(found, terms) for make in makers))
+
+
+def _test(condition: Condition, slots: dict[str, int], bound: set[str]) -> Test:
+    match condition:
+        case All(parts):
+            tests = tuple(_test(part, slots, bound) for part in parts)
+            return lambda found, env: all(test(found, env) for test in tests)
+        case AnyOf(parts):
+            tests = tuple(_test(part, slots, bound) for part in parts)
+            return lambda found, env: any(test(found, env) for test in tests)
+        case Holds(name, args, negated):
+            readers = tuple(_reader(argument, slots) for argument in args)
+            return lambda found, env: bool(env[name](*(read(found, env) for read in readers))) != negated
+        case Compare("=", Variable(name), right) if name not in bound:
+            bound.add(name)
+            return _let(slots[name], _reader(right, slots))
+        case Compare(sign, left, right):
+            return _comparison(sign, _reader(left, slots), _reader(right, slots))
+
+
+def _let(slot: int, read: Reader) -> Test:
+    def let(found: Slots, env: Environment) -> bool:
+        found[slot] = read(found, env)
+        return found[slot] is not None
+
+    return let
+
+
+def _comparison(sign: str, left: Reader, right: Reader) -> Test:
+    """Both sides have a value, and they are equal or not: a quotient that is no integer has none."""
+    wanted = sign == "="
+
+    def test(found: Slots, env: Environment) -> bool:
+        a, b = left(found, env), right(found, env)
+        return a is not None and b is not None and (a == b) == wanted
+
+    return test
+
+
+def _reader(term: Term, slots: dict[str, int]) -> Reader:
+    """A closure for a term of a condition: infix signs are arithmetic on integers, names are the environment's."""
+    match term:
+        case Variable(name):
+            slot = slots[name]
+            return lambda found, _: found[slot]
+        case Symbol(value) | Number(value):
+            return lambda found, _: value
+        case Apply(head, args):
+            readers = tuple(_reader(argument, slots) for argument in args)
+            if head in _ARITHMETIC:
+                compute = _ARITHMETIC[head]
+                return lambda found, env: compute(*(read(found, env) for read in readers))
+            return lambda found, env: env[head](*(read(found, env) for read in readers))
+
+
+def _exact(numerator: int, denominator: int) -> int | None:
+    return numerator // denominator if denominator and numerator % denominator == 0 else None
+
+
+_ARITHMETIC: dict[str, Callable[..., object]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": _exact,
+    "neg": operator.neg,
+}

@@ -1,0 +1,33 @@
+"""The rules of this room, each file loaded when it is first asked for.
+
+```
+rules("builders").rewrite_root(("slice", L, ("build", L, x)), {})   -->   (x, beta)
+```
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from .compile import RuleSet, load
+
+FILES = ("builders", "collectives", "order", "linearity", "masks")
+
+
+@cache
+def rules(name: str) -> RuleSet:
+    """The rules of `name.rules`."""
+    return load(Path(__file__).with_name(f"{name}.rules"))
+
+
+def all_rules() -> dict[str, RuleSet]:
+    """Every rule file by name: what `partita rules` prints and what the tests go through."""
+    return {name: rules(name) for name in FILES}
+
+
+def __getattr__(name: str) -> RuleSet:
+    """`BUILDERS`, `COLLECTIVES`, `LINEARITY`, `MASKS`, `ORDER`: loaded on first use, for most runs need not all."""
+    if name.isupper() and name.lower() in FILES:
+        return rules(name.lower())
+    raise AttributeError(name)

@@ -1,0 +1,123 @@
+"""The command line: each command on a small program, and each way to call it wrongly."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from partita.compiler.cli.main import LOWERED, main
+from partita.compiler.cli.tables import merged
+
+SHAPES = ("f32[256, 8]", "f32[8, 16]", "f32[16, 8]")
+MESH = ("--mesh", "data=4, model=2")
+TACTICS = ("-t", "tile('x', 0, 'data')", "-t", "tile('w1', 1, 'model')")
+PROGRAM = """
+import jax
+import partita as pt
+
+def chain(x, w1, w2):
+    return (x @ w1) @ w2
+
+def nothing():
+    return {}
+
+def made():
+    shapes = [jax.ShapeDtypeStruct(shape, "float32") for shape in [(256, 8), (8, 16), (16, 8)]]
+    return pt.plan(chain, pt.Mesh(data=4), *shapes).tile("x", 0, "data")
+"""
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Calls the command in a folder that holds the program above as mlp.py."""
+    (tmp_path / "mlp.py").write_text(PROGRAM)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setenv("COLUMNS", "100")
+    return lambda *arguments: CliRunner().invoke(main, arguments, catch_exceptions=False)
+
+
+def words(result: Result) -> list[list[str]]:
+    assert result.exit_code == 0, result.output
+    return [line.split() for line in result.output.splitlines() if line.strip()]
+
+
+def test_show_prints_layouts_and_collectives_of_a_function_that_it_partitions(run: Run):
+    lines = words(run("show", "mlp.py:chain", *SHAPES, *MESH, *TACTICS))
+    assert lines[0] == ["chain", "on", "data=4,", "model=2"]
+    assert ["w2", "f32[model*8,", "8]"] in lines
+    assert ["all_reduce", "model", "result", "1", "2,048", "tile('w1',", "1,", "'model')"] in lines
+
+
+def test_show_prints_a_plan_that_a_function_returns(run: Run):
+    lines = words(run("show", "mlp.py:made"))
+    assert ["x", "f32[data*64,", "8]"] in lines
+    assert lines[-1][:3] == ["no", "collectives;", "0"]
+
+
+@pytest.mark.parametrize("form", LOWERED)
+def test_lower_prints_every_form(run: Run, form: str):
+    result = run("lower", "mlp.py:chain", *SHAPES, *MESH, *TACTICS, "--to", form)
+    assert result.exit_code == 0
+    assert ("all_reduce" in result.output) == (form == "spmd") or form not in ("spmd", "unfused")
+
+
+def test_values_that_differ_in_a_number_and_lie_alike_are_one_row():
+    layouts = {"blocks/0/w": "f32[8]", "blocks/1/w": "f32[8]", "blocks/2/w": "f32[data*2]", "x/0": "f32[8]"}
+    rows = [("blocks/*/w (2)", "f32[8]"), ("blocks/2/w", "f32[data*2]"), ("x/0", "f32[8]")]
+    assert merged(layouts) == rows
+
+
+def test_explain_names_the_tactic(run: Run):
+    result = run("explain", "mlp.py:chain", *SHAPES, *MESH, *TACTICS, "--value", "w2")
+    assert "tile('w1', 1, 'model')" in result.output
+
+
+def test_rules_prints_definitions_and_rules_by_name(run: Run):
+    result = run("rules", "transpose", "gather_s*")
+    assert result.output.startswith("dialects/definitions/definitions.def\ntranspose(src) ")
+    assert "rewrites/rules/collectives.rules\ngather_slice: " in result.output
+
+
+def test_rules_prints_the_ops_that_a_file_defines(run: Run, tmp_path: Path):
+    (tmp_path / "model.py").write_text(
+        'import partita as pt\n\npt.define("half_of(x)   out[i..] = @(x[i..])", lambda x: x / 2)\n'
+    )
+    text = "half_of(x)   out[i..] = @(x[i..])"
+    assert text in run("rules", f"{tmp_path}/model.py").output
+    assert text not in run("rules", f"{tmp_path}/model.py", "transpose").output
+    assert "no such file" in run("rules", "nowhere.py").output
+
+
+def test_rules_without_a_name_prints_them_all(run: Run):
+    assert len(run("rules").output.splitlines()) > 100
+
+
+@pytest.mark.parametrize(
+    ("arguments", "title", "help"),
+    [
+        (["show", "mpl.py:chain"], "no such file: `mpl.py`", "write it as FILE.py:FUNCTION"),
+        (["show", "mlp.py"], "`mlp.py` names no file and function", "write it as FILE.py:FUNCTION"),
+        (["show", "mlp.py:chain", "f23[8]", *MESH], "`f23` in `f23[8]` is no dtype", "f32[512,256]"),
+        (["show", "mlp.py:chain", "f64[8]", *MESH], "`f64` in `f64[8]` would become f32", "JAX_ENABLE_X64=1"),
+        (["show", "mlp.py:chain", "512,256", *MESH], "`512,256` is no shape", "f32[512,256]"),
+        (["explain", "mlp.py:made", "w1"], "no value is named", "--value w1"),
+        (["show", "mlp.py:chian"], "`mlp.py` has no function `chian`", "did you mean `chain`"),
+        (["show", "mlp.py:chain"], "`mlp.py:chain` cannot be called with 0 shapes", "(x, w1, w2)"),
+        (["show", "mlp.py:chain", *SHAPES], "`mlp.py:chain` is given shapes, and no mesh", "--mesh data=4,model=2"),
+        (["show", "mlp.py:nothing"], "`mlp.py:nothing` returned dict, not a plan", "give --mesh"),
+        (["show", "mlp.py:made", "-t", "tyle('x', 0, 'data')"], "there is no tactic `tyle`", "did you mean `tile`"),
+        (["explain", "mlp.py:made", "--value", "y"], "`y`", "help"),
+        (["rules", "transpoose"], "no definition or rule is called `transpoose`", "did you mean `transpose`"),
+    ],
+)
+def test_a_wrong_call_ends_with_an_error_of_ours(run: Run, arguments: list[str], title: str, help: str):
+    result = run(*arguments)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: ")
+    assert title in result.stderr
+    assert help in result.stderr

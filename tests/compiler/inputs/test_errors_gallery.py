@@ -1,0 +1,58 @@
+"""Every wrong program of `tests/errors` is answered by the error beside it, and leaves its plans as they were.
+
+The last statement of a program is the wrong one; `--update` writes the answers anew.
+"""
+
+import ast
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from root import ROOT
+
+import partita as pt
+
+GALLERY = ROOT / "tests" / "errors"
+PROGRAMS = [path for path in sorted(GALLERY.glob("*.py")) if path.stem != "conftest"]
+
+
+def without_folders(text: str) -> str:
+    """The text, with the files of its places named alone: `--> /tmp/a/step.py:3:1` becomes `--> step.py:3:1`."""
+    return re.sub(r"--> \S*/(?=[^/\s]+:\d)", "--> ", text)
+
+
+def readings(names: dict[str, object]) -> dict[str, object]:
+    """What each plan says of itself; of a copy, which remembers nothing that it said before."""
+    plans = {name: replace(plan) for name, plan in names.items() if isinstance(plan, pt.Plan)}
+    return {name: (plan.trace, plan.layout(), plan.counts()) for name, plan in plans.items()}
+
+
+def answer(path: Path) -> str:
+    """The error of a program's last statement."""
+    tree = ast.parse(path.read_text())
+    wrong = tree.body.pop()
+    names: dict[str, object] = {"__name__": path.stem, "__file__": str(path)}
+    exec(compile(tree, str(path), "exec"), names)
+    before = readings(names)
+    with pytest.raises(pt.Error) as caught:
+        exec(compile(ast.Module([wrong], []), str(path), "exec"), names)
+    assert readings(names) == before
+    return without_folders(str(caught.value)) + "\n"
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+def test_a_wrong_program_is_answered(path: Path, golden: Callable[[Path, str], None]) -> None:
+    golden(path.with_suffix(".err"), answer(path))
+
+
+def test_every_answer_has_its_program() -> None:
+    assert {path.stem for path in GALLERY.glob("*.err")} == {path.stem for path in PROGRAMS}
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+def test_an_answer_says_what_to_do(path: Path) -> None:
+    """A cure, or for a text with a mistake in it the line and a caret."""
+    text = path.with_suffix(".err").read_text()
+    assert "\nhelp: " in text or "^" in text

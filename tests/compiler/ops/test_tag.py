@@ -1,0 +1,72 @@
+"""Tags survive every transformation, and change nothing."""
+
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import partita as pt
+from partita.compiler.trace.trace import Traced
+from partita.dialects.lax import LaxOp
+
+
+def tags(traced: Traced) -> list[str]:
+    return [str(op.params["name"]) for op in traced.main.walk() if isinstance(op, LaxOp) and op.name == "lax.tag"]
+
+
+def square(x: jax.Array) -> jax.Array:
+    return jnp.sum(pt.tag(jnp.sin(x), "h") ** 2)
+
+
+X = jnp.linspace(0.0, 1.0, 4)
+
+
+@pytest.mark.parametrize(
+    "transform, expected",
+    [
+        (lambda f: f, ["h"]),
+        (jax.grad, ["h", "grad(h)"]),
+        (lambda f: lambda x: jax.jvp(f, (x,), (x,)), ["h", "tangent(h)"]),
+        (lambda f: jax.vmap(lambda x: f(x[None])), ["h"]),
+        (jax.jit, ["h"]),
+        (lambda f: jax.grad(jax.checkpoint(f)), ["h", "grad(h)"]),
+    ],
+)
+def test_a_tag_names_the_value_and_its_derivatives(
+    transform: Callable[[Callable[..., Any]], Callable[..., Any]], expected: list[str]
+):
+    assert sorted(tags(pt.trace(transform(square), X))) == sorted(expected)
+
+
+def test_a_tag_changes_no_value():
+    def plain(x: jax.Array) -> jax.Array:
+        return jnp.sum(jnp.sin(x) ** 2)
+
+    for transform in (jax.value_and_grad, jax.jit):
+        jax.tree.map(np.testing.assert_array_equal, transform(square)(X), transform(plain)(X))
+
+
+def test_the_second_derivative_has_a_name_too():
+    assert "grad(grad(h))" in tags(pt.trace(jax.grad(lambda x: jax.grad(square)(x).sum()), X))
+
+
+def test_the_leaves_of_a_tree_are_tagged_by_path():
+    traced = pt.trace(lambda x: pt.tag({"a": x, "b": (x,)}, "state"), X)
+    assert tags(traced) == ["state/a", "state/b/0"]
+
+
+def test_keys_can_be_tagged():
+    assert tags(pt.trace(lambda k: pt.tag(k, "key"), jax.random.key(0))) == ["key"]
+
+
+@pytest.mark.parametrize("name", ["", 3, None])
+def test_a_tag_wants_a_name(name: Any):
+    with pytest.raises(pt.Error, match="no name for a tag"):
+        pt.tag(X, name)

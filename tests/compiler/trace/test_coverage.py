@@ -1,0 +1,81 @@
+"""Each primitive of JAX's has a definition, is taken apart, keeps a region, or runs whole for a reason."""
+
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import jax
+from calls import CALLS, Call
+from coverage_page import page
+from figures import Figures
+from jax.extend.core import Primitive
+from models import Transformer, train_step
+from root import ROOT
+
+from partita.compiler.ops.python_lowerings import primitives_of
+from partita.compiler.trace.coverage import OPS_OF_OUR_OWN, Fate, maps, primitives, rows, unspoken
+from partita.compiler.trace.why_whole import REASONS
+
+PAGE = ROOT / "docs" / "coverage.md"
+
+
+def test_every_primitive_is_in_a_column() -> None:
+    assert unspoken() == []
+
+
+def test_a_reason_is_given_for_what_runs_whole_and_for_nothing_else() -> None:
+    assert set(REASONS) - {each.primitive for each in rows() if each.fate is Fate.WHOLE} == set()
+
+
+# What `jax.vmap` maps though no array of it has a dim to tile: names of axes, references, effects, the user's own code.
+MAPPED = "it names|of a mutable|a kernel or a function|an effect|its body|a kernel of one kind|one stream|elements of a type"
+
+
+def test_only_what_has_no_dim_to_map_over_runs_whole(figures: Figures) -> None:
+    known = primitives()
+    whole = [each for each in rows() if each.fate is Fate.WHOLE]
+    assert [each.primitive for each in whole if maps(known[each.primitive]) and not re.match(MAPPED, each.why)] == []
+    figures.add("primitives that run whole", len(whole), of=len(known))
+
+
+ALL = """
+import json, pkgutil, warnings
+from importlib import import_module
+import jax
+from partita.compiler.coverage import primitives
+warnings.simplefilter("ignore")
+known = set(primitives())
+for module in pkgutil.walk_packages(jax.__path__, "jax.", onerror=lambda name: None):
+    try:
+        import_module(module.name)
+    except Exception:  # of another package that is not there
+        pass
+print(json.dumps(sorted(set(primitives()) - known)))
+"""
+
+
+def test_no_module_of_jax_holds_more() -> None:
+    done = subprocess.run([sys.executable, "-c", ALL], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout.splitlines()[-1]) == []
+
+
+def programs() -> Iterator[Call]:
+    """The example calls, and a training step."""
+    yield from CALLS
+    yield Call("step", train_step, Transformer(1).shapes())
+
+
+def test_what_occurs_in_a_program_is_in_the_table() -> None:
+    known = primitives()
+    met = set[Primitive]().union(*(primitives_of(jax.make_jaxpr(call.function)(*call.args)) for call in programs()))
+    assert {each.name for each in met} - set(known) - OPS_OF_OUR_OWN == set()
+
+
+def test_the_page_shows_the_table(golden: Callable[[Path, str], None]) -> None:
+    golden(PAGE, page())

@@ -1,0 +1,504 @@
+"""From a definition follow the tilings and the parameters of an op, as a table; mistakes get a caret."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from string import ascii_lowercase
+
+import pytest
+
+from partita.dialects.definitions.dropped_params import restore
+from partita.dialects.definitions.ground_form import ELEMENT
+from partita.dialects.definitions.parse import parse_definitions
+from partita.dialects.definitions.registry import Definitions, definitions
+from partita.dialects.definitions.tilings import Index, Instance, bind
+from partita.dialects.definitions.tree import Call, Definition, children
+from partita.dialects.errors import Error
+from partita.dialects.params import NO_PARAMS, Literal, ParamsAttr, Record
+from partita.dialects.reference import scalars
+from partita.dialects.reference import whole_dims as wholes
+
+Shapes = list[tuple[int, ...]]
+
+
+def tilings(name: str, ins: Shapes, outs: Shapes, /, **params: Literal) -> str:
+    """The indices of each dim as letters, `.` where nothing can be placed, and what an index asks of the local op."""
+    return tilings_of("float32", name, ins, outs, **params)
+
+
+def tilings_of(dtype: str, name: str, ins: Shapes, outs: Shapes, /, **params: Literal) -> str:
+    return written(bind(definitions[name], ParamsAttr.of(**params), [(dtype, s) for s in ins], [(dtype, s) for s in outs]))
+
+
+def written(instance: Instance) -> str:
+    sides = [" ".join(map(letters, side)) for side in (instance.operands, instance.results)]
+    roles = [f"{ascii_lowercase[i]}:{role(index)}" for i, index in enumerate(instance.indices) if role(index)]
+    return " ".join([f"{sides[0]} -> {sides[1]}".strip(), *roles, *(["moves"] if instance.moves else [])])
+
+
+def letters(dims: tuple[tuple[int, ...], ...]) -> str:
+    """One array: `a(bc).`, or `-` for a scalar."""
+    words = ["".join(ascii_lowercase[i] if i >= 0 else str(-i) for i in dim) or "." for dim in dims]
+    return "".join(f"({word})" if len(word) > 1 else word for word in words) or "-"
+
+
+def role(index: Index) -> str:
+    said = [index.monoid] if index.monoid else []
+    said += ["value"] if index.value else []
+    said += [f"scan {index.scan.monoid}" + " backwards" * index.scan.backwards] if index.scan else []
+    said += [f"lookup{operand}.{component}" + f"w{width}" * (width > 1) for operand, component, width in index.lookups]
+    said += [f"mask{operand}" for operand in index.masked] + [f"once{operand}" for operand in index.once]
+    return ",".join(said)
+
+
+def dims(kind: str, names: tuple[str, ...], *values: tuple[int, ...]) -> Record:
+    return Record(kind, tuple(zip(names, values, strict=True)))
+
+
+def gather_dims(*values: tuple[int, ...]) -> Record:
+    names = ("offset_dims", "collapsed_slice_dims", "start_index_map", "operand_batching_dims", "start_indices_batching_dims")
+    return dims("GatherDimensionNumbers", names, *values)
+
+
+def scatter_dims(*values: tuple[int, ...]) -> Record:
+    names = (
+        "update_window_dims",
+        "inserted_window_dims",
+        "scatter_dims_to_operand_dims",
+        "operand_batching_dims",
+        "scatter_indices_batching_dims",
+    )
+    return dims("ScatterDimensionNumbers", names, *values)
+
+
+CLIP = Record("GatherScatterMode", (("name", "CLIP"),))
+FILL = Record("GatherScatterMode", (("name", "FILL_OR_DROP"),))
+ROWS = gather_dims((2,), (0,), (0,), (), ())
+ALONG = gather_dims((), (2,), (2,), (0, 1), (0, 1))
+INTO_ROWS = scatter_dims((2,), (0,), (0,), (), ())
+IMAGES = dims("ConvDimensionNumbers", ("lhs_spec", "rhs_spec", "out_spec"), (0, 1, 2), (0, 1, 2), (0, 1, 2))
+CONV: dict[str, Literal] = {
+    "window_strides": (1,),
+    "padding": ((1, 1),),
+    "lhs_dilation": (1,),
+    "rhs_dilation": (1,),
+    "dimension_numbers": IMAGES,
+}
+
+# op, operand shapes, result shapes, parameters --> operands -> results, then what each index asks for
+TABLE: list[tuple[str, Shapes, Shapes, dict[str, Literal], str]] = [
+    ("tanh", [(4, 8)], [(4, 8)], {}, "ab -> ab"),
+    ("add", [(4, 8), (4, 8)], [(4, 8)], {}, "ab ab -> ab"),
+    ("add", [(4, 8), ()], [(4, 8)], {}, "ab - -> ab"),
+    ("add", [(1, 1, 8), (2, 4, 8)], [(2, 4, 8)], {}, "..c abc -> abc"),
+    ("mul", [(), ()], [()], {}, "- - -> -"),
+    ("select_n", [(), (4, 8), (4, 8)], [(4, 8)], {}, "- ab ab -> ab"),
+    ("clamp", [(), (4, 8), ()], [(4, 8)], {}, "- ab - -> ab"),
+    ("threefry2x32", [(), (), (8,), (8,)], [(8,), (8,)], {}, "- - a a -> a a"),
+    ("convert_element_type", [(4, 8)], [(4, 8)], {}, "ab -> ab moves"),
+    ("optimization_barrier", [(6, 8), (3,)], [(6, 8), (3,)], {}, "bc a -> bc a"),
+    ("bitcast_convert_type", [(4, 8)], [(4, 8)], {}, "ab -> ab"),
+    ("bitcast_convert_type", [(4, 8)], [(4, 8, 4)], {}, "ab -> ab."),
+    ("transpose", [(4, 6, 8)], [(8, 4, 6)], {"permutation": (2, 0, 1)}, "bca -> abc moves"),
+    ("broadcast_in_dim", [(6,)], [(3, 6)], {"broadcast_dimensions": (1,)}, "b -> ab"),
+    ("broadcast_in_dim", [(3, 1)], [(3, 5)], {"broadcast_dimensions": (0, 1)}, "a. -> ab"),
+    ("reshape", [(4, 6, 8)], [(4, 48)], {}, "abc -> a(bc) moves"),
+    ("reshape", [(4, 48)], [(4, 1, 6, 8)], {}, "a(bc) -> a.bc moves"),
+    ("reshape", [(6, 4)], [(2, 12)], {}, "(ab)c -> a(bc) moves"),
+    ("reshape", [(4, 6, 4)], [(4, 4, 6)], {}, "a.. -> a.. moves"),
+    ("squeeze", [(1, 6, 1)], [(6,)], {"dimensions": (0, 2)}, ".a. -> a moves"),
+    ("iota", [], [(3, 4)], {"dimension": 1}, "-> ab b:value"),
+    ("concatenate", [(6, 8), (6, 3)], [(6, 11)], {"dimension": 1}, "a. a. -> a."),
+    ("split", [(6, 8)], [(6, 5), (6, 3)], {"axis": 1}, "a. -> a. a."),
+    ("rev", [(6, 8)], [(6, 8)], {"dimensions": (1,)}, "a. -> a. moves"),
+    ("slice", [(6, 8)], [(6, 4)], {"start_indices": (0, 1), "strides": None}, "a. -> a."),
+    ("pad", [(6, 8), ()], [(6, 10)], {"padding_config": ((0, 0, 0), (1, 1, 0))}, "a. - -> a."),
+    ("dot_general", [(4, 6), (6, 8)], [(4, 8)], {"dimension_numbers": (((1,), (0,)), ((), ()))}, "ac cb -> ab c:add"),
+    (
+        "dot_general",
+        [(4, 6, 8), (4, 8, 3)],
+        [(4, 6, 3)],
+        {"dimension_numbers": (((2,), (1,)), ((0,), (0,)))},
+        "abd adc -> abc d:add",
+    ),
+    ("reduce_sum", [(3, 6, 4)], [(3, 4)], {"axes": (1,)}, "acb -> ab c:add"),
+    ("reduce_max", [(3, 6)], [()], {"axes": (0, 1)}, "ab -> - a:max b:max"),
+    ("reduce_prod", [(3, 6, 4)], [(3, 4)], {"axes": (1,)}, "a.b -> ab"),
+    ("argmax", [(3, 6)], [(3,)], {"axes": (1,)}, "a. -> a"),
+    ("cumsum", [(3, 6)], [(3, 6)], {"axis": 1}, "ab -> ab b:scan add"),
+    ("cummax", [(3, 6)], [(3, 6)], {"axis": 0, "reverse": True}, "ab -> ab a:scan max backwards"),
+    ("sort", [(6, 8), (6, 8)], [(6, 8), (6, 8)], {"dimension": 1}, "a. a. -> a. a."),
+    ("top_k", [(6, 8)], [(6, 2), (6, 2)], {"axis": 1}, "a. -> a. a."),
+    (
+        "reduce_window_sum",
+        [(6, 8)],
+        [(6, 7)],
+        {
+            "window_dimensions": (1, 2),
+            "window_strides": (1, 1),
+            "padding": ((0, 0), (0, 0)),
+            "window_dilation": (1, 1),
+            "base_dilation": (1, 1),
+        },
+        "a. -> a.",
+    ),
+    ("conv_general_dilated", [(4, 6, 8), (2, 6, 3)], [(4, 2, 8)], CONV, "ac. bc. -> ab. c:add"),
+    ("conv_general_dilated", [(4, 6, 8), (9, 2, 3)], [(4, 9, 8)], CONV, "a(bd). (bc)d. -> a(bc). d:add"),
+    (
+        "gather",
+        [(32, 8), (2, 4, 1)],
+        [(2, 4, 8)],
+        {"dimension_numbers": ROWS, "mode": CLIP, "fill_value": None},
+        "dc ab. -> abc d:add,lookup1.0,mask-1",
+    ),
+    (
+        "gather",
+        [(4, 6, 8), (4, 6, 3, 1)],
+        [(4, 6, 3)],
+        {"dimension_numbers": ALONG, "mode": FILL, "fill_value": None},
+        "abd abc. -> abc d:add,lookup1.0,mask-1",
+    ),
+    (
+        "scatter_add",
+        [(32, 8), (2, 4, 1), (2, 4, 8)],
+        [(32, 8)],
+        {"dimension_numbers": INTO_ROWS, "mode": FILL},
+        "ab cd. cdb -> ab a:lookup1.0 c:add,once0 d:add,once0",
+    ),
+    (
+        "scatter_max",
+        [(32, 8), (2, 4, 1), (2, 4, 8)],
+        [(32, 8)],
+        {"dimension_numbers": INTO_ROWS, "mode": FILL},
+        "ab cd. cdb -> ab a:lookup1.0 c:max d:max",
+    ),
+    (
+        "scatter",
+        [(32, 8), (2, 4, 1), (2, 4, 8)],
+        [(32, 8)],
+        {"dimension_numbers": INTO_ROWS, "mode": FILL},
+        "ab ... ..b -> ab a:lookup1.0",
+    ),
+    ("dynamic_slice", [(6, 8), (), ()], [(1, 8)], {}, "ba - - -> .a b:add,lookup1.0,mask-1"),
+    ("dynamic_slice", [(6, 8), (), ()], [(3, 8)], {}, "ba - - -> .a b:add,lookup1.0w3,mask-1"),
+    ("dynamic_update_slice", [(6, 8), (1, 8), (), ()], [(6, 8)], {}, "ab .b - - -> ab a:lookup2.0"),
+    ("dynamic_update_slice", [(6, 8), (5, 8), (), ()], [(6, 8)], {}, "ab .b - - -> ab a:lookup2.0w5"),
+    ("enter", [(6, 8)], [(6, 8)], {}, "ab -> ab moves"),
+    ("trip", [(4, 6, 8)], [(6, 8)], {}, ".ab -> ab"),
+    ("collect", [(6, 8)], [(4, 6, 8)], {}, "ab -> .ab"),
+    ("carry", [(6, 8), (6, 8)], [(6, 8)], {}, "ab ab -> ab"),
+    ("whole", [(6, 8), (2,)], [(3, 4, 5)], {"primitive": "svd"}, ".. . -> ..."),
+]
+
+
+@pytest.mark.parametrize(("name", "ins", "outs", "params", "wanted"), TABLE, ids=[f"{row[0]}: {row[-1]}" for row in TABLE])
+def test_tilings_follow_from_the_definition(
+    name: str, ins: Shapes, outs: Shapes, params: dict[str, Literal], wanted: str
+) -> None:
+    assert tilings(name, ins, outs, **params) == wanted
+
+
+@pytest.mark.parametrize(("name", "monoid"), [("reduce_and", "min"), ("reduce_or", "max")])
+def test_logical_folds_are_placed_for_booleans_and_not_for_integers(name: str, monoid: str) -> None:
+    assert tilings_of("bool", name, [(3, 6)], [(3,)], axes=(1,)) == f"ab -> a b:{monoid}"
+    assert tilings_of("int32", name, [(3, 6)], [(3,)], axes=(1,)) == "a. -> a"
+
+
+def test_a_window_over_everything_is_a_plain_index_only_if_it_cannot_move() -> None:
+    over_all = gather_dims((1,), (), (0,), (), ())
+    ins, outs = [(4,), (5, 1)], [(5, 4)]
+    assert tilings("gather", ins, outs, dimension_numbers=over_all, mode=CLIP, fill_value=None) == "b a. -> ab"
+    assert (
+        tilings("gather", ins, outs, dimension_numbers=over_all, mode=FILL, fill_value=None)
+        == "b a. -> a. b:add,lookup1.0w4,mask-1"
+    )
+
+
+def test_an_index_that_stands_on_two_dims_is_not_placed() -> None:
+    trace = parse_definitions("trace(x) out[] = sum(i) x[i, i]")["trace"]
+    assert written(bind(trace, ParamsAttr.of(), [("float32", (4, 4))], [("float32", ())])) == ".. -> -"
+
+
+@pytest.mark.parametrize(
+    ("text", "ins", "outs", "wanted"),
+    [
+        ("f(x) out[(i b)] = @(x[(i b)]) size b = 4", (24,), (24,), "(a4) -> (a4)"),
+        ("f(x) out[(i b), j], top[i] = @(x[(i b), j]) size b = 4", (24, 5), (24, 5), "(a4)b -> (a4)b a"),
+        ("f(x) out[(b i)] = @(x[(b i)]) size b = 4", (24,), (24,), ". -> ."),
+        ("f(x) out[(i b)] = @(x[(i b)]) size b = 24", (24,), (24,), ". -> ."),
+        ("f(x) out[i, b] = @(x[(i b)]) size b = 4", (24,), (6, 4), "(a4) -> a."),
+        ("f(x) out[i] = sum(b) x[(i b)] size b = 4", (24,), (6,), "(a4) -> a"),
+    ],
+)
+def test_a_block_of_a_size_that_is_said_stays_together(
+    text: str, ins: tuple[int, ...], outs: tuple[int, ...], wanted: str
+) -> None:
+    (definition,) = parse_definitions(text).values()
+    results = [("float32", outs), ("float32", (6,))][: len(definition.results)]
+    assert written(bind(definition, NO_PARAMS, [("float32", ins)], results)) == wanted
+
+
+def test_a_fold_inside_a_function_is_not_placed() -> None:
+    norm = parse_definitions("norm(x) out[i] = sqrt(sum(k) x[i, k] * x[i, k])")["norm"]
+    assert written(bind(norm, ParamsAttr.of(), [("float32", (4, 8))], [("float32", (4,))])) == "a. -> a"
+
+
+CLIPPED_ROWS: dict[str, Literal] = {
+    "dimension_numbers": gather_dims((1,), (0,), (0,), (), ()),
+    "mode": CLIP,
+    "fill_value": None,
+}
+CLIPPED_ALONG: dict[str, Literal] = {**CLIPPED_ROWS, "dimension_numbers": ALONG}
+RESTORED: list[tuple[str, Shapes, Shapes, dict[str, Literal], dict[str, Literal]]] = [
+    ("reshape", [(4, 6)], [(2, 12)], {}, {"new_sizes": (2, 12), "dimensions": None, "sharding": None}),
+    ("broadcast_in_dim", [(6,)], [(3, 6)], {"broadcast_dimensions": (1,)}, {"shape": (3, 6), "sharding": None}),
+    ("iota", [], [(3, 6)], {"dimension": 1}, {"shape": (3, 6), "sharding": None}),
+    ("slice", [(9, 8)], [(4, 8)], {"start_indices": (1, 0), "strides": (2, 1)}, {"limit_indices": (8, 8)}),
+    ("slice", [(9, 8)], [(4, 8)], {"start_indices": (1, 0), "strides": None}, {"limit_indices": (5, 8)}),
+    (
+        "conv_general_dilated",
+        [(4, 6, 8), (9, 2, 3)],
+        [(4, 9, 8)],
+        CONV,
+        {"feature_group_count": 3, "batch_group_count": 1, "out_sharding": None},
+    ),
+    ("split", [(6, 8)], [(6, 5), (6, 3)], {"axis": 1}, {"sizes": (5, 3)}),
+    ("top_k", [(6, 8)], [(6, 2), (6, 2)], {"axis": 1}, {"k": 2}),
+    ("dynamic_slice", [(6, 8), (), ()], [(1, 4)], {}, {"slice_sizes": (1, 4)}),
+    (
+        "gather",
+        [(32, 8), (2, 1)],
+        [(2, 8)],
+        {"dimension_numbers": gather_dims((1,), (0,), (0,), (), ()), "mode": CLIP, "fill_value": None},
+        {"slice_sizes": (1, 8)},
+    ),
+    (
+        "gather",
+        [(4, 6, 8), (4, 6, 3, 1)],
+        [(4, 6, 3)],
+        {"dimension_numbers": ALONG, "mode": CLIP, "fill_value": None},
+        {"slice_sizes": (1, 1, 1)},
+    ),
+    ("add", [(6,), (6,)], [(6,)], {}, {}),
+]
+
+
+@pytest.mark.parametrize(("name", "ins", "outs", "params", "wanted"), RESTORED)
+def test_extents_are_restored_from_types(
+    name: str, ins: Shapes, outs: Shapes, params: dict[str, Literal], wanted: dict[str, Literal]
+) -> None:
+    assert restore(definitions[name], ParamsAttr.of(**params), ins, outs) == wanted
+    assert wanted.keys() <= definitions[name].dropped
+
+
+def functions(definition: Definition) -> list[str]:
+    pending, found = [definition.body], list[str]()
+    while pending:
+        expr = pending.pop()
+        if isinstance(expr, Call):
+            found.append(definition.name if expr.function == "@" else expr.function)
+        pending += [child for child in children(expr) if not isinstance(child, str)]  # pyright: ignore[reportArgumentType]
+    return found
+
+
+def test_every_function_of_a_definition_is_known() -> None:
+    assert len(definitions) == len([*definitions]) > 120
+    unknown = {f for d in definitions.values() for f in functions(d) if not (scalars.known(f) or wholes.known(f))}
+    # The pseudo-op of a carry is never run, and a primitive without a definition cannot be.
+    assert unknown == {"either", "whole"}
+
+
+MISTAKES = {
+    "add(lhs, rhs) out[i..] = lhs[i..] + rgs[i..]": """\
+error: `rgs` is no operand
+  --> <definitions>:1:37
+   |
+ 1 | add(lhs, rhs) out[i..] = lhs[i..] + rgs[i..]
+   |                                     ^^^ operands stand in the parentheses before
+help: did you mean `rhs`?""",
+    "neg(x)  out[i..] = -x[j..]": """\
+error: `j..` is not bound
+  --> <definitions>:1:23
+   |
+ 1 | neg(x)  out[i..] = -x[j..]
+   |                       ^^^ an index stands left of `=` or under a fold""",
+    "neg(x)  out[i..] = -x[i..\nabs(x) out[i..] = @(x[i..])": """\
+error: this definition cannot be read
+  --> <definitions>:1:26
+   |
+ 1 | neg(x)  out[i..] = -x[i..
+   |                          ^ the definition ends too early""",
+    "neg(x)  out[i..] = x[i..] ?": """\
+error: this definition cannot be read
+  --> <definitions>:1:27
+   |
+ 1 | neg(x)  out[i..] = x[i..] ?
+   |                           ^ `?` cannot stand here""",
+    "neg(x)  out[i..] = x[i..] where = 3": """\
+error: this definition cannot be read
+  --> <definitions>:1:33
+   |
+ 1 | neg(x)  out[i..] = x[i..] where = 3
+   |                                 ^ `=` cannot stand here""",
+    "sum(src)  out[i..] = sum(k..) src[i.., k..]  at scr k = axes": """\
+error: `scr` is neither an operand nor a result
+  --> <definitions>:1:49
+   |
+ 1 | sum(src)  out[i..] = sum(k..) src[i.., k..]  at scr k = axes
+   |                                                 ^^^
+help: did you mean `src`?""",
+    "sum(src)  out[i..] = sum(k..) src[i.., k..]  at src q = axes": """\
+error: `q` is no index of this definition
+  --> <definitions>:1:53
+   |
+ 1 | sum(src)  out[i..] = sum(k..) src[i.., k..]  at src q = axes
+   |                                                     ^""",
+    "neg(x)  out[i..] = x[i..]\n# again\nabs, neg(x)  out[i..] = x[i..]": """\
+error: `neg` is defined twice
+  --> <definitions>:3:6
+   |
+ 3 | abs, neg(x)  out[i..] = x[i..]
+   |      ^^^""",
+    "take(x)  out[i..] = x[i..]  by window": """\
+error: no front end is called `window`
+  --> <definitions>:1:32
+   |
+ 1 | take(x)  out[i..] = x[i..]  by window
+   |                                ^^^^^^
+help: did you mean `windows`?""",
+    "rows(x, ids)  out[i] = sum(v) [v = ids[i] + w] * x[v]": """\
+error: nothing says where the window `w` lies
+  --> <definitions>:1:45
+   |
+ 1 | rows(x, ids)  out[i] = sum(v) [v = ids[i] + w] * x[v]
+   |                                             ^ `by windows` does, for ops like `gather`""",
+    "like(x)  out[i] = x[i]  extents n = |j|": """\
+error: `j` is not bound
+  --> <definitions>:1:38
+   |
+ 1 | like(x)  out[i] = x[i]  extents n = |j|
+   |                                      ^ an index stands left of `=` or under a fold""",
+    "row(xs*)  out[i, +j] = xs*[i, j]": """\
+error: `xs*` is all of several operands
+  --> <definitions>:1:24
+   |
+ 1 | row(xs*)  out[i, +j] = xs*[i, j]
+   |                        ^^^ one of them is read as `xs`""",
+    "hit(ids)  out[v, i] = [v = ids[i]]": """\
+error: a guard is a factor of what a fold folds, and the only guard there
+  --> <definitions>:1:24
+   |
+ 1 | hit(ids)  out[v, i] = [v = ids[i]]
+   |                        ^ write it as in `sum(i) [v = ids[i]] * x[i]`""",
+    "pick(x, a, b)  out[i] = sum(v, w) [v = a[i]] * [w = b[i]] * x[v, w]": """\
+error: a guard is a factor of what a fold folds, and the only guard there
+  --> <definitions>:1:36
+   |
+ 1 | pick(x, a, b)  out[i] = sum(v, w) [v = a[i]] * [w = b[i]] * x[v, w]
+   |                                    ^ write it as in `sum(i) [v = ids[i]] * x[i]`""",
+    "norm(x)  sum(j) out[i] = x[i, j]": """\
+error: a fold stands behind `=`, unless the op's own function `@` gives several results
+  --> <definitions>:1:10
+   |
+ 1 | norm(x)  sum(j) out[i] = x[i, j]
+   |          ^^^""",
+    "both(x)  left[i], right[i] = x[i]": """\
+error: several results are what the op's own function gives: `= @(...)`
+  --> <definitions>:1:19
+   |
+ 1 | both(x)  left[i], right[i] = x[i]
+   |                   ^^^^^""",
+}
+
+
+@pytest.mark.parametrize("text", MISTAKES)
+def test_a_mistake_in_a_definition_gets_a_caret(text: str) -> None:
+    with pytest.raises(Error) as caught:
+        parse_definitions(text)
+    assert str(caught.value) == MISTAKES[text]
+
+
+def test_each_definition_of_the_file_is_read_by_itself_and_means_what_it_means_in_the_file() -> None:
+    assert dict(definitions) == parse_definitions(definitions.source)
+
+
+def test_a_mistake_in_one_definition_of_a_file_is_found_where_it_stands(tmp_path: Path) -> None:
+    file = tmp_path / "some.def"
+    file.write_text("# Two of them.\n\nneg(x)    out[i..] = -x[i..]\nadd(lhs, rhs)\n          out[i..] = lhs[i..] + rsh[i..]\n")
+    some = Definitions(file)
+    assert some["neg"].name == "neg"
+    with pytest.raises(Error) as caught:
+        some["add"]
+    assert str(caught.value.location) == f"{file}:5:33"
+    assert caught.value.location is not None and caught.value.location.text == "          out[i..] = lhs[i..] + rsh[i..]"
+
+
+def test_shapes_that_do_not_fit_are_an_error() -> None:
+    with pytest.raises(Error, match="`i` has extent 4 in dim 0 of `lhs`, and 5 in dim 0 of `rhs`"):
+        tilings("add", [(4, 8), (5, 8)], [(4, 8)])
+    with pytest.raises(Error, match="does not take an array of shape"):
+        tilings("add", [(4, 8), (8,)], [(4, 8)])
+
+
+@pytest.mark.parametrize(
+    ("text", "ins", "outs", "operands", "results", "monoids"),
+    [
+        (
+            "norm_bwd(x, w, g) dx[b.., d:], sum(b..) dw[d:] = @(x[b.., d:], w[d:], g[b.., d:])",
+            [(8, 4), (4,), (8, 4)],
+            [(8, 4), (4,)],
+            (((0,), ()), ((),), ((0,), ())),
+            (((0,), ()), ((),)),
+            ("add",),
+        ),
+        (
+            "attend(q, k, v) out[s, e], top[s] = @(q[s, d:], k[t:, d:], v[t:, e])",
+            [(8, 4), (6, 4), (6, 12)],
+            [(8, 12), (8,)],
+            (((0,), ()), ((), ()), ((), (1,))),
+            (((0,), (1,)), ((0,),)),
+            (None, None),
+        ),
+        (
+            "mixed(x) sum(i) a[j], max(i) b[j], c[i, j] = @(x[i, j])",
+            [(8, 4)],
+            [(4,), (4,), (8, 4)],
+            (((), (0,)),),
+            (((0,),), ((0,),), ((), (0,))),
+            (None,),
+        ),
+    ],
+)
+def test_of_several_results_some_are_folded_and_some_do_not_depend(
+    text: str,
+    ins: list[tuple[int, ...]],
+    outs: list[tuple[int, ...]],
+    operands: object,
+    results: object,
+    monoids: tuple[str | None, ...],
+):
+    (definition,) = parse_definitions(text).values()
+    instance = bind(definition, NO_PARAMS, [("float32", shape) for shape in ins], [("float32", shape) for shape in outs])
+    assert (instance.operands, instance.results) == (operands, results)
+    assert tuple(index.monoid for index in instance.indices) == monoids
+
+
+def test_an_element_is_looked_up_without_a_front_end():
+    sums = parse_definitions("segment_sum(x, ids) out[v, j..] = sum(i) [v = ids[i]] * x[i, j..]")["segment_sum"]
+    instance = bind(sums, NO_PARAMS, [("float32", (8, 4)), ("int32", (8,))], [("float32", (16, 4))])
+    rows = next(index for index in instance.indices if index.extent == 16)
+    assert (rows.lookups, rows.masked) == (((1, ELEMENT, 1),), (0,))
+    rows_of = parse_definitions("rows_of(x, ids) out[i.., j] = sum(v) [v = ids[i..]] * x[v, j]")["rows_of"]
+    instance = bind(rows_of, NO_PARAMS, [("float32", (16, 4)), ("int32", (8, 2))], [("float32", (8, 2, 4))])
+    rows = next(index for index in instance.indices if index.extent == 16)
+    assert (rows.lookups, rows.masked, rows.monoid) == (((1, ELEMENT, 1),), (-1,), "add")
+
+
+def test_a_definition_that_takes_the_place_of_another_has_a_name_of_its_own(tmp_path: Path):
+    (tmp_path / "some.def").write_text("neg(x) out[i..] = -x[i..]\n")
+    some = Definitions(tmp_path / "some.def")
+    (added,) = parse_definitions("twice(x) out[i..] = 2 * x[i..]").values()
+    assert [some.add(added).name, some.add(added).name, some.add(some["neg"]).name] == ["twice", "twice.2", "neg.2"]
+    assert ([*some], [*some.added]) == (["neg"], ["twice", "twice.2", "neg.2"])
+    assert some["twice.2"] == replace(added, name="twice.2")

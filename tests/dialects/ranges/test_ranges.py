@@ -1,0 +1,333 @@
+"""The laws of the range algebra, each on every small range: by meaning, and as the normal form that the constructors make."""
+
+import copy
+import itertools
+import pickle
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from partita.dialects.errors import Error
+from partita.dialects.mesh import Mesh
+from partita.dialects.ranges.algebra import (
+    Axis,
+    Extent,
+    Loop,
+    Pad,
+    Product,
+    Range,
+    Sub,
+    SubAxis,
+    Sum,
+    Window,
+    axes,
+    denote,
+    local,
+    pad,
+    parse_range,
+    placed,
+    product,
+    size,
+    space,
+    sub,
+    sum_,
+    window,
+)
+
+MESH = Mesh(a=2, b=3, c=2)
+
+
+def atoms(name: str) -> list[Range]:
+    """Small ranges of every kind that use no mesh axis but `name`."""
+    axis, loop = Axis(name), Loop(f"t{name}", 2)
+    return [
+        *map(Extent, range(4)),
+        axis,
+        loop,
+        Product((axis, Extent(2))),
+        Product((Extent(2), axis)),
+        Sum((Extent(1), Extent(2))),
+        Sum((axis, Extent(1))),
+        Sub(Extent(4), 1, 2, 2),
+        Sub(Product((axis, Extent(3))), 1, 3, 1),
+        Pad(axis, 1, 2),
+        Window(axis, 2, 3, 1, 1),
+    ]
+
+
+A, B, C = (atoms(name) for name in "abc")
+PAIRS = list(itertools.product(A, B))
+# Triples take the shapes that differ in kind, so that all of them stay within a second.
+TRIPLES = list(itertools.product(A[1:3] + A[4:8] + A[9:13], B[1:3] + B[4:5] + B[9:11], C[1:3] + C[4:6] + C[9:12]))
+
+
+def coordinates(*ranges: Range) -> Iterator[dict[str, int]]:
+    """Every iteration of the ranges' axes and loops."""
+    factors = list(dict.fromkeys(factor for r in ranges for factor in placed(r)))
+    names = [f"{f.name}.{f.index}" if isinstance(f, SubAxis) else f.name for f in factors]
+    for values in itertools.product(*(range(size(factor, MESH)) for factor in factors)):
+        yield dict(zip(names, values, strict=True))
+
+
+def same_meaning(left: Range, right: Range) -> bool:
+    """The same positions, in the same order, for every iteration, and as a whole, and in an extent of the same size."""
+    everywhere = [{}, *coordinates(left, right)]
+    same = all(denote(left, at, MESH) == denote(right, at, MESH) for at in everywhere)
+    return same and space(left, MESH) == space(right, MESH)
+
+
+def test_an_extent_counts_from_zero():
+    assert [denote(Extent(n), {}) for n in range(4)] == [[], [0], [0, 1], [0, 1, 2]]
+
+
+def test_an_index_pair_of_a_product_is_i_times_s_plus_j():
+    for r, s in PAIRS:
+        if space(s, MESH) == size(s, MESH):
+            for at in coordinates(r, s):
+                pairs = itertools.product(denote(r, at, MESH), denote(s, at, MESH))
+                expected = [None if None in (i, j) else (i or 0) * size(s, MESH) + (j or 0) for i, j in pairs]
+                assert denote(Product((r, s)), at, MESH) == expected
+
+
+def test_a_sum_is_its_left_part_and_then_its_right_part_moved_by_it():
+    for r, s in PAIRS:
+        for at in coordinates(r, s):
+            right = [None if j is None else j + space(r, MESH) for j in denote(s, at, MESH)]
+            assert denote(Sum((r, s)), at, MESH) == denote(r, at, MESH) + right
+
+
+@pytest.mark.parametrize("r", A, ids=str)
+def test_a_sub_range_reads_every_step_th_index_from_an_offset_on(r: Range):
+    whole = denote(r, {}, MESH)
+    for offset, length, step in itertools.product(range(4), range(4), (1, 2)):
+        picked = whole[offset : offset + length * step : step]
+        if len(picked) == length and not isinstance(r, Window):
+            part = Sub(r, offset, length, step)
+            assert denote(part, {}, MESH) == picked
+            held = [denote(part, at, MESH) for at in coordinates(r)]
+            assert {p for block in held for p in block} == set(picked)
+
+
+def test_a_pad_is_undefined_around_its_base():
+    for r in A:
+        for at in coordinates(r):
+            assert denote(Pad(r, 1, 2), at, MESH) == [None, *denote(r, at, MESH), None, None]
+
+
+def test_positions_are_in_order_and_as_many_as_the_sizes_say():
+    for r in [*A, *(Product(pair) for pair in PAIRS), *(Sum(pair) for pair in PAIRS)]:
+        for at in coordinates(r):
+            defined = [p for p in denote(r, at, MESH) if p is not None]
+            assert defined == sorted(set(defined)) and all(0 <= p < space(r, MESH) for p in defined)
+        assert len(denote(r, {}, MESH)) == size(r, MESH)
+        assert max(len(denote(r, at, MESH)) for at in coordinates(r)) == local(r, MESH), str(r)
+
+
+def test_products_and_sums_are_associative():
+    for r, s, t in TRIPLES:
+        assert same_meaning(Product((Product((r, s)), t)), Product((r, Product((s, t)))))
+        assert same_meaning(Sum((Sum((r, s)), t)), Sum((r, Sum((s, t)))))
+        assert product(product(r, s), t) is product(r, product(s, t))
+        assert sum_(sum_(r, s), t) is sum_(r, sum_(s, t))
+
+
+@pytest.mark.parametrize("r", A, ids=str)
+def test_one_is_the_unit_of_products_and_zero_of_sums(r: Range):
+    assert same_meaning(Product((Extent(1), r)), r) and same_meaning(Product((r, Extent(1))), r)
+    assert same_meaning(Sum((Extent(0), r)), r) and same_meaning(Sum((r, Extent(0))), r)
+    assert same_meaning(Product((r, Extent(0))), Extent(0)) and same_meaning(Product((Extent(0), r)), Extent(0))
+    assert product(1, r) is product(r, 1) is product(r)
+    assert sum_(0, r) is sum_(r, 0) is sum_(r)
+    assert product(0, r) is product(r, 0) is Extent(0)
+    assert product() is Extent(1) and sum_() is Extent(0)
+
+
+def test_extents_multiply():
+    for p, q, n in itertools.product(range(5), range(5), range(17)):
+        assert same_meaning(Product((Extent(p), Extent(q))), Extent(n)) == (p * q == n)
+        assert (product(p, q) is Extent(n)) == (p * q == n)
+
+
+def test_a_sum_distributes_out_of_the_major_position():
+    for r1, s, r2 in TRIPLES:
+        assert same_meaning(Product((Sum((r1, r2)), s)), Sum((Product((r1, s)), Product((r2, s)))))
+        assert product(sum_(r1, r2), s) is sum_(product(r1, s), product(r2, s))
+
+
+def test_a_sum_in_the_minor_position_is_only_a_permutation_away():
+    s, r1, r2 = Extent(2), Axis("a"), Extent(1)
+    left, right = product(s, sum_(r1, r2)), sum_(product(s, r1), product(s, r2))
+    assert (str(left), str(right)) == ("2*(a + 1)", "2*a + 2")
+    assert [denote(left, {"a": 0}, MESH), denote(right, {"a": 0}, MESH)] == [[0, 2, 3, 5], [0, 2, 4, 5]]
+    assert denote(left, {}, MESH) == denote(right, {}, MESH) == list(range(6))
+    assert local(left, MESH) == local(right, MESH) == 4
+
+
+def test_a_sub_range_of_a_sub_range_is_one_sub_range():
+    for r in A:
+        whole = size(r, MESH)
+        for a, m, s, b, n, t in itertools.product(range(3), range(4), (1, 2), range(2), range(3), (1, 2)):
+            if a + (m - 1) * s < whole and b + (n - 1) * t < m:
+                assert same_meaning(Sub(Sub(r, a, m, s), b, n, t), Sub(r, a + b * s, n, s * t))
+                assert same_meaning(sub(sub(r, a, m, s), b, n, t), Sub(r, a + b * s, n, s * t))
+    assert sub(sub(512, 128, 256), 0, 128, 2) is Sub(Extent(512), 128, 128, 2)
+
+
+@pytest.mark.parametrize("r", A, ids=str)
+def test_the_whole_sub_range_the_empty_pad_and_the_trivial_window_are_nothing(r: Range):
+    assert same_meaning(Sub(r, 0, size(r, MESH), 1), r)
+    assert same_meaning(Pad(r, 0, 0), r)
+    assert pad(r, 0, 0) is window(r, 1, 1) is r
+    assert sub(product(Loop("t", 2), 3), 0, 6) is product(Loop("t", 2), 3)
+
+
+def test_pads_add_up():
+    for r, (a, b, c, d) in itertools.product(A, itertools.product(range(2), repeat=4)):
+        assert same_meaning(Pad(Pad(r, a, b), c, d), Pad(r, a + c, b + d))
+        assert pad(pad(r, a, b), c, d) is pad(r, a + c, b + d)
+
+
+def test_normal_form_keeps_the_meaning():
+    for r, s in PAIRS:
+        assert same_meaning(product(r, s), Product((r, s)))
+        assert same_meaning(sum_(r, s), Sum((r, s)))
+
+
+@pytest.mark.parametrize(("c", "p", "b"), [(c, p, b) for c in (1, 2, 6) for p in (1, 2, 3) for b in (1, 2, 3, 6) if not c % b])
+def test_block_cyclic_and_block_cyclic_of_blocks_differ_by_a_permutation(c: int, p: int, b: int):
+    mesh, axis, positions = Mesh(a=p), Axis("a"), range(p * c)
+    owners: dict[Range, Callable[[int], int]] = {
+        product(axis, c): lambda i: i // c,
+        product(c, axis): lambda i: i % p,
+        product(c // b, axis, b): lambda i: i // b % p,
+    }
+    for r, owner in owners.items():
+        held = [denote(r, {"a": device}, mesh) for device in range(p)]
+        assert held == [[i for i in positions if owner(i) == device] for device in range(p)]
+        assert sorted(i for block in held for i in block if i is not None) == list(positions)
+        assert local(r, mesh) == c
+
+
+@pytest.mark.parametrize("parts", [(2, 4), (4, 2), (8, 1), (2, 2, 2)])
+def test_an_axis_is_the_product_of_its_sub_axes(parts: tuple[int, ...]):
+    mesh = Mesh(a=8, b=2)
+    subs = product(*(SubAxis("a", i, n) for i, n in enumerate(parts)))
+    for whole in [mesh.refine(a=parts)] + [mesh] * (len(parts) == 2):
+        for device in range(8):
+            assert denote(subs, {"a": device}, whole) == denote(Axis("a"), {"a": device}, whole) == [device]
+    refined = mesh.refine(a=parts)
+    for at in refined.coordinates():
+        assert denote(subs, at, refined) == denote(Axis("a"), at, refined)
+    assert size(subs, mesh) == size(Axis("a"), refined) == 8
+
+
+def test_sub_axes_lay_sixteen_out_as_four_by_four_on_eight_devices():
+    mesh = Mesh(a=8)
+    rows, columns = parse_range("a.0:4"), parse_range("a.1:2*2")
+    for device in range(8):
+        at = {"a": device}
+        grid = [(i or 0) * 4 + (j or 0) for i in denote(rows, at, mesh) for j in denote(columns, at, mesh)]
+        assert grid == denote(parse_range("a*2"), at, mesh)
+
+
+def test_a_sub_axis_that_the_mesh_does_not_place_is_an_error():
+    with pytest.raises(Error, match=r"does not say where `a\.2:2` lies in `a`"):
+        denote(SubAxis("a", 2, 2), {"a": 0}, Mesh(a=8))
+    with pytest.raises(Error, match=r"does not say where `a\.0:2` lies in `a`"):
+        denote(SubAxis("a", 0, 2), {"a": 0}, Mesh(a=8).refine(a=(4, 2)))
+
+
+def test_a_loop_is_placed_in_time_and_an_axis_in_space():
+    r = parse_range("t:8*data*2")
+    assert axes(r) == ("data",) and [str(factor) for factor in placed(r)] == ["t:8", "data"]
+    assert denote(r, {"t": 3, "data": 1}, Mesh(data=2)) == [14, 15]
+    assert local(r, Mesh(data=2)) == 2 and size(r, Mesh(data=2)) == 32
+
+
+def test_an_extent_that_does_not_divide_is_part_of_a_padded_one():
+    r, mesh = sub(product(Axis("data"), 129), 0, 515), Mesh(data=4)
+    assert (str(r), size(r, mesh), local(r, mesh)) == ("(data*129)[0 : 515 : 1]", 515, 129)
+    assert [len(denote(r, at, mesh)) for at in mesh.coordinates()] == [129, 129, 129, 128]
+    assert [i for at in mesh.coordinates() for i in denote(r, at, mesh)] == list(range(515))
+
+
+def test_what_one_device_holds_of_uneven_parts_is_counted_device_by_device():
+    r, mesh = parse_range("(a*4)[0 : 4 : 1] + (a*4)[4 : 4 : 1]"), Mesh(a=2)
+    assert [denote(r, at, mesh) for at in mesh.coordinates()] == [[0, 1, 2, 3], [12, 13, 14, 15]]
+    assert local(r, mesh) == 4
+
+
+def test_equal_ranges_are_one_object():
+    a = Axis("a")
+    assert product(a, 4, 32) is product(a, 128) is product(product(a, 2), 64) is parse_range("a * (4*32)")
+    r = parse_range("pad(win<2,3,1,1>((a*8 + t:2)[1 : 4 : 2]), 1, 2)")
+    assert copy.deepcopy(r) is pickle.loads(pickle.dumps(r)) is r
+    assert len({r, copy.copy(r), parse_range(str(r))}) == 1
+
+
+def test_text_reads_back_as_the_same_object():
+    made = [product(r, s) for r, s in PAIRS] + [sum_(r, s) for r, s in PAIRS] + [product(r, sum_(s, 1)) for r, s in PAIRS]
+    made += (
+        [sub(r, 0, 1) for r in made if size(r, MESH) > 1]
+        + [pad(r, 0, 3) for r in made]
+        + [window(r, 2, 3, 1, -1) for r in made]
+    )
+    for r in made:
+        assert parse_range(str(r)) is r
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("data * 128", "data*128"),
+        ("t:8*16", "t:8*16"),
+        ("data.0:2*4", "data.0:2*4"),
+        ("pad(512,0,3)", "pad(512, 0, 3)"),
+        ("win<2,3,1,1>(64)", "win<2,3,1,1>(64)"),
+        ("win<2,3,1,-1>(data*64)", "win<2,3,1,-1>(data*64)"),
+        ("16+4", "16 + 4"),
+        ("512[0:256:1]", "512[0 : 256 : 1]"),
+        ("(16 + 4)*data", "16*data + 4*data"),
+        ("3*(data + 1)", "3*(data + 1)"),
+        ("4*(2*data)*1", "8*data"),
+        ("pad*win*2", "pad*win*2"),
+    ],
+)
+def test_a_range_prints_as_it_is_written(text: str, printed: str):
+    assert str(parse_range(text)) == printed
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("data*", "it ends too early"),
+        ("data*[3]", "is not expected here"),
+        ("da-ta", "`-` is not expected here"),
+        ("data*4*data", "`data` is used twice in `data[*]4[*]data`"),
+        ("data.0:2*data", "`data` is used twice"),
+        ("data.0:2*4*data.0:2", "`data.0:2` is used twice"),
+        ("t:0", "loop `t` has 0 iterations"),
+        ("a.0:0", "`a.0:0` is no sub-axis"),
+        ("8[4 : 5 : 1]", "`8` has 8 indices: .4 : 5 : 1. reaches beyond them"),
+        ("8[0 : 2 : 0]", "is no sub-range"),
+        ("1[0 : 1 : 0]", "is no sub-range"),
+        ("win<0,3,1,1>(8)", "is no window"),
+        ("pad(8, -1, 0)", "`-1` is not expected here"),
+    ],
+)
+def test_a_range_that_makes_no_sense_is_an_error(text: str, message: str):
+    with pytest.raises(Error) as caught:
+        parse_range(text)
+    caught.match(message)
+
+
+def test_negative_sizes_and_bad_names_are_errors():
+    for make in (
+        lambda: Extent(-1),
+        lambda: sub(3, -1, 3),
+        lambda: Pad(Extent(3), -1, 0),
+        lambda: Axis("2d"),
+        lambda: Loop("a b", 2),
+    ):
+        with pytest.raises(Error):
+            make()

@@ -1,0 +1,185 @@
+"""Every rewrite rule fires somewhere on the way from a program to its kernels: a law that never does is dead."""
+
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import permutations, product
+from random import Random
+
+import jax
+import jax.numpy as jnp
+import pytest
+from models import Transformer, train_step
+from strategies import NAMES, strategy
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import Parser
+
+import partita as pt
+from partita.dialects import context
+from partita.dialects.definitions.parse import parse_definitions
+from partita.dialects.definitions.registry import definitions
+from partita.dialects.lax import OPS
+from partita.dialects.types import ArrayType
+from partita.rewrites.decide import linearity
+from partita.rewrites.decide.decide import decide
+from partita.rewrites.decide.table import Claim, Table
+from partita.rewrites.lower import constructors, localise
+from partita.rewrites.lower.materialise import materialise
+from partita.rewrites.lower.to_spmd import to_spmd
+from partita.rewrites.program.flatten import flatten
+from partita.rewrites.redistribute import search as redistribute
+from partita.rewrites.rules import firing
+from partita.rewrites.rules.files import all_rules
+
+MESH = pt.Mesh(a=2, b=2, c=2)
+PARTS = 13
+SQUARE = jax.ShapeDtypeStruct((16, 16), jnp.float32)
+
+
+def layouts() -> Iterator[list[tuple[int, str]]]:
+    """Axes placed on dims, in order: the ways in which up to three axes can lie on two dims."""
+    for count in (1, 2, 3):
+        for axes in permutations("abc", count):
+            for dims in product((0, 1), repeat=count):
+                yield list(zip(dims, axes, strict=True))
+
+
+def layout(places: list[tuple[int, str]], pending: str = "") -> str:
+    """`f32[a*b*4, c*8]{+d}`."""
+    dims = ["*".join(axis for dim, axis in places if dim == at) for at in (0, 1)]
+    sizes = [16 >> sum(dim == at for dim, _ in places) for at in (0, 1)]
+    texts = [f"{axes}*{size}" if axes else str(size) for axes, size in zip(dims, sizes, strict=True)]
+    return f"f32[{', '.join(texts)}]" + (f"{{{pending}}}" if pending else "")
+
+
+def moved() -> Iterator[ModuleOp]:
+    """Placed programs, as one writes them by hand: a value goes from one layout to another, some of its axes pending."""
+    random = Random(0)
+    every = list(layouts())
+    for source, target in ((source, random.choice(every)) for source in every for _ in range(12)):
+        sums = [axis for _, axis in source if random.random() < 0.5]
+        monoid = random.choice(("+{}", "+{}", "max {}"))
+        before = layout([each for each in source if each[1] not in sums], ", ".join(monoid.format(axis) for axis in sums))
+        yield Parser(context(), REDISTRIBUTION.format(before=before, after=layout(target))).parse_module()
+
+
+REDISTRIBUTION = """builtin.module attributes {{array.mesh = "a=2, b=2, c=2"}} {{
+  func.func @main(%0: !array.array<{before}>) -> !array.array<{after}> {{
+    %1 = array.redistribute %0 : {before} -> {after}
+    func.return %1 : !array.array<{after}>
+  }}
+}}"""
+
+
+def linear(x: jax.Array, y: jax.Array, c: jax.Array) -> list[jax.Array]:
+    """A pending sum through every law of linearity."""
+    s, t = x @ y, (x * 2) @ y
+    z = jax.lax.complex(s, t)
+    narrow = x.astype(jnp.bfloat16) @ y.astype(jnp.bfloat16)
+    flags = c > 0
+    summed, _ = jax.lax.scan(lambda acc, _: (acc + x @ y, None), jnp.zeros_like(s), length=2)
+    parts = [summed, s + t, s - t, -s, s * c, c * s, s / (c + 2), jax.lax.select(flags, s, t), s.sum(axis=1)]
+    return [*parts, jax.lax.real(z), jax.lax.imag(z), jax.lax.conj(z), narrow.astype(jnp.float32)]
+
+
+def tagged(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return pt.tag(x, "here"), pt.tag(x, "there") + 1
+
+
+def looked_up(table: jax.Array, ids: jax.Array, acc: jax.Array, rows: jax.Array) -> list[jax.Array]:
+    places = jnp.arange(16)[:, None] * rows
+    window = jax.lax.dynamic_slice(table, (ids[0], 0), (3, 16))
+    return [table[ids], acc.at[ids].add(rows), places, window, jnp.cumsum(acc, axis=0)]
+
+
+def programs() -> Iterator[Table]:
+    model = Transformer(1)
+    for name in NAMES:
+        yield pt.plan(train_step, pt.Mesh(data=4, model=2), *model.shapes()).apply(*strategy(name)).table
+    yield from watched()
+
+
+@pytest.fixture(scope="module")
+def fired() -> dict[str, int]:
+    """How often each rule fired; what was remembered from earlier programs is forgotten first."""
+    redistribute.path.cache_clear()
+    linearity.forget()
+    firing.reset()
+    for table in programs():
+        to_spmd(materialise(decide(table)))
+    for module in moved():
+        to_spmd(module)
+    return firing.counts()
+
+
+@pytest.mark.parametrize("name", [rule.name for each in all_rules().values() for rule in each])
+def test_the_rule_fires_on_the_way_to_kernels(name: str, fired: dict[str, int]) -> None:
+    assert fired.get(name, 0) > 0
+
+
+def watched() -> Iterator[Table]:
+    """The small programs that ask for each law of building, of linearity and of masks."""
+    yield pt.plan(tagged, MESH, SQUARE).tile("x", 0, "a").table
+    yield pt.plan(linear, MESH, SQUARE, SQUARE, SQUARE).tile("x", 1, "a").table
+    ids = jax.ShapeDtypeStruct((16,), jnp.int32)
+    looking = pt.plan(looked_up, MESH, SQUARE, ids, SQUARE, SQUARE)
+    yield looking.tile(["table", "acc"], 0, "a").table
+    yield looking.tile("rows", 0, "b").table
+    yield elements()
+
+
+def elements() -> Table:
+    """A user's op, whose looked-up indices are elements: rows are added where each of them says."""
+    (definition,) = parse_definitions("segment_sum(x, ids) out[v, j] = sum(i) [v = ids[i]] * x[i, j]").values()
+    name = definitions.add(definition).name
+    rows, ids = ArrayType.whole("float32", (16, 16)), ArrayType.whole("int32", (16,))
+    main = func.FuncOp("main", ([rows, ids], [rows]))
+    op = OPS[name].of(main.body.block.args, [rows])
+    main.body.block.add_ops([op, func.ReturnOp(*op.results)])
+    table = Table(flatten(ModuleOp([main])), MESH)
+    del definitions.added[name]
+    table.touch("a").nodes[0] = Claim(table.program.nodes[0].signature.instance.results[0][0][0], 8, 0)
+    return table
+
+
+def sum_of_part(number: int) -> Callable[..., jax.Array]:
+    """One part of `linear` alone, folded to a scalar: a sum that gets there before it resolves costs less."""
+
+    def part(x: jax.Array, y: jax.Array, c: jax.Array) -> jax.Array:
+        return jnp.real(linear(x, y, c)[number]).sum()
+
+    return part
+
+
+@cache
+def tables() -> tuple[Table, ...]:
+    parts = (pt.plan(sum_of_part(number), MESH, SQUARE, SQUARE, SQUARE).tile("x", 1, "a").table for number in range(PARTS))
+    return (*watched(), *parts)
+
+
+def lowered() -> str:
+    """The placed and the local code of all plans, decided anew."""
+    linearity.forget()
+    placed = (materialise(decide(table)) for table in tables())
+    return "".join(f"{module}{to_spmd(module)}" for module in placed)
+
+
+LAWS = [(file, rule.name) for file in ("builders", "linearity", "masks") for rule in all_rules()[file]]
+
+
+@pytest.mark.parametrize(("file", "name"), LAWS)
+def test_a_law_that_is_taken_away_is_missed(file: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = lowered()
+    fewer = {each: rules.without(name) if each == file else rules for each, rules in all_rules().items()}
+    for module in (constructors, linearity, localise):
+        monkeypatch.setattr(module, "rules", fewer.__getitem__)
+    try:
+        without = lowered()
+    except AssertionError as error:
+        without = str(error)
+    finally:
+        linearity.forget()
+    assert without != whole

@@ -1,0 +1,166 @@
+"""A sum that a loop adds up is done once behind the loop, if nothing in the loop wants it whole before."""
+
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jaxpr_collectives import collectives, counts
+from lowered import lowered_text
+
+import partita as pt
+from partita.compiler.api.plan import Plan
+
+MESH = pt.Mesh(data=4, model=2)
+TRIPS = 5
+DATA = pt.Tile({"batch": 1}, "data")
+
+Tree = Any
+
+
+def loss(params: Tree, part: Tree) -> jax.Array:
+    return jnp.mean((jnp.tanh(part["x"] @ params["w1"]) @ params["w2"] - part["y"]) ** 2)
+
+
+def accumulated(params: Tree, batch: Tree) -> tuple[Tree, jax.Array]:
+    """One step of gradient descent whose batch comes in parts: `[part, row, width]`."""
+
+    def add(total: Tree, part: Tree) -> tuple[Tree, None]:
+        return jax.tree.map(jnp.add, total, jax.value_and_grad(loss)(params, part)), None
+
+    (value, grads), _ = jax.lax.scan(add, (0.0, jax.tree.map(jnp.zeros_like, params)), batch)
+
+    def less(p: jax.Array, g: jax.Array) -> jax.Array:
+        return p - g / TRIPS
+
+    return jax.tree.map(less, params, grads), value / TRIPS
+
+
+def normal(seed: int, *shape: int) -> jax.Array:
+    return jax.random.normal(jax.random.key(seed), shape)
+
+
+TRAINING = (
+    {"w1": normal(0, 8, 16), "w2": normal(1, 16, 8)},
+    {"x": normal(2, TRIPS, 16, 8), "y": normal(3, TRIPS, 16, 8)},
+)
+
+
+def sent(plan: Plan, *args: Any) -> dict[str, int]:
+    """What a plan sends, by its own account and by that of what JAX runs; it computes what the program does."""
+    assert counts(collectives(plan.compile(), *args)) == plan.counts()
+    assert plan.check(*args) <= 2e-4
+    assert lowered_text(plan) == str(plan.spmd())
+    return {kind: count for kind, count in plan.counts().items() if count}
+
+
+@pytest.mark.parametrize(
+    ("tactics", "expected"),
+    [
+        ([DATA], {"all_reduce": 1 + 2}),
+        # Behind the second matrix, in each part; the gradient of the input nobody wants.
+        ([DATA, pt.Megatron("model", column="params/w1")], {"all_reduce": 1 + 2 + TRIPS}),
+        ([DATA, pt.Tile({"batch": 1}, "model")], {"all_reduce": 1 + 2}),
+    ],
+    ids=["data", "data and Megatron", "two axes"],
+)
+def test_gradients_of_all_parts_of_a_batch_are_summed_at_once(tactics: list[Any], expected: dict[str, int]) -> None:
+    assert sent(pt.plan(accumulated, MESH, *TRAINING).apply(*tactics), *TRAINING) == expected
+
+
+def test_gradients_that_are_kept_in_parts_are_summed_into_them_in_every_trip() -> None:
+    # A device has a quarter of what is added up, so that a whole gradient is nowhere kept; the loss is summed behind the loop.
+    plan = pt.plan(accumulated, MESH, *TRAINING).apply(DATA, pt.ZeRO(3, "data", params="params"))
+    expected = {"all_gather": 3 * TRIPS, "reduce_scatter": 2 * TRIPS, "all_reduce": 1}
+    assert sent(plan, *TRAINING) == expected
+
+
+def test_a_plan_says_what_was_summed_behind_the_loop() -> None:
+    plan = pt.plan(accumulated, MESH, *TRAINING).apply(DATA)
+    assert {str(each).partition(" over")[0] for each in plan.collectives()} == {
+        "all_reduce of `leave#0`",
+        "all_reduce of `leave#1`",
+        "all_reduce of `leave#2`",
+    }
+    assert all("Tile" in str(each) for each in plan.collectives())
+
+
+# Loops over products `x @ y` whose folded index is placed: each trip has a pending sum.
+
+X, Y = normal(4, 4, 16), normal(5, 16, 4)
+Loop = Callable[[jax.Array, jax.Array], Any]
+
+
+def folded(loop: Loop) -> dict[str, int]:
+    return sent(pt.plan(loop, MESH, X, Y).tile("x", 1, "data"), X, Y)
+
+
+def scanned(body: Callable[[jax.Array, jax.Array], Any], start: float = 0) -> Loop:
+    """A loop that begins with one number everywhere; each trip has another pending sum."""
+
+    def loop(x: jax.Array, y: jax.Array) -> Any:
+        def trip(carry: jax.Array, factor: jax.Array) -> Any:
+            return body(carry, (x * factor) @ y)
+
+        return jax.lax.scan(trip, jnp.full((4, 4), start), jnp.arange(TRIPS) / 4)
+
+    return loop
+
+
+LOOPS: dict[str, tuple[Loop, int]] = {
+    "it is added up": (scanned(lambda acc, s: (acc + s, None)), 1),
+    "it is subtracted, halved, and added twice": (scanned(lambda acc, s: ((acc - s / 2) + s + s, None)), 1),
+    "only the last one counts": (scanned(lambda acc, s: (s, None)), 1),
+    "only the last one counts, and is a factor": (scanned(lambda acc, s: (s, acc * s)), TRIPS),
+    "only the last one counts, and is added": (scanned(lambda acc, s: (s, acc + s + s)), TRIPS),
+    "it begins with more than zero": (scanned(lambda acc, s: (acc + s, None), 1), TRIPS),
+    "what is added up is wanted whole in each trip": (scanned(lambda acc, s: (acc + s, jnp.tanh(acc))), TRIPS),
+    "it is added to what becomes of it": (scanned(lambda acc, s: (jnp.tanh(acc + s), None)), TRIPS),
+    "it is also a factor": (scanned(lambda acc, s: (acc + s + acc * s, None)), TRIPS),
+    "it is a factor before it is added": (scanned(lambda acc, s: (acc * s + (acc + s), acc * s)), TRIPS),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_sum_waits_for_the_end_of_a_loop_if(name: str) -> None:
+    loop, expected = LOOPS[name]
+    assert folded(loop) == {"all_reduce": expected}
+
+
+def test_a_sum_waits_for_the_end_of_the_outermost_loop() -> None:
+    def loop(x: jax.Array, y: jax.Array) -> Any:
+        def inner(acc: jax.Array, factor: jax.Array) -> Any:
+            return acc + (x * factor) @ y, None
+
+        def outer(acc: jax.Array, factors: jax.Array) -> Any:
+            return jax.lax.scan(inner, acc, factors)[0], None
+
+        return jax.lax.scan(outer, jnp.zeros((4, 4)), jnp.arange(6.0).reshape(3, 2))[0]
+
+    assert folded(loop) == {"all_reduce": 1}
+
+
+def test_sums_over_two_axes_are_done_where_they_are_made() -> None:
+    def loop(x: jax.Array, y: jax.Array, z: jax.Array, w: jax.Array) -> Any:
+        def both(acc: jax.Array, factor: jax.Array) -> Any:
+            return acc + (x * factor) @ y + (z * factor) @ w, None
+
+        return jax.lax.scan(both, jnp.zeros((4, 4)), jnp.arange(TRIPS) / 4)[0]
+
+    given = X, Y, 2 * X, 3 * Y
+    plan = pt.plan(loop, MESH, *given).tile("x", 1, "data").tile("z", 1, "model")
+    assert sent(plan, *given) == {"all_reduce": 2 * TRIPS}
+
+
+def test_what_all_branches_leave_pending_is_summed_behind_them() -> None:
+    def branches(x: jax.Array, y: jax.Array, which: jax.Array) -> jax.Array:
+        return jax.lax.switch(which, [lambda: x @ y, lambda: (x * 2) @ y, lambda: jnp.zeros((4, 4))])
+
+    given = X, Y, jnp.asarray(1)
+    plan = pt.plan(branches, MESH, *given).tile("y", 0, "data")
+    assert sent(plan, *given) == {"all_reduce": 1}
+    assert "cond" not in str(plan.collectives()[0])

@@ -1,0 +1,61 @@
+"""The examples run and say what they promise; the demo in small, so that the tests stay fast."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from root import ROOT
+
+from partita.examples import decode, demo, gpt, graph_network, lstm, mlp, moe, scan_layers, vocabulary
+
+
+def test_the_shortest_example_equals_the_unpartitioned_function(capsys: pytest.CaptureFixture[str]) -> None:
+    mlp.main()
+    said = capsys.readouterr().out
+    assert "'w2': 'f32[model*512, 256]'" in said
+    assert float(said.rpartition(":")[2]) < 1e-4
+
+
+@pytest.mark.parametrize("example", [scan_layers, moe, graph_network, lstm, vocabulary], ids=lambda each: each.__name__)
+def test_a_model_trains_as_unpartitioned(example: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    example.main()
+    losses = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("loss")]
+    assert losses
+    for line in losses:
+        assert float(line[1].rstrip(",")) == pytest.approx(float(line[3]), rel=1e-4)
+
+
+def test_decoding_gives_the_same_tokens(capsys: pytest.CaptureFixture[str]) -> None:
+    decode.main()
+    assert capsys.readouterr().out.count("the same tokens as unpartitioned: True") == 2 * len(decode.WAYS)
+
+
+def test_the_demo_trains_and_the_losses_agree(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(demo, "CONFIG", gpt.Config(length=16, layers=1, width=32))
+    monkeypatch.setattr(demo, "STEPS", 6)
+    assert demo.main() == 0
+    said = capsys.readouterr().out
+    assert "The losses agree" in said
+    for name in demo.TACTICS:
+        assert f"after {name}" in said
+
+
+PROGRAMS = [file.stem for file in Path(decode.__file__).parent.glob("*.py") if "def main()" in file.read_text()]
+
+
+def test_an_example_that_is_run_alone_can_still_ask_for_eight_devices() -> None:
+    """Here there are eight from the start; a user has one until `main` asks, which comes too late behind any array."""
+    imports = "; ".join(f"import partita.examples.{name}" for name in PROGRAMS)
+    asks = f"{imports}; import jax; jax.config.update('jax_num_cpu_devices', 8); assert jax.device_count() == 8"
+    alone = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"} | {"JAX_PLATFORMS": "cpu"}
+    found = subprocess.run([sys.executable, "-c", asks], env=alone, capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stderr) == (0, "")
+
+
+def test_the_docs_name_the_command_for_every_example() -> None:
+    docs = ROOT / "docs"
+    said = "".join((docs / page).read_text() for page in ("parallelism.md", "models.md"))
+    assert [name for name in PROGRAMS if f"`python -m examples.{name}`" not in said] == []

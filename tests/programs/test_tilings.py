@@ -1,0 +1,115 @@
+"""Every tiling that follows from a definition is placed, run on eight devices, and changes nothing."""
+
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from agreement import disagreement
+from calls import CALLS, NO_CALL, Call
+from figures import Figures
+
+import partita as pt
+from partita.compiler.api.plan import Plan
+from partita.compiler.plan.claims import Action
+from partita.dialects.definitions.registry import definitions
+from partita.dialects.reference.interpret import interpret
+from partita.rewrites.decide.propagate import propagate
+from partita.rewrites.decide.table import Claim
+from partita.rewrites.program.program import Node
+
+SIZES = (8, 4, 2)
+
+
+@cache
+def traced(call: Call) -> Plan:
+    """The call's program; its mesh axis `a` takes the size that the index to place divides by."""
+    return pt.plan(call.function, pt.Mesh(a=2), *call.args)
+
+
+def nodes_of(plan: Plan, kind: str) -> list[Node]:
+    """The op, which is several nodes where its values are placed apart."""
+    nodes = [node for node in plan.source.program.nodes if node.kind == kind]
+    assert len({id(node.op) for node in nodes}) == 1
+    return nodes
+
+
+def placeable(call: Call) -> list[tuple[int, int, int]]:
+    """(node of the call's op, index, devices that its extent divides over)."""
+    found: list[tuple[int, int, int]] = []
+    for at, node in enumerate(nodes_of(traced(call), call.op)):
+        for index, each in enumerate(node.signature.instance.indices):
+            found.append((at, index, next((size for size in SIZES if each.extent % size == 0), 0)))
+    return found
+
+
+TILINGS = [(call, at, index, size) for call in CALLS for at, index, size in placeable(call)]
+
+
+def place(call: Call, at: int, index: int, size: int) -> Plan:
+    """Exactly this index placed: by a tile of a dim that it stands in, or, where it leads in no dim, by hand."""
+    start = pt.plan(call.function, pt.Mesh(a=size), *call.args)
+    node = nodes_of(start, call.op)[at]
+    for table, values in ((node.signature.operand_at, node.operands), (node.signature.result_at, node.results)):
+        for where, value in zip(table, values, strict=True):
+            if index in where:
+                try:
+                    plan = start.tile(start.source.addresses.names[value], where[index][0], "a")
+                except pt.Error:
+                    continue
+                if claimed(plan, node.number) == index:
+                    return plan
+    return by_hand(start, node, index, size)
+
+
+def claimed(plan: Plan, node: int) -> int | None:
+    claim = plan.table.axes["a"].nodes[node]
+    return None if claim is None else claim.at
+
+
+def by_hand(start: Plan, node: Node, index: int, size: int) -> Plan:
+    """The minor index of a dim: a tile of the dim would be on the major one."""
+    table = start.table.copy()
+    extent = node.signature.instance.indices[index].extent
+    table.touch("a").nodes[node.number] = Claim(index, extent // size, 0)
+    propagate(table, "a", [*node.operands, *node.results], 0)
+    return replace(start, table=table, actions=(Action("by hand", "place"),))
+
+
+def name(tiling: object) -> str:
+    return str(tiling)
+
+
+@pytest.mark.parametrize(("call", "at", "index", "size"), TILINGS, ids=name)
+def test_a_derived_tiling_changes_no_result(call: Call, at: int, index: int, size: int, figures: Figures) -> None:
+    plan = place(call, at, index, size)
+    assert claimed(plan, nodes_of(plan, call.op)[at].number) == index
+    plan.ir().verify()
+    plan.ir(fused=False).verify()
+    plan.spmd().verify()
+    found = jax.tree.leaves(plan.compile()(*call.args))
+    assert disagreement(found, expected(call)) == ""
+    figures.add("derived tilings executed", 1, of=1)
+
+
+@pytest.mark.parametrize("call", CALLS, ids=name)
+def test_the_interpreter_computes_the_same(call: Call) -> None:
+    plan = traced(call)
+    args = [np.asarray(each) for each in (*call.args, *plan.source.traced.consts)]
+    assert disagreement(interpret(plan.source.traced.main, args), expected(call)) == ""
+
+
+@cache
+def expected(call: Call) -> list[Any]:
+    return jax.tree.leaves(jax.jit(call.function)(*call.args))
+
+
+def test_no_definition_and_no_index_is_left_out() -> None:
+    assert {call.op for call in CALLS}.isdisjoint(NO_CALL)
+    assert {call.op for call in CALLS} | set(NO_CALL) == set(definitions)
+    assert [str(call) for call, _, _, size in TILINGS if size == 0] == []

@@ -1,0 +1,63 @@
+"""From a definition and the laws of linearity follows what a pending sum may pass, as a table."""
+
+import pytest
+
+from partita.dialects.definitions.registry import definitions
+from partita.rewrites.decide.linearity import linear_in
+
+# op, how many operands, the pending ones, those known to be zero --> linear?
+LINEAR: list[tuple[str, int, list[int], list[int], bool]] = [
+    ("add", 2, [0, 1], [], True),
+    ("add", 2, [0], [], False),
+    ("add", 2, [0], [1], True),
+    ("sub", 2, [1], [0], True),
+    ("neg", 1, [0], [], True),
+    ("mul", 2, [0], [], True),
+    ("mul", 2, [0, 1], [], False),
+    ("div", 2, [0], [], True),
+    ("div", 2, [1], [], False),
+    ("exp", 1, [0], [], False),
+    ("max", 2, [0, 1], [], False),
+    ("convert_element_type", 1, [0], [], True),
+    ("real", 1, [0], [], True),
+    ("select_n", 3, [1, 2], [], True),
+    ("select_n", 3, [1], [], False),
+    ("select_n", 3, [1], [2], True),
+    ("select_n", 3, [0], [], False),
+    ("dot_general", 2, [0], [], True),
+    ("dot_general", 2, [0, 1], [], False),
+    ("reduce_sum", 1, [0], [], True),
+    ("reduce_max", 1, [0], [], False),
+    ("transpose", 1, [0], [], True),
+    ("reshape", 1, [0], [], True),
+    ("broadcast_in_dim", 1, [0], [], True),
+    ("concatenate", 2, [0, 1], [], True),
+    ("concatenate", 2, [0], [], False),
+    ("concatenate", 2, [0], [1], True),
+    ("pad", 2, [0], [1], True),
+    ("pad", 2, [0], [], False),
+    ("scatter_add", 3, [0, 2], [], True),
+    ("scatter_add", 3, [2], [0], True),
+    ("scatter_add", 3, [2], [], False),
+    ("scatter_add", 3, [1, 2], [0], False),
+    ("dynamic_slice", 3, [0], [], True),
+    ("dynamic_update_slice", 4, [0, 1], [], True),
+    ("cumsum", 1, [0], [], True),
+    ("carry", 2, [0, 1], [], True),
+    ("carry", 2, [1], [0], True),
+    ("carry", 2, [1], [], False),
+    ("join", 3, [0, 1, 2], [], True),
+    ("join", 3, [0, 2], [], False),
+]
+
+
+@pytest.mark.parametrize(("name", "arity", "pending", "zeros", "wanted"), LINEAR)
+def test_a_pending_sum_passes_what_is_linear(name: str, arity: int, pending: list[int], zeros: list[int], wanted: bool) -> None:
+    definition = definitions[name].with_arity(arity, 1)
+    assert linear_in(definition, frozenset(pending), frozenset(zeros)) is wanted
+
+
+def test_what_passes_two_operands_need_not_pass_three() -> None:
+    two, three = (definitions["concatenate"].with_arity(count, 1) for count in (2, 3))
+    assert linear_in(two, frozenset({0, 1}), frozenset())
+    assert not linear_in(three, frozenset({0, 1}), frozenset())

@@ -1,0 +1,181 @@
+"""A redistribution arrives where it should, by valid layouts, and never costs more than making the value whole."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lockstep import distribute, run, summands
+
+from partita.dialects.layouts import Pending, chain_ok
+from partita.dialects.mesh import Mesh
+from partita.rewrites.redistribute.search import Path, Tile, path
+from partita.rewrites.redistribute.steps import received
+
+Tiles = tuple[Tile, ...]
+MESH = Mesh(a=4, b=2)
+CUBE = Mesh(a=4, b=4, c=2)
+
+
+@pytest.mark.parametrize(
+    ("mesh", "source", "pending", "target", "steps", "received"),
+    [
+        (MESH, [("a", 0, 128)], [], [], "all_gather over (a) 0@128", 786432),
+        (MESH, [], [], [("a", 0, 128), ("b", 0, 64)], "slice over (a, b) 0@64", 0),
+        (MESH, [("a", 0, 128), ("b", 0, 64)], [], [], "all_gather over (a, b) 0@64", 917504),
+        (MESH, [("a", 0, 128)], [], [("a", 1, 128)], "all_to_all over (a) 0@128 to 1@128", 196608),
+        (MESH, [("b", 0, 256), ("a", 0, 64)], [], [("b", 1, 256), ("a", 1, 64)], "all_to_all over (b, a) 0@64 to 1@64", 114688),
+        (MESH, [], ["a", "b"], [], "all_reduce add over (a, b)", 1835008),
+        (MESH, [], ["a"], [("a", 0, 128)], "reduce_scatter add over (a) 0@128", 786432),
+        (MESH, [], ["b"], [("a", 0, 128)], "slice over (a) 0@128; all_reduce add over (b)", 262144),
+        (MESH, [("a", 0, 128)], ["b"], [("b", 1, 256)], "reduce_scatter add over (b) 1@256; all_gather over (a) 0@128", 524288),
+        (MESH, [("a", 0, 128)], [], [("b", 0, 256), ("a", 0, 64)], "slice over (b) 0@64; permute over (a, b)", 131072),
+        (CUBE, [("a", 0, 128)], [], [("b", 0, 128)], "permute over (a, b)", 262144),
+        (CUBE, [("a", 0, 128)], [], [("b", 0, 128), ("a", 1, 128)], "slice over (b) 1@128; permute over (a, b)", 65536),
+        (CUBE, [("a", 0, 128), ("b", 1, 128)], [], [("b", 0, 128), ("a", 1, 128)], "permute over (a, b)", 65536),
+        (MESH, [("a", 0, 128)], [], [("a", 0, 1)], "all_to_all over (a) 0@128 to 0@1", 196608),
+    ],
+)  # fmt: skip
+def test_a_512_by_512_array_goes(
+    mesh: Mesh, source: list[Tile], pending: list[str], target: list[Tile], steps: str, received: int
+) -> None:
+    sums = tuple(Pending("add", axis) for axis in pending)
+    found = path((512, 512), 4, tuple(source), sums, tuple(target), mesh)
+    assert str(found) == steps
+    assert found.bytes == received
+
+
+def test_an_axis_of_one_device_does_nothing() -> None:
+    assert path((8,), 4, (("a", 0, 8),), (Pending("add", "b"),), (), Mesh(a=1, b=1)).steps == ()
+
+
+def test_only_sums_are_scattered() -> None:
+    found = path((8, 8), 4, (), (Pending("max", "a"),), (("a", 0, 2),), MESH)
+    assert [step.kind for step in found.steps] == ["all_reduce", "slice"]
+
+
+def test_coprime_axes_are_exchanged_without_a_full_gather() -> None:
+    """arXiv 2112.01075: `[x*3] -> [y*2]` on 6 elements, mesh x=2, y=3."""
+    found = path((6,), 4, (("x", 0, 3),), (), (("y", 0, 2),), Mesh(x=2, y=3))
+    assert [step.kind for step in found.steps] == ["slice", "permute", "all_gather"]
+
+
+def test_two_dimensions_of_two_axes_each_are_exchanged_in_place() -> None:
+    """arXiv 2112.01075: `[x1*x2*3, y1*y2*2] -> [y1*y2*2, x1*x2*3]` on 12 x 12: the local size is never above 6."""
+    source = (("x1", 0, 6), ("x2", 0, 3), ("y1", 1, 4), ("y2", 1, 2))
+    target = (("y1", 0, 4), ("y2", 0, 2), ("x1", 1, 6), ("x2", 1, 3))
+    mesh = Mesh(x1=2, x2=2, y1=3, y2=2)
+    found = path((12, 12), 1, source, (), target, mesh)
+    assert all(local((12, 12), step.after, mesh) <= 6 for step in found.steps)
+    check((12, 12), source, [], target, mesh)
+
+
+def test_the_same_question_is_answered_from_memory() -> None:
+    question = ((64, 64), 4, (("a", 0, 16),), (), (("a", 1, 16),), MESH)
+    assert path(*question) is path(*question)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[tuple[int, ...], Tiles, list[tuple[str, str]], Tiles, Mesh]:
+    sizes = draw(st.lists(st.sampled_from([2, 2, 3, 4]), min_size=1, max_size=3))
+    mesh = Mesh(dict(zip("abc", sizes, strict=False)))
+    shape = tuple(draw(st.lists(st.sampled_from([4, 6, 8, 12, 24]), min_size=1, max_size=2)))
+    pending = draw(st.lists(st.sampled_from(sorted(mesh)), max_size=2, unique=True))
+    monoid = draw(st.sampled_from(["add", "add", "max"]))
+    source = draw(layouts(mesh, shape, without=pending))
+    return shape, source, [(monoid, axis) for axis in pending], draw(layouts(mesh, shape)), mesh
+
+
+@st.composite
+def layouts(draw: st.DrawFn, mesh: Mesh, shape: tuple[int, ...], without: list[str] | None = None) -> Tiles:
+    tiles: list[Tile] = []
+    for axis in draw(st.permutations(sorted(set(mesh) - set(without or ())))):
+        places = [
+            (axis, dim, stride)
+            for dim, extent in enumerate(shape)
+            for stride in range(1, extent + 1)
+            if chain_ok(extent, [(s, mesh[a]) for a, d, s in [*tiles, (axis, dim, stride)] if d == dim])
+        ]
+        if places and draw(st.booleans()):
+            tiles.append(draw(st.sampled_from(places)))
+    return tuple(tiles)
+
+
+@settings(max_examples=150)
+@given(cases(), st.integers(0, 99))
+def test_every_redistribution_gives_each_device_its_part(
+    case: tuple[tuple[int, ...], Tiles, list[tuple[str, str]], Tiles, Mesh], seed: int
+) -> None:
+    check(*case, seed=seed)
+
+
+def check(
+    shape: tuple[int, ...],
+    source: Tiles,
+    pending: list[tuple[str, str]],
+    target: Tiles,
+    mesh: Mesh,
+    seed: int = 0,
+) -> None:
+    """Runs the steps on all devices in lockstep, and holds the path to its promises."""
+    found = path(shape, 8, source, tuple(Pending(*each) for each in pending), target, mesh)
+    whole = np.random.default_rng(seed).integers(0, 1000, shape)
+    value = summands(whole, source, pending, mesh, seed)
+    paid = 0
+    for step in found.steps:
+        before = local(shape, step.before, mesh)
+        value = run(step, value, mesh)
+        after = local(shape, step.after, mesh)
+        assert next(iter(value.values())).size == after
+        assert all(valid(shape, step.after, dim, mesh) for dim in range(len(shape)))
+        paid += received(step.kind, 8 * max(before, after), prod(mesh[axis] for axis in step.axes))
+    expected = distribute(whole, target, mesh)
+    for device, part in value.items():
+        np.testing.assert_array_equal(part, expected[device])
+    assert found.bytes == pytest.approx(paid)
+    assert found.bytes <= naive(shape, source, pending, target, mesh) + 1e-9
+    assert slices_first(found, shape, mesh)
+    if not tangled(source, target, mesh):
+        limit = max(local(shape, source, mesh), local(shape, target, mesh))
+        assert all(local(shape, step.after, mesh) <= limit for step in found.steps)
+
+
+def local(shape: tuple[int, ...], tiles: Tiles, mesh: Mesh) -> int:
+    return prod(shape) // prod(mesh[axis] for axis, _, _ in tiles)
+
+
+def valid(shape: tuple[int, ...], tiles: Tiles, dim: int, mesh: Mesh) -> bool:
+    return chain_ok(shape[dim], [(stride, mesh[axis]) for axis, on, stride in tiles if on == dim])
+
+
+def naive(shape: tuple[int, ...], source: Tiles, pending: list[tuple[str, str]], target: Tiles, mesh: Mesh) -> float:
+    """The bytes of summing, making whole and cutting anew, with one all_reduce over all axes."""
+    start = 8 * local(shape, source, mesh)
+    whole = start * prod(mesh[tile[0]] for tile in source if tile not in target)
+    return received("all_reduce", start, prod(mesh[axis] for _, axis in pending)) + whole - start
+
+
+def slices_first(found: Path, shape: tuple[int, ...], mesh: Mesh) -> bool:
+    """A slice stands after a collective only if its axis is still in use before it, or its place still covered."""
+    for first, then in pairwise(found.steps):
+        if then.kind == "slice" and first.kind != "slice" and not set(then.axes) & set(first.axes):
+            tiles = (*first.before, *(tile for tile in then.after if tile[0] in then.axes))
+            if valid(shape, tiles, then.dim, mesh):
+                return False
+    return True
+
+
+def tangled(source: Tiles, target: Tiles, mesh: Mesh) -> bool:
+    """A placement before and one after overlap in a way that only sub-axes could take apart."""
+    return any(
+        i == j
+        and (s % (t * mesh[b]) and t % (s * mesh[a]))  # neither lies inside the other's stride
+        and (s, mesh[a]) != (t, mesh[b])  # nor are they the same
+        and (s * mesh[a] != t * mesh[b] or s % mesh[b])  # nor do they end together, with room for both
+        for a, i, s in source
+        for b, j, t in target
+    )

@@ -1,0 +1,114 @@
+"""A rule file is a table of laws: it reads back as it prints, and each law rewrites what it says and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+from unittest.mock import ANY
+
+import pytest
+from xdsl.dialects.test import TestOp as AnyOp
+from xdsl.ir import Operation, SSAValue
+
+from partita.dialects.types import ArrayType
+from partita.rewrites.rules import files as rules
+from partita.rewrites.rules import firing
+from partita.rewrites.rules.compile import Environment, load
+from partita.rewrites.rules.terms import OpTerms
+
+SIZES = {"a": 4, "b": 4, "c": 2}
+
+
+def even(n: int) -> bool:
+    return n % 2 == 0
+
+
+ENV: Environment = {"size": SIZES.__getitem__, "even": even}
+
+
+@pytest.mark.parametrize(
+    ("law", "term", "result"),
+    [
+        ("beta: slice(L, build(L, x)) => x", ("slice", "rows", ("build", "rows", "v")), "v"),
+        ("beta: slice(L, build(L, x)) => x", ("slice", "rows", ("build", "columns", "v")), None),
+        ("beta: slice(L, build(L, x)) => x", ("slice", "rows", "v"), None),
+        ("beta: slice(L, build(L, x)) => x", ("build", "rows", ("slice", "rows", "v")), None),
+        ("symbol: fold(add, x) => sum(x)", ("fold", "add", "v"), ("sum", "v")),
+        ("symbol: fold(add, x) => sum(x)", ("fold", "max", "v"), None),
+        ("number: x + 0 * y => x", ("add", "u", ("mul", 0, "v")), "u"),
+        ("infix: -(x + y) => -x - y", ("neg", ("add", "u", "v")), ("sub", ("neg", "u"), "v")),
+        ("binds: tile(n) => grid(q, 4) where q = n / 4", ("tile", 12), ("grid", 3, 4)),
+        ("binds: tile(n) => grid(q, 4) where q = n / 4", ("tile", 13), None),
+        ("sizes: swap(a, b) => swap(b, a) where a != b and size(a) = size(b)", ("swap", "a", "b"), ("swap", "b", "a")),
+        ("sizes: swap(a, b) => swap(b, a) where a != b and size(a) = size(b)", ("swap", "a", "c"), None),
+        ("sizes: swap(a, b) => swap(b, a) where a != b and size(a) = size(b)", ("swap", "a", "a"), None),
+        ("either: f(m, n) => n where m = add or even(n)", ("f", "max", 2), 2),
+        ("either: f(m, n) => n where m = add or even(n)", ("f", "add", 3), 3),
+        ("either: f(m, n) => n where m = add or even(n)", ("f", "max", 3), None),
+        ("other: f(n) => n where not even(n)", ("f", 3), 3),
+        ("other: f(n) => n where not even(n)", ("f", 2), None),
+    ],
+)
+def test_a_rule_rewrites(law: str, term: object, result: object) -> None:
+    ruleset = load(law)
+    found = ruleset.rewrite_root(term, ENV)
+    assert (found and found[0]) == result
+    assert found is None or found[1] is next(iter(ruleset))
+
+
+@pytest.mark.parametrize("file", rules.FILES)
+def test_a_rule_file_prints_as_it_reads(file: str) -> None:
+    printed = str(rules.rules(file))
+    assert str(load(printed)) == printed
+
+
+@pytest.mark.parametrize("file", rules.FILES)
+def test_a_rule_file_states_one_law_a_line(file: str) -> None:
+    text = Path(rules.__file__).with_name(f"{file}.rules").read_text()
+    assert text.count("=>") == len({rule.rule.line for rule in rules.rules(file)}) == len(list(rules.rules(file)))
+
+
+def test_brackets_and_signs_bind_as_in_arithmetic() -> None:
+    (rule,) = load("law: (x + y) * -z - x / (y * z) => x")
+    assert str(rule.rule) == "law: ((x + y) * (-z)) - (x / (y * z)) => x"
+
+
+def test_rules_are_tried_in_the_order_of_the_file() -> None:
+    ruleset = load("first: f(x) => g(x)\nsecond: f(x) => h(x)")
+    assert [rule.name for _, rule in ruleset.rewrites(("f", "v"), {})] == ["first", "second"]
+    assert [rule.name for rule in ruleset.without("first").by_root["f"]] == ["second"]
+
+
+def test_a_rule_set_is_a_module_attribute_and_loaded_once() -> None:
+    assert rules.BUILDERS is rules.rules("builders") is rules.all_rules()["builders"]
+    with pytest.raises(AttributeError):
+        _ = rules.NONE
+
+
+def test_firings_are_counted() -> None:
+    firing.reset()
+    ruleset = load("up: f(x) => g(x)\ndown: g(x) => f(x)")
+    for _ in range(3):
+        ruleset.rewrite_root(("f", "v"), {})
+    assert firing.counts() == {"up": 3}
+    assert (ruleset["up"].fired, ruleset["down"].fired) == (3, 0)
+
+
+def test_the_same_rules_rewrite_operations() -> None:
+    array = ArrayType.whole("float32", (4,))
+    heads: dict[Operation, str] = {}
+
+    def make(head: str, args: tuple[object, ...]) -> SSAValue:
+        op = AnyOp.create(operands=[cast(SSAValue, arg) for arg in args], result_types=[array])
+        heads[op] = head
+        return op.results[0]
+
+    terms = OpTerms({AnyOp: lambda op: (heads[op], tuple(op.operands)) if op in heads else None}, make)
+    x = AnyOp.create(result_types=[array]).results[0]
+    once = make("neg", (x,))
+    assert load("twice: -(-x) => x").rewrite_root(make("neg", (once,)), {}, terms) == (x, ANY)
+    found = load("under: -x => f(-x, x)").rewrite_root(once, {}, terms)
+    assert found is not None
+    assert terms.head(found[0]) == "f"
+    inner, leaf = terms.args(found[0])
+    assert (terms.head(inner), leaf, terms.head(leaf)) == ("neg", x, None)

@@ -1,0 +1,205 @@
+"""What terms of builders, sums and masks mean, on NumPy, and random instances of the left sides of their rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from random import Random
+from typing import Any, cast
+
+import numpy as np
+from collective_terms import Bindings, random_placed
+from lockstep import Tile, Value, distribute
+
+from partita.dialects.mesh import Mesh
+from partita.rewrites.rules.compile import Environment
+from partita.rewrites.rules.rule import Apply, Rule, Term, Variable
+
+Array = np.ndarray[Any, Any]
+
+# Builders: a layout is a mesh and its tiles.
+
+
+@dataclass(frozen=True)
+class Lay:
+    mesh: Mesh
+    shape: tuple[int, ...]
+    tiles: tuple[Tile, ...]
+
+
+def builder_instance(rule: Rule, random: Random) -> tuple[Bindings, Environment]:
+    placed = random_placed(random)
+    layout = Lay(placed.mesh, placed.shape, placed.tiles)
+    whole = np.random.default_rng(random.randrange(1 << 16)).integers(0, 1000, layout.shape)
+    x = distribute(whole, layout.tiles, layout.mesh) if rule.name == "beta" else whole
+    return {"L": layout, "x": x}, {}
+
+
+def builder(term: object) -> object:
+    if not isinstance(term, tuple):
+        return term
+    head, layout, inner = cast("tuple[str, Lay, object]", term)
+    if head == "slice":
+        return distribute(cast(Array, builder(inner)), layout.tiles, layout.mesh)
+    value = cast(Value, builder(inner))
+    order = distribute(np.arange(prod(layout.shape)).reshape(layout.shape), layout.tiles, layout.mesh)
+    whole = np.zeros(layout.shape, int)
+    for device, where in order.items():
+        whole.flat[where.ravel()] = value[device].ravel()
+    return whole
+
+
+# Linearity: axis 0 runs over r, axis 1 over k; a value that stands outside `sum(r, .)` does not vary along r.
+
+
+def linear_instance(rule: Rule, random: Random) -> tuple[Bindings, Environment]:
+    bound: Bindings = {}
+    generator = np.random.default_rng(random.randrange(1 << 16))
+    sizes = tuple(random.randint(1, 4) for _ in range(3))
+
+    def fill(term: Term, inside: frozenset[str]) -> None:
+        match term:
+            case Apply("sum", (Variable(over), body)):
+                bound[over] = "rk".index(over)
+                fill(body, inside | {over})
+            case Apply(_, args):
+                for argument in args:
+                    fill(argument, inside)
+            case Variable(name):
+                shape = (sizes[0] if "r" in inside else 1, *sizes[1:])
+                bound[name] = _numbers(name, rule.left.head, shape, generator)
+            case _:
+                pass
+
+    fill(rule.left, frozenset())
+    return bound, {"widening": _true, "field": _true}
+
+
+def _true(value: object) -> bool:
+    """`cast` is to double precision here, and the numbers are floats."""
+    return True
+
+
+def _numbers(name: str, head: str, shape: tuple[int, ...], generator: np.random.Generator) -> Array:
+    """Numbers that every operation treats exactly: small integers, and powers of two to divide by."""
+    if name == "c":
+        return generator.integers(0, 2, shape).astype(bool)
+    if head == "div" and name == "y":
+        return 2.0 ** generator.integers(-3, 3, shape)
+    real = generator.integers(-9, 9, shape).astype(np.float32)
+    return real + 1j * generator.integers(-9, 9, shape) if head in ("real", "imag", "conj") else real
+
+
+def linear(term: object) -> Any:
+    if not isinstance(term, tuple):
+        return term
+    head, *args = cast("tuple[str, *tuple[object, ...]]", term)
+    return _scalar(head, [linear(argument) for argument in args])
+
+
+def _scalar(head: str, args: list[Any]) -> Any:
+    match head, args:
+        case "sum", [axis, x]:
+            return x.sum(axis=axis, keepdims=True)
+        case "add", [x, y]:
+            return x + y
+        case "sub", [x, y]:
+            return x - y
+        case "mul", [x, y]:
+            return x * y
+        case "div", [x, y]:
+            return x / y
+        case "neg", [x]:
+            return -x
+        case "either", [x, y]:
+            # Which one is the same for every iteration of r: the first where k is even.
+            odd: Array = np.arange(int(x.shape[1]), dtype=np.int64)[:, None] % 2 == 1
+            return cast(Array, np.where(odd, y, x))
+        case "select", [c, x, y]:
+            return cast(Array, np.where(c, x, y))
+        case "cast", [x]:
+            return x.astype(np.float64)
+        case "complex", [x, y]:
+            return x + 1j * y
+        case str(function), [x]:
+            return getattr(np, str(function))(x)
+        case _:
+            raise AssertionError(head)
+
+
+# Masks: axis 0 runs over the iterations of a; whole arrays are the same on all of them.
+
+TRIPS, BLOCK, COUNT = 4, 3, 5
+COORDINATE = np.arange(TRIPS)[:, None]
+
+
+def mask_instance(rule: Rule, random: Random) -> tuple[Bindings, Environment]:
+    generator = np.random.default_rng(random.randrange(1 << 16))
+
+    def same(below: int) -> Array:
+        return np.stack([generator.integers(0, below, COUNT)] * TRIPS)
+
+    bound: Bindings = {"a": "a", "m": BLOCK, "n": TRIPS * BLOCK, "k": same(TRIPS * BLOCK)}
+    if rule.name == "window":
+        bound |= {"k": same(TRIPS * BLOCK)[:, :1], "w": BLOCK}
+    bound["x"] = generator.integers(0, 9, (TRIPS, BLOCK)) if rule.name in ("lookup", "scanned") else same(9)
+    bound["y"] = generator.integers(0, 9, (TRIPS, COUNT))
+    return bound, {}
+
+
+def masked(term: object) -> Any:
+    if not isinstance(term, tuple):
+        return term
+    head, *args = cast("tuple[str, *tuple[object, ...]]", term)
+    return _placed(head, [masked(argument) for argument in args])
+
+
+def _placed(head: str, args: list[Any]) -> Any:
+    match head, args:
+        case "build", [_, _, x]:
+            return np.stack([x.reshape(-1)] * TRIPS)
+        case "slice", [_, m, x]:
+            return np.take_along_axis(x, COORDINATE * int(m) + np.arange(int(m)), axis=1)
+        case "offset", [_, m]:
+            return COORDINATE * m
+        case "shift", [_, m, k]:
+            return k - COORDINATE * m
+        case "mine", [_, m, k]:
+            return (k >= COORDINATE * m) & (k < (COORDINATE + 1) * m)
+        case "first", [_, x]:
+            return x * (COORDINATE == 0)
+        case "sum", [_, x]:
+            return np.stack([x.sum(axis=0)] * TRIPS)
+        case "mask", [c, x]:
+            return np.where(c, x, 0)
+        case "iota", [n]:
+            return np.tile(np.arange(int(n)), (TRIPS, 1))
+        case "add", [x, y]:
+            return x + y
+        case "take", [k, x]:
+            # A row that this iteration does not have is some row, and masked.
+            return np.take_along_axis(x, k % x.shape[1], axis=1)
+        case "window", [k, w]:
+            return k + np.arange(int(w))
+        case "put", [n, k, x]:
+            return _put(n, k, x)
+        case "scan", [x]:
+            return x.cumsum(axis=1)
+        case "across", [_, x]:
+            ends = x[:, -1].cumsum()
+            whole = [x[trip] + (ends[trip - 1] if trip else 0) for trip in range(TRIPS)]
+            return np.stack([np.concatenate(whole)] * TRIPS)
+        case "join", [n, k, x]:
+            # A row that is outside must be zero, and is added anywhere.
+            return _put(n, k % n, x)
+        case _:
+            raise AssertionError(head)
+
+
+def _put(extent: int, k: Array, x: Array) -> Array:
+    """Each iteration adds its rows; a row outside the array is dropped."""
+    result = np.zeros((TRIPS, extent), int)
+    for trip in range(TRIPS):
+        inside = (k[trip] >= 0) & (k[trip] < extent)
+        np.add.at(result[trip], k[trip][inside], x[trip][inside])
+    return result

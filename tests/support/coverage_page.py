@@ -1,0 +1,88 @@
+"""The coverage table of the documentation: what becomes of each primitive, and the tilings that the example calls show."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import cast
+
+import jax
+from calls import CALLS
+
+import partita as pt
+from partita.compiler.ops.params import op_name
+from partita.compiler.trace.coverage import OPS_OF_OUR_OWN, Fate, Row, primitives, rows
+from partita.dialects.definitions.registry import definitions
+from partita.dialects.definitions.tiling_names import Tilings, tilings
+from partita.dialects.params import ParamsAttr
+from partita.dialects.signature import array_types
+from partita.dialects.types import ArrayType
+
+VERSION = ".".join(jax.__version__.split(".")[:2])
+HEAD = f"""# Every primitive
+
+What becomes of each primitive that JAX {VERSION} can lower or evaluate. `make update` writes this page; a test fails if one is
+missing.
+
+An index under *places* tiles the dims that it stands on; `k: +` leaves a sum pending (`max`, `min` likewise); one that is
+looked up is masked, and one that is scanned takes over what stands before its block. All else (`j:`, dims under a window,
+joined dims) is whole. Over all example calls of each definition.
+
+"""
+
+CALLS_SAY = """What such a primitive computes is another thing in every call; how it may be cut, the call says: by a grid and
+BlockSpecs, or by a sharding rule. Where it does not say so, a Pallas call runs whole, for a reason that `plan.whole` gives, and
+a partitioned function is inlined.
+
+"""
+
+
+@cache
+def derived() -> dict[str, Tilings]:
+    """The tilings of each definition, over all of its calls."""
+    found: defaultdict[str, Tilings] = defaultdict(Tilings)
+    for call in CALLS:
+        for node in pt.plan(call.function, pt.Mesh(a=2), *call.args).source.program.nodes:
+            if node.kind == call.op and node.kind not in OPS_OF_OUR_OWN:
+                ins, outs = (values_of(array_types(each)) for each in (node.op.operands, node.op.results))
+                found[call.op] |= tilings(definitions[call.op], cast(ParamsAttr, node.op.properties["params"]), ins, outs)
+    return found
+
+
+def values_of(arrays: Sequence[ArrayType]) -> list[tuple[str, tuple[int, ...]]]:
+    return [(array.dtype, array.shape) for array in arrays]
+
+
+def meaning(name: str) -> str:
+    """The definition's equation, without the clauses about parameters that say extents."""
+    text = " ".join(definitions[name].text.split())
+    return re.split(r" (?:extents|drop) ", text[text.index(")") + 1 :].strip())[0].replace("|", r"\|")
+
+
+def page() -> str:
+    fates: defaultdict[Fate, list[Row]] = defaultdict(list)
+    for row in rows():
+        fates[row.fate].append(row)
+    counts = "".join(f"| {fate.value} | {len(fates[fate])} |\n" for fate in Fate)
+    lines: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for row in fates[Fate.DEFINED]:
+        name = op_name(row.primitive)
+        lines[meaning(name), str(derived()[name])].append(row.primitive)
+    table = "".join(f"| {', '.join(names)} | `{text}` | {places} |\n" for (text, places), names in lines.items())
+    why: defaultdict[str, list[str]] = defaultdict(list)
+    for row in fates[Fate.WHOLE]:
+        why[row.why].append(row.primitive)
+    return (
+        f"{HEAD}| | primitives |\n|---|---|\n{counts}| **all** | {len(primitives())} |\n"
+        f"\n## Defined\n\n| primitives | meaning | places |\n|---|---|---|\n{table}"
+        f"\n## Defined by each call\n\n{CALLS_SAY}{listed(row.primitive for row in fates[Fate.DERIVED])}"
+        f"\n## Expanded into other primitives\n\n{listed(row.primitive for row in fates[Fate.EXPANDED])}"
+        f"\n## A region, whose body is partitioned\n\n{listed(row.primitive for row in fates[Fate.REGION])}"
+        f"\n## Inlined\n\n{listed(row.primitive for row in fates[Fate.INLINED])}"
+        f"\n## Whole\n\nOn gathered operands; `plan.whole` lists them.\n\n| why | primitives |\n|---|---|\n"
+        + "".join(f"| {reason} | {', '.join(names)} |\n" for reason, names in why.items())
+    )
+
+
+def listed(names: Iterable[str]) -> str:
+    return ", ".join(names) + ".\n"

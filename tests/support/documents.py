@@ -1,0 +1,98 @@
+"""The examples of the documentation, as things that can be run and renewed.
+
+A ```` ```python ```` block is run, in one namespace for the whole page; if the next thing on the page is a ```` ```text ````
+block, that is what it must print. A ```` ```console ```` block holds commands, each behind `$ ` (its further lines behind
+`> `), and what they print. A block of any other kind is only read.
+"""
+
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from markdown_it import MarkdownIt
+from root import ROOT
+
+SLOW = ("make ", "pip ", "git ")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A fenced block: what it holds, the lines of the page that do, and whether it is the output of the one before."""
+
+    kind: str
+    text: str
+    first: int
+    last: int
+    follows: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A Markdown file while its examples run."""
+
+    path: Path
+    namespace: dict[str, Any] = field(default_factory=lambda: {"__name__": "__main__"})
+
+    def blocks(self) -> list[Block]:
+        tokens = [token for token in MarkdownIt().parse(self.path.read_text()) if token.level == 0]
+        kinds = ["", *(token.info if token.type == "fence" else "" for token in tokens)]
+        return [
+            Block(token.info, token.content, token.map[0] + 1, token.map[1] - 1, before == "python")
+            for before, token in zip(kinds[:-1], tokens, strict=True)
+            if token.type == "fence" and token.map
+        ]
+
+    def run(self) -> str:
+        """The page as it would be if everything on it were true: each output replaced by what really comes out."""
+        lines = self.path.read_text().splitlines(keepends=True)
+        printed, edits = "", list[tuple[Block, str]]()
+        for block in self.blocks():
+            match block.kind:
+                case "python":
+                    printed = self.python(block)
+                case "text" if block.follows:
+                    edits.append((block, printed))
+                case "console":
+                    edits.append((block, console(block.text)))
+                case _:
+                    pass
+        for block, text in reversed(edits):
+            lines[block.first : block.last] = [text]
+        return "".join(lines)
+
+    def python(self, block: Block) -> str:
+        """Runs a block; empty lines before it give its code the line numbers of the page."""
+        code = compile("\n" * block.first + block.text, str(self.path), "exec")
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            exec(code, self.namespace)
+        return tidy(output.getvalue())
+
+
+def tidy(text: str) -> str:
+    """Without blanks at the ends of lines, and with one line's end after the last."""
+    return "".join(line.rstrip() + "\n" for line in text.rstrip().splitlines())
+
+
+def console(text: str) -> str:
+    """Runs the commands of a block and returns the block with what they print below each."""
+    commands = re.findall(r"^\$ .*\n(?:> .*\n)*", text, re.MULTILINE)
+    return "".join(command + shell(re.sub(r"^[$>] ", "", command, flags=re.MULTILINE)) for command in commands)
+
+
+def shell(command: str) -> str:
+    """What a command prints. Those that install or run everything are only looked up: the tests may be part of them."""
+    if command.startswith("make "):
+        subprocess.run(f"make --dry-run {command.removeprefix('make ')}", shell=True, cwd=ROOT, check=True, capture_output=True)
+    if command.startswith(SLOW):
+        return ""
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    environment = {**os.environ, "PATH": path, "COLUMNS": "100"}
+    done = subprocess.run(command, shell=True, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, f"{command}\n{done.stderr}"
+    return tidy(done.stdout)

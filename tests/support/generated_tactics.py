@@ -1,0 +1,86 @@
+"""The tactics of generated cases: numbers that stand for names, so that they mean something on any program."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+import partita as pt
+from partita.compiler.api.plan import Plan
+
+KINDS: Mapping[str, int] = {
+    "tile": 6,
+    "tile inside": 8,
+    "tile several": 2,
+    "replicate": 2,
+    "replicate inside": 2,
+    "held": 1,
+    "held inside": 1,
+    "later": 1,
+    "propagate": 1,
+    "name": 2,
+    "data parallel": 1,
+    "zero": 2,
+    "megatron": 1,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tactic:
+    """A tactic with numbers for names: whatever of it does not exist or is refused is passed over."""
+
+    kind: str
+    value: int
+    dim: int
+    axis: int
+
+    def apply(self, plan: Plan) -> Plan:
+        try:
+            return self.applied(plan)
+        except pt.Error as error:
+            assert error.title
+            return plan
+
+    def applied(self, plan: Plan) -> Plan:
+        axes = list(plan.mesh.axes)
+        axis, name = axes[self.axis % len(axes)], self.name(plan)
+        dim, arguments = self.dim_of(plan, name), plan.arguments()
+        match self.kind:
+            case "replicate" | "replicate inside":
+                return plan.replicate(name, axis)
+            case "later":
+                return plan.tile(name, dim, axis, propagate=False)
+            case "propagate":
+                return plan.propagate(axis)
+            case "held" | "held inside":
+                return plan.apply(pt.Tile({name: dim}, axis, held=True))
+            case "tile several":
+                chosen = {each: self.dim_of(plan, each) for each in {name, arguments[self.value % len(arguments)]}}
+                return plan.apply(pt.Tile(chosen, axis))
+            case "name":
+                return plan.name(name, dim, "R").tile("*" if self.value % 2 else name, "R", axis)
+            case "data parallel":
+                return plan.apply(pt.DataParallel(axis, inputs=[arguments[self.value % len(arguments)]]))
+            case "zero":
+                return plan.apply(pt.ZeRO(1 + self.dim % 3, axis, params=arguments[self.value % 2 :: 2]))
+            case "megatron":
+                other = arguments[self.dim % len(arguments)]
+                return plan.apply(pt.Megatron(axis, column={name: dim}, row={other: self.dim_of(plan, other)}))
+            case _:
+                return plan.tile(name, dim, axis)
+
+    def name(self, plan: Plan) -> str:
+        inner = [name for name in plan.source.addresses.by_op if not name.startswith("constant")]
+        outer = [*plan.arguments(), *plan.results()]
+        names = inner if self.kind.endswith("inside") and inner else outer
+        return names[self.value % len(names)]
+
+    def dim_of(self, plan: Plan, name: str) -> int:
+        """One of the dims; now and then one too many, so that some tactics are refused."""
+        rank = len(plan.source.program.shape(next(iter(plan.source.addresses.find(name).values()))))
+        return self.dim % (rank + 1) if self.value % 8 == 0 else self.dim % max(rank, 1)
+
+
+_number = st.integers(0, 1 << 10)
+_kinds = st.sampled_from([kind for kind, weight in KINDS.items() for _ in range(weight)])
+tactics = st.builds(Tactic, _kinds, _number, _number, _number)

@@ -1,0 +1,129 @@
+"""All devices of a mesh in lockstep, on NumPy: what collectives do, said a second time and independently of the compiler.
+
+A value is one array for each device, keyed by the device's coordinates. `part` is what a device holds of a whole array
+under some tiles, element by element, with no idea of blocks; the collectives know blocks and no tiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.dialects.mesh import Mesh
+from partita.rewrites.redistribute.search import Step, Tile
+from partita.rewrites.redistribute.steps import pairs
+
+Array = NDArray[np.int64]
+Device = tuple[int, ...]
+Value = dict[Device, Array]
+
+FOLDS = {"add": np.add, "max": np.maximum, "min": np.minimum}
+
+
+def part(whole: Array, tiles: Sequence[Tile], at: Mapping[str, int], mesh: Mesh) -> Array:
+    """The elements of `whole` that the device `at` holds, in order."""
+    for dim, extent in enumerate(whole.shape):
+        mine = [
+            n for n in range(extent) if all(n // stride % mesh[axis] == at[axis] for axis, on, stride in tiles if on == dim)
+        ]
+        whole = whole.take(mine, axis=dim)
+    return whole
+
+
+def distribute(whole: Array, tiles: Sequence[Tile], mesh: Mesh) -> Value:
+    """What every device holds of `whole`."""
+    return {tuple(at.values()): part(whole, tiles, at, mesh) for at in mesh.coordinates()}
+
+
+def summands(whole: Array, tiles: Sequence[Tile], pending: Sequence[tuple[str, str]], mesh: Mesh, seed: int) -> Value:
+    """What every device holds if `whole` is still pending over some axes: parts that fold to it, copies where it is whole."""
+    monoid = {monoid for monoid, _ in pending}.pop() if pending else "add"
+    names = list(mesh)
+    used = [names.index(axis) for axis in (*(tile[0] for tile in tiles), *(axis for _, axis in pending))]
+    exact = distribute(whole, tiles, mesh)
+    value: Value = {}
+    for device, local in exact.items():
+        noise = np.random.default_rng([seed, *(device[at] for at in used)]).integers(1, 9, local.shape)
+        value[device] = local + noise if monoid == "min" else local - noise
+    for first, *rest in groups(value, [axis for _, axis in pending], names):
+        others = sum((value[device] for device in rest), np.zeros_like(exact[first]))
+        value[first] = exact[first] - others if monoid == "add" else exact[first]
+    return value
+
+
+def groups(value: Value, axes: Sequence[str], names: Sequence[str]) -> list[list[Device]]:
+    """The devices that talk to each other in a collective over `axes`, in the order of the axes, major to minor."""
+    order = [names.index(axis) for axis in axes]
+    found: dict[Device, list[Device]] = {}
+    for device in sorted(value, key=lambda device: [device[at] for at in order]):
+        found.setdefault(tuple(c for at, c in enumerate(device) if at not in order), []).append(device)
+    return list(found.values())
+
+
+def run(step: Step, value: Value, mesh: Mesh) -> Value:
+    """One step of a redistribution on every device."""
+    names = list(mesh)
+    result: Value = {}
+    for group in groups(value, step.axes, names):
+        locals_ = [value[device] for device in group]
+        for rank, (device, local) in enumerate(zip(group, _group(step, locals_, mesh), strict=True)):
+            assert rank == _rank(device, step.axes, names, mesh)
+            result[device] = local
+    return result
+
+
+def _rank(device: Device, axes: Sequence[str], names: Sequence[str], mesh: Mesh) -> int:
+    rank = 0
+    for axis in axes:
+        rank = rank * mesh[axis] + device[names.index(axis)]
+    return rank
+
+
+def _group(step: Step, values: list[Array], mesh: Mesh) -> list[Array]:
+    """One step on the devices of one group, numbered along its axes."""
+    n = len(values)
+    assert n == prod(mesh[axis] for axis in step.axes)
+    match step.kind:
+        case "slice":
+            return [split(value, step.dim, step.block(mesh), n)[rank] for rank, value in enumerate(values)]
+        case "all_reduce":
+            return [_fold(step.monoid, values)] * n
+        case "reduce_scatter":
+            return split(_fold(step.monoid, values), step.dim, step.block(mesh), n)
+        case "all_gather":
+            return [join(values, step.dim, step.block(mesh))] * n
+        case "all_to_all":
+            sent = [split(value, step.to_dim, step.to_block(mesh), n) for value in values]
+            return [join([parts[rank] for parts in sent], step.dim, step.block(mesh)) for rank in range(n)]
+        case "permute":
+            moves = pairs(step, mesh)
+            assert sorted(source for source, _ in moves) == sorted(target for _, target in moves) == list(range(n))
+            sources = {target: source for source, target in moves}
+            return [values[sources[rank]] for rank in range(n)]
+        case kind:
+            raise AssertionError(kind)
+
+
+def _fold(monoid: str, values: list[Array]) -> Array:
+    result = values[0]
+    for value in values[1:]:
+        result = FOLDS[monoid](result, value)
+    return result
+
+
+def split(value: Array, dim: int, block: int, n: int) -> list[Array]:
+    """The parts of a local array of which each of n devices takes one: runs of `block` elements, dealt in turn."""
+    before, extent, after = value.shape[:dim], value.shape[dim], value.shape[dim + 1 :]
+    dealt = value.reshape(*before, extent // (n * block), n, block, *after)
+    return [dealt.take(rank, axis=dim + 1).reshape(*before, extent // n, *after) for rank in range(n)]
+
+
+def join(values: Sequence[Array], dim: int, block: int) -> Array:
+    """The inverse of `split`."""
+    shape = values[0].shape
+    before, extent, after = shape[:dim], shape[dim], shape[dim + 1 :]
+    stacked = np.stack([value.reshape(*before, extent // block, block, *after) for value in values], axis=dim + 1)
+    return stacked.reshape(*before, extent * len(values), *after)

@@ -1,0 +1,68 @@
+"""The second way to a plan's device-local module, by its text; and what that module computes."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from jaxpr_collectives import KINDS
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+from xdsl.parser import Parser
+
+from partita.compiler.api.plan import Plan
+from partita.dialects import context, lax, spmd
+from partita.dialects.reference.interpret import run_devices
+from partita.dialects.reference.lockstep import collect, distribute
+from partita.dialects.types import ArrayType
+from partita.rewrites.lower.fuse import fuse
+from partita.rewrites.lower.to_spmd import to_spmd
+
+
+def parse(text: str) -> ModuleOp:
+    return Parser(context(), text).parse_module()
+
+
+def reparsed(module: ModuleOp) -> ModuleOp:
+    """The module through its text, which must be whole: it verifies, and prints as it was read."""
+    module.verify()
+    text = str(module)
+    read = parse(text)
+    read.verify()
+    assert str(read) == text
+    return read
+
+
+def lowered_text(plan: Plan) -> str:
+    """The text of the spmd module that the rules make of the text of the unfused program."""
+    reparsed(plan.ir())
+    reparsed(plan.spmd())
+    return str(to_spmd(reparsed(fuse(reparsed(plan.ir(fused=False))))))
+
+
+def executions(module: ModuleOp) -> tuple[dict[str, int], dict[str, int]]:
+    """How often each kind of collective runs, by the device-local module: always, and in branches, whichever is taken.
+
+    The body of a loop counts as often as it has trips, and once where nobody knows how often that is.
+    """
+    always, branches = (dict.fromkeys(KINDS.values(), 0) for _ in range(2))
+
+    def walk(op: Operation, times: int, found: dict[str, int]) -> None:
+        kind = op.name.removeprefix("spmd.")
+        if isinstance(op, spmd.Collective) and kind in found:
+            found[kind] += times
+        trips = cast(int, op.params["length"]) if isinstance(op, lax.ScanOp) else 1
+        for region in op.regions:
+            for inner in region.block.ops:
+                walk(inner, times * trips, branches if isinstance(op, lax.CondOp) else found)
+
+    walk(module, 1, always)
+    return always, branches
+
+
+def interpreted(plan: Plan, args: Sequence[Any]) -> list[Any]:
+    """What the plan's device-local module computes on all devices in lockstep."""
+    types = cast(FuncOp, plan.ir().body.block.first_op).function_type
+    ins, outs = (cast("Sequence[ArrayType]", side.data) for side in (types.inputs, types.outputs))
+    held = [distribute(arg, type.layout, plan.mesh) for arg, type in zip(args, ins, strict=True)]
+    results = run_devices(cast(FuncOp, plan.spmd().body.block.first_op), held, plan.mesh)
+    return [collect(value, type.layout, plan.mesh) for value, type in zip(results, outs, strict=True)]
