@@ -177,7 +177,7 @@ def test_a_plan_of_what_is_compiled_has_its_derivative() -> None:
 
 def test_what_has_only_a_forward_mode_has_it() -> None:
     def windows(x: jax.Array) -> jax.Array:
-        return lax.reduce_window(x, 1.0, lax.add, (3, 1), (1, 1), "SAME")
+        return lax.reduce_window(x, 1.0, lax.mul, (3, 1), (1, 1), "SAME")
 
     def looped(x: jax.Array) -> jax.Array:
         return lax.while_loop(lambda c: c[0].sum() < 99, lambda c: (c[0] * c[0] + 1, c[1] + 1), (x, 0))[0]
