@@ -15,6 +15,7 @@ from xdsl.ir import Operation
 from ...dialects import spmd
 from ...dialects.array import mesh_of
 from ..jax_private import jax, jnp, lax
+from ..ops.barrier import barrier_p
 
 Array: TypeAlias = Any
 
@@ -126,7 +127,7 @@ def _coordinate(op: Operation, operands: Sequence[Array]) -> list[Array]:
 
 
 def _barrier(op: Operation, operands: Sequence[Array]) -> list[Array]:
-    return list(lax.optimization_barrier(tuple(operands)))
+    return barrier_p.bind(*operands)
 
 
 def _group(op: spmd.Collective) -> int:
