@@ -168,7 +168,7 @@ def test_what_all_branches_leave_pending_is_summed_behind_them() -> None:
 
 def test_two_loops_that_begin_with_the_same_zero_are_summed_one_after_the_other() -> None:
     def total(rows: jax.Array) -> jax.Array:
-        return jax.lax.scan(lambda c, row: (c + row, None), 0.0, rows)[0]
+        return jax.lax.scan(lambda c, row: (c + row, None), jnp.float32(0), rows)[0]
 
     def sums(x: jax.Array) -> tuple[jax.Array, jax.Array]:
         return total(x.sum(1)), total((x * x).sum(1))

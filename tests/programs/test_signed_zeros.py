@@ -16,7 +16,7 @@ from lowered import interpreted, lowered_text
 
 import partita as pt
 
-IDS = np.array([1, 5, 0, 3], np.int32)
+IDS = jnp.array([1, 5, 0, 3])
 READS: dict[str, Callable[[jax.Array, jax.Array], Any]] = {
     "rows": lambda table, ids: table[ids],
     "one row": lambda table, ids: table[ids[0]],

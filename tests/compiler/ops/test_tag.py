@@ -95,7 +95,7 @@ TAGGED: dict[str, Callable[[jax.Array, jax.Array], Any]] = {
 @pytest.mark.parametrize("what", TAGGED)
 def test_a_tagged_value_goes_wherever_the_value_goes(what: str, tile: tuple[str, int] | None) -> None:
     x = np.linspace(0, 2, 32, dtype=np.float32).reshape(4, 8)
-    args = x, x.T.copy()
+    args = jnp.asarray(x), jnp.asarray(x.T)
     plan = pt.plan(TAGGED[what], pt.Mesh(a=2), *args)
     plan = plan if tile is None else plan.tile(*tile, "a")
     for run in (plan.compile(), plan.lower("collective").run):
