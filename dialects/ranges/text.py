@@ -98,7 +98,7 @@ class _Read(Transformer[Token, object]):
     def window(self, parts: list[Range | Token]) -> Range:
         return _applied(laws.window, [parts[-1], *parts[1:-1]])
 
-    def location(self, parts: list[Token]) -> str:
+    def place(self, parts: list[Token]) -> str:
         return str(parts[0])
 
     def added(self, parts: list[str]) -> tuple[str, str]:
