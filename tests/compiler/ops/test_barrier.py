@@ -51,7 +51,7 @@ def test_only_the_cpu_is_given_no_barriers(platform: str, barriers: int) -> None
 
 
 def test_a_plan_with_barriers_has_derivatives_and_batches() -> None:
-    x = X.astype(np.float32)
+    x = jnp.asarray(X, jnp.float32)
     compiled = pt.plan(shifted, pt.Mesh(a=2), x).tile("x", 0, "a", propagate=False).compile()
     for transform in (
         lambda f: jax.grad(lambda x: (f(x) ** 2).sum()),
@@ -60,5 +60,5 @@ def test_a_plan_with_barriers_has_derivatives_and_batches() -> None:
         lambda f: jax.grad(lambda x: jax.checkpoint(f)(x).sum()),
     ):
         np.testing.assert_allclose(transform(compiled)(x), transform(shifted)(jnp.asarray(x)))
-    rows = np.stack([x, x + 1])
-    np.testing.assert_array_equal(jax.vmap(compiled)(rows), jax.vmap(shifted)(rows))
+    rows = jnp.stack([x, x + 1])
+    np.testing.assert_array_equal(jax.vmap(compiled)(rows), jax.vmap(shifted)(jnp.asarray(rows)))
