@@ -18,7 +18,9 @@ from ...dialects.params import Literal, ParamsAttr, Record
 from ...dialects.types import ArrayType
 from ..define.by_call import derivation
 from ..jax_private import jax, jnp, lax
+from .barrier import barrier_p
 from .params import WHOLE, ArrayLike, decode, from_literal
+from .positions import POSITIONS, SCATTERS, inside, scattered, widened
 from .primitives import find
 from .prng_keys import unwrap, wrap
 from .shard_map import run_mapped
@@ -60,26 +62,14 @@ def bind_local(
     decoded = decode(name, params, shapes, tuple(out_types), foreign)
     if derived := derivation(name):
         return derived.block(decoded, inputs, out_types)
-    if name in _SCATTERS:
-        return [_SCATTERS[name](*inputs, **decoded)]
-    if name == "dynamic_slice":
-        inputs = _clamped(inputs, out_types[0][1])
+    if name in POSITIONS:
+        inputs = inside(name, widened(name, inputs), out_types[0][1], decoded)
+    if name in SCATTERS:
+        return [scattered(name, *inputs, params=decoded)]
     if name == "slice":
         # One without elements ends where it starts, whatever its stride.
         decoded["limit_indices"] = tuple(map(max, decoded["start_indices"], decoded["limit_indices"]))
     return _bind(name, inputs, decoded)
-
-
-def _clamped(inputs: Sequence[Array], window: Sequence[int]) -> list[Array]:
-    """The starts moved so that the window lies inside: XLA does that too, but not where it merges two dynamic slices."""
-    x, *starts = inputs
-    room = [extent - size for extent, size in zip(np.shape(x), window, strict=True)]
-    return [x, *(_inside(start, most) for start, most in zip(starts, room, strict=True))]
-
-
-def _inside(start: Array, most: int) -> Array:
-    """A start from 0 to `most`; one of a narrow type may not reach so far."""
-    return jnp.clip(start, 0, min(most, int(jnp.iinfo(start.dtype).max))).astype(start.dtype)
 
 
 def constant(value: Literal, dtype: str) -> np.ndarray[Any, Any]:
@@ -88,19 +78,8 @@ def constant(value: Literal, dtype: str) -> np.ndarray[Any, Any]:
     return np.asarray(number, dtype=jnp.dtype(dtype))
 
 
-# A scatter's combiner is a parameter of the primitive that depends on the dtype: the public functions make it.
-_SCATTERS: Mapping[str, Callable[..., Array]] = {
-    "scatter": lax.scatter,
-    "scatter_add": lax.scatter_add,
-    "scatter_max": lax.scatter_max,
-    "scatter_min": lax.scatter_min,
-    "scatter_mul": lax.scatter_mul,
-    "scatter_sub": lax.scatter_sub,
-}
-
-
 def _bind(name: str, inputs: Sequence[Array], params: Mapping[str, Any]) -> list[Array]:
-    primitive = find(name)
+    primitive = barrier_p if name == "optimization_barrier" else find(name)
     results = cast(Any, primitive).bind(*inputs, **params)
     return list(results) if primitive.multiple_results else [results]
 

@@ -16,6 +16,7 @@ from ...dialects import spmd
 from ...dialects.array import mesh_of
 from ...dialects.monoids import MONOIDS
 from ..jax_private import jax, jnp, lax
+from ..ops.barrier import barrier_p
 from ..ops.monoids import SPELLED
 
 Array: TypeAlias = Any
@@ -132,7 +133,7 @@ def _coordinate(op: Operation, operands: Sequence[Array]) -> list[Array]:
 
 
 def _barrier(op: Operation, operands: Sequence[Array]) -> list[Array]:
-    return list(lax.optimization_barrier(tuple(operands)))
+    return barrier_p.bind(*operands)
 
 
 def _group(op: spmd.Collective) -> int:
