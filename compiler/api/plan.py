@@ -360,7 +360,9 @@ def start(traced: Traced, mesh: Mesh) -> Plan:
     if not claims:
         return bare
     # A line of the trace that replaying passes over, for the program says it again.
-    return replace(bare, table=place_own(bare.table, claims), actions=(Action("# the program's own shard_map", "place"),))
+    mapped = any(not node.signature.once for nodes in claims.values() for node, _ in nodes)
+    said = "# the program's own shard_map" if mapped else "# what one device runs for all"
+    return replace(bare, table=place_own(bare.table, claims), actions=(Action(said, "place"),))
 
 
 def replay(fn: Callable[..., Any], mesh: Mesh, text: str, /, *args: Any, **kwargs: Any) -> Plan:

@@ -48,7 +48,7 @@ _RESULT_DTYPES: Mapping[str, str] = {
 # Primitives that have no `out_sharding`, unlike the other folds, with which they share a line of definitions.
 _NO_SHARDING = frozenset({"reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod", "reduce_xor"})
 # What a `lax.whole` says about itself, beside the primitive's own parameters.
-WHOLE = frozenset({"primitive", "in_keys", "out_keys", "effects", "why"})
+WHOLE = frozenset({"primitive", "in_keys", "out_keys", "once", "placed", "why"})
 
 _ENUMS: Mapping[str, type[Enum]] = {
     kind.__name__: kind

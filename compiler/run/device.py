@@ -9,8 +9,8 @@ from xdsl.ir import Block, Operation
 
 from ...dialects.array import mesh_of
 from ...dialects.params import ParamsAttr
-from ..jax_private import lax
-from ..ops.bind import bind_local, run_block, run_op
+from ..jax_private import jnp, lax
+from ..ops.bind import run_block, run_op
 from .collectives import run_collective
 
 Array: TypeAlias = Any
@@ -24,14 +24,19 @@ def run_local(block: Block, inputs: Sequence[Array], foreign: Sequence[object] =
 def _run(op: Operation, operands: Sequence[Array], foreign: Sequence[object]) -> list[Array]:
     if op.name.startswith("spmd."):
         return run_collective(op, operands)
-    if not op.results:
+    params = cast(ParamsAttr, op.properties["params"])
+    if params.get("once") and params.get("placed"):
         return _once(op, operands, foreign)
     return run_op(op, operands, foreign, _run)
 
 
 def _once(op: Operation, operands: Sequence[Array], foreign: Sequence[object]) -> list[Array]:
-    """An effect without results, such as a print: every device has the whole operands, and the first one alone runs it."""
-    params = cast(ParamsAttr, op.properties["params"])
+    """An op that runs once: every device has the whole operands, and the first one alone runs it; the others hold zeros."""
     first = lax.axis_index(tuple(mesh_of(op))) == 0
-    lax.cond(first, lambda: bind_local("whole", params, operands, (), foreign=foreign), list)
-    return []
+    return list(lax.cond(first, lambda: run_op(op, operands, foreign), lambda: [_zero(type) for type in op.result_types]))
+
+
+def _zero(type: Any) -> Array:
+    """What adds nothing: of floats -0.0, since 0.0 takes the sign of a -0.0."""
+    dtype = jnp.dtype(type.dtype)
+    return -jnp.zeros(type.shape, dtype) if jnp.issubdtype(dtype, jnp.inexact) else jnp.zeros(type.shape, dtype)
