@@ -27,7 +27,7 @@ def _run(op: Operation, operands: Sequence[Array], foreign: Sequence[object]) ->
     params = cast(ParamsAttr, op.properties["params"])
     if params.get("once") and params.get("placed"):
         return _once(op, operands, foreign)
-    return run_op(op, operands, foreign, _run)
+    return run_op(op, operands, foreign)
 
 
 def _once(op: Operation, operands: Sequence[Array], foreign: Sequence[object]) -> list[Array]:

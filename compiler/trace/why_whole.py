@@ -15,7 +15,7 @@ _WHY: Mapping[str, str] = {
         assert_consumed_value check debug_callback debug_print inspect_sharding io_callback shape_assertion dce_sink""",
     "a token, not an array": "after_all create_token",
     "of a mutable reference, or of a kernel's body": """
-        accum_grad_in_ref broadcast_to create_linear free_ref freeze get new_ref pin run_scoped run_state swap unpin
+        accum_grad_in_ref create_linear free_ref freeze get new_ref pin run_scoped run_state swap unpin
         max_contiguous multiple_of reciprocal with_memory_space_constraint core_map custom_fusion fusible mpmd_map bitcast
         einshape_lo roll""",
     "a function of the host: it runs once": "buffer_callback pure_callback",
