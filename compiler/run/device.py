@@ -9,6 +9,7 @@ from xdsl.ir import Block, Operation
 
 from ...dialects.array import mesh_of
 from ...dialects.params import ParamsAttr
+from ...dialects.types import ArrayType
 from ..jax_private import jnp, lax
 from ..ops.bind import run_block, run_op
 from .collectives import run_collective
@@ -33,10 +34,6 @@ def _run(op: Operation, operands: Sequence[Array], foreign: Sequence[object]) ->
 def _once(op: Operation, operands: Sequence[Array], foreign: Sequence[object]) -> list[Array]:
     """An op that runs once: every device has the whole operands, and the first one alone runs it; the others hold zeros."""
     first = lax.axis_index(tuple(mesh_of(op))) == 0
-    return list(lax.cond(first, lambda: run_op(op, operands, foreign), lambda: [_zero(type) for type in op.result_types]))
-
-
-def _zero(type: Any) -> Array:
-    """What adds nothing: of floats -0.0, since 0.0 takes the sign of a -0.0."""
-    dtype = jnp.dtype(type.dtype)
-    return -jnp.zeros(type.shape, dtype) if jnp.issubdtype(dtype, jnp.inexact) else jnp.zeros(type.shape, dtype)
+    types = cast("Sequence[ArrayType]", op.result_types)
+    zeros = lambda: [jnp.zeros(type.shape, type.dtype) for type in types]  # noqa: E731
+    return list(lax.cond(first, lambda: run_op(op, operands, foreign), zeros))

@@ -1,6 +1,6 @@
 """Mutable references become values, as they do when JAX compiles: what is written is the next value of the reference.
 
-    r = new_ref 0.0;  r[...] += x;  y = r[...]   -->   %r = add 0.0, x;  y = %r
+r = new_ref 0.0;  r[...] += x;  y = r[...]   -->   %r = add 0.0, x;  y = %r
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from ..inputs.arguments import Function
 from ..inputs.lines import resolve
 from ..jax_private import RefEffect, dce_jaxpr, discharge_state, internal_mutable_array_effect, jaxprs_in_params
 
-_CURES = ["make the reference inside the function with `jax.new_ref`", "or take the array as an argument and return its new value"]
+_CURES = [
+    "make the reference inside the function with `jax.new_ref`",
+    "or take the array as an argument and return its new value",
+]
 
 
 def check_references(function: Function, closed: ClosedJaxpr) -> None:

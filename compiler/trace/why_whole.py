@@ -18,8 +18,8 @@ _WHY: Mapping[str, str] = {
         accum_grad_in_ref create_linear free_ref freeze get new_ref pin run_scoped run_state swap unpin
         max_contiguous multiple_of reciprocal with_memory_space_constraint core_map custom_fusion fusible mpmd_map bitcast
         einshape_lo roll""",
-    "a function of the host: it runs once": "buffer_callback pure_callback",
-    "a kernel or a function of the user's: what its dims mean, `pt.define` can say": "call_exported ffi_call custom_lin",
+    "a kernel or a function of the user's: what its dims mean, `pt.define` can say": """
+        buffer_callback call_exported ffi_call pure_callback custom_lin""",
     "a kernel of one kind of device, which JAX gives no batch dim": """
         coo_spmm coo_spmv csr_spmm csr_spmv spsolve cudnn_fusion scaled_matmul dot_product_attention_bwd
         dot_product_attention_fp8_bwd dot_product_attention_fp8_fwd dot_product_attention_fwd""",
@@ -28,8 +28,7 @@ _WHY: Mapping[str, str] = {
         dot_product_attention_fp8_fwd_wrapper dot_product_attention_fwd_wrapper mosaic_gpu_p tpu_custom_call
         rnn_fwd rnn_bwd""",
     "a number that the platform or the call's shapes decide": "platform_index dim_as_value dimension_size",
-    "one stream of random bits, in one order": "rng_bit_generator",
-    "a draw that differs from call to call: it runs once": "rng_uniform",
+    "one stream of random bits, in one order": "rng_bit_generator rng_uniform",
     "its windows overlap, and JAX gives it no batch dim": "select_and_scatter",
     "a body on mesh axes of its own, which runs as it is": "shard_map",
     "it names mesh axes, of several processes": "global_array_to_host_local_array host_local_array_to_global_array",

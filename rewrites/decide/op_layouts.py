@@ -136,7 +136,9 @@ def read(table: Table) -> Placements:
         for value, tiles, pend in zip(node.results, placed.produced, placed.pending, strict=True):
             homes[value] = tiles
             if pend:
-                at_once = any(each.scans for each in pend) or (node.signature.once and bool(program.uses[value] or value in returned))
+                at_once = any(each.scans for each in pend) or (
+                    node.signature.once and bool(program.uses[value] or value in returned)
+                )
                 (settled if at_once else sources)[value] = pend
     fixed = _fixed(table)
     for value, tiles in fixed.items():
