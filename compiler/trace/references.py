@@ -27,7 +27,7 @@ def check_references(function: Function, closed: ClosedJaxpr) -> None:
         eqn = next(with_effect(closed.jaxpr, _is_reference))
         raise Error(
             f"`{function.name}` reads or writes a mutable reference that was made outside of it",
-            place=resolve((cast(Any, eqn).source_info, None)).place() or function.place(),
+            location=resolve((cast(Any, eqn).source_info, None)).location() or function.location(),
             label="uses a reference from outside",
             helps=_CURES,
         )
@@ -44,7 +44,7 @@ def without_references(function: Function, closed: ClosedJaxpr) -> ClosedJaxpr:
     except NotImplementedError as error:
         raise Error(
             f"`{function.name}` uses a mutable reference in a way that JAX cannot replace by values",
-            place=function.place(),
+            location=function.location(),
             notes=[str(error)],
             helps=["use arrays there: return the new value in place of writing it"],
         ) from error

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...dialects.array import ArrayType
+from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.tilings import Index, Instance
-from ...dialects.definitions.tree import definitions
 from ...dialects.mesh import Mesh
 from .program import Signature
 
