@@ -180,9 +180,17 @@ def _inner(block: Block) -> list[Block]:
 def _traced(body: Body, block: Block) -> Body:
     """The body as a program that is traced already."""
     types = cast("Sequence[ArrayType]", block.arg_types)
-    closed = jax.make_jaxpr(lambda *given: body(given))(*(jax.ShapeDtypeStruct(each.shape, each.dtype) for each in types))
-    function = jaxpr_as_fun(closed)
-    return lambda given: function(*given)
+
+    def run(*given: Array) -> Sequence[Array]:
+        return body(given)
+
+    closed = jax.make_jaxpr(run)(*(jax.ShapeDtypeStruct(each.shape, each.dtype) for each in types))
+    function = cast("Callable[..., Sequence[Array]]", jaxpr_as_fun(closed))
+
+    def traced(given: Sequence[Array]) -> Sequence[Array]:
+        return function(*given)
+
+    return traced
 
 
 def _run_ops(

@@ -1,7 +1,8 @@
 """Programs that nest as deep as JAX takes them: regions are traced one after another, not one inside another."""
 
 # JAX annotates its functions only in part.
-# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
 
 from typing import Any
 
