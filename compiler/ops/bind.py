@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
+from jax.extend.core import jaxpr_as_fun
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.params import Literal, ParamsAttr, Record
@@ -137,21 +138,58 @@ _REGIONS: Mapping[str, Callable[[ParamsAttr, Sequence[Array], Sequence[Body]], l
 
 
 def run_block(block: Block, inputs: Sequence[Array], foreign: Sequence[object] = (), run: RunOp | None = None) -> list[Array]:
-    """The operands of the block's terminator, for these values of its arguments; `run` runs each op."""
+    """The operands of the block's terminator, for these values of its arguments; `run` runs each op without regions.
+
+    Regions are traced before the ops that have them, innermost first: however deep they nest, Python's stack does not.
+    """
+    bodies: dict[Block, Body] = {}
+    for inner in _inner(block):
+        bodies[inner] = _traced(partial(_run_ops, inner, foreign=foreign, run=run or run_op, bodies=dict(bodies)), inner)
+    return _run_ops(block, inputs, foreign, run or run_op, bodies)
+
+
+def _inner(block: Block) -> list[Block]:
+    """The blocks of all regions inside a block, each after those inside of it."""
+    found = [block]
+    for each in found:
+        found += [region.block for op in each.ops for region in op.regions]
+    return found[:0:-1]
+
+
+def _traced(body: Body, block: Block) -> Body:
+    """The body as a program that is traced already."""
+    types = cast("Sequence[ArrayType]", block.arg_types)
+
+    def run(*given: Array) -> Sequence[Array]:
+        return body(given)
+
+    closed = jax.make_jaxpr(run)(*(jax.ShapeDtypeStruct(each.shape, each.dtype) for each in types))
+    function = cast("Callable[..., Sequence[Array]]", jaxpr_as_fun(closed))
+
+    def traced(given: Sequence[Array]) -> Sequence[Array]:
+        return function(*given)
+
+    return traced
+
+
+def _run_ops(
+    block: Block, inputs: Sequence[Array], foreign: Sequence[object], run: RunOp, bodies: Mapping[Block, Body]
+) -> list[Array]:
     env: dict[SSAValue, Array] = dict(zip(block.args, inputs, strict=True))
     for op in block.ops:
         operands = [env[value] for value in op.operands]
         if op.next_op is None:
             return operands
-        env.update(zip(op.results, (run or run_op)(op, operands, foreign), strict=True))
+        own = [bodies[region.block] for region in op.regions]
+        results = run_op(op, operands, foreign, own) if own else run(op, operands, foreign)
+        env.update(zip(op.results, results, strict=True))
     raise AssertionError("a block ends in a terminator")
 
 
-def run_op(op: Operation, operands: Sequence[Array], foreign: Sequence[object], run: RunOp | None = None) -> list[Array]:
-    """The results of one named op; `run` runs the ops of its regions."""
+def run_op(op: Operation, operands: Sequence[Array], foreign: Sequence[object], bodies: Sequence[Body] = ()) -> list[Array]:
+    """The results of one named op; one with regions wants what runs them."""
     params = cast(ParamsAttr, op.properties["params"])
     types = [(array.dtype, array.shape) for array in cast("Sequence[ArrayType]", op.result_types)]
-    bodies = [partial(run_block, region.block, foreign=foreign, run=run) for region in op.regions]
     return bind_local(op.name.removeprefix("lax."), params, operands, types, bodies=bodies, foreign=foreign)
 
 
