@@ -7,8 +7,6 @@
 from collections.abc import Callable
 from typing import Any
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
