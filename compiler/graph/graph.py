@@ -28,7 +28,8 @@ from ...rewrites.lower.to_flow import check, to_flow
 from ...rewrites.program.executions import Marks, executions
 from ..gc_pause import without_collector
 from ..ops.shard_map import on_devices, own_collectives
-from ..plan.counts import Counts, most, tally
+from ..plan.counts import Counts
+from ..plan.exchanges import Exchange, counted, received
 from ..plan.lowered import ir
 from ..plan.state import State
 from .module import GraphModule
@@ -74,13 +75,15 @@ class Graph(GraphModule):
     def counts(self) -> Counts:
         """Executions of each kind of collective in one run: those of the plan."""
         foreign = self.traced.foreign if self.traced is not None else ()
-        rows = ((each.kind, each.times, each.where) for node in self.nodes for each in node.collectives)
         maps = (each for each in self.executions() if on_devices(each[0]))
-        return tally(rows, own_collectives(maps, foreign))
+        return counted(self._exchanges(), own_collectives(maps, foreign))
 
     def bytes_per_device(self) -> int:
         """Bytes that one device receives in one run, all collectives together: those of the plan."""
-        return round(most((each.received * each.times, each.where) for node in self.nodes for each in node.collectives))
+        return received(self._exchanges())
+
+    def _exchanges(self) -> Iterator[Exchange]:
+        return (each for node in self.nodes for each in node.collectives)
 
     def executions(self) -> Iterator[tuple[Operation, int, str]]:
         """The ops of all kernels, in order of issue, with how often each runs and in which branches and loops."""

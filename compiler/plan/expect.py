@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from ...dialects.errors import Error, nearest
 from ..inputs.checks import count_of
+from .collectives import collectives, counts
 from .counts import Counts
-from .queries import collectives, counts
 from .state import State
 
 MOST = 20
