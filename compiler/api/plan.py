@@ -25,12 +25,12 @@ from ...rewrites.program.dim_classes import Classes, classes
 from ...rewrites.program.flatten import flatten
 from ...rewrites.program.program import Program
 from ...rewrites.program.shard_maps import own_claims
+from ..define.block_sizes import try_block_sizes
 from ..gc_pause import without_collector
 from ..inputs.checks import dim_number, flag_of, mesh_given, no_axis, range_name, run_tactic
 from ..inputs.names import Patterns
 from ..ops.prng_keys import is_key, key_rank
 from ..plan.addresses import Addresses
-from ..plan.block_sizes import try_cuts
 from ..plan.claims import Action, Seed, place_own, place_seeds
 from ..plan.counts import Counts
 from ..plan.diff import Diff, diff
@@ -266,13 +266,13 @@ class Plan:
     def ir(self, fused: bool = True) -> ModuleOp:
         """The placed builders and slicers; `fused=False` is the form that `partita-opt` lowers to the same `spmd()`."""
         with without_collector():
-            try_cuts(self)
+            try_block_sizes(self.decisions.placements, self.source.traced.foreign)
             return materialise(self.decisions, fused)
 
     def spmd(self) -> ModuleOp:
         """The device-local module, every collective explicit. `str()` of it is its text."""
         with without_collector():
-            try_cuts(self)
+            try_block_sizes(self.decisions.placements, self.source.traced.foreign)
             return to_spmd(materialise(self.decisions))
 
     def lower(self, granularity: str = "whole") -> Graph:

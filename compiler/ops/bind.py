@@ -1,4 +1,4 @@
-"""Running the named ops with JAX: on one device's part of each array, or a whole program unpartitioned.
+"""Running the named ops with JAX, on whole arrays or on one device's part of each.
 
 Local and global arrays have the same parameters, because extents follow from the types.
 
@@ -9,22 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.params import Literal, ParamsAttr, Record
 from ...dialects.types import ArrayType
-from ..define.by_call import derivation
-from ..jax_private import jax, jnp, lax
+from ..jax_private import jnp, lax
 from .params import WHOLE, ArrayLike, decode, from_literal
 from .primitives import find
 from .prng_keys import unwrap, wrap
 from .shard_map import run_mapped
-
-if TYPE_CHECKING:
-    from ..trace.trace import Traced
 
 Array: TypeAlias = Any
 """A JAX array, a tracer, or the NumPy array of a constant."""
@@ -32,6 +28,11 @@ Body: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
 """A region: what its block takes in, what it yields out."""
 RunOp: TypeAlias = Callable[[Operation, Sequence[Array], Sequence[object]], list[Array]]
 """Runs one op on its operands, given the program's parameters without text."""
+RunCall: TypeAlias = Callable[[Mapping[str, Any], Sequence[Array], Sequence[ArrayLike]], list[Array]]
+"""Runs a call on blocks of its operands: (JAX parameters of the whole call, operands, types of the results) -> results."""
+
+CALLS: dict[str, RunCall] = {}
+"""How the calls run whose parameters say more than a definition can drop, by primitive: their definers put them here."""
 
 
 def bind_local(
@@ -53,13 +54,13 @@ def bind_local(
     if name in _REGIONS:
         return _REGIONS[name](params, inputs, bodies)
     if name == "whole" and "own_axes" in params:
-        return run_mapped(params, inputs, foreign)
+        return run_mapped(params, inputs, foreign, run_block)
     if name == "whole":
         return _whole(params, inputs, foreign)
     shapes = tuple(np.shape(each) for each in inputs)
     decoded = decode(name, params, shapes, tuple(out_types), foreign)
-    if derived := derivation(name):
-        return derived.block(decoded, inputs, out_types)
+    if run_call := CALLS.get(name.partition(".")[0]):
+        return run_call(decoded, inputs, out_types)
     if name in _SCATTERS:
         return [_SCATTERS[name](*inputs, **decoded)]
     if name == "dynamic_slice":
@@ -174,14 +175,3 @@ def run_op(op: Operation, operands: Sequence[Array], foreign: Sequence[object], 
     types = [(array.dtype, array.shape) for array in cast("Sequence[ArrayType]", op.result_types)]
     bodies = [partial(run_block, region.block, foreign=foreign, run=run) for region in op.regions]
     return bind_local(op.name.removeprefix("lax."), params, operands, types, bodies=bodies, foreign=foreign)
-
-
-def run_global(traced: Traced) -> Callable[..., Any]:
-    """A function with the signature of the traced one that runs the program unpartitioned: the oracle of plans."""
-
-    def run(*args: Any, **kwargs: Any) -> Any:
-        inputs = [*traced.flatten(args, kwargs), *traced.consts]
-        return traced.unflatten(run_block(traced.main.body.block, inputs, traced.foreign))
-
-    run.__name__ = traced.name
-    return jax.jit(run, static_argnames=tuple(traced.static))

@@ -19,7 +19,7 @@ from xdsl.ir import OpResult
 from xdsl.parser import Parser
 
 import partita as pt
-from partita.compiler.ops.bind import run_global
+from partita.compiler.ops.bind import run_block
 from partita.compiler.trace.trace import Traced
 from partita.dialects import context
 from partita.dialects.lax import WholeOp
@@ -53,11 +53,21 @@ def same(got: Any, want: Any) -> None:
     np.testing.assert_allclose(numbers(got), numbers(want), rtol=2e-5, atol=1e-6)
 
 
+def unpartitioned(traced: Traced) -> Callable[..., Any]:
+    """The program as a function with the signature of the traced one, run by JAX on whole arrays."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        inputs = [*traced.flatten(args, kwargs), *traced.consts]
+        return traced.unflatten(run_block(traced.main.body.block, inputs, traced.foreign))
+
+    return jax.jit(run, static_argnames=tuple(traced.static))
+
+
 def check(fn: Callable[..., Any], *args: Any) -> Traced:
     """Traces, verifies, runs unpartitioned, and compares with the function itself, compiled together to save time."""
     traced = pt.trace(fn, *args)
     traced.module.verify()
-    got, want = jax.jit(lambda *args: (run_global(traced)(*args), fn(*args)))(*args)
+    got, want = jax.jit(lambda *args: (unpartitioned(traced)(*args), fn(*args)))(*args)
     jax.tree.map(same, got, want)
     return traced
 
@@ -273,7 +283,7 @@ class TestNames:
         assert traced.arg_names == ("params/w", "xs/0", "xs/1", "more/lr")
         assert traced.result_names == ("result/loss", "result/rest/0")
         assert traced.name == "step"
-        out = run_global(traced)({"w": X, "off": None}, X, X, mode="train", lr=0.1)
+        out = unpartitioned(traced)({"w": X, "off": None}, X, X, mode="train", lr=0.1)
         assert out["rest"][1] is None
         same(out["loss"], 3 * X)
 
