@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ...dialects.errors import Error, Place, nearest
+from ...dialects.errors import Error, Place, did_you_mean
 from ..inputs.checks import shown
 from . import tactics
 from .plan import Plan
@@ -42,8 +42,7 @@ def _tactic(line: str, place: Place) -> Callable[[Plan], Plan]:
         make = getattr(Plan, name)
         args = [None, *args]
     else:
-        near = nearest(name, (*LIBRARY, *ACTIONS))
-        helps = [f"did you mean {' or '.join(f'`{each}`' for each in near)}?"] if near else [HELP]
+        helps = did_you_mean(name, (*LIBRARY, *ACTIONS), HELP, most=3)
         raise Error(f"there is no tactic `{name}`", place=place, helps=helps)
     try:
         inspect.signature(make).bind(*args, **kwargs)

@@ -16,16 +16,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from ...dialects import context
 from ...dialects.array import mesh_of
-from ...dialects.errors import Error, nearest
+from ...dialects.errors import Error, did_you_mean
 from ...dialects.flow import GraphOp
 from ...dialects.mesh import Mesh
+from ...dialects.names import ARGUMENTS, RESULTS, names_of
 from ...rewrites.lower.to_flow import check, to_flow
 from ..gc_pause import without_collector
 from ..plan.counts import Counts, most, tally
@@ -80,18 +81,15 @@ class Graph:
     @cached_property
     def arguments(self) -> tuple[str, ...]:
         """The names of the arguments' leaves."""
-        return self._names("arg_names", len(self.op.body.block.args))
+        return self._names(ARGUMENTS, len(self.op.body.block.args))
 
     @cached_property
     def results(self) -> tuple[str, ...]:
         """The names of the results' leaves."""
-        return self._names("result_names", len(self.op.function_type.outputs))
+        return self._names(RESULTS, len(self.op.function_type.outputs))
 
     def _names(self, key: str, count: int) -> tuple[str, ...]:
-        names = self.op.attributes.get(key)
-        if not isinstance(names, ArrayAttr):
-            return tuple(map(str, range(count)))
-        return tuple(each.data for each in cast("ArrayAttr[StringAttr]", names))
+        return names_of(self.op, key) or tuple(map(str, range(count)))
 
     @cached_property
     def kernels(self) -> dict[str, FuncOp]:
@@ -139,9 +137,8 @@ class Graph:
         """The function of a kernel. Raises Error, with the nearest names, for a name that is none."""
         found = self.kernels.get(name.removeprefix("@"))
         if found is None:
-            close = [f"did you mean `{each}`?" for each in nearest(name, self.kernels)[:1]]
             known = ", ".join(f"`{each}`" for each in self.kernels) or "none"
-            raise Error(f"the graph has no kernel `{name}`", helps=[*close, f"its kernels: {known}"])
+            raise Error(f"the graph has no kernel `{name}`", helps=[*did_you_mean(name, self.kernels), f"its kernels: {known}"])
         return found
 
     def stablehlo(self, kernel: str) -> str:

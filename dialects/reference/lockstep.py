@@ -176,17 +176,17 @@ def _within(held: np.ndarray[tuple[int], np.dtype[np.int64]], wanted: np.ndarray
 
 def split(array: Array, dim: int, block: int, count: int) -> list[Array]:
     """What each of `count` devices takes of a dim: blocks, dealt in turn."""
-    dealt = np.reshape(range(array.shape[dim]), (-1, count, block))
-    take = library(array).take
-    return [take(array, dealt[:, number].reshape(-1), axis=dim) for number in range(count)]
+    before, length, after = array.shape[:dim], array.shape[dim], array.shape[dim + 1 :]
+    dealt = array.reshape(*before, length // (count * block), count, block, *after)
+    rows = (slice(None),) * (dim + 1)
+    return [dealt[(*rows, number)].reshape(*before, length // count, *after) for number in range(count)]
 
 
 def join(arrays: Sequence[Array], dim: int, block: int) -> Array:
     """The inverse of `split`."""
-    count, length = len(arrays), arrays[0].shape[dim]
-    order = np.reshape(range(count * length), (count, -1, block)).swapaxes(0, 1).reshape(-1)
-    own = library(arrays[0])
-    return own.take(own.concat(arrays, axis=dim), order, axis=dim)
+    before, length, after = arrays[0].shape[:dim], arrays[0].shape[dim], arrays[0].shape[dim + 1 :]
+    dealt = [array.reshape(*before, length // block, block, *after) for array in arrays]
+    return library(arrays[0]).stack(dealt, axis=dim + 1).reshape(*before, len(arrays) * length, *after)
 
 
 def fold(monoid: str, arrays: Sequence[Array]) -> Array:
