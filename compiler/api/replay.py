@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ...dialects.errors import Error, Place, did_you_mean
+from ...dialects.errors import Error, Location, did_you_mean
 from ...dialects.mesh import Mesh
 from ..inputs.checks import shown
 from .plan import Plan, plan
@@ -36,12 +36,12 @@ def tactics_of(text: str) -> list[Callable[[Plan], Plan]]:
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.lstrip().startswith("#"):
             start = len(line) - len(line.lstrip())
-            found.append(_tactic(line.strip(), Place("tactics", number, start + 1, len(line.rstrip()) + 1, line)))
+            found.append(_tactic(line.strip(), Location("tactics", number, start + 1, len(line.rstrip()) + 1, line)))
     return found
 
 
-def _tactic(line: str, place: Place) -> Callable[[Plan], Plan]:
-    name, args, kwargs = _call(line, place)
+def _tactic(line: str, location: Location) -> Callable[[Plan], Plan]:
+    name, args, kwargs = _call(line, location)
     if name in ACTIONS:
         make: Callable[..., Callable[[Plan], Plan]] = partial(_bound, getattr(Plan, name))
         takes = [each for each in inspect.signature(getattr(Plan, name)).parameters if each != "self"]
@@ -50,19 +50,19 @@ def _tactic(line: str, place: Place) -> Callable[[Plan], Plan]:
         takes = list(inspect.signature(Tactic.known[name]).parameters)
     else:
         helps = did_you_mean(name, (*Tactic.known, *ACTIONS), _help(), most=3)
-        raise Error(f"there is no tactic `{name}`", place=place, helps=helps)
+        raise Error(f"there is no tactic `{name}`", location=location, helps=helps)
     try:
         made = make(*args, **kwargs)
     except TypeError as error:
         helps = [f"it takes {name}({', '.join(takes)})"]
-        raise Error(f"`{name}` takes other arguments", place=place, label=str(error), helps=helps) from None
+        raise Error(f"`{name}` takes other arguments", location=location, label=str(error), helps=helps) from None
 
     def tactic(plan: Plan) -> Plan:
         try:
             return made(plan)
         except Error as error:
             # The line is what the reader of a trace can put right.
-            raise Error(error.title, place=place, label=error.label, notes=error.notes, helps=error.helps) from error
+            raise Error(error.title, location=location, label=error.label, notes=error.notes, helps=error.helps) from error
 
     return tactic
 
@@ -79,11 +79,11 @@ def _bound(method: Callable[..., Plan], *args: object, **kwargs: object) -> Call
     return lambda plan: method(plan, *args, **kwargs)
 
 
-def _call(line: str, place: Place) -> tuple[str, list[Any], dict[str, Any]]:
+def _call(line: str, location: Location) -> tuple[str, list[Any], dict[str, Any]]:
     """The name and the arguments of the call that a line is."""
 
     def no_tactic(why: str) -> Error:
-        return Error("this line is no tactic", place=place, label=why, helps=[_help()])
+        return Error("this line is no tactic", location=location, label=why, helps=[_help()])
 
     try:
         call = ast.parse(line, mode="eval").body

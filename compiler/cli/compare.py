@@ -61,8 +61,10 @@ def inputs(plan: Plan, given: Sequence[str], seed: int) -> list[Array]:
         match([name], names, what="argument")
         if array.shape != avals[name].shape:
             title = f"argument `{name}` of `{traced.name}` is {text(avals[name])}, and its file holds {list(array.shape)}"
-            place = traced.function.place(name.split("/")[0])
-            raise Error(title, place=place, helps=["give an array of that shape, or none: those that are not given are random"])
+            location = traced.function.location(name.split("/")[0])
+            raise Error(
+                title, location=location, helps=["give an array of that shape, or none: those that are not given are random"]
+            )
     random = np.random.default_rng(seed)
     return [files[name] if name in files else drawn(random, aval) for name, aval in zip(names, traced.in_avals, strict=True)]
 

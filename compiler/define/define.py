@@ -17,7 +17,8 @@ from typing import Any, cast
 
 from jax.extend.core import Primitive
 
-from ...dialects.definitions.tree import Definition, Formal, Param, definitions
+from ...dialects.definitions.registry import definitions
+from ...dialects.definitions.tree import Definition, Formal, Param
 from ...dialects.errors import Error, did_you_mean
 from ..inputs.checks import shown
 from ..inputs.literals import Written
@@ -177,7 +178,7 @@ def _signature(function: Callable[..., Any], definition: Definition, written: Wr
             name = getattr(function, "__name__", definition.name)
             helps = did_you_mean(formal.name, known, f"its parameters are {signature}")
             title = f"`{formal.name}` is no parameter of `{name}`"
-            raise Error(title, place=written.find(formal.name, head=True), helps=helps)
+            raise Error(title, location=written.find(formal.name, head=True), helps=helps)
     return signature
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from ...dialects.definitions.dims import Sites, names
 from ...dialects.definitions.tree import Var
 from ...dialects.errors import Error
+from ...dialects.monoids import MONOIDS
 from ...dialects.params import ParamsAttr
 from ...dialects.reference.evaluate import evaluate
 from ...rewrites.program.program import Position, Program, Rows, Signature
@@ -43,8 +44,6 @@ MOST = 16
 
 # What is compiled runs once.
 _QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-_FOLDS = {"add": "sum", "max": "max", "min": "min"}
-_TOGETHER = {"add": "summed", "max": "their maximum", "min": "their minimum"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +146,9 @@ class Trial:
             f"over {count} blocks: {', '.join(cut) or 'no operand is cut'}{how}",
             told_apart(name, at, one, "at once", other, "in blocks"),
         )
-        ways = () if info.monoid is None else (f"or say how the parts are put together, if not by `{_FOLDS[info.monoid]}`",)
+        ways = (
+            () if info.monoid is None else (f"or say how the parts are put together, if not by `{MONOIDS[info.monoid].fold}`",)
+        )
         self.candidate.refuse(self.variable(index), notes, ways, info.extent // count, self.larger)
 
     def put_together(self, index: int, result: int) -> str:
@@ -155,7 +156,7 @@ class Trial:
         info = self.signature.instance.indices[index]
         if index in self.signature.result_at[result]:
             return "side by side" if info.scan is None else "side by side, each with what stands before it"
-        return _TOGETHER.get(info.monoid or "", "one like the other")
+        return "one like the other" if info.monoid is None else f"combined by `{MONOIDS[info.monoid].fold}`"
 
     # What runs
 

@@ -12,9 +12,9 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import flow, spmd
+from ...dialects.dtypes import itemsize
 from ...dialects.lax import CondOp, ScanOp
 from ...dialects.mesh import Mesh
-from ...dialects.precision import itemsize
 from ...dialects.signature import array_types
 from ...dialects.types import ArrayType
 from ...rewrites.lower.to_flow import change

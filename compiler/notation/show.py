@@ -120,7 +120,7 @@ class _Printer:
         name = op.params["primitive"] if isinstance(op, WholeOp) else op.name.removeprefix("lax.")
         raise Error(
             f"`{self.traced.name}` cannot be said in index notation: it has `{name}`",
-            place=source.place() if source is not None else None,
+            location=source.location() if source is not None else None,
             helps=["print its IR: `print(plan.ir())`", "or print the parts before and after as functions of their own"],
         )
 

@@ -159,7 +159,7 @@ def _elsewhere(plan: State, name: str, there: str, here: str, cures: Sequence[st
     ]
     return Error(
         f"argument `{name}` is committed to {there.removeprefix('on ')}, and the plan runs {here} ({plan.mesh})",
-        place=traced.function.place(name.split("/")[0]),
+        location=traced.function.location(name.split("/")[0]),
         helps=cures,
     )
 

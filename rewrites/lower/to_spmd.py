@@ -27,10 +27,10 @@ from ...dialects.array import (
     mesh_of,
     set_mesh,
 )
+from ...dialects.dtypes import itemsize
 from ...dialects.lax import RegionOp
 from ...dialects.mesh import Mesh
 from ...dialects.names import keep_names
-from ...dialects.precision import itemsize
 from ...dialects.types import ArrayType
 from ..redistribute.search import Step, path
 from ..redistribute.steps import pairs

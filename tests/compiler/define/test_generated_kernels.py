@@ -26,7 +26,7 @@ from partita.compiler.define.verify import accept
 from partita.compiler.inputs.literals import Written
 from partita.compiler.ops.python_lowerings import equations
 from partita.dialects.definitions.parse import parse_definitions
-from partita.dialects.definitions.tree import definitions
+from partita.dialects.definitions.registry import definitions
 
 Dim = tuple[int | None, int, bool]
 """The grid axis along which a dim is read block by block, how long a block is, and whether it is read from the end."""
