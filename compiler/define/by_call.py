@@ -60,7 +60,6 @@ DERIVED: Mapping[str, Derivation] = {
     "pallas_call": Derivation(kernels.text, kernels.block),
 }
 """The primitives whose calls say what their dims mean, by name."""
-CALLS.update({name: each.block for name, each in DERIVED.items()})
 
 _OPS: dict[str, Definition] = {}
 """Text -> its definition: programs hold ops by name, so none is forgotten."""
@@ -87,6 +86,7 @@ def _op(derivation: Derivation, text: str, eqn: JaxprEqn) -> str:
     if known is None:
         definition = _OPS[text] = definitions.add(definition)
         FUNCTIONS[definition.name] = _foreign
+        CALLS[definition.name] = derivation.block
     if derivation.tried:
         accept(Candidate(definition, written, derivation.block), eqn.params, ins, outs)
     return definition.name

@@ -32,7 +32,7 @@ RunCall: TypeAlias = Callable[[Mapping[str, Any], Sequence[Array], Sequence[Arra
 """Runs a call on blocks of its operands: (JAX parameters of the whole call, operands, types of the results) -> results."""
 
 CALLS: dict[str, RunCall] = {}
-"""How the calls run whose parameters say more than a definition can drop, by primitive: their definers put them here."""
+"""How ops run whose parameters say more about their extents than a definition can drop, by name. Their definers add them."""
 
 
 def bind_local(
@@ -59,7 +59,7 @@ def bind_local(
         return _whole(params, inputs, foreign)
     shapes = tuple(np.shape(each) for each in inputs)
     decoded = decode(name, params, shapes, tuple(out_types), foreign)
-    if run_call := CALLS.get(name.partition(".")[0]):
+    if run_call := CALLS.get(name):
         return run_call(decoded, inputs, out_types)
     if name in _SCATTERS:
         return [_SCATTERS[name](*inputs, **decoded)]
