@@ -10,13 +10,13 @@ JAX traces the function to a jaxpr, `importer` turns that into operations; this 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
+from jax.extend.core import ClosedJaxpr
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, Region, SSAValue
@@ -30,18 +30,16 @@ from ..inputs.names import Tree, join, successors
 from ..inputs.paths import path
 from ..jax_private import (
     PyTreeDef,
-    RefEffect,
     Tracer,
     dce_jaxpr,
     jax,
-    jaxprs_in_params,
     lax,
     ordered_effects,
     tree,
 )
 from ..ops.prng_keys import implementation, is_key, is_void, text, unwrap, wrap
-from .derivative_rules import Rule
 from .importer import Importer
+from .references import check_references, with_effect, without_references
 from .scopes import addresses, value_names
 
 
@@ -50,8 +48,8 @@ class Traced:
     """A program and how it is called: what `pt.plan` starts from.
 
     The module's function takes the leaves of the arguments, then `consts`, the arrays that the function closes over, named
-    `const/0`, ... Keys are `uint32` arrays inside; `flatten` and `unflatten` go between them and the user's trees. `rules` are
-    the derivatives of the user's that the program no longer has.
+    `const/0`, ... Keys are `uint32` arrays inside; `flatten` and `unflatten` go between them and the user's trees. `jaxpr` is
+    the function as JAX traced it.
     """
 
     function: Function
@@ -67,7 +65,7 @@ class Traced:
     foreign: tuple[object, ...]
     static: Mapping[str, object]
     arguments: tuple[str, ...]
-    rules: tuple[Rule, ...]
+    jaxpr: ClosedJaxpr
 
     @property
     def name(self) -> str:
@@ -112,7 +110,14 @@ class Traced:
 
     def unflatten(self, leaves: Sequence[Any]) -> Any:
         """The results as the function returns them, from those of the program."""
-        return tree.tree_unflatten(self.out_tree, [_returned(*each) for each in zip(leaves, self.out_avals, strict=True)])
+        return tree.tree_unflatten(self.out_tree, [as_aval(*each) for each in zip(leaves, self.out_avals, strict=True)])
+
+    def original(self, *leaves: Any) -> list[Any]:
+        """The results of the function as JAX traced it; the arrays that it closes over, `consts`, come behind its arguments."""
+        count = len(self.in_avals)
+        given = {id(const): leaf for const, leaf in zip(self.consts, leaves[count:], strict=True)}
+        consts = [given.get(id(const), const) for const in self.jaxpr.consts]
+        return jax.core.eval_jaxpr(self.jaxpr.jaxpr, consts, *leaves[:count])
 
     def _check(self, leaf: Any, aval: Any, number: int) -> None:
         name = self.arg_names[number]
@@ -152,7 +157,7 @@ class Traced:
         return [whole, *parts] if parts else [whole]
 
 
-def _returned(leaf: Any, aval: Any) -> Any:
+def as_aval(leaf: Any, aval: Any) -> Any:
     """A leaf as the function returns it: keys as keys, and weak where it is weak, for what it is later promoted to."""
     if is_key(aval):
         return wrap(leaf, implementation(aval))
@@ -197,8 +202,10 @@ def trace(fn: Callable[..., Any], /, *args: Any, static_argnames: str | Sequence
     with without_collector():
         structs = [jax.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in avals]
         closed = jax.make_jaxpr(function.names(flat, bound.arguments))(*tree.tree_unflatten(in_tree, structs))
+        check_references(function, closed)
         _check_effects(function, closed)
         _check_captured(function, closed)
+        closed = without_references(function, closed)
         importer, consts = _import(closed)
     out_tree, result_names = results[-1]
     arg_names = (*names, *(f"const/{number}" for number in range(len(consts))))
@@ -216,7 +223,7 @@ def trace(fn: Callable[..., Any], /, *args: Any, static_argnames: str | Sequence
         foreign=tuple(importer.foreign.values),
         static=static,
         arguments=tuple(bound.arguments),
-        rules=tuple(importer.rules),
+        jaxpr=closed,
     )
 
 
@@ -266,7 +273,7 @@ def _check_effects(function: Function, closed: ClosedJaxpr) -> None:
     ordered = [effect for effect in closed.effects if _is_ordered(effect)]
     if not ordered:
         return
-    eqn = next(_with_effect(closed.jaxpr), None)
+    eqn = next(with_effect(closed.jaxpr, _is_ordered), None)
     location = None if eqn is None else resolve((cast(Any, eqn).source_info, None)).location()
     kind = type(ordered[0]).__name__
     raise Error(
@@ -279,13 +286,4 @@ def _check_effects(function: Function, closed: ClosedJaxpr) -> None:
 
 
 def _is_ordered(effect: Any) -> bool:
-    return ordered_effects.contains(effect) or isinstance(effect, RefEffect)
-
-
-def _with_effect(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
-    """The equations with an ordered effect, innermost first."""
-    for eqn in jaxpr.eqns:
-        if any(map(_is_ordered, eqn.effects)):
-            for inner in jaxprs_in_params(eqn.params):
-                yield from _with_effect(inner)
-            yield eqn
+    return ordered_effects.contains(effect)

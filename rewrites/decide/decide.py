@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from ...dialects.dtypes import itemsize
 from ...dialects.mesh import Mesh
 from ..redistribute.search import Path, path
+from ..redistribute.steps import Bytes
 from .op_layouts import Pend, Placements, Tiles, boundary, read
 from .pending import Carry, through
 from .table import Table
@@ -96,7 +97,8 @@ class _Mover:
     def fixed_values(self) -> None:
         """A value that a tactic placed by itself moves there from where its op produces it; an argument from the boundary.
 
-        What a scan leaves pending is done at once: nothing else could be done with it.
+        What a scan leaves pending is done at once: nothing else could be done with it. So is what one device alone computes,
+        for the zeros of the others are no numbers to compute with: `0 / 0` is not 0.
         """
         for value, home in self.placements.fixed.items():
             node = self.program.nodes[self.program.producer[value]]
@@ -105,7 +107,7 @@ class _Mover:
             produced, pend = placed.produced[position], placed.pending[position]
             if produced != home or pend:
                 self.settle(value, produced, pend, home)
-        for value, pend in self.placements.scanned.items():
+        for value, pend in self.placements.settled.items():
             self.settle(value, self.placements.homes[value], pend, self.placements.homes[value])
         for value in self.program.arguments:
             outside = boundary(self.placements, value)
@@ -205,7 +207,7 @@ class _Mover:
         return Move(value, source, pend, target, way, before, shared, region, self.program.trips(region))
 
 
-def _cost(moves: Iterable[Move]) -> tuple[float, int]:
+def _cost(moves: Iterable[Move]) -> tuple[Bytes, int]:
     """Bytes received, then collectives."""
     return (
         sum(move.path.bytes for move in moves),

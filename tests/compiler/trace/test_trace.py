@@ -15,11 +15,11 @@ import numpy as np
 import optax
 import pytest
 from jax import lax
+from unpartitioned import unpartitioned
 from xdsl.ir import OpResult
 from xdsl.parser import Parser
 
 import partita as pt
-from partita.compiler.ops.bind import run_block
 from partita.compiler.trace.trace import Traced
 from partita.dialects import context
 from partita.dialects.lax import WholeOp
@@ -51,16 +51,6 @@ def numbers(value: Any) -> Any:
 def same(got: Any, want: Any) -> None:
     assert got.dtype == want.dtype
     np.testing.assert_allclose(numbers(got), numbers(want), rtol=2e-5, atol=1e-6)
-
-
-def unpartitioned(traced: Traced) -> Callable[..., Any]:
-    """The program as a function with the signature of the traced one, run by JAX on whole arrays."""
-
-    def run(*args: Any, **kwargs: Any) -> Any:
-        inputs = [*traced.flatten(args, kwargs), *traced.consts]
-        return traced.unflatten(run_block(traced.main.body.block, inputs, traced.foreign))
-
-    return jax.jit(run, static_argnames=tuple(traced.static))
 
 
 def check(fn: Callable[..., Any], *args: Any) -> Traced:
