@@ -1,5 +1,8 @@
 """A traced program as JAX runs it on whole arrays: what every plan of it must compute."""
 
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false
+
 from __future__ import annotations
 
 from collections.abc import Callable
