@@ -7,6 +7,7 @@ is `Any`, and every private name of JAX's that Partita uses is in this list, to 
 from __future__ import annotations
 
 from importlib import import_module
+from inspect import getclosurevars
 from typing import Any, TypeAlias
 
 PyTreeDef: TypeAlias = Any
@@ -46,3 +47,33 @@ ReadEffect: Any = import_module("jax._src.state.types").ReadEffect
 def pallas() -> Any:
     """The module of kernels, which a program that has one has imported."""
     return import_module("jax.experimental.pallas")
+
+
+def python_lowering(primitive: Any) -> Any:
+    """The function by which JAX lowers a primitive, returning a list of results; None if it emits operations itself.
+
+    JAX keeps only the rule that `lower_fun` makes of such a function, so its variables are asked.
+    """
+    rule = getattr(lowerings.get(primitive), "rule", None)
+    if rule is None or getattr(rule, "__qualname__", "") != _LOWERED_BY_TRACING:
+        return None
+    made_of = getclosurevars(rule).nonlocals
+    return _listed(made_of["fun"], made_of["multiple_results"])
+
+
+def python_evaluation(primitive: Any) -> Any:
+    """The function by which JAX evaluates a primitive, returning a list of results; None if it compiles it, or cannot."""
+    rule = getattr(primitive, "impl", None)
+    compiled = getattr(rule, "func", None) is apply_primitive
+    missing = rule is None or getattr(rule, "__func__", None) is core_primitive.impl
+    return None if compiled or missing else _listed(rule, primitive.multiple_results)
+
+
+_LOWERED_BY_TRACING = lower_fun(lambda: ()).__qualname__
+
+
+def _listed(function: Any, several: bool) -> Any:
+    def alone(*args: Any, **params: Any) -> list[Any]:
+        return [function(*args, **params)]
+
+    return function if several else alone

@@ -21,7 +21,7 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from ...dialects import context
-from ...dialects.errors import Error, nearest
+from ...dialects.errors import Error, did_you_mean
 from ...dialects.flow import GraphOp, KernelOp
 from ...dialects.text import error_of, read_module
 from ...rewrites.lower.to_flow import check, to_flow
@@ -111,9 +111,8 @@ class Graph(GraphModule):
         """The function of a kernel. Raises Error, with the nearest names, for a name that is none."""
         found = self.kernels.get(name.removeprefix("@"))
         if found is None:
-            close = [f"did you mean `{each}`?" for each in nearest(name, self.kernels)[:1]]
             known = ", ".join(f"`{each}`" for each in self.kernels) or "none"
-            raise Error(f"the graph has no kernel `{name}`", helps=[*close, f"its kernels: {known}"])
+            raise Error(f"the graph has no kernel `{name}`", helps=[*did_you_mean(name, self.kernels), f"its kernels: {known}"])
         return found
 
     def stablehlo(self, kernel: str) -> str:

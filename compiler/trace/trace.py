@@ -18,10 +18,11 @@ from typing import Any, cast
 import numpy as np
 from jax.extend.core import ClosedJaxpr
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, Region, SSAValue
 
 from ...dialects.errors import Error
+from ...dialects.names import set_names
 from ..gc_pause import without_collector
 from ..inputs.arguments import Function, said
 from ..inputs.lines import Sources, resolve
@@ -242,8 +243,7 @@ def _module(importer: Importer, arg_names: Sequence[str], result_names: Sequence
     last = cast(Operation, block.last_op)
     types = ([arg.type for arg in block.args], [value.type for value in last.operands])
     main = func.FuncOp("main", types, Region(block))
-    main.attributes["arg_names"] = ArrayAttr([StringAttr(name) for name in arg_names])
-    main.attributes["result_names"] = ArrayAttr([StringAttr(name) for name in result_names])
+    set_names(main, arg_names, result_names)
     return ModuleOp([main])
 
 

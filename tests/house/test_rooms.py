@@ -37,7 +37,7 @@ ROOMS = {
         spmd flow lax lax_shapes array regions signature types layouts
         definitions
         ranges
-        errors mesh interned dtypes precision params text grammar monoids
+        errors mesh interned dtypes precision params text names grammar monoids
         """,
 }
 # The package's face is above all rooms.
