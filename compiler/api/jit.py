@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...dialects.definitions.tree import definitions
+from ...dialects.definitions.registry import definitions
 from ...dialects.mesh import Mesh
 from ..inputs.arguments import Function
 from ..inputs.checks import mesh_given, shown, tactics_given

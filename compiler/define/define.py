@@ -17,7 +17,8 @@ from typing import Any, cast
 
 from jax.extend.core import Primitive
 
-from ...dialects.definitions.tree import Definition, Formal, Param, definitions
+from ...dialects.definitions.registry import definitions
+from ...dialects.definitions.tree import Definition, Formal, Param
 from ...dialects.errors import Error, nearest
 from ..inputs.checks import shown
 from ..inputs.literals import Written
@@ -178,7 +179,7 @@ def _signature(function: Callable[..., Any], definition: Definition, written: Wr
             near = nearest(formal.name, known, 1)
             helps = (f"did you mean `{near[0]}`?",) if near else (f"its parameters are {signature}",)
             title = f"`{formal.name}` is no parameter of `{name}`"
-            raise Error(title, place=written.find(formal.name, head=True), helps=helps)
+            raise Error(title, location=written.find(formal.name, head=True), helps=helps)
     return signature
 
 

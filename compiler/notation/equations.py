@@ -9,6 +9,8 @@ from lark import Token
 
 from ...dialects.dtypes import short
 from ...dialects.grammar import Node
+from ...dialects.monoids import MONOIDS
+from ..ops.monoids import WRITTEN
 from ..ops.primitives import names
 from . import scalars
 from .diagnostics import Text, span
@@ -34,7 +36,7 @@ from .terms import (
     type_text,
 )
 
-EXTREMES = ("max", "min", "argmax", "argmin")
+EXTREMES = (*(fold for fold in WRITTEN if MONOIDS[fold].ordered), "argmax", "argmin")
 """The folds that have no value over nothing."""
 
 

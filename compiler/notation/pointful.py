@@ -26,10 +26,11 @@ from ...dialects.definitions.ground_form import (
     inner,
 )
 from ...dialects.definitions.grounding import ground
-from ...dialects.definitions.tree import definitions
+from ...dialects.definitions.registry import definitions
 from ...dialects.dtypes import short
 from ...dialects.errors import Error
 from ...dialects.params import Literal, ParamsAttr, show
+from ..ops.monoids import WRITTEN
 from .expressions import COMPARISONS
 
 Shape = tuple[int, ...]
@@ -163,7 +164,7 @@ class Pointful:
                 return f"{self.operand(left)} {sign} {self.operand(right)}"
             case Apply(function, args):
                 return self.apply(function, [self.expr(arg) for arg in args])
-            case Folding(monoid, ids, inside) if ids and monoid in ("sum", "max", "min", "prod", "all", "any"):
+            case Folding(monoid, ids, inside) if ids and monoid in WRITTEN:
                 known = _read_alone(inside)
                 said = ", ".join(self.letters[i] + ("" if i in known else f": {self.form.extents[i]}") for i in ids)
                 return f"{monoid}({said}) {self.factor(inside)}"

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING
 
-import numpy as np
-
-from ...dialects.reference.scalars import dtype_of
+from ...dialects.dtypes import dtype_of
+from ...dialects.monoids import MONOIDS
+from ..ops.monoids import pools
 from .code import Code
 from .diagnostics import Span
 from .terms import (
@@ -31,10 +30,7 @@ from .terms import (
     inner,
     subscripts,
 )
-from .values import Value
-
-if TYPE_CHECKING:
-    from .values import Values
+from .value import Value, Walker
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +73,7 @@ def repeats(indices: Iterable[Index]) -> bool:
     return len(set(every)) < len(every)
 
 
-def convolution(values: Values, term: Fold, parts: Sequence[Term]) -> Value | None:
+def convolution(values: Walker, term: Fold, parts: Sequence[Term]) -> Value | None:
     """The sum as a convolution, if one factor is read through windows and the other holds a weight for each place in them."""
     reads = [part for part in parts if isinstance(part, Read)]
     if len(parts) != 2 or len(reads) != 2 or any(not isinstance(sub, Index | Affine) for read in reads for sub in read.subs):
@@ -105,7 +101,7 @@ def convolution(values: Values, term: Fold, parts: Sequence[Term]) -> Value | No
 
 
 def _convolved(
-    values: Values,
+    values: Walker,
     term: Fold,
     image: Read,
     kernel: Read,
@@ -134,7 +130,7 @@ def _convolved(
 def pooling(term: Fold) -> Value | None:
     """The fold of what one read sees through windows."""
     body = term.body
-    if not isinstance(body, Read) or term.monoid not in ("sum", "max", "min"):
+    if not isinstance(body, Read) or not pools(term.monoid):
         return None
     found = windows(body, term.indices)
     if found is None or any(isinstance(sub, Fixed) for sub in body.subs):
@@ -199,10 +195,7 @@ def _lies(affine: Affine, extent: int) -> bool:
 
 
 def _unit(monoid: str, made: str) -> float:
-    if monoid == "sum":
-        return 0.0 if dtype_of(made).kind == "f" else 0
-    low, high = (np.iinfo(made).min, np.iinfo(made).max) if dtype_of(made).kind in "iu" else (-np.inf, np.inf)
-    return low if monoid == "max" else high
+    return MONOIDS[monoid].unit(dtype_of(made)).item()
 
 
 def inside(affine: Affine, extent: int, at: Span) -> Term:

@@ -20,9 +20,12 @@ import numpy as np
 from jax import lax
 from jax.extend.core import Primitive
 
-from ...dialects.definitions.tree import Definition, definitions
+from ...dialects.definitions.dropped_params import restore
+from ...dialects.definitions.registry import definitions
+from ...dialects.definitions.tree import Definition
 from ...dialects.params import Literal, ParamsAttr, Record
 from ..jax_private import GatherScatterMode, jnp
+from .monoids import SPELLED
 from .primitives import find, name_of
 
 Shape: TypeAlias = tuple[int, ...]
@@ -46,7 +49,7 @@ _RESULT_DTYPES: Mapping[str, str] = {
     "ragged_dot_general": "preferred_element_type",
 }
 # Primitives that have no `out_sharding`, unlike the other folds, with which they share a line of definitions.
-_NO_SHARDING = frozenset({"reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod", "reduce_xor"})
+_NO_SHARDING = frozenset(each.reduce.__name__ for each in SPELLED.values() if each.reduce) - {"reduce_sum"}
 # What a `lax.whole` says about itself, beside the primitive's own parameters.
 WHOLE = frozenset({"primitive", "in_keys", "out_keys", "effects", "why"})
 
@@ -191,7 +194,7 @@ def _decode(
     definition: Definition | None = definitions.get(name)
     if definition is not None and name != "whole":
         bound = definition.with_arity(len(in_shapes), len(outs))
-        literals |= bound.restore(params, in_shapes, tuple(shape for _, shape in outs))
+        literals |= restore(bound, params, in_shapes, tuple(shape for _, shape in outs))
     decoded = {key: from_literal(each, foreign) for key, each in literals.items()}
     if name in _NO_SHARDING:
         decoded.pop("out_sharding", None)

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import NamedTuple, TypeAlias
 
+from ..monoids import MONOIDS, Monoid
 from ..params import ParamsAttr
-from ..reference.scans import SCANS
 from .ground_form import (
     ELEMENT,
     Access,
@@ -128,14 +128,6 @@ def _count(shape: Shape) -> int:
     return count
 
 
-# A fold whose monoid has a collective, and the functions through which a partial result may still pass to the result.
-_JOINS = {"add": ("+", "-"), "max": ("maximum",), "min": ("minimum",)}
-_COLLECTIVES = {"sum": "add", "max": "max", "min": "min"}
-# Powers of two have no zero, so no fold of them has a unit; no collective takes numbers of less than a byte.
-_ALONE = frozenset({"float8_e8m0fnu", "float4_e2m1fn", "int2", "int4", "uint2", "uint4"})
-_BOOLEAN = {"all": "min", "any": "max"}
-
-
 @dataclass(slots=True)
 class _Role:
     """What is known of one index so far; `free` until something shows that it cannot be placed."""
@@ -175,13 +167,7 @@ class _Roles:
 
     def __init__(self, form: Grounded, dtype: str) -> None:
         self.form = form
-        self.monoids = _COLLECTIVES | _BOOLEAN if dtype == "bool" else _COLLECTIVES
-        if dtype.startswith("complex"):
-            # Complex numbers have no order that a collective could fold by.
-            self.monoids = {fold: monoid for fold, monoid in _COLLECTIVES.items() if monoid == "add"}
-        if dtype in _ALONE:
-            self.monoids = {}
-        self.complex = dtype.startswith("complex")
+        self.dtype = dtype
         self.roles = [_Role() for _ in form.extents]
         # The index under a prefix fold is the one that it goes up to.
         self.same: dict[int, int] = {}
@@ -200,9 +186,14 @@ class _Roles:
         """An index that some results have: the others do not depend on it, or all of them are folded over it alike."""
         partials = equation.partials or (("", ()),) * len(targets)
         folds = {fold if index in ids else "" for (fold, ids), own in zip(partials, targets, strict=True) if index not in own}
-        monoids = {self.monoids.get(fold) if fold else "" for fold in folds}
+        monoids = {self.across(fold) for fold in folds}
         self.bar([index] if len(monoids) > 1 or None in monoids else ())
         self.roles[index].monoid = (monoids.pop() or None) if self.roles[index].free else None
+
+    def across(self, fold: str) -> str | None:
+        """The monoid in which a fold is pending across devices, None where there is none; "" if nothing is folded."""
+        monoid = MONOIDS[fold].across_devices(self.dtype) if fold else None
+        return monoid.name if monoid is not None else None if fold else ""
 
     def bar(self, ids: Iterable[int]) -> None:
         for index in ids:
@@ -255,15 +246,15 @@ class _Roles:
         if fold.upto:
             self.scan(fold, context)
             return
-        monoid = self.monoids.get(fold.monoid)
-        if monoid is None or any(function not in _JOINS[monoid] for function in context.functions):
+        monoid = MONOIDS[fold.monoid].across_devices(self.dtype)
+        if monoid is None or any(function not in monoid.through for function in context.functions):
             self.bar([index for index in fold.ids if index not in self.targets])
             monoid = None
         for index in fold.ids:
             if index not in self.targets:
-                self.roles[index].monoid = monoid
-                # For max and min, taking an operand on every coordinate changes nothing.
-                self.roles[index].once = context.beside if monoid == "add" else ()
+                self.roles[index].monoid = monoid and monoid.name
+                # An idempotent monoid may take an operand on every coordinate.
+                self.roles[index].once = () if monoid is None or monoid.idempotent else context.beside
         factors = _factors(fold.body)
         for factor in factors:
             if isinstance(factor, Guarded):
@@ -275,19 +266,19 @@ class _Roles:
     def scan(self, fold: Folding, context: _Context) -> None:
         """A prefix fold: it is one index from its operand to the result, if the result is the fold and nothing else."""
         (k,), (j,) = fold.ids, fold.upto
-        ordered = self.complex and fold.monoid not in ("sum", "prod")
-        if context.functions or not self.lone or ordered or j not in self.targets or fold.monoid not in SCANS:
+        monoid = MONOIDS[fold.monoid].along(self.dtype)
+        if context.functions or not self.lone or j not in self.targets or monoid is None:
             self.bar((k, j))
         else:
             self.same[k] = j
-            self.roles[j].scan = Scan(SCANS[fold.monoid], fold.backwards)
+            self.roles[j].scan = Scan(monoid.name, fold.backwards)
         self.visit(fold.body, _Context((fold.monoid,)))
         # Beside others in a dim, or read at its own place too, it is no scan along a dim.
         dims = [dim for access in accesses(fold.body) for dim in access.dims if isinstance(dim, tuple)]
         if any(j in dim or (k in dim and len(dim) > 1) for dim in dims):
             self.bar((k, j))
 
-    def look(self, guard: Guarded, fold: Folding, monoid: str | None, context: _Context, beside: tuple[int, ...]) -> None:
+    def look(self, guard: Guarded, fold: Folding, monoid: Monoid | None, context: _Context, beside: tuple[int, ...]) -> None:
         """A guard in a fold, `[v = ids[i] + w]`: v is looked up, and the window w is one run of elements, which stays whole."""
         for vectors in guard.vectors:
             self.access(vectors)
@@ -298,7 +289,8 @@ class _Roles:
             folded = any(index in fold.ids for index in lands.dim)
             element = lands.component == ELEMENT
             # What is read is masked on the one result; ops on elements have updates masked, others drop them.
-            allowed = monoid == "add" and self.lone and not context.functions if folded else not element or monoid == "add"
+            zero = monoid is not None and monoid.has_unit_zero
+            allowed = zero and self.lone and not context.functions if folded else not element or zero
             if lands.start is None or len(lands.dim) != 1 or not allowed or (element and not folded and not beside):
                 self.bar(lands.dim)
                 continue

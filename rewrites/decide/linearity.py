@@ -14,6 +14,7 @@ from functools import reduce
 from typing import TypeAlias, cast
 
 from ...dialects.definitions.tree import Arith, Call, Definition, Expr, Fold, Guard, Number, Otherwise, Read
+from ...dialects.monoids import MONOIDS
 from ..rules.compile import Environment
 from ..rules.files import rules
 
@@ -79,7 +80,7 @@ class _Reader:
                 return (_HEADS[sign], self.term(left), self.term(right))
             case Call(function, args):
                 return self.call(self.definition.name if function == "@" else function, args)
-            case Fold("sum" | "last", _, body):
+            case Fold(monoid, _, body) if MONOIDS[monoid].linear:
                 return ("sum", "k", self.term(body))
             case Fold(monoid, _, body):
                 return (monoid, self.term(body))

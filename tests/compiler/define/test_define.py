@@ -18,7 +18,7 @@ from xdsl.parser import Parser
 import partita as pt
 from partita.compiler.define.define import Defined
 from partita.dialects import context
-from partita.dialects.definitions.tree import definitions
+from partita.dialects.definitions.registry import definitions
 from partita.dialects.reference.interpret import interpret
 
 MESH = pt.Mesh(a=4, b=2)
