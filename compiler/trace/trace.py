@@ -202,10 +202,7 @@ def trace(fn: Callable[..., Any], /, *args: Any, static_argnames: str | Sequence
     with without_collector():
         structs = [jax.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in avals]
         closed = jax.make_jaxpr(function.names(flat, bound.arguments))(*tree.tree_unflatten(in_tree, structs))
-        check_references(function, closed)
-        _check_effects(function, closed)
-        _check_captured(function, closed)
-        closed = without_references(function, closed)
+        closed = _checked(function, closed)
         importer, consts = _import(closed)
     out_tree, result_names = results[-1]
     arg_names = (*names, *(f"const/{number}" for number in range(len(consts))))
@@ -225,6 +222,14 @@ def trace(fn: Callable[..., Any], /, *args: Any, static_argnames: str | Sequence
         arguments=tuple(bound.arguments),
         jaxpr=closed,
     )
+
+
+def _checked(function: Function, closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program with its references read as values. Raises Error for effects and captured tracers that no plan can keep."""
+    check_references(function, closed)
+    _check_effects(function, closed)
+    _check_captured(function, closed)
+    return without_references(function, closed)
 
 
 def _import(closed: ClosedJaxpr) -> tuple[Importer, list[Any]]:
