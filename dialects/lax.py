@@ -29,7 +29,7 @@ from xdsl.utils.exceptions import VerifyException
 from .definitions.registry import definitions
 from .lax_shapes import check_constant, check_named, check_whole
 from .params import NO_PARAMS, ParamsAttr, parse_params
-from .regions import BORDERS, CHECKS, count
+from .regions import BORDERS, CHECKS, Entry, cond_entry, count, scan_entry, while_entry
 from .signature import (
     PlainOp,
     array_types,
@@ -165,9 +165,10 @@ class RegionOp(LaxOp):
     REGIONS: ClassVar[int] = 1
     """How many regions it has; 0 is any number."""
 
-    def number(self, name: str) -> int:
-        """A parameter that counts something: `op.number("num_carry")`. Raises VerifyException where it does not."""
-        return count(self.name, self.params, name)
+    @property
+    def entry(self) -> Entry:
+        """Which operands enter which regions. Raises VerifyException for parameters that do not say."""
+        raise NotImplementedError
 
     def verify_plain(self, ins: tuple[ArrayType, ...], outs: tuple[ArrayType, ...]) -> None:
         """It passes values on, whatever they lie like; but it has its regions."""
@@ -200,6 +201,15 @@ class ScanOp(RegionOp):
     name = "lax.scan"
     traits = traits_def(RecursiveMemoryEffect())
 
+    @property
+    def entry(self) -> Entry:
+        return scan_entry(self.params)
+
+    @property
+    def length(self) -> int:
+        """How many trips it makes."""
+        return count(self.name, self.params, "length")
+
 
 @irdl_op_definition
 class WhileOp(RegionOp):
@@ -222,6 +232,10 @@ class WhileOp(RegionOp):
     REGIONS: ClassVar[int] = 2
     traits = traits_def(RecursiveMemoryEffect())
 
+    @property
+    def entry(self) -> Entry:
+        return while_entry(self.params)
+
 
 @irdl_op_definition
 class CondOp(RegionOp):
@@ -242,6 +256,10 @@ class CondOp(RegionOp):
     name = "lax.cond"
     REGIONS: ClassVar[int] = 0
     traits = traits_def(RecursiveMemoryEffect())
+
+    @property
+    def entry(self) -> Entry:
+        return cond_entry(len(self.regions))
 
 
 class Ops(dict[str, type[LaxOp]]):

@@ -5,6 +5,8 @@ yields, and the definitions called `enter`, `trip`, `carry`, `leave`, `collect` 
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 
 from xdsl.utils.exceptions import VerifyException
 
@@ -13,12 +15,54 @@ from .params import ParamsAttr
 from .ranges.algebra import Extent
 from .types import ArrayType
 
+T = TypeVar("T")
 Types = tuple[ArrayType, ...]
 
 BORDERS = frozenset({"enter", "trip", "carry", "leave", "collect", "join"})
 """Definitions that are no ops: how a dim crosses the border of a region."""
 TRIPS = frozenset({"trip", "collect"})
 """Those at which the dim of the trips is taken apart, or put together."""
+
+
+NONE = slice(0, 0)
+"""No operands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Which operands of an op enter which of its regions, and as what.
+
+    The arguments of region `r` are the operands `consts[r]`, then the carries, then a trip's part of the rows.
+
+        lax.scan  %consts.. %carries.. %rows..          one region:    consts, carries, rows
+        lax.while %asked.. %fixed.. %carries..          the condition: asked, carries;   the body: fixed, carries
+        lax.cond  %which %given..                       every branch:  given
+    """
+
+    consts: tuple[slice, ...]
+    carries: slice
+    rows: slice
+
+    def arguments(self, region: int, operands: Sequence[T], carries: Sequence[T], rows: Sequence[T] = ()) -> list[T]:
+        """What the block of a region is given, with these carries and rows in one trip."""
+        return [*operands[self.consts[region]], *carries, *rows]
+
+
+def scan_entry(params: ParamsAttr) -> Entry:
+    """Which operands of a `lax.scan` enter its body."""
+    consts, carries = (count("lax.scan", params, name) for name in ("num_consts", "num_carry"))
+    return Entry((slice(consts),), slice(consts, consts + carries), slice(consts + carries, None))
+
+
+def while_entry(params: ParamsAttr) -> Entry:
+    """Which operands of a `lax.while` enter its condition, and which its body."""
+    asked, fixed = (count("lax.while", params, name) for name in ("cond_nconsts", "body_nconsts"))
+    return Entry((slice(asked), slice(asked, asked + fixed)), slice(asked + fixed, None), NONE)
+
+
+def cond_entry(branches: int) -> Entry:
+    """Which operands of a `lax.cond` enter its branches: all but the branch's number."""
+    return Entry((slice(1, None),) * branches, NONE, NONE)
 
 
 def count(op: str, params: ParamsAttr, name: str) -> int:
@@ -32,12 +76,13 @@ def count(op: str, params: ParamsAttr, name: str) -> int:
 def _check_scan(params: ParamsAttr, ins: Types, outs: Types, arguments: Sequence[Types], yields: Sequence[Types]) -> None:
     """Consts and carries as they are, scanned operands and stacked results with `length` in front."""
     (args,), (yielded,) = arguments, yields
-    consts, carries, length = (count("lax.scan", params, name) for name in ("num_consts", "num_carry", "length"))
+    entry, length = scan_entry(params), count("lax.scan", params, "length")
+    consts, kept = entry.carries.start, entry.carries.stop
+    carries = kept - consts
     _same_number("scan", f"operands, {consts} consts and {carries} carries among them,", ins, "arguments of the body", args)
     _same_number("scan", "results", outs, "values that the body yields", yielded)
-    if consts + carries > len(args) or carries > len(yielded):
+    if kept > len(args) or carries > len(yielded):
         raise VerifyException(f"`lax.scan`: {consts} consts and {carries} carries, and a body of {len(args)} arguments")
-    kept = consts + carries
     for position, (operand, arg) in enumerate(zip(ins, args, strict=True)):
         wanted = arg if position < kept else _stacked(arg, length)
         if operand is not wanted:
@@ -59,12 +104,15 @@ def _check_scan(params: ParamsAttr, ins: Types, outs: Types, arguments: Sequence
 
 def _check_while(params: ParamsAttr, ins: Types, outs: Types, args: Sequence[Types], yielded: Sequence[Types]) -> None:
     """The condition takes its consts and the carries and yields a verdict; the body its own and gives the carries."""
-    asked, fixed = (count("lax.while", params, name) for name in ("cond_nconsts", "body_nconsts"))
+    entry = while_entry(params)
+    asked, fixed = (len(range(each.start or 0, each.stop)) for each in entry.consts)
     if asked + fixed > len(ins):
         raise VerifyException(f"`lax.while`: {asked} and {fixed} consts, and {len(ins)} operands")
-    carries = ins[asked + fixed :]
-    _alike("while", "arguments of the condition", args[0], "operands for it", (*ins[:asked], *carries))
-    _alike("while", "arguments of the body", args[1], "operands for it", (*ins[asked : asked + fixed], *carries))
+    carries = ins[entry.carries]
+    for region, name in enumerate(("condition", "body")):
+        _alike(
+            "while", f"arguments of the {name}", args[region], "operands for it", tuple(entry.arguments(region, ins, carries))
+        )
     _alike("while", "values that the body yields", yielded[1], "carries", carries)
     _alike("while", "results", outs, "carries", carries)
     if yielded[0] != (ArrayType.whole("bool"),):
@@ -77,8 +125,9 @@ def _check_cond(_: ParamsAttr, ins: Types, outs: Types, args: Sequence[Types], y
         raise VerifyException(f"`lax.cond`: the first operand is an i32[], the branch's number, not {_text(ins[:1])}")
     if not args:
         raise VerifyException("`lax.cond` has at least one branch")
+    entry = cond_entry(len(args))
     for branch, (takes, gives) in enumerate(zip(args, yielded, strict=True)):
-        _alike("cond", f"arguments of branch {branch}", takes, "operands for it", ins[1:])
+        _alike("cond", f"arguments of branch {branch}", takes, "operands for it", tuple(entry.arguments(branch, ins, ())))
         _alike("cond", f"values that branch {branch} yields", gives, "results", outs)
 
 

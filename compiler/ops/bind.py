@@ -16,6 +16,7 @@ from jax.extend.core import jaxpr_as_fun
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.params import Literal, ParamsAttr, Record
+from ...dialects.regions import cond_entry, scan_entry, while_entry
 from ...dialects.types import ArrayType
 from ..jax_private import jax, jnp, lax
 from .barrier import barrier_p
@@ -96,35 +97,34 @@ def _whole(params: ParamsAttr, inputs: Sequence[Array], foreign: Sequence[object
 
 def _scan(params: ParamsAttr, inputs: Sequence[Array], bodies: Sequence[Body]) -> list[Array]:
     (body,) = bodies
-    first, count = cast(int, params["num_consts"]), cast(int, params["num_carry"])
-    consts, carry, xs = inputs[:first], inputs[first : first + count], inputs[first + count :]
+    entry = scan_entry(params)
+    first, rows = inputs[entry.carries], inputs[entry.rows]
 
-    def trip(carry: Sequence[Array], xs: Sequence[Array]) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-        results = body([*consts, *carry, *xs])
-        return tuple(results[:count]), tuple(results[count:])
+    def trip(carry: Sequence[Array], row: Sequence[Array]) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+        results = body(entry.arguments(0, inputs, carry, row))
+        return tuple(results[: len(first)]), tuple(results[len(first) :])
 
     how = {key: params[key] for key in ("length", "reverse", "unroll")}
-    carry, ys = lax.scan(trip, tuple(carry), tuple(xs), **cast(Any, how))
+    carry, ys = lax.scan(trip, tuple(first), tuple(rows), **cast(Any, how))
     return [*carry, *ys]
 
 
 def _while(params: ParamsAttr, inputs: Sequence[Array], bodies: Sequence[Body]) -> list[Array]:
     test, body = bodies
-    asked, fixed = cast(int, params["cond_nconsts"]), cast(int, params["body_nconsts"])
-    first, second, carry = inputs[:asked], inputs[asked : asked + fixed], inputs[asked + fixed :]
+    entry = while_entry(params)
 
     def goes_on(carry: Sequence[Array]) -> Array:
-        return test([*first, *carry])[0]
+        return test(entry.arguments(0, inputs, carry))[0]
 
     def trip(carry: Sequence[Array]) -> tuple[Array, ...]:
-        return tuple(body([*second, *carry]))
+        return tuple(body(entry.arguments(1, inputs, carry)))
 
-    return list(lax.while_loop(goes_on, trip, tuple(carry)))
+    return list(lax.while_loop(goes_on, trip, tuple(inputs[entry.carries])))
 
 
 def _cond(params: ParamsAttr, inputs: Sequence[Array], bodies: Sequence[Body]) -> list[Array]:
-    which, *operands = inputs
-    return list(lax.switch(which, [partial(_branch, body) for body in bodies], *operands))
+    given = cond_entry(len(bodies)).arguments(0, inputs, ())
+    return list(lax.switch(inputs[0], [partial(_branch, body) for body in bodies], *given))
 
 
 def _branch(body: Body, *given: Array) -> tuple[Array, ...]:

@@ -159,13 +159,14 @@ class Machine:
     def scan(self, op: lax.ScanOp, operands: list[Value], env: dict[SSAValue, Value]) -> list[Value]:
         """One trip after another."""
         params: ParamsAttr = op.params
-        consts, carries, length = (op.number(name) for name in ("num_consts", "num_carry", "length"))
-        fixed, carry, xs = operands[:consts], operands[consts : consts + carries], operands[consts + carries :]
+        entry, length = op.entry, op.length
+        carry, rows = operands[entry.carries], operands[entry.rows]
+        carries = len(carry)
         stacks: list[list[Value]] = []
         trips = range(length - 1, -1, -1) if params["reverse"] else range(length)
         for trip in trips:
-            each = [[held[trip] for held in value] for value in xs]
-            left = self.block(op.regions[0].block, [*fixed, *carry, *each], env)
+            each = [[held[trip] for held in value] for value in rows]
+            left = self.block(op.regions[0].block, entry.arguments(0, operands, carry, each), env)
             carry = left[:carries]
             stacks.append(left[carries:])
         if params["reverse"]:
@@ -175,17 +176,17 @@ class Machine:
 
     def while_(self, op: lax.WhileOp, operands: list[Value], env: dict[SSAValue, Value]) -> list[Value]:
         """Trip after trip while the condition holds."""
-        asked, fixed = op.number("cond_nconsts"), op.number("body_nconsts")
-        first, second, carry = operands[:asked], operands[asked : asked + fixed], operands[asked + fixed :]
+        entry = op.entry
+        carry = operands[entry.carries]
         test, body = (region.block for region in op.regions)
-        while self.agreed(op, self.block(test, [*first, *carry], env)[0]):
-            carry = self.block(body, [*second, *carry], env)
+        while self.agreed(op, self.block(test, entry.arguments(0, operands, carry), env)[0]):
+            carry = self.block(body, entry.arguments(1, operands, carry), env)
         return carry
 
     def cond(self, op: lax.CondOp, operands: list[Value], env: dict[SSAValue, Value]) -> list[Value]:
         """The branch whose number is given."""
         which = min(max(int(self.agreed(op, operands[0])), 0), len(op.regions) - 1)
-        return self.block(op.regions[which].block, operands[1:], env)
+        return self.block(op.regions[which].block, op.entry.arguments(which, operands, ()), env)
 
     def agreed(self, op: lax.RegionOp, value: Value) -> Array:
         """What all devices hold. Raises Error where they would go different ways."""

@@ -34,7 +34,7 @@ class Marks:
 
 def trips(op: Operation) -> int:
     """How often an op runs its regions; once where that is unknown."""
-    return op.number("length") if isinstance(op, ScanOp) else 1
+    return op.length if isinstance(op, ScanOp) else 1
 
 
 def executions(block: Block, marks: Marks, times: int = 1, where: str = "") -> Iterator[tuple[Operation, int, str]]:

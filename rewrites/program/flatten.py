@@ -185,50 +185,41 @@ class _Flattener:
     def values(self, values: Iterable[SSAValue]) -> list[int]:
         return [self.program.numbers[value] for value in values]
 
-    def scan(self, op: RegionOp, outer: int) -> Control:
-        consts, carries = op.number("num_consts"), op.number("num_carry")
-        body = self.region(outer, trips(op))
-        control, block = Control(op, (body,), len(self.program.nodes)), op.regions[0].block
-        for position, (value, arg) in enumerate(zip(self.values(op.operands), block.args, strict=True)):
-            if consts <= position < consts + carries:
-                control.enters.append(self.carry(op, value, outer, [(arg, body)]))
-            else:
-                kind = "enter" if position < consts else "trip"
-                control.enters.append(self.border(kind, op, [(value, outer)], [(arg, body)]))
-        self.block(block, body)
+    def loop(self, op: RegionOp, outer: int) -> Control:
+        """A `scan`, or a `while`, which has a condition before its body."""
+        regions = tuple(self.region(outer, trips(op), mark) for mark in self.marks.of(op))
+        control = Control(op, regions, len(self.program.nodes))
+        self.enter(control, outer)
+        *conditions, (body, inside) = zip((region.block for region in op.regions), regions, strict=True)
+        for block, region in conditions:
+            self.block(block, region)
+            # All devices go on, or none does: the predicate is read replicated.
+            (predicate,) = self.values(_end(block).operands)
+            control.yields.append([(self.border("enter", op, [(predicate, region)], []), 0)])
+        self.block(body, inside)
         control.yields.append([])
-        ends = zip(self.values(_end(block).operands), op.results, strict=True)
-        for carry, (last, out) in zip(control.enters[consts : consts + carries], ends, strict=False):
+        ends = zip(self.values(_end(body).operands), op.results, strict=True)
+        for carry, (last, out) in zip(control.enters[op.entry.carries], ends, strict=False):
             self.behind(control, carry, last, out, outer)
         for last, out in ends:
-            made = self.border("collect", op, [(last, body)], [(out, outer)])
-            control.yields[0].append((made, 0))
+            made = self.border("collect", op, [(last, inside)], [(out, outer)])
+            control.yields[-1].append((made, 0))
             control.leaves.append((made, made))
         return control
 
-    def while_(self, op: RegionOp, outer: int) -> Control:
-        asked, fixed = op.number("cond_nconsts"), op.number("body_nconsts")
-        test, body = (self.region(outer, 1, mark) for mark in self.marks.of(op))
-        control = Control(op, (test, body), len(self.program.nodes))
-        first, second = (region.block for region in op.regions)
-        for position, value in enumerate(self.values(op.operands)):
-            if position < asked:
-                control.enters.append(self.border("enter", op, [(value, outer)], [(first.args[position], test)]))
-            elif position < asked + fixed:
-                control.enters.append(self.border("enter", op, [(value, outer)], [(second.args[position - asked], body)]))
-            else:
-                args = [(second.args[position - asked], body), (first.args[position - fixed], test)]
-                control.enters.append(self.carry(op, value, outer, args))
-        self.block(first, test)
-        # All devices go on, or none does: the verdict is read whole.
-        (verdict,) = self.values(_end(first).operands)
-        control.yields.append([(self.border("enter", op, [(verdict, test)], []), 0)])
-        self.block(second, body)
-        control.yields.append([])
-        ends = zip(self.values(_end(second).operands), op.results, strict=True)
-        for carry, (last, out) in zip(control.enters[asked + fixed :], ends, strict=True):
-            self.behind(control, carry, last, out, outer)
-        return control
+    def enter(self, control: Control, outer: int) -> None:
+        """The borders at which the operands of a loop enter its regions."""
+        op, entry, values = control.op, control.op.entry, self.values(control.op.operands)
+        arguments = [list(region.block.args) for region in op.regions]
+        for region, consts, args in zip(control.regions, entry.consts, arguments, strict=True):
+            for value in values[consts]:
+                control.enters.append(self.border("enter", op, [(value, outer)], [(args.pop(0), region)]))
+        for value in values[entry.carries]:
+            # The body's argument first: a carry lies as the body has it.
+            inside = [(args.pop(0), region) for args, region in zip(arguments[::-1], control.regions[::-1], strict=True)]
+            control.enters.append(self.carry(op, value, outer, inside))
+        for value, arg in zip(values[entry.rows], arguments[-1], strict=True):
+            control.enters.append(self.border("trip", op, [(value, outer)], [(arg, control.regions[-1])]))
 
     def cond(self, op: RegionOp, outer: int) -> Control:
         branches = tuple(self.region(outer, 1, mark) for mark in self.marks.of(op))
@@ -255,8 +246,8 @@ def _end(block: Block) -> Operation:
 
 
 _CONTROLS: Mapping[str, Callable[[_Flattener, RegionOp, int], Control]] = {
-    "lax.scan": _Flattener.scan,
-    "lax.while": _Flattener.while_,
+    "lax.scan": _Flattener.loop,
+    "lax.while": _Flattener.loop,
     "lax.cond": _Flattener.cond,
 }
 
