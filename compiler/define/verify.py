@@ -21,9 +21,9 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from ...dialects.definitions.dims import Sites, names
+from ...dialects.definitions.dims import Sites, groups, names
 from ...dialects.definitions.tilings import bind
-from ...dialects.definitions.tree import Definition, Var
+from ...dialects.definitions.tree import Definition
 from ...dialects.dtypes import short
 from ...dialects.errors import Error
 from ...dialects.params import ParamsAttr
@@ -381,7 +381,7 @@ class _Trial:
             for number, _, dim in site.placed:
                 term = site.terms[number]
                 if index in table and table[index][0] == dim and names(term):
-                    return f"{names(term)[0]}.." if isinstance(term, Var) and term.many else names(term)[0]
+                    return names(term)[0] + (".." if groups(term) else "")
         return self.candidate.title
 
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from ...dialects.definitions.registry import definitions
-from ...dialects.definitions.tree import Definition, Var
+from ...dialects.definitions.tree import Definition, Group, Var
 from ...dialects.errors import Error
 from ...dialects.params import NO_PARAMS
 from ...dialects.reference import scalars
@@ -45,7 +45,7 @@ def _is_elementwise(definition: Definition) -> bool:
     if any(formal.variadic for formal in definition.operands) or not definition.operands:
         return False
     reads = [definition.targets[0], *definition.reads()]
-    return all(read.terms == (Var("i", many=True),) for read in reads)
+    return all(read.dims == (Group((Var("i", many=True),)),) for read in reads)
 
 
 @cache

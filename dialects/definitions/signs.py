@@ -1,0 +1,64 @@
+"""The signs of expressions, each once: how it is written, how strongly it binds, and what it does to numbers and arrays.
+
+a + b * c   -->   Apply("add", (a, Apply("mul", (b, c))))
+"""
+
+# The types of the functions of `operator` are known only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """The sign of the op `name`. Signs of a higher `level` bind more strongly.
+
+    `function` is Python's, which NumPy and JAX arrays take too.
+    """
+
+    name: str
+    text: str
+    level: int
+    function: Function
+
+
+LEAST, OR, AND, NOT, COMPARISON, NEGATIVE, SUM, FOLD, PRODUCT, ATOM = range(10)
+"""The levels, from the one that binds least; a fold goes on to the end of a product."""
+COMPARISONS: Mapping[str, Sign] = {
+    each.name: each
+    for each in (
+        Sign("eq", "==", COMPARISON, operator.eq),
+        Sign("ne", "!=", COMPARISON, operator.ne),
+        Sign("lt", "<", COMPARISON, operator.lt),
+        Sign("le", "<=", COMPARISON, operator.le),
+        Sign("gt", ">", COMPARISON, operator.gt),
+        Sign("ge", ">=", COMPARISON, operator.ge),
+    )
+}
+ARITHMETIC: Mapping[str, Sign] = {
+    each.name: each
+    for each in (
+        Sign("add", "+", SUM, operator.add),
+        Sign("sub", "-", SUM, operator.sub),
+        Sign("mul", "*", PRODUCT, operator.mul),
+        Sign("div", "/", PRODUCT, operator.truediv),
+        Sign("neg", "-", NEGATIVE, operator.neg),
+    )
+}
+LOGICAL: Mapping[str, Sign] = {
+    each.name: each
+    for each in (
+        Sign("or", "or", OR, operator.or_),
+        Sign("and", "and", AND, operator.and_),
+        Sign("not", "not", NOT, operator.invert),
+    )
+}
+SIGNS: Mapping[str, Sign] = {**ARITHMETIC, **COMPARISONS, **LOGICAL}
+"""Every sign by the name of its op."""
