@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from .diagnostics import Span
+from ...dialects.errors import Span
 
 Expr: TypeAlias = ast.expr
 

@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import replace
 
+from ...dialects.definitions.tree import Apply, Fold, Number, factors
 from .code import Code
 from .segments import segments
-from .terms import Apply, Fold, Index, Mask, Number, Term, free
+from .terms import Index, Mask, Term, at, free
 from .value import Value, Walker, alongside, fit, squeezed, transposed
 from .windows import convolution, guarded, pooling
 
 
-def fold(values: Walker, term: Fold) -> Value:
+def fold(values: Walker, term: Fold[Index, Term]) -> Value:
     if term.monoid != "sum":
         return pooling(term) or reduction(values, guarded(term))
     body, behind = outside(term.body, term.indices)
     made = product(values, term, body)
     for sign, other in behind:
-        code = Code(term.span)
+        code = Code(at(term))
         args, dims = alongside(code, [made, values.term(other)], values.order)
         made = Value(code.binary(sign, args[0].code, args[1].code), dims)
     return made
@@ -38,22 +40,25 @@ def outside(body: Term, indices: Sequence[Index]) -> tuple[Term, list[tuple[ast.
     return body, behind
 
 
-def factors(body: Term) -> list[Term]:
-    """The factors of a product."""
-    if isinstance(body, Apply) and body.function == "mul":
-        return [each for arg in body.args for each in factors(arg)]
-    if isinstance(body, Mask) and isinstance(body.condition, Apply) and body.condition.function == "and":
-        return [each for arg in body.condition.args for each in factors(Mask(arg, body.span))]
-    return [body]
+def multiplied(body: Term) -> list[Term]:
+    """The factors of a product, those of a mask apart."""
+    return [each for part in factors(body) for each in _conditions(part)]
 
 
-def product(values: Walker, term: Fold, body: Term) -> Value:
-    code, parts = Code(term.span), factors(body)
+def _conditions(part: Term) -> list[Term]:
+    """`[a and b]` is `[a] * [b]`."""
+    if isinstance(part, Mask) and isinstance(part.condition, Apply) and part.condition.function == "and":
+        return [each for arg in part.condition.args for each in _conditions(Mask(arg, part.span))]
+    return [part]
+
+
+def product(values: Walker, term: Fold[Index, Term], body: Term) -> Value:
+    code, parts = Code(at(term)), multiplied(body)
     if (found := convolution(values, term, parts)) is not None:
         return found
-    if (found := pooling(Fold(term.monoid, term.indices, body, term.span))) is not None:
+    if (found := pooling(replace(term, body=body))) is not None:
         return found
-    if (inside := guarded(Fold(term.monoid, term.indices, body, term.span))).body is not body:
+    if (inside := guarded(replace(term, body=body))).body is not body:
         return reduction(values, inside)
     if (found := segments(values, term, parts)) is not None:
         return found
@@ -61,7 +66,7 @@ def product(values: Walker, term: Fold, body: Term) -> Value:
     arrays = [part for part in parts if not isinstance(part, Number | Mask)]
     masks = [part for part in parts if isinstance(part, Mask)]
     if len(arrays) < 2 or any(not free(part) for part in arrays):
-        return reduction(values, Fold(term.monoid, term.indices, body, term.span))
+        return reduction(values, replace(term, body=body))
     if masks:
         first: Term = arrays[0]
         for mask in masks:
@@ -121,8 +126,8 @@ def _times(code: Code, value: Value, folded: Sequence[Index], seen: Sequence[Ind
     return value
 
 
-def reduction(values: Walker, term: Fold) -> Value:
-    code, value = Code(term.span), values.term(term.body)
+def reduction(values: Walker, term: Fold[Index, Term]) -> Value:
+    code, value = Code(at(term)), values.term(term.body)
     if value.number:
         value = Value(code.call("jnp.asarray", value.code), ())
     unused = [index for index in term.indices if index not in value.dims]

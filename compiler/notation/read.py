@@ -1,15 +1,15 @@
-"""From a text to lark's tree, and what a reader of the tree asks of it."""
+"""From a text to lark's tree."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from lark import Token, Tree
 from lark.exceptions import UnexpectedInput
 
 from ...dialects import grammar
+from ...dialects.errors import Span
 from ...dialects.grammar import Node
-from .diagnostics import Span, Text
+from .diagnostics import Text
 from .misread import misread
 
 GRAMMAR = Path(__file__).with_name("program.lark")
@@ -24,18 +24,3 @@ def tree(text: Text) -> Node:
     if not found.children:
         text.fail("empty", Span(1, 1, 1, 1), file=Path(text.file).name)
     return found
-
-
-def words(node: Node) -> list[Token]:
-    """The words that stand directly in a phrase."""
-    return [child for child in node.children if isinstance(child, Token)]
-
-
-def phrases(node: Node) -> list[Node]:
-    """The phrases directly in a phrase."""
-    return [child for child in node.children if isinstance(child, Tree)]
-
-
-def kinds(node: Node, kind: str) -> list[Node]:
-    """The phrases of one kind directly in a phrase."""
-    return [child for child in phrases(node) if child.data == kind]

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 from lark import Token
 
-from ...dialects.grammar import Node
+from ...dialects.grammar import Node, phrases, words
 from .diagnostics import Text
-from .read import phrases, words
 from .scalars import arithmetic
 
 

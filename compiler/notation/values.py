@@ -6,11 +6,12 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ...dialects.definitions.tree import Apply, Fold, Group, Number, Read
 from ...dialects.reference.scalars import dtype_of
 from .code import Code
 from .folds import fold
 from .reads import read
-from .terms import Apply, Cast, Fold, Index, Mask, Number, Position, Read, Term, dtype, settled
+from .terms import Index, Mask, Term, at, dtype, settled
 from .value import Value, alongside, chosen
 
 OPERATORS: Mapping[str, type[ast.operator]] = {
@@ -30,15 +31,15 @@ class Values:
         self.order = order
 
     def term(self, term: Term) -> Value:
-        code = Code(term.span)
+        code = Code(at(term))
         match term:
             case Number(value):
                 return Value(code.value(value), (), number=True)
-            case Position(index):
+            case Group((index,)):
                 return Value(code.call("lax.iota", "int32", index.extent), (index,))
             case Read():
                 return read(self, term)
-            case Cast(arg, wanted):
+            case Apply("cast", (arg,), wanted):
                 value = self.term(arg)
                 return replace(value, code=code.call("lax.convert_element_type", value.code, wanted), number=False)
             case Mask(condition):
@@ -47,9 +48,11 @@ class Values:
                 return fold(self, term)
             case Apply():
                 return self.apply(term)
+            case Group():
+                raise TypeError(term)
 
-    def apply(self, term: Apply) -> Value:
-        code = Code(term.span)
+    def apply(self, term: Apply[Term]) -> Value:
+        code = Code(at(term))
         if term.function == "mul" and any(isinstance(arg, Mask) for arg in term.args):
             return self.masked(term)
         given = [self.term(arg) for arg in term.args]
@@ -73,9 +76,9 @@ class Values:
                 made = code.call("notation.apply", name, term.params, (kinds or [term.dtype])[0], *codes)
         return Value(made, dims, number)
 
-    def masked(self, term: Apply) -> Value:
+    def masked(self, term: Apply[Term]) -> Value:
         """`[condition] * x`: what the condition keeps, and 0 elsewhere."""
-        code = Code(term.span)
+        code = Code(at(term))
         mask, other = term.args if isinstance(term.args[0], Mask) else term.args[::-1]
         if isinstance(other, Mask):
             zero: Value = Value(code.value(False), (), number=True)

@@ -103,8 +103,8 @@ class Apply(Generic[E]):
     function: str
     args: tuple[E, ...]
     dtype: str = ""
-    params: str = ""
     span: Span | None = field(default=None, compare=False, repr=False)
+    params: str = ""
 
 
 @dataclass(frozen=True, slots=True)
