@@ -1,8 +1,17 @@
-"""Element types: NumPy's names inside, the short ones of MLIR and HLO in text."""
+"""Element types: their names in NumPy and in text, how large they are, and which casts between them keep every value.
+
+A pending sum may cross a widening cast, never a narrowing one.
+"""
 
 from __future__ import annotations
 
 from functools import cache
+from typing import Any, TypeAlias, cast
+
+import ml_dtypes
+import numpy as np
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 _SHORT = (("bfloat", "bf"), ("float", "f"), ("complex", "c"), ("uint", "u"), ("int", "i"))
 
@@ -23,3 +32,93 @@ def long(text: str) -> str:
         if text.startswith(brief) and text[len(brief) :][:1].isdecimal():
             return name + text[len(brief) :]
     return text
+
+
+def dtype_of(name: str) -> np.dtype[Any]:
+    """The dtype of a NumPy name, including those of ml_dtypes."""
+    return np.dtype(getattr(ml_dtypes, name, name))
+
+
+@cache
+def kind_of(dtype: np.dtype[Any]) -> str:
+    """NumPy's letter for the kind of number: `f`, `i`, `u`, `c` or `b`, also for the types of ml_dtypes."""
+    return {"i": "i", "u": "u"}.get(dtype.name[0], "f") if dtype.kind == "V" else dtype.kind
+
+
+def is_float(dtype: np.dtype[Any]) -> bool:
+    """Whether it is a floating type, including those of ml_dtypes."""
+    return kind_of(dtype) == "f"
+
+
+def is_narrow(dtype: np.dtype[Any]) -> bool:
+    """Whether it is an integer of less than a byte, which NumPy can only store."""
+    return dtype.kind == "V" and not is_float(dtype)
+
+
+def widen(array: Array) -> Array:
+    """Narrow floats as float32, integers of less than a byte as 32 bits, everything else as it is."""
+    if is_float(array.dtype):
+        return array.astype(np.float32) if array.dtype.itemsize < 4 else array
+    return array.astype(f"{kind_of(array.dtype)}4") if is_narrow(array.dtype) else array
+
+
+@cache
+def itemsize(dtype: str) -> int:
+    """Bytes of one element."""
+    return np.dtype(dtype).itemsize
+
+
+@cache
+def divides(dtype: str) -> bool:
+    """Whether every number but zero has an inverse, up to rounding: not among integers."""
+    return is_float(_part(dtype))
+
+
+@cache
+def widens(source: str, target: str) -> bool:
+    """Whether every value of `source` is one of `target`, in the same kind of number: float32 -> float64, not -> bfloat16.
+
+    A complex number is as wide as its parts, so that taking one apart, or putting it together, narrows nothing.
+    """
+    if source == target:
+        return True
+    before, after = _part(source), _part(target)
+    # Integers wrap around, each width at its own place.
+    if not is_float(before) or not is_float(after):
+        return False
+    (digits, range_), (more, wider) = _float(before), _float(after)
+    return more >= digits and wider >= range_
+
+
+def least(dtype: np.dtype[Any]) -> Array:
+    """The least number of a type: minus infinity, if it has one."""
+    return _end(dtype, "min", -np.inf)
+
+
+def largest(dtype: np.dtype[Any]) -> Array:
+    """The largest number of a type: infinity, if it has one."""
+    return _end(dtype, "max", np.inf)
+
+
+def _end(dtype: np.dtype[Any], end: str, infinite: float) -> Array:
+    match kind_of(dtype):
+        case "f":
+            found = np.asarray(infinite, dtype)
+            return found if np.isinf(found) else np.asarray(getattr(cast(Any, ml_dtypes).finfo(dtype), end), dtype)
+        case "c":
+            return np.asarray(complex(infinite, infinite), dtype)
+        case "b":
+            return np.asarray(end == "max")
+        case _:
+            return np.asarray(getattr(ml_dtypes.iinfo(dtype), end), dtype)
+
+
+def _float(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """The bits of a float's mantissa and its largest exponent."""
+    info: Any = cast(Any, ml_dtypes).finfo(dtype)
+    return int(info.nmant), int(info.maxexp)
+
+
+def _part(dtype: str) -> np.dtype[Any]:
+    """The element type, or that of the parts of a complex number."""
+    return np.dtype({"complex64": "float32", "complex128": "float64"}.get(dtype, dtype))

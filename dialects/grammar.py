@@ -8,6 +8,8 @@ from typing import TypeAlias
 
 from lark import Lark, Token, Tree
 
+from .monoids import FOLDS
+
 Node: TypeAlias = Tree[Token]
 
 
@@ -16,8 +18,15 @@ def grammar(file: Path) -> Lark:
     """The parser of a grammar file."""
     shared = str(Path(__file__).parent)
     return Lark.open(  # pyright: ignore[reportUnknownMemberType]
-        str(file), parser="lalr", propagate_positions=True, maybe_placeholders=True, import_paths=[shared]
+        str(file), parser="lalr", propagate_positions=True, maybe_placeholders=True, import_paths=[shared, _folds]
     )
+
+
+def _folds(_: str | None, path: str) -> tuple[str, str]:
+    """The grammar `folds`, which is not a file: its one terminal lists the words of the table of monoids."""
+    if path != "folds.lark":
+        raise FileNotFoundError(path)
+    return path, rf"FOLD.2: /({'|'.join(FOLDS)})(?=\()/"
 
 
 def read(file: Path, text: str) -> Node:

@@ -13,6 +13,7 @@ from . import dtypes
 from .errors import Error
 from .interned import Interned, intern
 from .mesh import Mesh
+from .monoids import MONOIDS, NAMES
 from .ranges.algebra import (
     Axis,
     Extent,
@@ -29,8 +30,6 @@ from .ranges.algebra import (
     twice,
 )
 from .ranges.text import PendingText, parse_array_text, parse_range
-
-MONOIDS = ("add", "mul", "max", "min", "and", "or", "xor", "logaddexp")
 
 Tile: TypeAlias = tuple[str, int, int]
 """(axis, dim, stride): the axis is placed on the dim, and its next coordinate is `stride` global elements further.
@@ -69,13 +68,14 @@ class Pending(Interned):
         return self.dim >= 0
 
     def check(self) -> None:
-        if self.monoid not in MONOIDS:
-            raise Error(f"`{self.monoid}` is no monoid", helps=["a reduction is pending with one of " + ", ".join(MONOIDS)])
+        if self.monoid not in NAMES:
+            raise Error(f"`{self.monoid}` is no monoid", helps=["a reduction is pending with one of " + ", ".join(NAMES)])
         if not isinstance(_factor(self.axis), Axis | SubAxis):
             raise Error(f"a reduction cannot be pending over `{self.axis}`", helps=["name a mesh axis"])
 
     def __str__(self) -> str:
-        folded = f"+{self.axis}" if self.monoid == "add" else f"{self.monoid} {self.axis}"
+        sign = MONOIDS[self.monoid].sign
+        folded = f"{sign}{self.axis}" if sign else f"{self.monoid} {self.axis}"
         return f"{folded} {'behind' if self.backwards else 'before'} {self.dim}" if self.scans else folded
 
 

@@ -33,8 +33,8 @@ from xdsl.traits import NoMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from .array import Barrier, Coordinate, group_size, mesh_of
-from .layouts import MONOIDS
 from .mesh import Mesh
+from .monoids import NAMES
 from .signature import array_types, parse_signature, print_operands, print_signature
 from .text import take
 from .types import ArrayType, AxesAttr, parse_axes
@@ -160,8 +160,8 @@ class Collective(IRDLOperation):
         for each in (array, out):
             if not each.is_whole:
                 raise VerifyException(f"`{self.name}` works on local arrays, and {each.text} is placed or pending")
-        if isinstance(monoid := self.properties.get("monoid"), StringAttr) and monoid.data not in MONOIDS:
-            raise VerifyException(f"`{self.name}`: `{monoid.data}` is no monoid, take one of {', '.join(MONOIDS)}")
+        if isinstance(monoid := self.properties.get("monoid"), StringAttr) and monoid.data not in NAMES:
+            raise VerifyException(f"`{self.name}`: `{monoid.data}` is no monoid, take one of {', '.join(NAMES)}")
         group = group_size(self, self.over, mesh_of(self))
         wanted = self.result(array, group, self.properties)
         if out is not wanted:

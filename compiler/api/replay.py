@@ -9,16 +9,22 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ...dialects.errors import Error, Location, nearest
+from ...dialects.mesh import Mesh
 from ..inputs.checks import shown
-from . import tactics
-from .plan import Plan
+from .plan import Plan, plan
+from .tactics import Tactic
 
-LIBRARY = ("Tile", "Replicate", "DataParallel", "ExpertParallel", "ZeRO", "Megatron")
 ACTIONS = ("tile", "replicate", "name", "propagate")
-HELP = f"write a call of {', '.join((*LIBRARY, *ACTIONS))} with literal arguments"
+"""The methods of a plan that a line of a trace may call."""
+
+
+def replay(fn: Callable[..., Any], mesh: Mesh, text: str, /, *args: Any, **kwargs: Any) -> Plan:
+    """A plan of `fn` with the tactics of `plan.trace`; blank lines and lines that begin with `#` are skipped."""
+    return plan(fn, mesh, *args, **kwargs).apply(*tactics_of(text))
 
 
 def tactics_of(text: str) -> list[Callable[[Plan], Plan]]:
@@ -36,25 +42,25 @@ def tactics_of(text: str) -> list[Callable[[Plan], Plan]]:
 
 def _tactic(line: str, location: Location) -> Callable[[Plan], Plan]:
     name, args, kwargs = _call(line, location)
-    if name in LIBRARY:
-        make = getattr(tactics, name)
-    elif name in ACTIONS:
-        make = getattr(Plan, name)
-        args = [None, *args]
+    if name in ACTIONS:
+        make: Callable[..., Callable[[Plan], Plan]] = partial(_bound, getattr(Plan, name))
+        takes = [each for each in inspect.signature(getattr(Plan, name)).parameters if each != "self"]
+    elif name in Tactic.known:
+        make = partial(_constructed, Tactic.known[name])
+        takes = list(inspect.signature(Tactic.known[name]).parameters)
     else:
-        near = nearest(name, (*LIBRARY, *ACTIONS))
-        helps = [f"did you mean {' or '.join(f'`{each}`' for each in near)}?"] if near else [HELP]
+        near = nearest(name, (*Tactic.known, *ACTIONS))
+        helps = [f"did you mean {' or '.join(f'`{each}`' for each in near)}?"] if near else [_help()]
         raise Error(f"there is no tactic `{name}`", location=location, helps=helps)
     try:
-        inspect.signature(make).bind(*args, **kwargs)
+        made = make(*args, **kwargs)
     except TypeError as error:
-        raise Error(
-            f"`{name}` takes other arguments", location=location, label=str(error), helps=[_shown(name, make)]
-        ) from None
+        helps = [f"it takes {name}({', '.join(takes)})"]
+        raise Error(f"`{name}` takes other arguments", location=location, label=str(error), helps=helps) from None
 
     def tactic(plan: Plan) -> Plan:
         try:
-            return make(*args, **kwargs)(plan) if name in LIBRARY else make(plan, *args[1:], **kwargs)
+            return made(plan)
         except Error as error:
             # The line is what the reader of a trace can put right.
             raise Error(error.title, location=location, label=error.label, notes=error.notes, helps=error.helps) from error
@@ -62,11 +68,23 @@ def _tactic(line: str, location: Location) -> Callable[[Plan], Plan]:
     return tactic
 
 
+def _constructed(tactic: type[Tactic], *args: object, **kwargs: object) -> Tactic:
+    """A tactic of the library's or of the user's. Raises TypeError for arguments that it does not take."""
+    inspect.signature(tactic).bind(*args, **kwargs)
+    return tactic(*args, **kwargs)
+
+
+def _bound(method: Callable[..., Plan], *args: object, **kwargs: object) -> Callable[[Plan], Plan]:
+    """A method of a plan with its arguments, as a tactic. Raises TypeError for arguments that it does not take."""
+    inspect.signature(method).bind(None, *args, **kwargs)
+    return lambda plan: method(plan, *args, **kwargs)
+
+
 def _call(line: str, location: Location) -> tuple[str, list[Any], dict[str, Any]]:
     """The name and the arguments of the call that a line is."""
 
     def no_tactic(why: str) -> Error:
-        return Error("this line is no tactic", location=location, label=why, helps=[HELP])
+        return Error("this line is no tactic", location=location, label=why, helps=[_help()])
 
     try:
         call = ast.parse(line, mode="eval").body
@@ -88,6 +106,5 @@ def _call(line: str, location: Location) -> tuple[str, list[Any], dict[str, Any]
     return call.func.id, found.pop(""), {key: value for key, (value,) in found.items()}
 
 
-def _shown(name: str, make: Callable[..., Any]) -> str:
-    names = [each for each in inspect.signature(make).parameters if each != "self"]
-    return f"it takes {name}({', '.join(names)})"
+def _help() -> str:
+    return f"write a call of {', '.join((*Tactic.known, *ACTIONS))} with literal arguments"

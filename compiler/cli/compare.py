@@ -24,7 +24,7 @@ from ...dialects.errors import Error
 from ..inputs.names import match
 from ..jax_private import jax, jnp, tree
 from ..ops.prng_keys import is_key, text
-from ..run.compiled import difference
+from ..run.compare import differences
 from .tables import summary, table
 
 if TYPE_CHECKING:
@@ -126,16 +126,8 @@ class Trial:
 
 def trial(plan: Plan, leaves: Sequence[Array], tolerance: float) -> Trial:
     """Runs the original and the partitioned program on these arrays."""
-    traced = plan.source.traced
     args, kwargs = called(plan, leaves)
-    ours = tree.tree_leaves(plan.compile()(*args, **kwargs))
-    original = jax.jit(traced.function.fn, static_argnames=traced.function.static)
-    theirs = tree.tree_leaves(original(*args, **kwargs))
-    errors: dict[str, float] = {}
-    for name, a, b in zip(traced.result_names, ours, theirs, strict=True):
-        if not jax.dtypes.issubdtype(a.dtype, jax.dtypes.prng_key):
-            errors[name] = difference(name, np.asarray(a), np.asarray(b))
-    return Trial(plan, errors, tolerance)
+    return Trial(plan, differences(plan, args, kwargs), tolerance)
 
 
 def called(plan: Plan, leaves: Sequence[Array]) -> tuple[tuple[Any, ...], dict[str, Any]]:

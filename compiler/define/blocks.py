@@ -11,14 +11,14 @@ from functools import reduce
 from typing import Any, TypeAlias
 
 from ...dialects.definitions.tilings import Index, Scan
+from ...dialects.monoids import MONOIDS
 from ...rewrites.program.program import Position, Signature
 from ..jax_private import jnp
+from ..ops.monoids import SPELLED
 
 Array: TypeAlias = Any
 Run: TypeAlias = Callable[[Sequence[Array], Sequence[tuple[str, tuple[int, ...]]]], Sequence[Array]]
 """(operands, dtype and shape of each result) -> results."""
-
-_JOIN = {"add": jnp.add, "mul": jnp.multiply, "max": jnp.maximum, "min": jnp.minimum, "logaddexp": jnp.logaddexp}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,20 +109,26 @@ class Blocks:
             whole = jnp.concatenate(rows, axis=dim + 1)
             return [whole.reshape(*shape[:dim], shape[dim] * self.count, *shape[dim + 1 :])]
         if self.info.monoid is not None:
-            return [reduce(_JOIN[self.info.monoid], parts)]
+            return [reduce(_combine(self.info.monoid), parts)]
         return list(parts)
 
     def says(self, position: int) -> str:
         """How a result comes from the blocks."""
         if self.signature.result_at[position].get(self.index) is not None:
             return "side by side" if self.info.scan is None else "side by side, each with what stands before it"
-        kind = {"add": "summed", "max": "their maximum", "min": "their minimum"}
-        return kind.get(self.info.monoid or "", "one like the other")
+        return "one like the other" if self.info.monoid is None else f"combined by `{MONOIDS[self.info.monoid].fold}`"
+
+
+def _combine(monoid: str) -> Callable[[Array, Array], Array]:
+    return SPELLED[MONOIDS[monoid].fold].combine
 
 
 def _scanned(parts: Sequence[Array], dim: int, how: Scan) -> list[Array]:
     """The blocks of a scan from scans of the blocks: each takes over the last element of what stands before it."""
     made: list[Array] = []
     for part in reversed(parts) if how.backwards else parts:
-        made.append(_JOIN[how.monoid](jnp.take(made[-1], jnp.array([0 if how.backwards else -1]), dim), part) if made else part)
+        if made:
+            before = jnp.take(made[-1], jnp.array([0 if how.backwards else -1]), dim)
+            part = _combine(how.monoid)(jnp.broadcast_to(before, part.shape), part)
+        made.append(part)
     return made[::-1] if how.backwards else made

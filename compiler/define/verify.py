@@ -26,6 +26,7 @@ from ...dialects.definitions.tilings import bind
 from ...dialects.definitions.tree import Definition
 from ...dialects.dtypes import short
 from ...dialects.errors import Error
+from ...dialects.monoids import MONOIDS
 from ...dialects.params import ParamsAttr
 from ...dialects.reference.evaluate import evaluate
 from ...rewrites.program.program import Rows, Signature
@@ -369,7 +370,7 @@ class _Trial:
             f"{_element(name, at)} is {_number(one[at])} at once, and {_number(other[at])} in blocks",
         )
         monoid = blocks.info.monoid
-        ways = () if monoid is None else (f"or say how the parts are put together, if not by `{_FOLD[monoid]}`",)
+        ways = () if monoid is None else (f"or say how the parts are put together, if not by `{MONOIDS[monoid].fold}`",)
         self.candidate.refuse(variable, notes, ways, blocks.size, self.larger)
 
     def variable(self, index: int) -> str:
@@ -392,9 +393,6 @@ def _alone(function: Results) -> Derived:
         return function(operands), ()
 
     return results
-
-
-_FOLD = {"add": "sum", "max": "max", "min": "min"}
 
 
 def _spelled(formals: Sequence[Any], count: int) -> list[str]:

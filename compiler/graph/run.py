@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from jax.sharding import Mesh as DeviceMesh
@@ -29,9 +29,7 @@ from ..jax_private import jax
 from ..run.compiled import device_mesh, spec
 from ..run.device import run_local
 from ..run.on_mesh import over_devices
-
-if TYPE_CHECKING:
-    from .graph import Graph
+from .module import GraphModule
 
 Array: TypeAlias = Any
 
@@ -82,7 +80,7 @@ class Step:
 class CompiledGraph:
     """A graph on devices, every program of it compiled: call it like the original function."""
 
-    def __init__(self, graph: Graph, devices: Sequence[Any] | None) -> None:
+    def __init__(self, graph: GraphModule, devices: Sequence[Any] | None) -> None:
         self.graph = graph
         self.mesh = device_mesh(graph.mesh, devices)
         self.programs: dict[Hashable, Callable[..., Sequence[Array]]] = {}
@@ -195,7 +193,7 @@ def _slots(block: Block) -> dict[SSAValue, int]:
     return slots
 
 
-def stablehlo(graph: Graph, kernel: FuncOp) -> str:
+def stablehlo(graph: GraphModule, kernel: FuncOp) -> str:
     """One kernel as JAX lowers it, on local types: every device is given blocks of its own under one shape."""
     axes = graph.mesh.axes
     auto = (AxisType.Auto,) * len(axes)

@@ -9,6 +9,7 @@ from lark import Token
 
 from ...dialects.grammar import Node, kinds, phrases, words
 from ...dialects.mesh import Mesh
+from ..ops.monoids import WRITTEN
 from . import scalars
 from .diagnostics import Text, span
 from .functions import Functions
@@ -38,7 +39,7 @@ def check(text: Text) -> Program:
             bind(text, words(phrases(let)[0])[0], size(text, phrases(let)[1], lets), lets)
     nodes = named(text, items, "function", "function_twice")
     for name, node in nodes.items():
-        if name in scalars.functions() or name in ("sum", "prod", "all", "any", "where", "lax"):
+        if name in scalars.functions() or name in (*WRITTEN, "where", "lax"):
             text.fail("function_taken", words(phrases(node)[0])[0], name=name, why="the notation has a function of this name")
         if name[0].isupper():
             text.fail("array_upper", words(phrases(node)[0])[0], name=name, lower=name.lower())

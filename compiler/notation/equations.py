@@ -11,6 +11,8 @@ from lark import Token
 from ...dialects.definitions.tree import Apply, Group, Number
 from ...dialects.dtypes import short
 from ...dialects.grammar import Node, kinds, phrases, words
+from ...dialects.monoids import MONOIDS
+from ..ops.monoids import WRITTEN
 from ..ops.primitives import names
 from . import scalars
 from .diagnostics import Text, span
@@ -21,7 +23,7 @@ from .scope import Scope
 from .sizes import size
 from .terms import Array, Calling, Equation, Function, Index, Left, Term, at, dtype, settled, type_text
 
-EXTREMES = ("max", "min", "argmax", "argmin")
+EXTREMES = (*(fold for fold in WRITTEN if MONOIDS[fold].ordered), "argmax", "argmin")
 """The folds that have no value over nothing."""
 
 

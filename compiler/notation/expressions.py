@@ -9,10 +9,11 @@ from lark import Token
 
 from ...dialects.definitions.signs import COMPARISONS, SIGNS
 from ...dialects.definitions.tree import Apply, Fold, Group, Number, Read
-from ...dialects.dtypes import long, short
+from ...dialects.dtypes import dtype_of, long, short
 from ...dialects.grammar import Node, phrases, words
-from ...dialects.reference.scalars import dtype_of
+from ...dialects.monoids import MONOIDS
 from ..jax_private import jax
+from ..ops.monoids import WRITTEN, pools
 from . import scalars
 from .diagnostics import Text, span
 from .keywords import defaults, keywords
@@ -176,7 +177,7 @@ class Expressions:
         word, variables, body = words(node)[0], phrases(phrases(node)[0]), phrases(node)[1]
         around, hanging = dict(self.scope.indices), self.scope.hanging
         indices = tuple(self.variable(each) for each in variables)
-        self.scope.hanging = word in ("sum", "max", "min")
+        self.scope.hanging = pools(word)
         term = self.term(body)
         self.scope.indices, self.scope.hanging = around, hanging
         used = free(term)
@@ -200,7 +201,7 @@ class Expressions:
         return index
 
     def fold_dtype(self, node: Node, fold: str, made: str) -> None:
-        if fold in ("all", "any"):
+        if fold in MONOIDS and MONOIDS[fold].on_bool:
             if made != "bool":
                 self.text.fail(
                     "fold_dtype",
@@ -224,8 +225,8 @@ class Expressions:
             return self.cast(node, cast, given)
         known = scalars.functions()
         if name not in known:
-            self.text.fail("function_unknown", word, [*known, *self.functions, "f32", "i32", "sum", "max"], name=name)
-        if name in ("max", "min") and len(given) == 1:
+            self.text.fail("function_unknown", word, [*known, *self.functions, "f32", "i32", *WRITTEN], name=name)
+        if name in WRITTEN and len(given) == 1:
             self.text.fail("fold_sign", node, name=name, said=self.text.said(node))
         if len(given) != len(known[name]):
             wanted = counted(len(known[name]), "argument")

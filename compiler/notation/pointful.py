@@ -19,6 +19,7 @@ from ...dialects.definitions.tree import Affine, Apply, Concat, Fold, Group, Num
 from ...dialects.dtypes import short
 from ...dialects.errors import Error
 from ...dialects.params import ParamsAttr, show
+from ..ops.monoids import WRITTEN
 
 Shape = tuple[int, ...]
 
@@ -145,7 +146,7 @@ class Pointful:
                 return self.cast(self.position(body), "int32")
             case Apply(function, args):
                 return self.apply(self.name if function == "@" else function, tuple(map(self.said, args)))
-            case Fold(monoid, ids, inside, ()) if ids and monoid in ("sum", "max", "min", "prod", "all", "any"):
+            case Fold(monoid, ids, inside, ()) if ids and monoid in WRITTEN:
                 return Fold(monoid, tuple(map(self.index, ids)), self.said(inside))
             case _:
                 raise Unsayable

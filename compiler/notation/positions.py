@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from ...dialects.definitions.tree import Affine, Apply, Group, Number
-from ...dialects.dtypes import short
+from ...dialects.dtypes import dtype_of, short
 from ...dialects.grammar import Node, words
-from ...dialects.reference.scalars import dtype_of
 from .diagnostics import Text, span
 from .scope import Scope
 from .terms import Array, Dim, Index, Term, alone, dtype

@@ -15,9 +15,11 @@ import numpy as np
 from ...dialects.definitions.registry import definitions
 from ...dialects.dtypes import short
 from ...dialects.errors import Error
+from ...dialects.monoids import MONOIDS
 from ...dialects.params import ParamsAttr
 from ..jax_private import jax, jnp, lax
 from ..ops.bind import bind_local
+from ..ops.monoids import SPELLED
 from ..ops.params import ArrayLike, decode
 from ..ops.primitives import find
 from . import scalars
@@ -113,8 +115,5 @@ def pool(
     dilation: tuple[int, ...],
 ) -> Array:
     """A fold over windows; what hangs over is the unit."""
-    exact = jnp.issubdtype(x.dtype, jnp.integer)
-    low, high = (jnp.iinfo(x.dtype).min, jnp.iinfo(x.dtype).max) if exact else (-np.inf, np.inf)
-    unit, combine = {"sum": (0, lax.add), "max": (low, lax.max), "min": (high, lax.min)}[monoid]
-    start = np.asarray(unit, x.dtype)
-    return lax.reduce_window(x, start, combine, window, strides, padding, window_dilation=dilation)
+    start = MONOIDS[monoid].unit(x.dtype)
+    return lax.reduce_window(x, start, SPELLED[monoid].combine, window, strides, padding, window_dilation=dilation)

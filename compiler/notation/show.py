@@ -34,9 +34,10 @@ from .terms import type_text
 WORDS = frozenset("fn plan mesh let return and or not inf nan tile replicate propagate name range over as of".split())
 
 
-def notation(mesh: Mesh, traced: Traced) -> str:
-    """A program with its mesh, in index notation. Raises Error for what has no words in it."""
-    return (f"mesh {mesh}\n\n" if mesh.axes else "") + program(traced)
+def notation(traced: Traced, mesh: Mesh) -> str:
+    """A traced program with a mesh, in index notation. Raises Error for an op that the notation cannot express."""
+    line = f"mesh {mesh}\n\n" if mesh.axes else ""
+    return line + program(traced)
 
 
 def program(traced: Traced) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ...dialects.definitions.tree import Apply, Fold, Group, Number, Read
-from ...dialects.reference.scalars import dtype_of
+from ...dialects.dtypes import dtype_of
 from .code import Code
 from .folds import fold
 from .reads import read

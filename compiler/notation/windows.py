@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 
-import numpy as np
-
 from ...dialects.definitions.tree import Affine, Apply, Fold, Group, Number, Read
+from ...dialects.dtypes import dtype_of
 from ...dialects.errors import Span
-from ...dialects.reference.scalars import dtype_of
+from ...dialects.monoids import MONOIDS
+from ..ops.monoids import pools
 from .code import Code
 from .terms import Dim, Index, Reading, Term, alone, at, dtype, ends, inner, moved
 from .value import Value, Walker
@@ -146,7 +146,7 @@ def _convolved(values: Walker, term: Fold[Index, Term], layout: Layout) -> Value
 def pooling(term: Fold[Index, Term]) -> Value | None:
     """The fold of what one read sees through windows."""
     body = term.body
-    if not isinstance(body, Read) or term.monoid not in ("sum", "max", "min"):
+    if not isinstance(body, Read) or not pools(term.monoid):
         return None
     found = windows(body, term.indices)
     if found is None or any(isinstance(sub, Affine) and not sub.factors for sub in body.dims):
@@ -211,10 +211,7 @@ def _lies(affine: Affine[Index], extent: int) -> bool:
 
 
 def _unit(monoid: str, made: str) -> float:
-    if monoid == "sum":
-        return 0.0 if dtype_of(made).kind == "f" else 0
-    low, high = (np.iinfo(made).min, np.iinfo(made).max) if dtype_of(made).kind in "iu" else (-np.inf, np.inf)
-    return low if monoid == "max" else high
+    return MONOIDS[monoid].unit(dtype_of(made)).item()
 
 
 def inside(affine: Affine[Index], extent: int, at: Span) -> Term:

@@ -25,6 +25,7 @@ from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.tree import Definition
 from ...dialects.params import Literal, ParamsAttr, Record
 from ..jax_private import GatherScatterMode, jnp
+from .monoids import SPELLED
 from .primitives import find, name_of
 
 Shape: TypeAlias = tuple[int, ...]
@@ -48,7 +49,7 @@ _RESULT_DTYPES: Mapping[str, str] = {
     "ragged_dot_general": "preferred_element_type",
 }
 # Primitives that have no `out_sharding`, unlike the other folds, with which they share a line of definitions.
-_NO_SHARDING = frozenset({"reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod", "reduce_xor"})
+_NO_SHARDING = frozenset(each.reduce.__name__ for each in SPELLED.values() if each.reduce) - {"reduce_sum"}
 # What a `lax.whole` says about itself, beside the primitive's own parameters.
 WHOLE = frozenset({"primitive", "in_keys", "out_keys", "effects", "why"})
 

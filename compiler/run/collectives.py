@@ -7,14 +7,16 @@ JAX's tiled one; elsewhere the dim is taken apart around it, `M * block --> [M, 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeAlias
 
 from xdsl.ir import Operation
 
 from ...dialects import spmd
 from ...dialects.array import mesh_of
+from ...dialects.monoids import MONOIDS
 from ..jax_private import jax, jnp, lax
+from ..ops.monoids import SPELLED
 
 Array: TypeAlias = Any
 
@@ -40,7 +42,7 @@ _BYTES: Mapping[str, str] = {
 def _all_reduce(op: Operation, operands: Sequence[Array]) -> list[Array]:
     assert isinstance(op, spmd.AllReduceOp)
     (x,) = operands
-    return [_in_numbers(x, lambda x: _REDUCE[op.monoid.data](x, op.axes))]
+    return [_in_numbers(x, lambda x: _across(op.monoid.data)(x, op.axes))]
 
 
 def _in_numbers(x: Array, fold: Callable[[Array], Array]) -> Array:
@@ -68,7 +70,11 @@ def _extreme(fold: Callable[..., Array]) -> Callable[..., Array]:
     return run
 
 
-_REDUCE: Mapping[str, Callable[..., Array]] = {"add": lax.psum, "max": _extreme(lax.pmax), "min": _extreme(lax.pmin)}
+@cache
+def _across(monoid: str) -> Callable[..., Array]:
+    """What folds with a monoid over the devices of mesh axes."""
+    fold = getattr(lax, SPELLED[MONOIDS[monoid].fold].across)
+    return _extreme(fold) if MONOIDS[monoid].ordered else fold
 
 
 def _all_gather(op: Operation, operands: Sequence[Array]) -> list[Array]:

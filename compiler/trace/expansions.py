@@ -19,6 +19,7 @@ from jax.extend.core import ClosedJaxpr, JaxprEqn
 from ...dialects.definitions.registry import definitions
 from ..define.by_call import DERIVED
 from ..jax_private import jax, jnp, lax, prng
+from ..ops.monoids import SPELLED
 from ..ops.params import op_name
 from ..ops.primitives import name_of
 from ..ops.prng_keys import is_key, key_rank, physical
@@ -214,9 +215,7 @@ _RULES: Mapping[str, Rule] = {
     "empty2": _empty,
     "iota_2x32_shape": _iota_2x32_shape,
     "mulhi": _mulhi,
-    "pmax": _across(lax.reduce_max),
-    "pmin": _across(lax.reduce_min),
-    "psum": _across(lax.reduce_sum),
+    **{each.across: _across(each.reduce) for each in SPELLED.values() if each.across and each.reduce},
     "reduce": reduce,
     "reduce_window": reduce_window,
     "slice": _slice,

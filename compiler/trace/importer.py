@@ -20,11 +20,11 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...dialects.definitions.registry import definitions
+from ...dialects.dtypes import kind_of
 from ...dialects.errors import Error
 from ...dialects.lax import OPS, CondOp, ConstantOp, LaxOp, RegionOp, ScanOp, WhileOp, WholeOp, YieldOp
 from ...dialects.params import NO_PARAMS, ParamsAttr, Record
 from ...dialects.params import Literal as Value
-from ...dialects.reference.scalars import kind_of
 from ...dialects.regions import BORDERS
 from ...dialects.types import ArrayType
 from ..define.by_call import DERIVED, derive

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ..monoids import MONOIDS
 from ..params import ParamsAttr
 from .dims import Site, Sites, names
 from .tilings import Index, Instance, Value, bind
@@ -33,8 +34,7 @@ class Tilings:
         )
 
     def __str__(self) -> str:
-        signs = {"add": "+"}
-        pending = [f"{name}: {signs.get(monoid, monoid)}" for name, monoid in sorted(self.pending)]
+        pending = [f"{name}: {MONOIDS[monoid].sign or monoid}" for name, monoid in sorted(self.pending)]
         looked_up = [f"{name}: looked up" for name in sorted(self.looked_up)]
         scanned = [f"{', '.join(sorted(self.scanned))}: scanned"] if self.scanned else []
         return "; ".join(part for part in [", ".join(sorted(self.plain)), *pending, *looked_up, *scanned] if part)

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import NamedTuple, TypeAlias
 
+from ..monoids import MONOIDS, Monoid
 from ..params import ParamsAttr
-from ..reference.scans import SCANS
 from .ground_form import ELEMENT, Access, Dim, Equation, Ground, Grounded, Guarded, inner
 from .grounding import ground
 from .tree import Affine, Apply, Concat, Definition, Fold, Group, Otherwise, Read, Shape, Whole, factors
@@ -114,14 +114,6 @@ def _moves(form: Grounded, ins: Sequence[Value], outs: Sequence[Value]) -> bool:
     return isinstance(body, Read) and prod(ins[0][1]) == prod(outs[0][1])
 
 
-# A fold whose monoid has a collective, and the functions through which a partial result may still pass to the result.
-_JOINS = {"add": ("add", "sub"), "max": ("maximum",), "min": ("minimum",)}
-_COLLECTIVES = {"sum": "add", "max": "max", "min": "min"}
-# Powers of two have no zero, so no fold of them has a unit; no collective takes numbers of less than a byte.
-_ALONE = frozenset({"float8_e8m0fnu", "float4_e2m1fn", "int2", "int4", "uint2", "uint4"})
-_BOOLEAN = {"all": "min", "any": "max"}
-
-
 @dataclass(slots=True)
 class _Role:
     """What is known of one index so far; `free` until something shows that it cannot be placed."""
@@ -161,13 +153,7 @@ class _Roles:
 
     def __init__(self, form: Grounded, dtype: str) -> None:
         self.form = form
-        self.monoids = _COLLECTIVES | _BOOLEAN if dtype == "bool" else _COLLECTIVES
-        if dtype.startswith("complex"):
-            # Complex numbers have no order that a collective could fold by.
-            self.monoids = {fold: monoid for fold, monoid in _COLLECTIVES.items() if monoid == "add"}
-        if dtype in _ALONE:
-            self.monoids = {}
-        self.complex = dtype.startswith("complex")
+        self.dtype = dtype
         self.roles = [_Role() for _ in form.extents]
         # The index under a prefix fold is the one that it goes up to.
         self.same: dict[int, int] = {}
@@ -190,12 +176,12 @@ class _Roles:
         independent = any(index not in ids for _, ids in lacking)
         if not folds:
             return
-        monoids = {self.monoids.get(fold) for fold in folds}
-        alike = len(monoids) == 1 and None not in monoids and not independent
-        if alike and self.roles[index].free:
-            (self.roles[index].monoid,) = monoids
-        elif not alike:
+        monoids = {MONOIDS[fold].across_devices(self.dtype) for fold in folds}
+        (monoid,) = monoids if len(monoids) == 1 and not independent else (None,)
+        if monoid is None:
             self.bar([index])
+        elif self.roles[index].free:
+            self.roles[index].monoid = monoid.name
 
     def bar(self, ids: Iterable[int]) -> None:
         for index in ids:
@@ -245,15 +231,15 @@ class _Roles:
         if fold.upto:
             self.scan(fold, context)
             return
-        monoid = self.monoids.get(fold.monoid)
-        if monoid is None or any(function not in _JOINS[monoid] for function in context.functions):
+        monoid = MONOIDS[fold.monoid].across_devices(self.dtype)
+        if monoid is None or any(function not in monoid.through for function in context.functions):
             self.bar([index for index in fold.indices if index not in self.targets])
             monoid = None
         for index in fold.indices:
             if index not in self.targets:
-                self.roles[index].monoid = monoid
-                # For max and min, taking an operand on every coordinate changes nothing.
-                self.roles[index].once = context.beside if monoid == "add" else ()
+                self.roles[index].monoid = monoid and monoid.name
+                # An idempotent monoid may take an operand on every coordinate.
+                self.roles[index].once = () if monoid is None or monoid.idempotent else context.beside
         product = factors(fold.body)
         for factor in product:
             if isinstance(factor, Guarded):
@@ -265,12 +251,12 @@ class _Roles:
     def scan(self, fold: Fold[int, Ground], context: _Context) -> None:
         """A prefix fold: it is one index from its operand to the result, if the result is the fold and nothing else."""
         (k,), (j,) = fold.indices, fold.upto
-        ordered = self.complex and fold.monoid not in ("sum", "prod")
-        if context.functions or not self.lone or ordered or j not in self.targets or fold.monoid not in SCANS:
+        monoid = MONOIDS[fold.monoid].along(self.dtype)
+        if context.functions or not self.lone or j not in self.targets or monoid is None:
             self.bar((k, j))
         else:
             self.same[k] = j
-            self.roles[j].scan = Scan(SCANS[fold.monoid], fold.backwards)
+            self.roles[j].scan = Scan(monoid.name, fold.backwards)
         self.visit(fold.body, _Context((fold.monoid,)))
         # Beside others in a dim, or read at its own place too, it is no scan along a dim.
         dims = [dim.indices for access in accesses(fold.body) for dim in access.dims if isinstance(dim, Group)]
@@ -278,7 +264,7 @@ class _Roles:
             self.bar((k, j))
 
     def look(
-        self, guard: Guarded, fold: Fold[int, Ground], monoid: str | None, context: _Context, beside: tuple[int, ...]
+        self, guard: Guarded, fold: Fold[int, Ground], monoid: Monoid | None, context: _Context, beside: tuple[int, ...]
     ) -> None:
         """A guard in a fold, `[v = ids[i] + w]`: v is looked up, and the window w is one run of elements, which stays whole."""
         for vectors in guard.vectors:
@@ -290,7 +276,8 @@ class _Roles:
             folded = any(index in fold.indices for index in lands.dim)
             element = lands.component == ELEMENT
             # What is read is masked on the one result; ops on elements have updates masked, others drop them.
-            allowed = monoid == "add" and self.lone and not context.functions if folded else not element or monoid == "add"
+            zero = monoid is not None and monoid.has_unit_zero
+            allowed = zero and self.lone and not context.functions if folded else not element or zero
             if lands.start is None or len(lands.dim) != 1 or not allowed or (element and not folded and not beside):
                 self.bar(lands.dim)
                 continue

@@ -11,6 +11,7 @@ from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedInput
 from lark.exceptions import VisitError
 
 from ..errors import Error, Location
+from ..monoids import SIGNS
 from . import laws as laws
 from .terms import Axis, Extent, Loop, Range, SubAxis
 
@@ -97,11 +98,11 @@ class _Read(Transformer[Token, object]):
     def window(self, parts: list[Range | Token]) -> Range:
         return _applied(laws.window, [parts[-1], *parts[1:-1]])
 
-    def location(self, parts: list[Token]) -> str:
+    def place(self, parts: list[Token]) -> str:
         return str(parts[0])
 
     def added(self, parts: list[str]) -> tuple[str, str]:
-        return "add", parts[0]
+        return SIGNS["+"].name, parts[0]
 
     def folded(self, parts: list[str]) -> tuple[str, str]:
         return str(parts[0]), parts[1]

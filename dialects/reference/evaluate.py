@@ -10,9 +10,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from ..definitions.ground_form import ELEMENT, Access, Dim, Equation, Ground, Grounded, Guarded, Lands, along
@@ -20,12 +19,14 @@ from ..definitions.grounding import ground
 from ..definitions.registry import definitions
 from ..definitions.signs import ARITHMETIC
 from ..definitions.tree import Affine, Apply, Concat, Fold, Group, Number, Otherwise, Read, Whole, factors
+from ..dtypes import Array, dtype_of, is_narrow, kind_of, largest, least, widen
 from ..errors import Error
+from ..monoids import MONOIDS
 from ..params import Literal, ParamsAttr, Record
 from . import scalars
 from . import whole_dims as wholes
-from .scalars import Array, cast_to, dtype_of, is_narrow, kind_of, widen
-from .scans import SCANS, scan
+from .scalars import cast_to
+from .scans import scan
 from .user_functions import FUNCTIONS
 
 Value = tuple[str, tuple[int, ...]]
@@ -57,49 +58,6 @@ def _ground(name: str, params: ParamsAttr, ins: tuple[tuple[int, ...], ...], out
     return ground(definitions[name], params, ins, outs)
 
 
-@dataclass(frozen=True, slots=True)
-class _Monoid:
-    function: Callable[..., Array]
-    unit: Callable[[np.dtype[Any]], Array]
-
-
-def _lowest(dtype: np.dtype[Any]) -> Array:
-    return _end(dtype, "min", -np.inf)
-
-
-def _highest(dtype: np.dtype[Any]) -> Array:
-    return _end(dtype, "max", np.inf)
-
-
-def _end(dtype: np.dtype[Any], end: str, infinite: float) -> Array:
-    """The least or the largest number of a type: infinite, if it has infinities."""
-    match kind_of(dtype):
-        case "f":
-            found = np.asarray(infinite, dtype)
-            return found if np.isinf(found) else np.asarray(getattr(cast(Any, ml_dtypes).finfo(dtype), end), dtype)
-        case "c":
-            return np.asarray(complex(infinite, infinite), dtype)
-        case "b":
-            return np.asarray(end == "max")
-        case _:
-            return np.asarray(getattr(ml_dtypes.iinfo(dtype), end), dtype)
-
-
-def _number(value: int) -> Callable[[np.dtype[Any]], Array]:
-    return lambda dtype: np.asarray(value).astype(dtype)
-
-
-_MONOIDS: dict[str, _Monoid] = {
-    "sum": _Monoid(np.add, _number(0)),
-    "prod": _Monoid(np.multiply, _number(1)),
-    "max": _Monoid(np.maximum, _lowest),
-    "min": _Monoid(np.minimum, _highest),
-    "all": _Monoid(np.bitwise_and, lambda dtype: np.invert(np.zeros((), dtype))),
-    "any": _Monoid(np.bitwise_or, _number(0)),
-    "logsumexp": _Monoid(np.logaddexp, _lowest),
-    "xor": _Monoid(np.bitwise_xor, _number(0)),
-    "last": _Monoid(np.add, _number(0)),
-}
 _ARITHMETIC: Mapping[str, Callable[..., Array]] = {
     # Integers divide as integers.
     **{name: scalars.divide if name == "div" else sign.function for name, sign in ARITHMETIC.items()}
@@ -241,7 +199,7 @@ class _Evaluator:
         for place, size in zip(aligned, array.shape, strict=True):
             inside = inside & (place >= 0) & (place < size)
         value = array[tuple(np.where(inside, place, 0) for place in aligned)]
-        unit = _MONOIDS[context.monoid].unit(array.dtype)
+        unit = MONOIDS[context.monoid].unit(array.dtype)
         return Labelled(np.where(inside, value, unit), ids)
 
     # Meeting by label
@@ -287,7 +245,7 @@ class _Evaluator:
             assert not isinstance(value, tuple)
             return np.asarray(value).astype(dtype)
         kind = kind_of(dtype)
-        return np.asarray(np.nan, dtype) if kind not in "iub" else (_highest if kind in "ub" else _lowest)(dtype)
+        return np.asarray(np.nan, dtype) if kind not in "iub" else (largest if kind in "ub" else least)(dtype)
 
     def apply(self, body: Apply[Ground], context: _Context) -> list[Labelled]:
         name = self.form.definition.name if body.function == "@" else body.function
@@ -322,11 +280,8 @@ class _Evaluator:
             return self.contract(ids, values, context.dtype)
         value = self.meet(np.multiply, *values) if len(values) > 1 else values[0]
         axes = tuple(value.ids.index(i) for i in ids if i in value.ids)
-        monoid = _MONOIDS[fold]
-        unit = monoid.unit(value.array.dtype)
-        reduce: Callable[..., Array] = getattr(monoid.function, "reduce")  # noqa: B009
-        folded = reduce(widen(value.array), axis=axes, initial=widen(unit)[()]) if axes else value.array
-        return Labelled(np.asarray(folded), tuple(i for i in value.ids if i not in ids))
+        folded = MONOIDS[fold].reduce(value.array, axes) if axes else value.array
+        return Labelled(folded, tuple(i for i in value.ids if i not in ids))
 
     def scan(self, fold: Fold[int, Ground], values: Sequence[Labelled]) -> Labelled:
         """A prefix fold: what stands at `k` becomes, folded with all before it, what stands at `j`."""
@@ -334,7 +289,7 @@ class _Evaluator:
         (k,), (j,) = fold.indices, fold.upto
         if k not in value.ids:
             value = self.meet(np.add, value, Labelled(np.zeros(self.form.extents[k], value.array.dtype), (k,)))
-        scanned = scan(SCANS[fold.monoid], widen(value.array), value.ids.index(k), fold.backwards)
+        scanned = scan(MONOIDS[fold.monoid], widen(value.array), value.ids.index(k), fold.backwards)
         return Labelled(scanned, tuple(j if i == k else i for i in value.ids))
 
     def contract(self, folded: tuple[int, ...], values: Sequence[Labelled], result: np.dtype[Any]) -> Labelled:
@@ -405,7 +360,7 @@ class _Evaluator:
         target = self.form.equations[0].targets[0]
         ids = tuple(i for dim in target.dims for i in along(dim))
         shape = [self.form.extents[i] for i in ids]
-        monoid = _MONOIDS[fold.monoid]
+        monoid = MONOIDS[fold.monoid]
         dtype = widen(np.zeros((), updates.array.dtype)).dtype
         result = np.broadcast_to(monoid.unit(dtype), shape).copy()
         if context.default is not None:
@@ -420,11 +375,7 @@ class _Evaluator:
             at = at * extent + np.broadcast_to(self.align(place, over), full)[keep]
         values = np.broadcast_to(self.align(updates, over), full)[keep].astype(dtype)
         flat = result.reshape(-1)
-        if fold.monoid == "last":
-            flat[at] = values
-        else:
-            accumulate: Callable[..., None] = getattr(monoid.function, "at")  # noqa: B009
-            accumulate(flat, at, values)
+        monoid.put(flat, at, values)
         return Labelled(flat.reshape(shape), ids)
 
 

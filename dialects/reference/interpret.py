@@ -19,13 +19,13 @@ from xdsl.traits import SymbolTable
 
 from .. import array, flow, lax, spmd
 from ..array import MESH, Barrier, Coordinate, mesh_of
+from ..dtypes import Array, dtype_of
 from ..errors import Error
 from ..mesh import Mesh
 from ..params import ParamsAttr
 from ..types import ArrayType
 from .evaluate import evaluate
 from .lockstep import Value, collect, cut, distribute, fold, groups, join, rank, redistribute, split
-from .scalars import Array, dtype_of
 
 
 def interpret(program: Operation, args: Sequence[Array], mesh: Mesh | None = None) -> list[Array]:

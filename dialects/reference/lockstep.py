@@ -6,25 +6,24 @@ can judge what does. A collective is what its text says, on the arrays of one gr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 
+from ..dtypes import Array, is_float
 from ..errors import Error
 from ..layouts import Layout
 from ..mesh import Mesh
+from ..monoids import MONOIDS
 from ..ranges.algebra import denote, parse_range
-from .scalars import Array, is_float
 from .scans import across
 
 Value: TypeAlias = list[Array]
 """What each device holds. Devices that hold the same array may hold the same object."""
 
 Places: TypeAlias = tuple[np.ndarray[tuple[int], np.dtype[np.int64]], ...]
-
-FOLDS: Mapping[str, Callable[[Array, Array], Array]] = {"add": np.add, "max": np.maximum, "min": np.minimum}
 
 
 @lru_cache(maxsize=1 << 10)
@@ -83,7 +82,7 @@ def _stride(axis: str, whole: str, mesh: Mesh) -> int:
 def distribute(array: Array, layout: Layout, mesh: Mesh, among: Sequence[int] | None = None) -> Value:
     """What each device (each of `among`, the others nothing) holds of an array.
 
-    Over pending axes the first device holds it and the others the monoid's unit.
+    Over pending axes the first device holds it and the others the monoid's unit, or the same again where that changes nothing.
     """
     empty = np.zeros((0,))
     value = [empty] * mesh.size
@@ -93,8 +92,10 @@ def distribute(array: Array, layout: Layout, mesh: Mesh, among: Sequence[int] | 
         key = tuple(place.tobytes() for place in places)
         if key not in memory:
             memory[key] = array[np.ix_(*(np.maximum(place, 0) for place in places))] if places else array
-        first = all(coordinate(pending.axis, mesh, device) == 0 for pending in layout.pending if pending.monoid == "add")
-        value[device] = memory[key] if first else np.zeros_like(memory[key])
+        behind = [MONOIDS[pending.monoid] for pending in layout.pending if coordinate(pending.axis, mesh, device)]
+        absent = next((monoid for monoid in behind if not monoid.idempotent), None)
+        part = memory[key]
+        value[device] = part if absent is None else np.full_like(part, absent.unit(part.dtype))
     return value
 
 
@@ -114,7 +115,7 @@ def collect(value: Value, layout: Layout, mesh: Mesh, among: Sequence[int] | Non
         folded: dict[tuple[int, ...], Array] = {}
         for at, part in parts.items():
             rest = at[:-1]
-            folded[rest] = FOLDS[pending.monoid](folded[rest], part) if rest in folded else part
+            folded[rest] = MONOIDS[pending.monoid].function(folded[rest], part) if rest in folded else part
         parts = folded
     return parts[()]
 
@@ -128,7 +129,7 @@ def _scanned(value: Value, layout: Layout, mesh: Mesh, among: Sequence[int] | No
     for group in groups(tuple(pending.axis for pending in scans), mesh):
         order = sorted(group, key=lambda device: int(_places(layout, mesh, device)[dim][0]))
         if among is None or set(order) <= set(among):
-            blocks = across(scans[0].monoid, [value[device] for device in order], dim, scans[0].backwards)
+            blocks = across(MONOIDS[scans[0].monoid], [value[device] for device in order], dim, scans[0].backwards)
             for device, block in zip(order, blocks, strict=True):
                 result[device] = block
     return result, Layout(layout.dims, tuple(pending for pending in layout.pending if not pending.scans))
@@ -191,5 +192,5 @@ def fold(monoid: str, arrays: Sequence[Array]) -> Array:
     """In the order of the devices. Narrow floats are added in their own type: so does the IR."""
     result = arrays[0]
     for array in arrays[1:]:
-        result = FOLDS[monoid](result, array)
+        result = MONOIDS[monoid].function(result, array)
     return result.astype(arrays[0].dtype) if is_float(result.dtype) else result

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import Array
 from ..params import Literal
-from .scalars import Array
 from .tasks import Task, each
 
 

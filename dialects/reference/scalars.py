@@ -12,45 +12,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any, TypeAlias, cast
 
 import ml_dtypes
 import numpy as np
 
+from ..dtypes import Array, is_float, is_narrow, kind_of, widen
 from ..errors import Error, nearest
 from ..params import ParamsAttr, Record
 
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Function: TypeAlias = Callable[..., Array]
-
-
-def dtype_of(name: str) -> np.dtype[Any]:
-    """The dtype of a NumPy name, those of ml_dtypes too."""
-    return np.dtype(getattr(ml_dtypes, name, name))
-
-
-@cache
-def kind_of(dtype: np.dtype[Any]) -> str:
-    """NumPy's letter for the kind of number: `f`, `i`, `u`, `c` or `b`, for the types of ml_dtypes too."""
-    return {"i": "i", "u": "u"}.get(dtype.name[0], "f") if dtype.kind == "V" else dtype.kind
-
-
-def is_float(dtype: np.dtype[Any]) -> bool:
-    """Is it a floating type, one of ml_dtypes too?"""
-    return kind_of(dtype) == "f"
-
-
-def is_narrow(dtype: np.dtype[Any]) -> bool:
-    """Is it an integer of less than a byte, which NumPy can only store?"""
-    return dtype.kind == "V" and not is_float(dtype)
-
-
-def widen(array: Array) -> Array:
-    """Narrow floats as float32, integers of less than a byte as 32 bits, everything else as it is."""
-    if is_float(array.dtype):
-        return array.astype(np.float32) if array.dtype.itemsize < 4 else array
-    return array.astype(f"{kind_of(array.dtype)}4") if is_narrow(array.dtype) else array
 
 
 def cast_to(array: Array, dtype: np.dtype[Any]) -> Array:

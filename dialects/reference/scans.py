@@ -1,42 +1,30 @@
 """Prefix folds in NumPy: what stands at each place along a dim is folded from everything up to there.
 
-scan("add", [1, 2, 3, 4], 0)   -->   [1, 3, 6, 10]          reversed: [10, 9, 7, 4]
+scan(MONOIDS["sum"], [1, 2, 3, 4], 0)   -->   [1, 3, 6, 10]          reversed: [10, 9, 7, 4]
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from .scalars import Array
-
-SCANS: Mapping[str, str] = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "logsumexp": "logaddexp"}
-"""The monoid in which a prefix fold is pending once its index is placed, by the name of the fold."""
-
-FOLDS: Mapping[str, Callable[[Array, Array], Array]] = {
-    "add": np.add,
-    "mul": np.multiply,
-    "max": np.maximum,
-    "min": np.minimum,
-    "logaddexp": np.logaddexp,
-}
-"""What each of these monoids does to two elements."""
+from ..dtypes import Array
+from ..monoids import Monoid
 
 
-def scan(monoid: str, x: Array, axis: int, reverse: bool = False) -> Array:
+def scan(monoid: Monoid, x: Array, axis: int, reverse: bool = False) -> Array:
     """The folds of all prefixes along an axis, or of all suffixes, in the type of the array."""
     x = np.flip(x, axis) if reverse else x
-    accumulate: Callable[..., Array] = getattr(FOLDS[monoid], "accumulate")  # noqa: B009
     with np.errstate(all="ignore"):
-        if monoid == "logaddexp" and x.dtype.kind == "c":
+        if monoid.fold == "logsumexp" and x.dtype.kind == "c":
             result = np.log(np.add.accumulate(np.exp(x), axis=axis))
         else:
-            result = accumulate(x, axis=axis, dtype=x.dtype)
+            result = monoid.accumulate(x, axis)
     return np.flip(result, axis) if reverse else result
 
 
-def across(monoid: str, blocks: Sequence[Array], axis: int, reverse: bool = False) -> list[Array]:
+def across(monoid: Monoid, blocks: Sequence[Array], axis: int, reverse: bool = False) -> list[Array]:
     """The scan of a whole from the scans of its blocks, given in order: each takes over what stands before it."""
     order = range(len(blocks) - 1, -1, -1) if reverse else range(len(blocks))
     found = list(blocks)
@@ -45,6 +33,6 @@ def across(monoid: str, blocks: Sequence[Array], axis: int, reverse: bool = Fals
         block = blocks[number]
         if carried is not None:
             with np.errstate(all="ignore"):
-                found[number] = FOLDS[monoid](carried, block).astype(block.dtype)
+                found[number] = monoid.function(carried, block).astype(block.dtype)
         carried = np.take(found[number], [0 if reverse else -1], axis=axis)
     return found

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..dtypes import Array, dtype_of
 from ..params import ParamsAttr
-from .scalars import Array, dtype_of
 
 Shape = tuple[int, ...]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from ..dtypes import Array
 from ..params import ParamsAttr
-from .scalars import Array
 
 Function: TypeAlias = Callable[[Sequence[Array], ParamsAttr, "Sequence[tuple[str, tuple[int, ...]]]"], list[Array]]
 """(operands, parameters, dtype and shape of each result) -> results."""

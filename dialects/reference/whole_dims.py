@@ -13,9 +13,9 @@ import numpy as np
 
 from ..definitions.pools import moving
 from ..definitions.ragged import mode
+from ..dtypes import Array, dtype_of, widen
 from ..params import Literal, Record
 from . import matrices
-from .scalars import Array, dtype_of, widen
 from .tasks import Task, each
 
 

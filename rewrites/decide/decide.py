@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ...dialects.dtypes import itemsize
 from ...dialects.mesh import Mesh
-from ...dialects.precision import itemsize
 from ..redistribute.search import Path, path
 from .op_layouts import Pend, Placements, Tiles, boundary, read
 from .pending import Carry, through

@@ -14,6 +14,7 @@ from functools import reduce
 from typing import TypeAlias, cast
 
 from ...dialects.definitions.tree import Apply, Definition, Expr, Fold, Guard, Otherwise, Read, Reading
+from ...dialects.monoids import MONOIDS
 from ..rules.compile import Environment
 from ..rules.files import rules
 
@@ -74,7 +75,7 @@ class _Reader:
                 return reduce(lambda left, right: ("add", left, right), self.reads(expr))
             case Apply(function, args):
                 return self.call(self.definition.name if function == "@" else function, args)
-            case Fold("sum" | "last", _, body):
+            case Fold(monoid, _, body) if MONOIDS[monoid].linear:
                 return ("sum", "k", self.term(body))
             case Fold(monoid, _, body):
                 return (monoid, self.term(body))

@@ -21,7 +21,8 @@ import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ...dialects.precision import divides, widens
+from ...dialects.dtypes import divides, widens
+from ...dialects.monoids import MONOIDS
 from ..program.program import Node, Program
 from .linearity import linear_in, terms_beside
 from .min_cut import ENDLESS, Network
@@ -202,7 +203,7 @@ class _Reach:
         if len(positions) > 1 and any(self.pending[node.operands[at]] != pend for at in positions):
             return None
         before, after = program.types[first].dtype, program.types[node.results[0]].dtype
-        if any(each.monoid != "add" for each in pend) or not widens(before, after):
+        if not all(MONOIDS[each.monoid].linear for each in pend) or not widens(before, after):
             return None
         zeros = self.zeros(node)
         if not self.linear(node, positions | once, zeros) and not self.linear(node, positions, zeros | self.carried_on(node)):

@@ -18,8 +18,8 @@ from typing import Protocol, cast
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...dialects.array import BarrierOp, BuildOp, CoordinateOp, RedistributeOp, SliceOp, YieldOp
+from ...dialects.dtypes import itemsize
 from ...dialects.mesh import Mesh
-from ...dialects.precision import itemsize
 from ...dialects.spmd import SliceOp as CutOp
 from ...dialects.types import ArrayType, AxesAttr
 from ..redistribute.search import path

@@ -13,15 +13,13 @@ from functools import reduce
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import spmd
+from ...dialects.dtypes import itemsize
 from ...dialects.layouts import Layout, Pending
 from ...dialects.mesh import Mesh
-from ...dialects.precision import itemsize
+from ...dialects.monoids import MONOIDS
 from ..redistribute.search import totals
 from ..redistribute.steps import Step
 from .emit import IDS, Emitter, type_at
-
-SCANS = {"add": "cumsum", "mul": "cumprod", "max": "cummax", "min": "cummin", "logaddexp": "cumlogsumexp"}
-"""The op that scans with a monoid, whose name is, but for the last, that of the op that is one step of it."""
 
 
 class Appending:
@@ -45,7 +43,7 @@ class Across:
         self.shape = layout.global_shape(mesh)
         self.scans = scans
         self.emit = Emitter(Appending(block))
-        self.monoid, self.dim, self.backwards = scans[0].monoid, scans[0].dim, scans[0].backwards
+        self.monoid, self.dim, self.backwards = MONOIDS[scans[0].monoid], scans[0].dim, scans[0].backwards
         self.type = type_at(local)
         self.here = [(axis, stride) for axis, dim, stride in self.tiles if dim == self.dim]
 
@@ -69,7 +67,7 @@ class Across:
         shape = type_at(gathered).shape
         count = shape[self.dim]
         scan = {"axis": self.dim, "reverse": self.backwards}
-        scanned = emit.make(SCANS[self.monoid], (gathered,), dtype, shape, **scan)
+        scanned = emit.make(self.monoid.scan, (gathered,), dtype, shape, **scan)
         rank = self.rank()
         beside = emit.make("add", (rank, emit.number(1 if self.backwards else -1, IDS)), IDS, ())
         beside = emit.make("clamp", (emit.number(0, IDS), beside, emit.number(count - 1, IDS)), IDS, ())
@@ -90,9 +88,9 @@ class Across:
 
     def step(self, before: SSAValue) -> SSAValue:
         """The monoid's product of what stands before and the block."""
-        if self.monoid == "logaddexp":
+        if self.monoid.fold == "logsumexp":
             return self.log_add_exp(before, self.local)
-        return self.made(self.monoid, before, self.local)
+        return self.made(self.monoid.name, before, self.local)
 
     def log_add_exp(self, x: SSAValue, y: SSAValue) -> SSAValue:
         """`max(x, y) + log1p(exp(-|x - y|))`; of two equal infinities it is their sum."""

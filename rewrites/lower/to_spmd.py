@@ -27,9 +27,9 @@ from ...dialects.array import (
     mesh_of,
     set_mesh,
 )
+from ...dialects.dtypes import itemsize
 from ...dialects.lax import RegionOp
 from ...dialects.mesh import Mesh
-from ...dialects.precision import itemsize
 from ...dialects.types import ArrayType
 from ..redistribute.search import Step, path
 from ..redistribute.steps import pairs

@@ -9,6 +9,7 @@ import numpy as np
 from partita.compiler.notation.keywords import parameters
 from partita.compiler.notation.terms import Array, Dim, Equation, Function, Index, Mask, Term, dtype, free, settled
 from partita.dialects.definitions.tree import Affine, Apply, Fold, Group, Number, Read
+from partita.dialects.dtypes import dtype_of
 from partita.dialects.reference import scalars
 
 Arrays = dict[str, np.ndarray[Any, Any]]
@@ -30,7 +31,7 @@ def run(function: Function, given: Sequence[np.ndarray[Any, Any]]) -> list[np.nd
 
 def equation(statement: Equation, arrays: Arrays) -> np.ndarray[Any, Any]:
     made, dims = statement.left.array, statement.left.dims or ()
-    out, begun = np.zeros(made.shape, scalars.dtype_of(made.dtype)), 0
+    out, begun = np.zeros(made.shape, dtype_of(made.dtype)), 0
     for term in statement.pieces:
         own = [dim.indices for dim in dims]
         if statement.along is not None:
@@ -64,7 +65,7 @@ def value(term: Term, places: Places, arrays: Arrays) -> Any:
         case Read(array, dims):
             return arrays[array.name][tuple(place(sub, array, dim, places, arrays) for dim, sub in enumerate(dims))]
         case Apply("cast", (arg,), wanted):
-            return np.asarray(value(arg, places, arrays)).astype(scalars.dtype_of(wanted))[()]
+            return np.asarray(value(arg, places, arrays)).astype(dtype_of(wanted))[()]
         case Mask(condition):
             return value(condition, places, arrays)
         case Fold():
@@ -79,7 +80,7 @@ def value(term: Term, places: Places, arrays: Arrays) -> Any:
 
 def apply(name: str, values: Sequence[Any], args: Sequence[Term], made: str, params: str) -> Any:
     kinds = [dtype(arg) for arg in args if not isinstance(arg, Number)] or [made]
-    given = [np.asarray(each, scalars.dtype_of(settled(kinds[0]))) for each in values]
+    given = [np.asarray(each, dtype_of(settled(kinds[0]))) for each in values]
     match name:
         case "add" | "sub" | "mul":
             return {"add": np.add, "sub": np.subtract, "mul": np.multiply}[name](*given)[()]
@@ -92,7 +93,7 @@ def apply(name: str, values: Sequence[Any], args: Sequence[Term], made: str, par
         case "relu":
             return max(values[0], 0)
         case _:
-            return scalars.apply(name, given, parameters(params), scalars.dtype_of(made))[0][()]
+            return scalars.apply(name, given, parameters(params), dtype_of(made))[0][()]
 
 
 def place(sub: Dim, array: Array, dim: int, places: Places, arrays: Arrays) -> int:
@@ -113,7 +114,7 @@ def fold(term: Fold[Index, Term], places: Places, arrays: Arrays) -> Any:
             seen.append(value(term.body, {**places, **inner}, arrays))
         except Outside:
             continue
-    made = np.asarray(seen, scalars.dtype_of(settled(dtype(term.body))))
+    made = np.asarray(seen, dtype_of(settled(dtype(term.body))))
     match term.monoid:
         case "argmax" | "argmin":
             return getattr(np, term.monoid)(made)

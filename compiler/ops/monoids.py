@@ -1,0 +1,47 @@
+"""What JAX calls the monoids of `dialects/monoids.py`: the one place that has JAX's names for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from jax import Array, lax
+from jax import numpy as jnp
+
+
+@dataclass(frozen=True, slots=True)
+class Spelled:
+    """A monoid in JAX.
+
+    * `combine`: the function of two arrays of one shape; `reduce`: the fold over dims, which is also the name of its primitive.
+    * `numpy`: the fold in `jax.numpy`: the folds that people write in index notation.
+    * `across`: the primitive that folds over the devices of mesh axes.
+    * `windows`: whether `lax.reduce_window` has a primitive for it.
+    """
+
+    combine: Callable[[Array, Array], Array]
+    reduce: Callable[[Array, Sequence[int]], Array] | None = None
+    numpy: str = ""
+    across: str = ""
+    windows: bool = False
+
+
+SPELLED: Mapping[str, Spelled] = {
+    "sum": Spelled(lax.add, lax.reduce_sum, "sum", "psum", windows=True),
+    "prod": Spelled(lax.mul, lax.reduce_prod, "prod"),
+    "max": Spelled(lax.max, lax.reduce_max, "max", "pmax", windows=True),
+    "min": Spelled(lax.min, lax.reduce_min, "min", "pmin", windows=True),
+    "all": Spelled(lax.bitwise_and, lax.reduce_and, "all"),
+    "any": Spelled(lax.bitwise_or, lax.reduce_or, "any"),
+    "xor": Spelled(lax.bitwise_xor, lax.reduce_xor),
+    "logsumexp": Spelled(jnp.logaddexp),
+}
+"""By the monoid's name in index notation."""
+
+WRITTEN: Sequence[str] = [fold for fold, each in SPELLED.items() if each.numpy]
+"""The folds that people write in index notation."""
+
+
+def pools(fold: str) -> bool:
+    """Whether JAX folds windows by it."""
+    return fold in SPELLED and SPELLED[fold].windows

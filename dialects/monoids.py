@@ -1,0 +1,125 @@
+"""The monoids with which Partita folds: one table, in which every other file looks up what it needs of them.
+
+Index notation folds (`sum(k) x[i, k]`); what is left to fold across devices is pending in a layout (`f32[8]{+model}`) and is
+folded by a collective (`spmd.all_reduce add`). A line here and JAX's names for it (`compiler/ops/monoids.py`) add a monoid.
+
+    MONOIDS["sum"] is MONOIDS["add"]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from .dtypes import Array, largest, least, widen
+
+Unit: TypeAlias = Callable[[np.dtype[Any]], Array]
+"""The unit of a monoid on numbers of this type."""
+
+# Powers of two have no zero, so no fold of them has a unit; no collective takes numbers of less than a byte.
+_ALONE = frozenset({"float8_e8m0fnu", "float4_e2m1fn", "int2", "int4", "uint2", "uint4"})
+
+
+@dataclass(frozen=True, slots=True)
+class Monoid:
+    """An associative function of two with a unit.
+
+    * `fold`: its name in index notation; `name`: its name in layouts and collectives, which is also that of the op of two
+      elements, if there is one. A fold without a `name` is never pending.
+    * `function`: the function of two in NumPy; `unit`: what an element that is masked, absent or padded reads.
+    * `sign`: its sign in a layout, instead of its name: `{+model}`.
+    * `through`: the functions in definitions that commute with it, so a fold may be pending across them.
+    * `idempotent`: an element counts the same once and twice. `ordered`: it compares elements, so it takes no complex numbers.
+      `linear`: the fold of sums is the sum of the folds.
+    * `collective`: whether devices fold with it. `on_bool`: the monoid with a collective that it is on truth values.
+    * `scan`: the op that takes all its prefix folds.
+    """
+
+    fold: str
+    name: str
+    function: Callable[..., Array]
+    unit: Unit
+    sign: str = ""
+    through: tuple[str, ...] = ()
+    idempotent: bool = False
+    ordered: bool = False
+    linear: bool = False
+    collective: bool = False
+    on_bool: str = ""
+    scan: str = ""
+
+    @property
+    def has_unit_zero(self) -> bool:
+        """Whether its unit is zero, so that an element that is set to zero does not count."""
+        return not self.unit(np.dtype(np.int32)).any()
+
+    def across_devices(self, dtype: str) -> Monoid | None:
+        """The monoid of the collective that folds elements of this type across devices; None if there is none."""
+        found = MONOIDS[self.on_bool] if dtype == "bool" and self.on_bool else self
+        if dtype in _ALONE or (found.ordered and dtype.startswith("complex")):
+            return None
+        return found if found.collective else None
+
+    def along(self, dtype: str) -> Monoid | None:
+        """The monoid in which a prefix fold of elements of this type is pending across devices; None if there is none."""
+        return self if self.scan and not (self.ordered and dtype.startswith("complex")) else None
+
+    def reduce(self, array: Array, axes: tuple[int, ...]) -> Array:
+        """The array folded over these axes, as numbers that NumPy computes with."""
+        return np.asarray(self._ufunc.reduce(widen(array), axis=axes, initial=widen(self.unit(array.dtype))[()]))
+
+    def accumulate(self, array: Array, axis: int) -> Array:
+        """The folds of all prefixes along an axis."""
+        return self._ufunc.accumulate(array, axis=axis, dtype=array.dtype)
+
+    def put(self, into: Array, at: Array, values: Array) -> None:
+        """Folds values into the elements of a flat array that they land on, in their order."""
+        if isinstance(self.function, np.ufunc):
+            self.function.at(into, at, values)
+        else:
+            into[at] = values
+
+    @property
+    def _ufunc(self) -> np.ufunc:
+        assert isinstance(self.function, np.ufunc)
+        return self.function
+
+
+def _number(value: int) -> Unit:
+    return lambda dtype: np.asarray(value).astype(dtype)
+
+
+def _all_bits(dtype: np.dtype[Any]) -> Array:
+    return np.invert(np.zeros((), dtype))
+
+
+def _last(_: Array, then: Array) -> Array:
+    return then
+
+
+_TABLE: Sequence[Monoid] = (
+    Monoid("sum", "add", np.add, _number(0), "+", ("add", "sub"), linear=True, collective=True, scan="cumsum"),
+    Monoid("prod", "mul", np.multiply, _number(1), scan="cumprod"),
+    Monoid("max", "max", np.maximum, least, "", ("maximum",), idempotent=True, ordered=True, collective=True, scan="cummax"),
+    Monoid("min", "min", np.minimum, largest, "", ("minimum",), idempotent=True, ordered=True, collective=True, scan="cummin"),
+    Monoid("all", "and", np.bitwise_and, _all_bits, idempotent=True, on_bool="min"),
+    Monoid("any", "or", np.bitwise_or, _number(0), idempotent=True, on_bool="max"),
+    Monoid("xor", "xor", np.bitwise_xor, _number(0)),
+    Monoid("logsumexp", "logaddexp", np.logaddexp, least, ordered=True, scan="cumlogsumexp"),
+    Monoid("last", "", _last, _number(0), linear=True),
+)
+
+MONOIDS: Mapping[str, Monoid] = {name: each for each in _TABLE for name in (each.fold, each.name) if name}
+"""Each monoid, by either of its names."""
+
+FOLDS: Sequence[str] = [each.fold for each in _TABLE]
+"""The words that fold in index notation."""
+
+NAMES: Sequence[str] = [each.name for each in _TABLE if each.name]
+"""The monoids of pending folds and of collectives."""
+
+SIGNS: Mapping[str, Monoid] = {each.sign: each for each in _TABLE if each.sign}
+"""The monoids that a layout writes with a sign."""
