@@ -5,7 +5,6 @@ sum(k) x[b, k] * w[k, j]   -->   jnp.einsum("ab,bc->ac", x, w)          sum(d) x
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -25,17 +24,17 @@ def fold(values: Walker, term: Fold[Index, Term]) -> Value:
     for sign, other in behind:
         code = Code(at(term))
         args, dims = alongside(code, [made, values.term(other)], values.order)
-        made = Value(code.binary(sign, args[0].code, args[1].code), dims)
+        made = Value(code.sign(sign, args[0].code, args[1].code), dims)
     return made
 
 
-def outside(body: Term, indices: Sequence[Index]) -> tuple[Term, list[tuple[ast.operator, Term]]]:
+def outside(body: Term, indices: Sequence[Index]) -> tuple[Term, list[tuple[str, Term]]]:
     """What a sum of a product may be multiplied or divided by afterwards: what does not depend on its indices."""
-    behind: list[tuple[ast.operator, Term]] = []
+    behind: list[tuple[str, Term]] = []
     while isinstance(body, Apply) and body.function in ("div", "mul") and not set(free(body.args[1])) & set(indices):
         if isinstance(body.args[1], Mask) or (body.function == "mul" and not isinstance(body.args[1], Number)):
             break
-        behind.insert(0, (ast.Div() if body.function == "div" else ast.Mult(), body.args[1]))
+        behind.insert(0, (body.function, body.args[1]))
         body = body.args[0]
     return body, behind
 
@@ -75,7 +74,7 @@ def product(values: Walker, term: Fold[Index, Term], body: Term) -> Value:
     given = [squeezed(code, values.term(part)) for part in arrays]
     made = einsum(code, values, given, term.indices)
     for number in numbers:
-        made = Value(code.binary(ast.Mult(), made.code, code.value(number.value)), made.dims)
+        made = Value(code.sign("mul", made.code, code.value(number.value)), made.dims)
     return made
 
 
@@ -122,7 +121,7 @@ def _times(code: Code, value: Value, folded: Sequence[Index], seen: Sequence[Ind
     """A sum along an index on which nothing depends counts its values."""
     for index in folded:
         if index not in seen:
-            value = Value(code.binary(ast.Mult(), value.code, code.value(index.extent)), value.dims)
+            value = Value(code.sign("mul", value.code, code.value(index.extent)), value.dims)
     return value
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
+from ...dialects.definitions.signs import SIGNS
 from ...dialects.definitions.tree import Apply, Fold, Group, Number, Read
 from ...dialects.dtypes import dtype_of
 from .code import Code
@@ -14,12 +14,6 @@ from .reads import read
 from .terms import Index, Mask, Term, at, dtype, settled
 from .value import Value, alongside, chosen
 
-OPERATORS: Mapping[str, type[ast.operator]] = {
-    "add": ast.Add, "sub": ast.Sub, "mul": ast.Mult, "div": ast.Div, "and": ast.BitAnd, "or": ast.BitOr,
-}  # fmt: skip
-COMPARISONS: Mapping[str, type[ast.cmpop]] = {
-    "eq": ast.Eq, "ne": ast.NotEq, "lt": ast.Lt, "le": ast.LtE, "gt": ast.Gt, "ge": ast.GtE,
-}  # fmt: skip
 NATURAL = {"max": "jnp.maximum", "min": "jnp.minimum", "where": "notation.choose"}
 """What a person who writes JAX would call; everything else is the primitive of its name."""
 
@@ -61,14 +55,8 @@ class Values:
         codes = [arg.code for arg in args]
         match term.function:
             # Python's own division is that of floats.
-            case name if name in OPERATORS and not (name == "div" and dtype_of(term.dtype).kind in "iu"):
-                made = code.binary(OPERATORS[name](), *codes)
-            case name if name in COMPARISONS:
-                made = code.compare(COMPARISONS[name](), *codes)
-            case "neg":
-                made = code.unary(ast.USub(), codes[0])
-            case "not":
-                made = code.unary(ast.Invert(), codes[0])
+            case name if name in SIGNS and not (name == "div" and dtype_of(term.dtype).kind in "iu"):
+                made = code.sign(name, *codes)
             case name if name in NATURAL:
                 made, number = code.call(NATURAL[name], *codes), False
             case name:

@@ -8,6 +8,7 @@ a + b * c   -->   Apply("add", (a, Apply("mul", (b, c))))
 
 from __future__ import annotations
 
+import ast
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,13 +21,14 @@ Function = Callable[..., Any]
 class Sign:
     """The sign of the op `name`. Signs of a higher `level` bind more strongly.
 
-    `function` is Python's, which NumPy and JAX arrays take too.
+    `function` is Python's, which NumPy and JAX arrays take too, and `node` its sign in Python's syntax tree.
     """
 
     name: str
     text: str
     level: int
     function: Function
+    node: type[ast.operator | ast.cmpop | ast.unaryop]
 
 
 LEAST, OR, AND, NOT, COMPARISON, NEGATIVE, SUM, FOLD, PRODUCT, ATOM = range(10)
@@ -34,30 +36,30 @@ LEAST, OR, AND, NOT, COMPARISON, NEGATIVE, SUM, FOLD, PRODUCT, ATOM = range(10)
 COMPARISONS: Mapping[str, Sign] = {
     each.name: each
     for each in (
-        Sign("eq", "==", COMPARISON, operator.eq),
-        Sign("ne", "!=", COMPARISON, operator.ne),
-        Sign("lt", "<", COMPARISON, operator.lt),
-        Sign("le", "<=", COMPARISON, operator.le),
-        Sign("gt", ">", COMPARISON, operator.gt),
-        Sign("ge", ">=", COMPARISON, operator.ge),
+        Sign("eq", "==", COMPARISON, operator.eq, ast.Eq),
+        Sign("ne", "!=", COMPARISON, operator.ne, ast.NotEq),
+        Sign("lt", "<", COMPARISON, operator.lt, ast.Lt),
+        Sign("le", "<=", COMPARISON, operator.le, ast.LtE),
+        Sign("gt", ">", COMPARISON, operator.gt, ast.Gt),
+        Sign("ge", ">=", COMPARISON, operator.ge, ast.GtE),
     )
 }
 ARITHMETIC: Mapping[str, Sign] = {
     each.name: each
     for each in (
-        Sign("add", "+", SUM, operator.add),
-        Sign("sub", "-", SUM, operator.sub),
-        Sign("mul", "*", PRODUCT, operator.mul),
-        Sign("div", "/", PRODUCT, operator.truediv),
-        Sign("neg", "-", NEGATIVE, operator.neg),
+        Sign("add", "+", SUM, operator.add, ast.Add),
+        Sign("sub", "-", SUM, operator.sub, ast.Sub),
+        Sign("mul", "*", PRODUCT, operator.mul, ast.Mult),
+        Sign("div", "/", PRODUCT, operator.truediv, ast.Div),
+        Sign("neg", "-", NEGATIVE, operator.neg, ast.USub),
     )
 }
 LOGICAL: Mapping[str, Sign] = {
     each.name: each
     for each in (
-        Sign("or", "or", OR, operator.or_),
-        Sign("and", "and", AND, operator.and_),
-        Sign("not", "not", NOT, operator.invert),
+        Sign("or", "or", OR, operator.or_, ast.BitOr),
+        Sign("and", "and", AND, operator.and_, ast.BitAnd),
+        Sign("not", "not", NOT, operator.invert, ast.Invert),
     )
 }
 SIGNS: Mapping[str, Sign] = {**ARITHMETIC, **COMPARISONS, **LOGICAL}
