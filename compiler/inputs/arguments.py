@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Any, cast
 
 from ...dialects.errors import Error, Location, nearest
-from ..jax_private import shaped_abstractify, tree
+from ..jax_private import Ref, shaped_abstractify, tree
 from .checks import shown
 from .names import escape, join
 from .paths import path
@@ -153,6 +153,13 @@ class Function:
 
     def aval(self, leaf: Any, name: Callable[[], str]) -> Any:
         """The aval of one leaf. Raises Error for what is no array."""
+        if isinstance(leaf, Ref):
+            path = name()
+            raise Error(
+                f"argument `{path}` of `{self.name}` is a mutable reference, expected an array",
+                location=self.location(path.split("/")[0]),
+                helps=["pass the array that it holds, `ref[...]`, and return its new value"],
+            )
         try:
             return shaped_abstractify(leaf)
         except TypeError:

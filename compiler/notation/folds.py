@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...dialects.definitions.tree import Apply, Fold, Number, factors
+from ...dialects.definitions.tree import Apply, Fold, Number
 from .code import Code
 from .segments import segments
 from .terms import Index, Mask, Term, at, free
@@ -40,15 +40,17 @@ def outside(body: Term, indices: Sequence[Index]) -> tuple[Term, list[tuple[str,
 
 
 def multiplied(body: Term) -> list[Term]:
-    """The factors of a product, those of a mask apart."""
-    return [each for part in factors(body) for each in _conditions(part)]
-
-
-def _conditions(part: Term) -> list[Term]:
-    """`[a and b]` is `[a] * [b]`."""
-    if isinstance(part, Mask) and isinstance(part.condition, Apply) and part.condition.function == "and":
-        return [each for arg in part.condition.args for each in _conditions(Mask(arg, part.span))]
-    return [part]
+    """The factors of a product, those of a mask apart: `[a and b]` is `[a] * [b]`."""
+    found, waiting = list[Term](), [body]
+    while waiting:
+        match waiting.pop():
+            case Apply("mul", args):
+                waiting += reversed(args)
+            case Mask(Apply("and", args), where):
+                waiting += [Mask(arg, where) for arg in reversed(args)]
+            case factor:
+                found.append(factor)
+    return found
 
 
 def product(values: Walker, term: Fold[Index, Term], body: Term) -> Value:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 from lark.exceptions import UnexpectedInput
 
 from ...dialects import grammar
 from ...dialects.errors import Span
-from ...dialects.grammar import Node
+from ...dialects.grammar import Node, phrases
 from .diagnostics import Text
 from .misread import misread
 
@@ -24,3 +25,11 @@ def tree(text: Text) -> Node:
     if not found.children:
         text.fail("empty", Span(1, 1, 1, 1), file=Path(text.file).name)
     return found
+
+
+def left_spine(node: Node, among: Collection[str]) -> list[Node]:
+    """The phrase, its first part, the first part of that, and so on through phrases of these kinds: `a + b + c` is a chain."""
+    spine = [node]
+    while spine[-1].data in among:
+        spine.append(phrases(spine[-1])[0])
+    return spine

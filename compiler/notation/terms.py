@@ -139,10 +139,13 @@ def free(term: Dim) -> tuple[Index, ...]:
 
 
 def _free(term: Dim) -> Iterator[Index]:
-    yield from moved(term)
-    bound = term.indices if isinstance(term, Fold) else ()
-    for each in inner(term):
-        yield from (index for index in _free(each) if index not in bound)
+    # A sum of a thousand terms is a thousand deep, so what is still to be looked at is kept here and not on Python's stack.
+    waiting: list[tuple[Dim, tuple[Index, ...]]] = [(term, ())]
+    while waiting:
+        term, bound = waiting.pop()
+        yield from (each for each in moved(term) if each not in bound)
+        bound = (*bound, *term.indices) if isinstance(term, Fold) else bound
+        waiting += [(each, bound) for each in reversed(inner(term))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,3 +193,7 @@ class Function:
     values: Mapping[str, Array]
     span: Span
     extents: Mapping[str, int] = field(default_factory=dict[str, int])
+    depth: int = 1
+    """How deeply its calls are nested."""
+    count: int = 0
+    """How many equations it has when its calls are inlined."""

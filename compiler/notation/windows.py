@@ -197,12 +197,14 @@ def guarded(term: Fold[Index, Term]) -> Fold[Index, Term]:
 
 def _hanging(term: Dim) -> Iterator[tuple[Affine[Index], int, Span]]:
     """The windows that leave their dims; those under a further fold are that one's."""
-    if isinstance(term, Read):
-        for sub, extent in zip(term.dims, term.array.shape, strict=True):
-            if isinstance(sub, Affine) and len(sub.factors) > 1 and not _lies(sub, extent):
-                yield sub, extent, at(term)
-    for each in inner(term) if not isinstance(term, Fold) else ():
-        yield from _hanging(each)
+    waiting = [term]
+    while waiting:
+        term = waiting.pop()
+        if isinstance(term, Read):
+            for sub, extent in zip(term.dims, term.array.shape, strict=True):
+                if isinstance(sub, Affine) and len(sub.factors) > 1 and not _lies(sub, extent):
+                    yield sub, extent, at(term)
+        waiting += reversed(inner(term)) if not isinstance(term, Fold) else ()
 
 
 def _lies(affine: Affine[Index], extent: int) -> bool:

@@ -133,13 +133,22 @@ def _tile(eqn: JaxprEqn) -> Function:
     return tiled
 
 
+def _broadcast_to(eqn: JaxprEqn) -> Function:
+    """What is written to a reference, in the shape of the part that it is written to."""
+    shape = eqn.params["shape"]
+    return lambda x: lax.broadcast_in_dim(x, shape, tuple(range(len(shape) - x.ndim, len(shape))))
+
+
 def _mulhi(eqn: JaxprEqn) -> Function:
     """The upper half of a product, of the products of halves: XLA does not lower its own op inside a `shard_map`."""
-    dtype = np.dtype(cast(Any, eqn.outvars[0].aval).dtype)
+    aval = cast(Any, eqn.outvars[0].aval)
+    dtype = np.dtype(aval.dtype)
     bits, unsigned = dtype.itemsize * 8, np.dtype(f"u{dtype.itemsize}")
     half, mask = unsigned.type(bits // 2), unsigned.type((1 << bits // 2) - 1)
 
-    def product(x: Any, y: Any) -> Any:
+    def product(*operands: Any) -> Any:
+        # A number beside an array is an array without dims.
+        x, y = (each if each.shape == aval.shape else lax.broadcast(each, aval.shape) for each in operands)
         (a, b), (c, d) = (((each.astype(unsigned) >> half), each.astype(unsigned) & mask) for each in (x, y))
         carried = (b * d >> half) + (a * d & mask) + b * c
         upper = (a * c + (a * d >> half) + (carried >> half)).astype(dtype)
@@ -210,6 +219,7 @@ def _seed(_: Any, seeds: Any, **params: Any) -> Any:
 
 
 _RULES: Mapping[str, Rule] = {
+    "broadcast_to": _broadcast_to,
     "convert_element_type": _convert,
     "empty": _empty,
     "empty2": _empty,

@@ -39,6 +39,8 @@ def _parse(text: str, start: str) -> object:
         raise _unread(problem, text, start) from None
     except VisitError as problem:
         # The constructors' own errors say more than that a rule of the grammar failed.
+        if isinstance(problem.orig_exc, ValueError):
+            raise Error("an extent cannot be 2**63 or more") from None
         raise problem.orig_exc from None
 
 
