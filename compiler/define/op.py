@@ -32,7 +32,8 @@ from ..jax_private import Tracer, ad, batching, eval_context, jax, jnp, mlir, sh
 from ..ops.params import Foreign, decode, encode
 from ..ops.primitives import remember
 from ..ops.prng_keys import text
-from .verify import Candidate, accept
+from .candidate import Candidate
+from .verify import accept
 
 Array: TypeAlias = Any
 Run: TypeAlias = Callable[..., Any]

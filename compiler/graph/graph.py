@@ -11,25 +11,29 @@ The graph is its module in the flow dialect; nodes, edges, JSON and Graphviz tex
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from ...dialects import context
-from ...dialects.errors import Error, nearest
-from ...dialects.flow import GraphOp
+from ...dialects.errors import Error, did_you_mean
+from ...dialects.flow import GraphOp, KernelOp
 from ...dialects.text import error_of, read_module
 from ...rewrites.lower.to_flow import check, to_flow
+from ...rewrites.program.executions import Marks, executions
 from ..gc_pause import without_collector
-from ..plan.counts import Counts, most, tally
+from ..ops.shard_map import on_devices, own_collectives
+from ..plan.counts import Counts
+from ..plan.exchanges import Exchange, counted, received
 from ..plan.lowered import ir
 from ..plan.state import State
 from .module import GraphModule
-from .nodes import Edge, Exchange, Node, edges, nodes
+from .nodes import Edge, Node, edges, nodes
 from .run import CompiledGraph, stablehlo
 from .text import to_dot, to_json
 
@@ -70,11 +74,23 @@ class Graph(GraphModule):
 
     def counts(self) -> Counts:
         """Executions of each kind of collective in one run: those of the plan."""
-        return tally((each.kind, each.times, _place(node, each)) for node in self.nodes for each in node.collectives)
+        foreign = self.traced.foreign if self.traced is not None else ()
+        maps = (each for each in self.executions() if on_devices(each[0]))
+        return counted(self._exchanges(), own_collectives(maps, foreign))
 
     def bytes_per_device(self) -> int:
         """Bytes that one device receives in one run, all collectives together: those of the plan."""
-        return most((each.bytes * each.times, _place(node, each)) for node in self.nodes for each in node.collectives)
+        return received(self._exchanges())
+
+    def _exchanges(self) -> Iterator[Exchange]:
+        return (each for node in self.nodes for each in node.collectives)
+
+    def executions(self) -> Iterator[tuple[Operation, int, str]]:
+        """The ops of all kernels, in order of issue, with how often each runs and in which branches and loops."""
+        marks = Marks()
+        for op in self.op.body.block.ops:
+            if isinstance(op, KernelOp):
+                yield from executions(self.kernels[op.name_of_kernel].body.block, marks)
 
     def text(self) -> str:
         """The text of the graph and of its kernels, which `Graph.parse` and `partita-opt` take."""
@@ -95,9 +111,8 @@ class Graph(GraphModule):
         """The function of a kernel. Raises Error, with the nearest names, for a name that is none."""
         found = self.kernels.get(name.removeprefix("@"))
         if found is None:
-            close = [f"did you mean `{each}`?" for each in nearest(name, self.kernels)[:1]]
             known = ", ".join(f"`{each}`" for each in self.kernels) or "none"
-            raise Error(f"the graph has no kernel `{name}`", helps=[*close, f"its kernels: {known}"])
+            raise Error(f"the graph has no kernel `{name}`", helps=[*did_you_mean(name, self.kernels), f"its kernels: {known}"])
         return found
 
     def stablehlo(self, kernel: str) -> str:
@@ -118,11 +133,6 @@ class Graph(GraphModule):
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Run on the first devices that there are, and wait for the results; arguments and results are the function's."""
         return self._compiled(*args, **kwargs)
-
-
-def _place(node: Node, each: Exchange) -> str:
-    """What it depends on how often a collective runs; each node counts its loops and choices for itself."""
-    return each.where and f"{node.number}.{each.where}"
 
 
 def lower(plan: State, granularity: str) -> Graph:

@@ -6,19 +6,23 @@ arrays are cut into the blocks that the body wants, and `jax.vmap` runs it on al
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any, TypeAlias, cast
 
 from jax.sharding import PartitionSpec
-from xdsl.ir import Block
+from xdsl.ir import Block, Operation
 
 from ...dialects.params import ParamsAttr
+from ...rewrites.program.executions import Marks, executions
 from ..jax_private import jax
 
 Array: TypeAlias = Any
 Spec: TypeAlias = tuple[tuple[str, ...], ...]
+RunBlock: TypeAlias = Callable[[Block, Sequence[Array], Sequence[object]], list[Array]]
+"""Runs a block of ops on these values of its arguments, given the program's parameters without text."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,10 +33,8 @@ class Body:
     arrays: tuple[Any, ...]
     foreign: Sequence[object]
 
-    def run(self, *inputs: Array) -> list[Array]:
+    def run(self, run_block: RunBlock, *inputs: Array) -> list[Array]:
         """The body on one block of each operand, where its axes have names."""
-        from .bind import run_block
-
         return run_block(self.block, [*inputs, *self.arrays], self.foreign)
 
 
@@ -42,15 +44,49 @@ def dims_of(spec: PartitionSpec, rank: int) -> Spec:
     return (*each, *((),) * (rank - len(each)))
 
 
-def run_mapped(params: ParamsAttr, inputs: Sequence[Array], foreign: Sequence[object]) -> list[Array]:
+COLLECTIVES: Mapping[str, str] = {
+    **dict.fromkeys(("psum", "pmax", "pmin", "unreduced_psum"), "all_reduce"),
+    **dict.fromkeys(("all_gather", "all_gather_invariant", "all_gather_reduced"), "all_gather"),
+    **dict.fromkeys(("reduce_scatter", "unreduced_reduce_scatter"), "reduce_scatter"),
+    **dict.fromkeys(("all_to_all", "ragged_all_to_all"), "all_to_all"),
+    **dict.fromkeys(("ppermute", "pbroadcast"), "permute"),
+}
+"""JAX's collectives, and the kind of each."""
+
+
+def on_devices(op: Operation) -> bool:
+    """Whether an op of a device-local function is a `shard_map` whose body runs on the devices of the mesh."""
+    params = op.properties.get("params")
+    return isinstance(params, ParamsAttr) and bool(params.get("placed"))
+
+
+def own_collectives(maps: Iterable[tuple[Operation, int, str]], foreign: Sequence[object]) -> Iterator[tuple[str, int, str]]:
+    """The collectives in the bodies of `shard_map`s that run on devices, (kind, times, where), one for each array.
+
+    `maps` says of each how often it runs and where. Loops and choices in the bodies are marked `own.while#0`.
+    """
+    marks = Marks("own.")
+    for op, times, where in maps:
+        body = _body(cast(ParamsAttr, op.properties["params"]), foreign)
+        for each, count, at in executions(body.block, marks, times, where):
+            primitive = cast(ParamsAttr, each.properties["params"]).get("primitive") if each.name == "lax.whole" else ""
+            if kind := COLLECTIVES.get(str(primitive)):
+                yield from ((kind, count, at) for _ in each.operands)
+
+
+def _body(params: ParamsAttr, foreign: Sequence[object]) -> Body:
+    return cast(Body, foreign[cast(int, cast(Any, params["body"])["index"])])
+
+
+def run_mapped(params: ParamsAttr, inputs: Sequence[Array], foreign: Sequence[object], run_block: RunBlock) -> list[Array]:
     """The results of a `shard_map` op, on what one device holds or on whole arrays."""
-    body = cast(Body, foreign[cast(int, cast(Any, params["body"])["index"])])
+    body = _body(params, foreign)
     if params.get("placed"):
-        return body.run(*inputs)
+        return body.run(run_block, *inputs)
     axes = dict(cast("tuple[tuple[str, int], ...]", params["own_axes"]))
     specs = cast("tuple[Spec, ...]", params["in_specs"]), cast("tuple[Spec, ...]", params["out_specs"])
     blocks = [_cut(x, spec, axes) for x, spec in zip(inputs, specs[0], strict=True)]
-    function: Any = body.run
+    function: Any = partial(body.run, run_block)
     for axis, size in reversed(axes.items()):
         mapped = [0 if any(axis in dim for dim in spec) else None for spec in specs[0]]
         function = _over(function, axis, size, mapped)

@@ -33,7 +33,6 @@ from ..ops.params import Foreign, encode, op_name
 from ..ops.primitives import check, name_of
 from ..ops.prng_keys import implementation, is_key, is_void, physical, unwrap
 from ..ops.shard_map import Body, dims_of
-from .derivative_rules import Rule
 from .expansions import expand
 from .vmapped_while import Loop
 from .why_whole import ONCE
@@ -43,9 +42,13 @@ Handler: TypeAlias = "Callable[[Importer, JaxprEqn, list[SSAValue], Call | None]
 
 @dataclass(slots=True)
 class Frame:
-    """A block that is being filled: its constants so far, and the arrays it captures, each a trailing block argument."""
+    """A block that is being filled: its constants so far, and the arrays it captures.
+
+    Each of those is an argument of the block; the first one comes before the argument at `first`.
+    """
 
     block: Block
+    first: int
     constants: dict[Hashable, SSAValue] = field(default_factory=dict[Hashable, SSAValue])
     captured: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
     arrays: list[Any] = field(default_factory=list[Any])
@@ -62,18 +65,14 @@ class Recipe:
 
 
 class Importer:
-    """Fills one function. `origins` says where each operation comes from, `frame.arrays` what it captures.
-
-    `rules` are the derivatives that it leaves out.
-    """
+    """Fills one function. `origins` says where each operation comes from, `frame.arrays` what it captures."""
 
     def __init__(self, in_avals: Sequence[Any]) -> None:
         self.types: dict[Any, ArrayType] = {}
         self.recipes: dict[Hashable, Recipe] = {}
         self.origins: dict[Operation, Origin] = {}
         self.foreign = Foreign()
-        self.rules: list[Rule] = []
-        self.frame = Frame(Block(arg_types=[self.type(aval) for aval in in_avals]))
+        self.frame = Frame(Block(arg_types=[self.type(aval) for aval in in_avals]), len(in_avals))
         self.fixed: Origin | None = None
 
     def run(self, jaxpr: Jaxpr, inputs: Sequence[SSAValue], call: Call | None = None) -> list[SSAValue]:
@@ -129,18 +128,16 @@ class Importer:
         self.fixed = outer
         return results
 
-    def body(self, closed: ClosedJaxpr, place: int, call: Call, last: bool = False) -> tuple[Block, list[SSAValue]]:
-        """The block of a region, and what stands around it for the arrays that it captures.
+    def body(self, closed: ClosedJaxpr, first: int, call: Call) -> tuple[Block, list[SSAValue]]:
+        """The block of a region, and the values around it of the arrays that it captures.
 
-        The captured come as arguments of the block before the one at `place`, or behind all of them.
+        The captured arrays are arguments of the block before the one at `first`.
         """
-        outer, self.frame = self.frame, Frame(Block(arg_types=[self.type(var.aval) for var in closed.jaxpr.invars]))
+        outer, self.frame = self.frame, Frame(Block(arg_types=[self.type(var.aval) for var in closed.jaxpr.invars]), first)
         frame, arguments = self.frame, list(self.frame.block.args)
         inputs = [*map(self.capture, closed.consts), *arguments]
         frame.block.add_op(YieldOp.create(operands=self.run(closed.jaxpr, inputs, call)))
         self.frame = outer
-        place = len(arguments) if last else place
-        _order(frame.block, [*arguments[:place], *frame.captured.values(), *arguments[place:]])
         return frame.block, [self.capture(array) for array in frame.arrays]
 
     def control(
@@ -228,7 +225,7 @@ class Importer:
         frame = self.frame
         found = frame.captured.get(id(array))
         if found is None:
-            found = frame.block.insert_arg(self.type(jax.typeof(array)), len(frame.block.args))
+            found = frame.block.insert_arg(self.type(jax.typeof(array)), frame.first + len(frame.arrays))
             frame.captured[id(array)] = found
             frame.arrays.append(array)
         return found
@@ -258,16 +255,6 @@ def _call(param: str) -> Handler:
         return self.run(jaxpr, [*consts, *operands], Call(eqn.source_info, call))
 
     return handle
-
-
-def _ruled(handle: Handler) -> Handler:
-    """Notes the derivative rule that is left out."""
-
-    def noted(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
-        self.rules.append(Rule.of(eqn, self.fixed or (eqn.source_info, call)))
-        return handle(self, eqn, operands, call)
-
-    return noted
 
 
 def _remat(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
@@ -311,7 +298,7 @@ def _cond(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | 
     around = Call(eqn.source_info, call)
     blocks, captured = list[Block](), list[SSAValue]()
     for branch in eqn.params["branches"]:
-        block, own = self.body(branch, 0, around, last=True)
+        block, own = self.body(branch, len(operands) - 1, around)
         for other in blocks:
             for value in own:
                 other.insert_arg(value.type, len(other.args))
@@ -326,7 +313,6 @@ def _shard_map(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Ca
     """A body on mesh axes of its own runs as it is: it is imported apart, and the op says where its operands lie."""
     params, jaxpr = eqn.params, eqn.params["jaxpr"]
     inner = Importer([var.aval for var in jaxpr.invars])
-    inner.rules = self.rules
     results = inner.run(jaxpr, list(inner.frame.block.args), Call(eqn.source_info, call))
     inner.frame.block.add_op(YieldOp.create(operands=results))
     body = Body(inner.frame.block, tuple(inner.frame.arrays), inner.foreign.values)
@@ -348,26 +334,18 @@ def _summed(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call 
     return self.emit(WholeOp, operands, [self.type(var.aval) for var in eqn.outvars], {"params": said}, None)
 
 
-def _order(block: Block, arguments: Sequence[Any]) -> None:
-    """Puts the arguments of a block in this order."""
-    for index, argument in enumerate(arguments):
-        argument.index = index
-    block._args = tuple(arguments)  # pyright: ignore[reportPrivateUsage]  # xDSL only inserts and erases arguments
-
-
 def _same(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
     """The operands themselves: keys and the arrays that hold them, for one, are one thing inside a program."""
     return operands
 
 
 _NO_PARAMS = {"params": NO_PARAMS}
-# What is expanded, and has a derivative of its own.
-_EXPANDED: Mapping[str, Handler] = dict.fromkeys(("custom_linear_solve", "linear_call", "random_gamma"), _ruled(Importer.plain))
 _HANDLERS: Mapping[str, Handler] = {
-    **dict.fromkeys(("jit", "pjit", "composite", "compute_on", "fused_call", "xla_metadata_call"), _call("jaxpr")),
-    **dict.fromkeys(("closed_call", "core_call", "call"), _call("call_jaxpr")),
-    **dict.fromkeys(("custom_jvp_call", "custom_vjp_call"), _ruled(_call("call_jaxpr"))),
-    "custom_vjp_call_jaxpr": _ruled(_call("fun_jaxpr")),
+    **dict.fromkeys(
+        ("jit", "pjit", "composite", "compute_on", "fused_call", "partitioned", "xla_metadata_call"), _call("jaxpr")
+    ),
+    **dict.fromkeys(("closed_call", "core_call", "call", "custom_jvp_call", "custom_vjp_call"), _call("call_jaxpr")),
+    "custom_vjp_call_jaxpr": _call("fun_jaxpr"),
     "custom_vmap_call": _call("call"),
     **dict.fromkeys(("checkpoint", "remat", "remat2"), _remat),
     "scan": _scan,
@@ -381,8 +359,7 @@ _HANDLERS: Mapping[str, Handler] = {
     **dict.fromkeys(("device_put", "layout_constraint", "reshard", "shard_alike", "sharding_constraint"), _same),
     # What a checker of keys or a device's compiler may be told.
     **dict.fromkeys(("consume", "xla_metadata_value"), _same),
-    **_EXPANDED,
 }
 
-INLINED = frozenset(_HANDLERS) - {"shard_map", "psum_invariant", "pvary", *_EXPANDED}
+INLINED = frozenset(_HANDLERS) - {"shard_map", "psum_invariant", "pvary"}
 """The names of the primitives that leave no op of their own, and of those that keep a region."""

@@ -18,10 +18,11 @@ from typing import Any, cast
 import numpy as np
 from jax.extend.core import ClosedJaxpr
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, Region, SSAValue
 
 from ...dialects.errors import Error
+from ...dialects.names import set_names
 from ..gc_pause import without_collector
 from ..inputs.arguments import Function, said
 from ..inputs.lines import Sources, resolve
@@ -37,7 +38,6 @@ from ..jax_private import (
     tree,
 )
 from ..ops.prng_keys import implementation, is_key, is_void, text, unwrap, wrap
-from .derivative_rules import Rule
 from .importer import Importer
 from .references import check_references, with_effect, without_references
 from .scopes import addresses, value_names
@@ -48,8 +48,8 @@ class Traced:
     """A program and how it is called: what `pt.plan` starts from.
 
     The module's function takes the leaves of the arguments, then `consts`, the arrays that the function closes over, named
-    `const/0`, ... Keys are `uint32` arrays inside; `flatten` and `unflatten` go between them and the user's trees. `rules` are
-    the derivatives of the user's that the program no longer has.
+    `const/0`, ... Keys are `uint32` arrays inside; `flatten` and `unflatten` go between them and the user's trees. `jaxpr` is
+    the function as JAX traced it.
     """
 
     function: Function
@@ -65,7 +65,7 @@ class Traced:
     foreign: tuple[object, ...]
     static: Mapping[str, object]
     arguments: tuple[str, ...]
-    rules: tuple[Rule, ...]
+    jaxpr: ClosedJaxpr
 
     @property
     def name(self) -> str:
@@ -110,7 +110,14 @@ class Traced:
 
     def unflatten(self, leaves: Sequence[Any]) -> Any:
         """The results as the function returns them, from those of the program."""
-        return tree.tree_unflatten(self.out_tree, [_returned(*each) for each in zip(leaves, self.out_avals, strict=True)])
+        return tree.tree_unflatten(self.out_tree, [as_aval(*each) for each in zip(leaves, self.out_avals, strict=True)])
+
+    def original(self, *leaves: Any) -> list[Any]:
+        """The results of the function as JAX traced it; the arrays that it closes over, `consts`, come behind its arguments."""
+        count = len(self.in_avals)
+        given = {id(const): leaf for const, leaf in zip(self.consts, leaves[count:], strict=True)}
+        consts = [given.get(id(const), const) for const in self.jaxpr.consts]
+        return jax.core.eval_jaxpr(self.jaxpr.jaxpr, consts, *leaves[:count])
 
     def _check(self, leaf: Any, aval: Any, number: int) -> None:
         name = self.arg_names[number]
@@ -150,7 +157,7 @@ class Traced:
         return [whole, *parts] if parts else [whole]
 
 
-def _returned(leaf: Any, aval: Any) -> Any:
+def as_aval(leaf: Any, aval: Any) -> Any:
     """A leaf as the function returns it: keys as keys, and weak where it is weak, for what it is later promoted to."""
     if is_key(aval):
         return wrap(leaf, implementation(aval))
@@ -195,10 +202,7 @@ def trace(fn: Callable[..., Any], /, *args: Any, static_argnames: str | Sequence
     with without_collector():
         structs = [jax.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in avals]
         closed = jax.make_jaxpr(function.names(flat, bound.arguments))(*tree.tree_unflatten(in_tree, structs))
-        check_references(function, closed)
-        _check_effects(function, closed)
-        _check_captured(function, closed)
-        closed = without_references(function, closed)
+        closed = _checked(function, closed)
         importer, consts = _import(closed)
     out_tree, result_names = results[-1]
     arg_names = (*names, *(f"const/{number}" for number in range(len(consts))))
@@ -216,8 +220,16 @@ def trace(fn: Callable[..., Any], /, *args: Any, static_argnames: str | Sequence
         foreign=tuple(importer.foreign.values),
         static=static,
         arguments=tuple(bound.arguments),
-        rules=tuple(importer.rules),
+        jaxpr=closed,
     )
+
+
+def _checked(function: Function, closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program with its references read as values. Raises Error for effects and captured tracers that no plan can keep."""
+    check_references(function, closed)
+    _check_effects(function, closed)
+    _check_captured(function, closed)
+    return without_references(function, closed)
 
 
 def _import(closed: ClosedJaxpr) -> tuple[Importer, list[Any]]:
@@ -236,8 +248,7 @@ def _module(importer: Importer, arg_names: Sequence[str], result_names: Sequence
     last = cast(Operation, block.last_op)
     types = ([arg.type for arg in block.args], [value.type for value in last.operands])
     main = func.FuncOp("main", types, Region(block))
-    main.attributes["arg_names"] = ArrayAttr([StringAttr(name) for name in arg_names])
-    main.attributes["result_names"] = ArrayAttr([StringAttr(name) for name in result_names])
+    set_names(main, arg_names, result_names)
     return ModuleOp([main])
 
 

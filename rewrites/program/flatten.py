@@ -13,7 +13,7 @@ from math import prod
 from typing import cast
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.array import ArrayType, mesh_of
@@ -21,8 +21,10 @@ from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.tilings import Instance, Placeable, bind
 from ...dialects.dtypes import itemsize
 from ...dialects.lax import RegionOp
+from ...dialects.names import ARGUMENTS, RESULTS, names_of
 from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.regions import BORDERS
+from .executions import Marks, trips
 from .program import APART, Control, Node, Program, Region, Signature
 from .runs_once import once_signature
 from .shard_maps import fits, own_signature
@@ -38,20 +40,17 @@ def flatten(module: ModuleOp) -> Program:
     program.arguments = tuple(_value(program, arg, -1, 0) for arg in block.args)
     for value in program.arguments:
         program.parameter[value] = True
-    program.argument_names = _names(main, "arg_names", len(program.arguments), "argument")
+    program.argument_names = names_of(main, ARGUMENTS) or _numbered("argument", len(program.arguments))
     flattener.block(block, 0)
     last = block.last_op
     assert isinstance(last, func.ReturnOp)
     program.returned = tuple(program.numbers[value] for value in last.operands)
-    program.result_names = _names(main, "result_names", len(program.returned), "result")
+    program.result_names = names_of(main, RESULTS) or _numbered("result", len(program.returned))
     return program
 
 
-def _names(main: func.FuncOp, key: str, count: int, stem: str) -> tuple[str, ...]:
-    names = main.attributes.get(key)
-    if names is None:
-        return tuple(f"{stem}/{i}" for i in range(count))
-    return tuple(name.data for name in cast("Iterable[StringAttr]", names))
+def _numbered(stem: str, count: int) -> tuple[str, ...]:
+    return tuple(f"{stem}/{number}" for number in range(count))
 
 
 def _value(program: Program, ssa: SSAValue, producer: int, region: int) -> int:
@@ -78,8 +77,7 @@ class _Flattener:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.marks: dict[str, int] = {}
-        """How many ops of each kind there are whose regions nobody knows the trips of."""
+        self.marks = Marks()
 
     def block(self, block: Block, region: int) -> None:
         numbers = self.program.numbers
@@ -148,12 +146,6 @@ class _Flattener:
         program.controls.append([])
         return len(program.regions) - 1
 
-    def mark(self, kind: str) -> str:
-        """The name of the next op of this kind, as collectives inside it are marked: `while#0`."""
-        number = self.marks.get(kind, 0)
-        self.marks[kind] = number + 1
-        return f"{kind}#{number}"
-
     def border(
         self,
         kind: str,
@@ -195,7 +187,7 @@ class _Flattener:
 
     def scan(self, op: RegionOp, outer: int) -> Control:
         consts, carries = op.number("num_consts"), op.number("num_carry")
-        body = self.region(outer, op.number("length"))
+        body = self.region(outer, trips(op))
         control, block = Control(op, (body,), len(self.program.nodes)), op.regions[0].block
         for position, (value, arg) in enumerate(zip(self.values(op.operands), block.args, strict=True)):
             if consts <= position < consts + carries:
@@ -216,8 +208,7 @@ class _Flattener:
 
     def while_(self, op: RegionOp, outer: int) -> Control:
         asked, fixed = op.number("cond_nconsts"), op.number("body_nconsts")
-        mark = self.mark("while")
-        test, body = self.region(outer, 1, mark), self.region(outer, 1, mark)
+        test, body = (self.region(outer, 1, mark) for mark in self.marks.of(op))
         control = Control(op, (test, body), len(self.program.nodes))
         first, second = (region.block for region in op.regions)
         for position, value in enumerate(self.values(op.operands)):
@@ -240,8 +231,7 @@ class _Flattener:
         return control
 
     def cond(self, op: RegionOp, outer: int) -> Control:
-        mark = self.mark("cond")
-        branches = tuple(self.region(outer, 1, f"{mark}:{number}") for number in range(len(op.regions)))
+        branches = tuple(self.region(outer, 1, mark) for mark in self.marks.of(op))
         control = Control(op, branches, len(self.program.nodes))
         which, *given = self.values(op.operands)
         control.enters.append(self.border("enter", op, [(which, outer)], []))
