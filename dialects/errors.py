@@ -8,8 +8,22 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of a text: lines and columns count from 1, and `end_column` is the first column after the stretch."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    def to(self, other: Span) -> Span:
+        """From the start of this one to the end of the other."""
+        return Span(self.line, self.column, other.end_line, other.end_column)
+
+
+@dataclass(frozen=True, slots=True)
 class Location:
-    """A stretch of one source line: a program, a rule, a definition, or the user's Python.
+    """A span of one line of a file, with that line: a program, a rule, a definition, or the user's Python.
 
     Lines and columns count from 1 and `end_column` is the first column after the stretch, as in lark's tokens. Column 0
     says that only the line is known; an empty `text` says that the line itself cannot be shown.

@@ -38,3 +38,18 @@ def read(file: Path, text: str) -> Node:
     for phrase in tree.iter_subtrees():
         phrase.data = phrase.data.rpartition("__")[2]
     return tree
+
+
+def words(node: Node) -> list[Token]:
+    """The words directly in a phrase."""
+    return [child for child in node.children if isinstance(child, Token)]
+
+
+def phrases(node: Node) -> list[Node]:
+    """The phrases directly in a phrase."""
+    return [child for child in node.children if isinstance(child, Tree)]
+
+
+def kinds(node: Node, kind: str) -> list[Node]:
+    """The phrases of one kind directly in a phrase."""
+    return [child for child in phrases(node) if child.data == kind]

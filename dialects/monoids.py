@@ -101,7 +101,7 @@ def _last(_: Array, then: Array) -> Array:
 
 
 _TABLE: Sequence[Monoid] = (
-    Monoid("sum", "add", np.add, _number(0), "+", ("+", "-"), linear=True, collective=True, scan="cumsum"),
+    Monoid("sum", "add", np.add, _number(0), "+", ("add", "sub"), linear=True, collective=True, scan="cumsum"),
     Monoid("prod", "mul", np.multiply, _number(1), scan="cumprod"),
     Monoid("max", "max", np.maximum, least, "", ("maximum",), idempotent=True, ordered=True, collective=True, scan="cummax"),
     Monoid("min", "min", np.minimum, largest, "", ("minimum",), idempotent=True, ordered=True, collective=True, scan="cummin"),

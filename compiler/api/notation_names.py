@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ...dialects.definitions.tree import Read
+from ...dialects.errors import Span
 from ..notation.check import Program
-from ..notation.diagnostics import Span
-from ..notation.terms import Array, Calling, Equation, Function, Left, Read
+from ..notation.terms import Array, Calling, Equation, Function, Left
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ def addresses(
 def alias(statement: Equation) -> str | None:
     """The value that an equation only gives another name."""
     read, dims = statement.pieces[0], statement.left.dims
-    return read.array.name if isinstance(read, Read) and read.subs == dims and statement.along is None else None
+    return read.array.name if isinstance(read, Read) and read.dims == dims and statement.along is None else None
 
 
 def _called(program: Program, statement: Calling, prefix: str, paths: dict[str, str]) -> Iterator[Address]:

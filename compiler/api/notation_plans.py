@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 
 from lark import Token
 
-from ...dialects.errors import Error
-from ...dialects.grammar import Node
+from ...dialects.errors import Error, Span
+from ...dialects.grammar import Node, kinds, phrases, words
 from ..notation.check import Program
-from ..notation.diagnostics import Span, Where, Wrong
-from ..notation.read import kinds, phrases, words
+from ..notation.diagnostics import Where, Wrong
 from ..notation.terms import Function
 from .notation_names import Address, addresses, known
 from .plan import Plan

@@ -190,9 +190,9 @@ def _check_bound(definition: Definition, signature: inspect.Signature, written: 
     if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in signature.parameters.values()):
         return
     for each in definition.reads():
-        for term in each.terms:
+        for term in each.dims:
             if isinstance(term, Param) and not term.steps and term.name not in signature.parameters:
-                title = f"`{term.name}` is an index of `{each.name}`, and stands in no result"
+                title = f"`{term.name}` is an index of `{each.array}`, and stands in no result"
                 fold = f"or say how its parts are put together: `sum({term.name}) @(...)`"
                 written.fail(term.name, title, helps=(f"write `{term.name}:` for a dim that must be whole", fold))
 

@@ -18,10 +18,11 @@ import numpy as np
 from jax import dtypes
 from jax.extend.core import Primitive
 
+from ...dialects.definitions import printer
 from ...dialects.definitions.dims import groups, names
 from ...dialects.definitions.parse import parse_definitions
 from ...dialects.definitions.registry import definitions
-from ...dialects.definitions.tree import Definition, Whole
+from ...dialects.definitions.tree import Definition, Group, Reading, Var, Whole, with_reads
 from ...dialects.errors import Error
 from ...dialects.lax_shapes import disagreement
 from ...dialects.reference.user_functions import FUNCTIONS
@@ -85,14 +86,14 @@ class Op:
         """Raises Error for an operand that has other dims than the definition names, before the function sees it."""
         bound = self.definition.with_arity(len(avals), len(self.definition.results))
         for read in () if self.definition.front else self.definition.reads():
-            free = sum(bool(groups(term)) or (isinstance(term, Whole) and term.many) for term in read.terms)
-            named = len(read.terms) - free
-            for at in bound.positions(read.name):
+            free = sum(bool(groups(term)) or (isinstance(term, Whole) and term.many) for term in read.dims)
+            named = len(read.dims) - free
+            for at in bound.positions(read.array):
                 rank = len(avals[at].shape)
                 if rank < named or (rank > named and not free):
                     wanted = f"{'at least ' if free else ''}{named} dim{'s' if named != 1 else ''}"
-                    title = f"operand `{read.name}` of `{self.title}` is {text(avals[at])}, and its definition names {wanted}"
-                    self.written.fail(read.name, title, helps=("`i..` stands for any number of dims, also none",))
+                    title = f"operand `{read.array}` of `{self.title}` is {text(avals[at])}, and its definition names {wanted}"
+                    self.written.fail(read.array, title, helps=("`i..` stands for any number of dims, also none",))
 
     def traced_once(self, structs: Sequence[Any], params: Mapping[str, Any]) -> tuple[Any, Any]:
         """The jaxpr of the function and the types of its results; Error for what cannot be run in parts."""
@@ -132,7 +133,7 @@ class Op:
         if problem:
             given = ", ".join(text(aval) for aval in outs)
             helps = (f"its results are {given} of {', '.join(text(aval) for aval in avals)}: say so left and right of `=`",)
-            indices = {name for read in self.definition.reads() for term in read.terms for name in names(term)}
+            indices = {name for read in self.definition.reads() for term in read.dims for name in names(term)}
             said = [word for word in re.findall(r"`(\w+)`", problem) if word in indices]
             self.written.fail((*said, self.title)[0], problem.replace(f"lax.{self.name}", self.title), helps=helps)
 
@@ -207,7 +208,7 @@ class Op:
             return None
         names = [formal.name for formal, each in zip(self.definition.operands, batched, strict=True) if each]
         title = f"vmap_{self.title}" + ("" if all(batched) else f"_{'_'.join(names)}")
-        written = self.written.renamed(_mapped_text(self.written.text, self.definition, names, title))
+        written = self.written.renamed(printer.definition(_mapped(self.definition, names, title)))
 
         def run(*arrays: Array, **params: Any) -> Any:
             mapped = [at for group, each in zip(self.formals(len(arrays)), batched, strict=True) if each for at in group]
@@ -257,16 +258,23 @@ def _types(avals: Sequence[Any]) -> tuple[ArrayType, ...]:
     return tuple(ArrayType.whole(aval.dtype.name, tuple(map(int, aval.shape))) for aval in avals)
 
 
-def _mapped_text(source: str, definition: Definition, operands: Sequence[str], title: str) -> str:
+def _mapped(definition: Definition, operands: Sequence[str], title: str) -> Definition:
     """The definition with one more index in front of these operands and of the results.
 
     norm(x, w)  out[i..] = @(x[i..], w[i..])   -->   vmap_norm_x(x, w)  out[n, i..] = @(x[n, i..], w[i..])
     """
-    index = next(name for name in ("n", *(f"n{k}" for k in range(99))) if not re.search(rf"(?<!\w){name}(?!\w)", source))
-    names = "|".join(map(re.escape, [*operands, *(formal.name for formal in definition.results)]))
-    head, closed, rest = source.partition(")")
-    rest = re.sub(rf"(?<!\w)((?:{names})\*?\[)(\s*\])?", lambda m: f"{m[1]}{index}{m[2] or ', '}", rest)
-    return head.replace(head.partition("(")[0], title, 1) + closed + rest
+    taken = {name for each in (*definition.targets, *definition.reads()) for term in each.dims for name in names(term)}
+    taken |= {formal.name for formal in (*definition.operands, *definition.results)}
+    index = Group((Var(next(name for name in ("n", *(f"n{k}" for k in range(99))) if name not in taken)),))
+
+    def mapped(read: Reading) -> Reading:
+        return replace(read, dims=(index, *read.dims))
+
+    def chosen(read: Reading) -> Reading:
+        return mapped(read) if read.array in operands else read
+
+    targets = tuple(map(mapped, definition.targets))
+    return replace(definition, name=title, targets=targets, body=with_reads(definition.body, chosen))
 
 
 def read(written: Written) -> Definition:
@@ -279,7 +287,7 @@ def read(written: Written) -> Definition:
         second = [*found, ""][1]
         written.fail(second, "a text defines one op", label="the second one", helps=("call `pt.define` once for each",))
     (definition,) = found.values()
-    read_too = {read.name for read in definition.reads()}
+    read_too = {read.array for read in definition.reads()}
     for formal in definition.operands:
         if formal.name not in read_too:
             helps = ("name it among the arguments of `@`, or leave it out if it is no array",)
@@ -303,7 +311,7 @@ def _instead(source: str, error: Error) -> tuple[str, ...]:
 
 def _check_wholes(definition: Definition, written: Written) -> None:
     """Raises Error for a name that is an index in one place, and a dim that must be whole in another."""
-    terms = [(term, read.name) for read in (*definition.targets, *definition.reads()) for term in read.terms]
+    terms = [(term, read.array) for read in (*definition.targets, *definition.reads()) for term in read.dims]
     whole = {term.name: array for term, array in terms if isinstance(term, Whole)}
     for term, array in terms:
         for name in names(term):

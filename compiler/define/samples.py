@@ -15,7 +15,7 @@ import numpy as np
 
 from ...dialects.definitions.dims import Sites
 from ...dialects.definitions.indices import Indices
-from ...dialects.definitions.tree import Definition, Var, Whole
+from ...dialects.definitions.tree import Definition, Group, Var, Whole
 from ...dialects.params import ParamsAttr
 from ..jax_private import jnp
 
@@ -48,10 +48,14 @@ def _classes(definition: Definition, params: ParamsAttr, ins: Sequence[Type], ou
     for site in sites.all:
         for number, component, dim in site.placed:
             term = site.terms[number]
-            if not isinstance(term, Var | Whole):
-                return None
-            kind = "index" if isinstance(term, Var) else "whole"
-            classes.join(("dim", site.array, dim), (kind, *indices.key(term.name, site.copy, component)))
+            match term:
+                case Group((Var(name),)):
+                    kind = "index"
+                case Whole(name):
+                    kind = "whole"
+                case _:
+                    return None
+            classes.join(("dim", site.array, dim), (kind, *indices.key(name, site.copy, component)))
     return classes
 
 

@@ -15,8 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...dialects.definitions.dims import Sites, names
-from ...dialects.definitions.tree import Var
+from ...dialects.definitions.dims import Sites, groups, names
 from ...dialects.errors import Error
 from ...dialects.monoids import MONOIDS
 from ...dialects.params import ParamsAttr
@@ -264,7 +263,7 @@ class Trial:
             for number, _, dim in site.placed:
                 term = site.terms[number]
                 if index in table and table[index][0] == dim and names(term):
-                    return f"{names(term)[0]}.." if isinstance(term, Var) and term.many else names(term)[0]
+                    return names(term)[0] + (".." if groups(term) else "")
         return self.candidate.title
 
     def resized(self, index: int, extent: int) -> tuple[list[Type], list[Type]]:

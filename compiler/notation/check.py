@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from lark import Token
 
-from ...dialects.grammar import Node
+from ...dialects.grammar import Node, kinds, phrases, words
 from ...dialects.mesh import Mesh
 from ..ops.monoids import WRITTEN
 from . import scalars
 from .diagnostics import Text, span
 from .functions import DEEPEST, Functions
-from .read import kinds, phrases, tree, words
+from .read import tree
 from .sizes import bind, size
 from .terms import Function
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from .diagnostics import Span
+from ...dialects.definitions.signs import SIGNS
+from ...dialects.errors import Span
 
 Expr: TypeAlias = ast.expr
 
@@ -56,14 +57,15 @@ class Code:
         parts = [each if isinstance(each, ast.expr) else self.value(each) for each in items]
         return ast.Subscript(array, ast.Tuple(parts, ast.Load(), **self.at), ast.Load(), **self.at)
 
-    def binary(self, sign: ast.operator, left: Expr, right: Expr) -> Expr:
-        return ast.BinOp(left, sign, right, **self.at)
-
-    def unary(self, sign: ast.unaryop, arg: Expr) -> Expr:
-        return ast.UnaryOp(sign, arg, **self.at)
-
-    def compare(self, sign: ast.cmpop, left: Expr, right: Expr) -> Expr:
-        return ast.Compare(left, [sign], [right], **self.at)
+    def sign(self, name: str, *args: Expr) -> Expr:
+        """A sign of the notation, by the name of its op, between code."""
+        match SIGNS[name].node():
+            case ast.unaryop() as sign:
+                return ast.UnaryOp(sign, args[0], **self.at)
+            case ast.cmpop() as sign:
+                return ast.Compare(args[0], [sign], [args[1]], **self.at)
+            case sign:
+                return ast.BinOp(args[0], sign, args[1], **self.at)
 
     def assign(self, names: Sequence[str], value: Expr) -> ast.stmt:
         targets: list[ast.expr] = [ast.Name(name, ast.Store(), **self.at) for name in names]

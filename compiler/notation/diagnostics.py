@@ -19,23 +19,8 @@ from typing import NoReturn, TypeAlias
 
 from lark import Token, Tree
 
-from ...dialects.errors import Error, Location, did_you_mean
+from ...dialects.errors import Error, Location, Span, did_you_mean
 from ...dialects.grammar import Node
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A stretch of the text: lines and columns from 1, the end behind the last sign."""
-
-    line: int
-    column: int
-    end_line: int
-    end_column: int
-
-    def to(self, other: Span) -> Span:
-        """From the start of this one to the end of the other."""
-        return Span(self.line, self.column, other.end_line, other.end_column)
-
 
 LONGEST = 200
 """How much of a name or a phrase an error shows."""

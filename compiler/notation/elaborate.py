@@ -14,12 +14,13 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
+from ...dialects.definitions.tree import Apply, Group, Number
 from ..jax_private import jax, jnp, lax
 from . import runtime
 from .check import Program
 from .code import Code
 from .diagnostics import Text
-from .terms import Array, Calling, Cast, Equation, Function, Index, Joint, Number, free
+from .terms import Array, Calling, Equation, Function, Index, Term, at, free
 from .value import Value, squeezed, transposed
 from .values import Values
 
@@ -75,11 +76,12 @@ def calling(statement: Calling) -> ast.stmt:
     return code.scope("_".join(names), [code.assign(names, value)])
 
 
-def _argument(argument: Array | Cast) -> ast.expr:
+def _argument(argument: Array | Apply[Term]) -> ast.expr:
     if isinstance(argument, Array):
         return Code(argument.span).name(argument.name)
-    assert isinstance(argument.arg, Number)
-    return Code(argument.span).call("notation.literal", argument.arg.value, argument.dtype)
+    (number,) = argument.args
+    assert isinstance(number, Number)
+    return Code(at(argument)).call("notation.literal", number.value, argument.dtype)
 
 
 def equation(statement: Equation) -> ast.stmt:
@@ -91,27 +93,23 @@ def equation(statement: Equation) -> ast.stmt:
         value = pieces[0]
     else:
         value = code.call("jnp.concatenate", ast.Tuple(list(pieces), ast.Load(), **code.at), statement.along)
-    if any(isinstance(dim, Joint) for dim in dims):
+    if any(len(dim.indices) > 1 for dim in dims):
         value = code.call("jnp.reshape", value, left.array.shape)
     return code.scope(left.array.name, [*before, code.assign([left.array.name], value)])
 
 
-def piece(code: Code, statement: Equation, dims: tuple[Index | Joint, ...], number: int, before: list[ast.stmt]) -> ast.expr:
+def piece(code: Code, statement: Equation, dims: tuple[Group[Index], ...], number: int, before: list[ast.stmt]) -> ast.expr:
     """One piece of the right side, with a dim for each index on the left."""
     order: list[Index] = []
     for place, dim in enumerate(dims):
-        if place == statement.along:
-            order.append(_own(statement, dim, number))
-        else:
-            order += dim.indices if isinstance(dim, Joint) else [dim]
+        order += (_own(statement, dim, number),) if place == statement.along else dim.indices
     values = Values(order, before)
     return spread(code, values.term(statement.pieces[number]), order, statement.left.array.dtype).code
 
 
-def _own(statement: Equation, dim: Index | Joint, number: int) -> Index:
+def _own(statement: Equation, dim: Group[Index], number: int) -> Index:
     """The index of one piece along the dim that is joined: the one of that name."""
-    assert isinstance(dim, Index)
-    return next(index for index in free(statement.pieces[number]) if index.name == dim.name)
+    return next(index for index in free(statement.pieces[number]) if index.name == dim.indices[0].name)
 
 
 def spread(code: Code, value: Value, order: list[Index], dtype: str) -> Value:

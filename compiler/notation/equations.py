@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import NoReturn
 
 from lark import Token
 
+from ...dialects.definitions.tree import Apply, Group, Number
 from ...dialects.dtypes import short
-from ...dialects.grammar import Node
+from ...dialects.grammar import Node, kinds, phrases, words
 from ...dialects.monoids import MONOIDS
 from ..ops.monoids import WRITTEN
 from ..ops.primitives import names
@@ -16,25 +18,10 @@ from . import scalars
 from .diagnostics import Text, span
 from .expressions import Expressions, counted, reason
 from .keywords import defaults, keywords
-from .read import kinds, phrases, words
 from .runtime import made_of
 from .scope import Scope
 from .sizes import check_bytes, size
-from .terms import (
-    Array,
-    Calling,
-    Cast,
-    Equation,
-    Function,
-    Index,
-    Joint,
-    Left,
-    Number,
-    Term,
-    dtype,
-    settled,
-    type_text,
-)
+from .terms import Array, Calling, Equation, Function, Index, Left, Term, at, dtype, settled, type_text
 
 EXTREMES = (*(fold for fold in WRITTEN if MONOIDS[fold].ordered), "argmax", "argmin")
 """The folds that have no value over nothing."""
@@ -134,7 +121,7 @@ class Equations:
         scope.settle([*folded, *indices])
         for fold in scope.folds:
             if fold.monoid in EXTREMES and not all(index.extent for index in fold.indices):
-                self.text.fail("fold_nothing", fold.span, fold=fold.monoid)
+                self.text.fail("fold_nothing", at(fold), fold=fold.monoid)
 
     def dtype(self, pieces: Sequence[Node], terms: Sequence[Term]) -> str:
         kinds_found = [settled(dtype(term)) for term in terms]
@@ -154,14 +141,14 @@ class Equations:
         extents: Sequence[int],
         made: str,
     ) -> Equation:
-        dims, shape = list[Index | Joint](), list[int]()
+        dims, shape = list[Group[Index]](), list[int]()
         for place, left in enumerate(lefts):
             own = [str(word) for word in words(left)]
             if place == along:
-                dims.append(Index(own[0], span(left), sum(extents), "joined"))
+                dims.append(Group((Index(own[0], span(left), sum(extents), "joined"),)))
             else:
-                dims.append(shared[own[0]] if left.data == "plain" else Joint(tuple(shared[name] for name in own)))
-            shape.append(_extent(dims[-1]))
+                dims.append(Group(tuple(shared[name] for name in own)))
+            shape.append(prod(index.extent for index in dims[-1].indices))
         word = words(target)[0]
         array = Array(str(word), made, tuple(shape), span(word))
         check_bytes(self.text, word, array)
@@ -197,15 +184,15 @@ class Equations:
         lefts = tuple(self.left(name, target, *result) for target, result in zip(targets, results, strict=True))
         return Calling(lefts, name.removeprefix("lax."), arguments, params, span(node))
 
-    def argument(self, name: str, node: Node) -> Array | Cast:
+    def argument(self, name: str, node: Node) -> Array | Apply[Term]:
         """An array, or a number of a primitive's: `3`, `0.5`, `u32(3)`."""
         if name.startswith("lax.") and node.data in ("number", "neg", "call"):
             reader = Expressions(self.text, Scope(self.text, self.arrays, {}), self.extents, self.functions)
             term = reader.term(node)
             if isinstance(term, Number):
                 reader.fits(settled(dtype(term)), term, cast=True)
-                return Cast(term, settled(dtype(term)), term.span)
-            if isinstance(term, Cast) and isinstance(term.arg, Number):
+                return Apply("cast", (term,), settled(dtype(term)), term.span)
+            if isinstance(term, Apply) and term.function == "cast" and isinstance(term.args[0], Number):
                 return term
         word = words(node)[0] if node.data == "name" else None
         if word is None or word not in self.arrays:
@@ -214,7 +201,7 @@ class Equations:
             self.text.fail("call_argument", node, name=name, said=self.text.said(node))
         return self.arrays[str(word)]
 
-    def called(self, call: Node, function: Function, given: Sequence[Array | Cast]) -> list[tuple[str, tuple[int, ...]]]:
+    def called(self, call: Node, function: Function, given: Sequence[Array | Apply[Term]]) -> list[tuple[str, tuple[int, ...]]]:
         wanted = function.arguments
         signature = f"{function.name}({', '.join(f'{each.name}: {each.type}' for each in wanted)})"
         if len(given) != len(wanted):
@@ -234,7 +221,7 @@ class Equations:
         self.text.fail("call_type", node, argument=argument, name=name, wanted=wanted, value=value, given=given)
 
     def primitive(
-        self, call: Node, name: str, given: Sequence[Array | Cast], params: str, targets: Sequence[Node]
+        self, call: Node, name: str, given: Sequence[Array | Apply[Term]], params: str, targets: Sequence[Node]
     ) -> list[tuple[str, tuple[int, ...]]]:
         """The types of what JAX's primitive gives, by asking JAX."""
         wanted = [self.declared(target) for target in targets]
@@ -270,12 +257,3 @@ class Equations:
         self.arrays[array.name] = array
         places = self.places(lefts) if lefts is not None else ((),) * len(shape)
         return Left(array, None, places, span(target))
-
-
-def _extent(dim: Index | Joint) -> int:
-    if isinstance(dim, Index):
-        return dim.extent
-    product = 1
-    for index in dim.indices:
-        product *= index.extent
-    return product

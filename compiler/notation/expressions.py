@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 import ml_dtypes
 from lark import Token
 
+from ...dialects.definitions.signs import ARITHMETIC, COMPARISONS, SIGNS
+from ...dialects.definitions.tree import Apply, Fold, Group, Number, Read
 from ...dialects.dtypes import dtype_of, long, short
-from ...dialects.grammar import Node
+from ...dialects.grammar import Node, phrases, words
 from ...dialects.monoids import MONOIDS
 from ..jax_private import jax
 from ..ops.monoids import WRITTEN, pools
@@ -17,28 +19,14 @@ from . import scalars
 from .diagnostics import Text, span
 from .keywords import defaults, keywords
 from .positions import position
-from .read import left_spine, phrases, words
+from .read import left_spine
 from .scope import Scope
 from .sizes import named, size
-from .terms import (
-    Apply,
-    Cast,
-    Fold,
-    Index,
-    Mask,
-    Number,
-    Position,
-    Read,
-    Term,
-    dtype,
-    free,
-    settled,
-)
+from .terms import Constant, Index, Mask, Reading, Term, at, dtype, free, settled
 
-SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
-ARITHMETIC = frozenset(SIGNS)
+BINARY = frozenset(ARITHMETIC) - {"neg"}
+COMPARE = {sign.text: name for name, sign in COMPARISONS.items()}
 LOGIC = {"either": "or", "both": "and", "negated": "not"}
-COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 TRUTHS = ("True", "False")
 CONSTANTS = {"inf": float("inf"), "nan": float("nan")}
 DIGITS = 300
@@ -92,7 +80,7 @@ class Expressions:
     def name(self, word: Token) -> Term:
         """An index used as a value, an array of rank 0, or one of the constants."""
         if word in self.scope.indices:
-            return Position(self.scope.indices[str(word)], span(word))
+            return Group((self.scope.indices[str(word)],), span(word))
         array = self.scope.arrays.get(str(word))
         if array is None and word in CONSTANTS:
             return Number(CONSTANTS[str(word)], span(word))
@@ -101,9 +89,9 @@ class Expressions:
         if array.shape:
             indices = ", ".join("ijklmnop"[: len(array.shape)])
             self.text.fail("not_scalar", word, name=word, type=array.type, indices=indices)
-        return Read(array, (), span(word))
+        return Read(array, (), span=span(word))
 
-    def read(self, node: Node) -> Read:
+    def read(self, node: Node) -> Reading:
         word, given = words(node)[0], phrases(node)
         if word not in self.scope.arrays:
             self.text.fail("value_unknown", word, self.scope.arrays, name=word)
@@ -111,9 +99,9 @@ class Expressions:
         if len(given) != len(array.shape):
             rank, count = counted(len(array.shape), "dim"), counted(len(given), "index", "indices")
             self.text.fail("rank", node, name=word, rank=rank, given=count, type=array.type)
-        return Read(array, tuple(position(self, array, dim, each) for dim, each in enumerate(given)), span(node))
+        return Read(array, tuple(position(self, array, dim, each) for dim, each in enumerate(given)), span=span(node))
 
-    def literal(self, node: Node) -> Number:
+    def literal(self, node: Node) -> Constant:
         word = words(node)[0]
         if word.isdecimal() and len(word.lstrip("0")) > DIGITS:
             self.text.fail("number_large", node, number=word, low=f"-1e{DIGITS}", high=f"1e{DIGITS}", cure=FLOATING)
@@ -131,7 +119,7 @@ class Expressions:
         for each in args:
             if isinstance(each, Number) and isinstance(each.value, int) and not low <= each.value <= high:
                 cure = FLOATING if dtype_of(made).kind in "fV" else WIDER
-                self.text.fail("number_large", each.span, number=each.value, low=low, high=high, cure=cure)
+                self.text.fail("number_large", at(each), number=each.value, low=low, high=high, cure=cure)
 
     # --- operators -------------------------------------------------------------------------------------------------
 
@@ -144,14 +132,14 @@ class Expressions:
 
     def arithmetic(self, node: Node) -> Term:
         """A chain of operators, from its first operand on, however long it is."""
-        *operators, first = left_spine(node, ARITHMETIC)
+        *operators, first = left_spine(node, BINARY)
         made = self.term(first)
         for each in reversed(operators):
             made = self.combined(each, made, self.term(phrases(each)[1]))
         return made
 
     def combined(self, node: Node, left: Term, right: Term) -> Term:
-        sign = SIGNS[node.data]
+        sign = SIGNS[node.data].text
         self.no_truth(node, sign, *(each for each in (left, right) if isinstance(each, Number)))
         if isinstance(left, Number) and isinstance(right, Number):
             known = self.number(node, lambda: scalars.arithmetic(node.data, [left.value, right.value]))
@@ -182,7 +170,7 @@ class Expressions:
         self.fits(strong[0], *args)
         number = next((arg for arg in args if isinstance(arg, Number) and dtype(arg) == "float"), None)
         if number is not None and dtype_of(strong[0]).kind in "iub":
-            self.text.fail("number", number.span, number=f"{number.value:g}", dtype=short(strong[0]))
+            self.text.fail("number", at(number), number=f"{number.value:g}", dtype=short(strong[0]))
         return strong[0]
 
     def no_truth(self, node: Node, sign: str, *args: Term) -> None:
@@ -199,7 +187,7 @@ class Expressions:
         left, right = map(self.term, phrases(node))
         sign = str(words(node)[0]) if words(node) else "=="
         self.same(node, sign, left, right)
-        made = Apply(COMPARISONS[sign], (left, right), "bool", span(node))
+        made = Apply(COMPARE[sign], (left, right), "bool", span(node))
         return Mask(made, span(node)) if node.data == "equal" else made
 
     def logic(self, node: Node) -> Term:
@@ -216,7 +204,7 @@ class Expressions:
             self.text.fail("truth", node, what=what, dtype=short(settled(dtype(term))))
         return term.condition if isinstance(term, Mask) else term
 
-    def number(self, node: Node, compute: Callable[[], float | None]) -> Number | None:
+    def number(self, node: Node, compute: Callable[[], float | None]) -> Constant | None:
         """A number, if it is known here. Raises `Wrong` where it is not defined."""
         try:
             value = compute()
@@ -241,7 +229,7 @@ class Expressions:
         self.fold_dtype(node, str(word), settled(dtype(term)))
         if word in ("argmax", "argmin") and len(indices) > 1:
             self.text.fail("fold_position", indices[1].span, fold=word)
-        fold = Fold(str(word), indices, term, span(node))
+        fold = Fold(str(word), indices, term, span=span(node))
         self.scope.folds.append(fold)
         return fold
 
@@ -295,7 +283,7 @@ class Expressions:
             self.text.fail("function_count", node, name=word, wanted="1 argument", given=len(given), operands="x")
         term = self.term(given[0])
         self.fits(wanted, term, cast=True)
-        return Cast(term, wanted, span(node))
+        return Apply("cast", (term,), wanted, span(node))
 
     def check_dtype(self, word: Token, wanted: str) -> None:
         check_dtype(self.text, word, wanted)

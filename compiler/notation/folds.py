@@ -5,41 +5,42 @@ sum(k) x[b, k] * w[k, j]   -->   jnp.einsum("ab,bc->ac", x, w)          sum(d) x
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Sequence
+from dataclasses import replace
 
+from ...dialects.definitions.tree import Apply, Fold, Number
 from .code import Code
 from .segments import segments
-from .terms import Apply, Fold, Index, Mask, Number, Term, free
+from .terms import Index, Mask, Term, at, free
 from .value import Value, Walker, alongside, fit, squeezed, transposed
 from .windows import convolution, guarded, pooling
 
 
-def fold(values: Walker, term: Fold) -> Value:
+def fold(values: Walker, term: Fold[Index, Term]) -> Value:
     if term.monoid != "sum":
         return pooling(term) or reduction(values, guarded(term))
     body, behind = outside(term.body, term.indices)
     made = product(values, term, body)
     for sign, other in behind:
-        code = Code(term.span)
+        code = Code(at(term))
         args, dims = alongside(code, [made, values.term(other)], values.order)
-        made = Value(code.binary(sign, args[0].code, args[1].code), dims)
+        made = Value(code.sign(sign, args[0].code, args[1].code), dims)
     return made
 
 
-def outside(body: Term, indices: Sequence[Index]) -> tuple[Term, list[tuple[ast.operator, Term]]]:
+def outside(body: Term, indices: Sequence[Index]) -> tuple[Term, list[tuple[str, Term]]]:
     """What a sum of a product may be multiplied or divided by afterwards: what does not depend on its indices."""
-    behind: list[tuple[ast.operator, Term]] = []
+    behind: list[tuple[str, Term]] = []
     while isinstance(body, Apply) and body.function in ("div", "mul") and not set(free(body.args[1])) & set(indices):
         if isinstance(body.args[1], Mask) or (body.function == "mul" and not isinstance(body.args[1], Number)):
             break
-        behind.insert(0, (ast.Div() if body.function == "div" else ast.Mult(), body.args[1]))
+        behind.insert(0, (body.function, body.args[1]))
         body = body.args[0]
     return body, behind
 
 
-def factors(body: Term) -> list[Term]:
-    """The factors of a product."""
+def multiplied(body: Term) -> list[Term]:
+    """The factors of a product, those of a mask apart: `[a and b]` is `[a] * [b]`."""
     found, waiting = list[Term](), [body]
     while waiting:
         match waiting.pop():
@@ -52,13 +53,13 @@ def factors(body: Term) -> list[Term]:
     return found
 
 
-def product(values: Walker, term: Fold, body: Term) -> Value:
-    code, parts = Code(term.span), factors(body)
+def product(values: Walker, term: Fold[Index, Term], body: Term) -> Value:
+    code, parts = Code(at(term)), multiplied(body)
     if (found := convolution(values, term, parts)) is not None:
         return found
-    if (found := pooling(Fold(term.monoid, term.indices, body, term.span))) is not None:
+    if (found := pooling(replace(term, body=body))) is not None:
         return found
-    if (inside := guarded(Fold(term.monoid, term.indices, body, term.span))).body is not body:
+    if (inside := guarded(replace(term, body=body))).body is not body:
         return reduction(values, inside)
     if (found := segments(values, term, parts)) is not None:
         return found
@@ -66,7 +67,7 @@ def product(values: Walker, term: Fold, body: Term) -> Value:
     arrays = [part for part in parts if not isinstance(part, Number | Mask)]
     masks = [part for part in parts if isinstance(part, Mask)]
     if len(arrays) < 2 or any(not free(part) for part in arrays):
-        return reduction(values, Fold(term.monoid, term.indices, body, term.span))
+        return reduction(values, replace(term, body=body))
     if masks:
         first: Term = arrays[0]
         for mask in masks:
@@ -75,7 +76,7 @@ def product(values: Walker, term: Fold, body: Term) -> Value:
     given = [squeezed(code, values.term(part)) for part in arrays]
     made = einsum(code, values, given, term.indices)
     for number in numbers:
-        made = Value(code.binary(ast.Mult(), made.code, code.value(number.value)), made.dims)
+        made = Value(code.sign("mul", made.code, code.value(number.value)), made.dims)
     return made
 
 
@@ -122,12 +123,12 @@ def _times(code: Code, value: Value, folded: Sequence[Index], seen: Sequence[Ind
     """A sum along an index on which nothing depends counts its values."""
     for index in folded:
         if index not in seen:
-            value = Value(code.binary(ast.Mult(), value.code, code.value(index.extent)), value.dims)
+            value = Value(code.sign("mul", value.code, code.value(index.extent)), value.dims)
     return value
 
 
-def reduction(values: Walker, term: Fold) -> Value:
-    code, value = Code(term.span), values.term(term.body)
+def reduction(values: Walker, term: Fold[Index, Term]) -> Value:
+    code, value = Code(at(term)), values.term(term.body)
     if value.number:
         value = Value(code.call("jnp.asarray", value.code), ())
     unused = [index for index in term.indices if index not in value.dims]

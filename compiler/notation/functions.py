@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from lark import Token
 
 from ...dialects.dtypes import long
-from ...dialects.grammar import Node
+from ...dialects.errors import Span
+from ...dialects.grammar import Node, kinds, phrases, words
 from ...dialects.mesh import Mesh
-from .diagnostics import Span, Text, span
+from .diagnostics import Text, span
 from .equations import Equations
 from .expressions import check_dtype, counted
-from .read import kinds, phrases, words
 from .sizes import bind, check_bytes, size
 from .terms import Array, Calling, Equation, Function, Left
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 from functools import cache
 
 from ...dialects.dtypes import long
-from ...dialects.grammar import Node
+from ...dialects.grammar import Node, kinds, phrases, words
 from ...dialects.params import NO_PARAMS, ParamsAttr, read
 from ..jax_private import jax, lax
 from ..ops.params import Foreign, encode
 from .diagnostics import Text
-from .read import kinds, phrases, words
 
 
 def keywords(text: Text, call: Node) -> str:

@@ -13,7 +13,8 @@ from typing import cast
 from lark import Token
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 
-from .diagnostics import Span, Text, Wrong
+from ...dialects.errors import Span
+from .diagnostics import Text, Wrong
 
 # What the grammar's words are called when a person is told what was expected; a thing that many words begin stands for them.
 SPELLING = {

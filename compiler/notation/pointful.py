@@ -7,34 +7,21 @@ There is no table of ops here: what a definition says is printed, and what the n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from ...dialects.definitions.ground_form import (
-    Access,
-    Affine,
-    Apply,
-    Binary,
-    Constant,
-    Counter,
-    Dim,
-    Equation,
-    Folding,
-    Ground,
-    Grounded,
-    Part,
-    inner,
-)
+from ...dialects.definitions.ground_form import Access, Dim, Equation, Ground, Grounded, inner
 from ...dialects.definitions.grounding import ground
+from ...dialects.definitions.printer import Printer, Said
 from ...dialects.definitions.registry import definitions
+from ...dialects.definitions.signs import SIGNS
+from ...dialects.definitions.tree import Affine, Apply, Concat, Fold, Group, Number, Read, Var
 from ...dialects.dtypes import short
 from ...dialects.errors import Error
-from ...dialects.params import Literal, ParamsAttr, show
+from ...dialects.params import ParamsAttr, show
 from ..ops.monoids import WRITTEN
-from .expressions import COMPARISONS
 
 Shape = tuple[int, ...]
-_SIGNS = {name: sign for sign, name in COMPARISONS.items()}
 
 
 class Unsayable(Exception):
@@ -77,151 +64,115 @@ class Pointful:
 
     def lines(self) -> list[str]:
         """An equation for each result. Raises `Unsayable`."""
-        if any(isinstance(dim, Part) for equation in self.form.equations for dim in equation.targets[0].dims):
+        if any(isinstance(dim, Concat) for equation in self.form.equations for dim in equation.targets[0].dims):
             return [self.joined()]
-        return [self.equation(each) for each in self.form.equations]
-
-    def equation(self, equation: Equation) -> str:
-        if len(equation.targets) != 1 or equation.partials:
-            raise Unsayable
-        return f"{self.left(equation.targets[0], _read_alone(equation.body))} = {self.expr(equation.body)}"
+        return [f"{self.left(each)} = {self.right(each)}" for each in self.form.equations]
 
     def joined(self) -> str:
         """Pieces behind one another along a sum of ranges."""
-        pieces = [self.expr(each.body) for each in self.form.equations]
-        parts = [dim.ids for each in self.form.equations for dim in each.targets[0].dims if isinstance(dim, Part)]
+        first, *_ = equations = self.form.equations
+        parts = [dim.indices for each in equations for dim in each.targets[0].dims if isinstance(dim, Concat)]
         if any(len(ids) != 1 for ids in parts):
             raise Unsayable
-        first = parts[0][0]
-        for number, ids in enumerate(parts):
-            # Every piece has an index of its own along the dim that is joined, and one name for them.
-            other = Pointful(self.name, self.params, self.ins, self.outs, self.renamed(ids[0], first), self.form)
-            pieces[number] = other.expr(self.form.equations[number].body)
-        return (
-            f"{self.left(self.form.equations[0].targets[0], _read_alone(self.form.equations[0].body))} = {' ++ '.join(pieces)}"
-        )
+        # Every piece has an index of its own along the dim that is joined, and one name for them.
+        pieces = [self.renamed(ids[0], parts[0][0]).right(each) for ids, each in zip(parts, equations, strict=True)]
+        return f"{self.left(first)} = {' ++ '.join(pieces)}"
 
-    def renamed(self, index: int, other: int) -> list[str]:
+    def renamed(self, index: int, other: int) -> Pointful:
         letters = list(self.letters)
         letters[index] = self.letters[other]
-        return letters
+        return replace(self, letters=letters)
 
-    # --- arrays ----------------------------------------------------------------------------------------------------
+    def printer(self, equation: Equation) -> Printer:
+        """Says the range of each index that stands alone in no dim, which would say it."""
+        alone = _read_alone(equation.body)
+        ranges = {self.letters[i]: extent for i, extent in enumerate(self.form.extents) if i not in alone}
+        return Printer(ranges, bare=True)
 
-    def left(self, target: Access, known: frozenset[int]) -> str:
+    # --- left and right --------------------------------------------------------------------------------------------
+
+    def left(self, equation: Equation) -> str:
+        if len(equation.targets) != 1 or equation.partials:
+            raise Unsayable
+        (target,), printer = equation.targets, self.printer(equation)
         out = self.outs[-1 - target.array]
         units = iter(self.letters[len(self.form.extents) :])
         dims: list[str] = []
         for dim in target.dims:
             match dim:
-                case ():
+                case Group(()):
                     dims.append(f"{next(units, '')}: 1")
-                case (index,):
-                    dims.append(self.letters[index] + ("" if index in known else f": {self.form.extents[index]}"))
-                case tuple():
-                    dims.append(f"({' '.join(self.letters[index] for index in dim)})")
-                case Part(ids, _):
-                    dims.append("+" + self.letters[ids[0]])
+                case Group((i,)):
+                    dims.append(printer.bound(self.index(i)))
+                case Group() | Concat():
+                    dims.append(printer.expr(self.position(dim)))
                 case _:
                     raise Unsayable
         return f"{out.text}[{', '.join(dims)}]" if dims else out.text
 
-    def access(self, access: Access) -> str:
+    def right(self, equation: Equation) -> str:
+        return self.printer(equation).expr(self.said(equation.body))
+
+    # --- the tree with names -----------------------------------------------------------------------------------------
+
+    def index(self, number: int) -> Var:
+        return Var(self.letters[number])
+
+    def position(self, dim: Dim) -> Said:
+        match dim:
+            case Group(ids):
+                return Group(tuple(map(self.index, ids)))
+            case Concat(ids):
+                return Concat(tuple(map(self.index, ids)))
+            case Affine(offset, moves, 1) if moves:
+                return Affine(offset, tuple((self.index(i), factor) for i, factor in moves))
+            case _:
+                raise Unsayable
+
+    def access(self, access: Access) -> Said:
         if access.array < 0:
             raise Unsayable
         value = self.ins[access.array]
-        if value.number or not access.dims:
-            return value.text
-        return f"{value.text}[{', '.join(map(self.position, access.dims))}]"
+        return Number(value.text) if value.number else Read(value.text, tuple(map(self.position, access.dims)))
 
-    def position(self, dim: Dim) -> str:
-        match dim:
-            case ():
-                return "0"
-            case (index,):
-                return self.letters[index]
-            case tuple():
-                return f"({' '.join(self.letters[index] for index in dim)})"
-            case Affine(offset, factors, 1) if factors:
-                terms = [(factor, self.letters[index]) for index, factor in factors]
-                return affine(terms, offset)
-            case _:
-                raise Unsayable
-
-    # --- expressions -----------------------------------------------------------------------------------------------
-
-    def expr(self, body: Ground) -> str:
+    def said(self, body: Ground) -> Said:
+        """The expression with names for numbers and the notation's functions. Raises `Unsayable`."""
         match body:
-            case Access():
+            case Read():
                 return self.access(body)
-            case Constant(value):
-                return number(value)
-            case Counter((index,)):
-                return self.cast(self.letters[index], "int32")
-            case Binary("*", Constant(-1), right):
-                return f"-{self.operand(right)}"
-            case Binary(sign, left, right):
-                return f"{self.operand(left)} {sign} {self.operand(right)}"
+            case Number(value) if isinstance(value, int | float) and not isinstance(value, bool):
+                return body
+            case Group((_,)):
+                return self.cast(self.position(body), "int32")
             case Apply(function, args):
-                return self.apply(function, [self.expr(arg) for arg in args])
-            case Folding(monoid, ids, inside) if ids and monoid in WRITTEN:
-                known = _read_alone(inside)
-                said = ", ".join(self.letters[i] + ("" if i in known else f": {self.form.extents[i]}") for i in ids)
-                return f"{monoid}({said}) {self.factor(inside)}"
+                return self.apply(self.name if function == "@" else function, tuple(map(self.said, args)))
+            case Fold(monoid, ids, inside, ()) if ids and monoid in WRITTEN:
+                return Fold(monoid, tuple(map(self.index, ids)), self.said(inside))
             case _:
                 raise Unsayable
 
-    def operand(self, body: Ground) -> str:
-        text = self.expr(body)
-        return f"({text})" if isinstance(body, Binary | Folding) or text.startswith("-") else text
-
-    def factor(self, body: Ground) -> str:
-        product = isinstance(body, Access | Apply) or (isinstance(body, Binary) and body.sign == "*")
-        return self.expr(body) if product else f"({self.expr(body)})"
-
-    def apply(self, function: str, args: Sequence[str]) -> str:
-        match self.name if function == "@" else function:
+    def apply(self, function: str, args: tuple[Said, ...]) -> Said:
+        match function:
             case "cast":
-                return f"{short(self.outs[0].dtype)}({args[0]})"
+                return Apply(short(self.outs[0].dtype), args)
             case "select" if len(args) == 3 and self.ins[0].dtype == "bool":
-                return f"where({args[0]}, {args[2]}, {args[1]})"
+                return Apply("where", (args[0], args[2], args[1]))
             case "maximum" | "minimum":
-                return f"{function[:3]}({', '.join(args)})"
-            case name if name in _SIGNS:
-                return f"{args[0]} {_SIGNS[name]} {args[1]}"
-            case "and" | "or" if len(args) == 2:
-                return f"{args[0]} {function} {args[1]}"
-            case "not":
-                return f"not {args[0]}"
-            case own:
-                return f"{own}({', '.join([*args, *self.given()])})"
+                return Apply(function[:3], args)
+            case _ if function in SIGNS:
+                return Apply(function, args)
+            case _:
+                return Apply(function, args, params=", ".join(f"{key}={show(value)}" for key, value in self.params.items()))
 
-    def given(self) -> Iterator[str]:
-        yield from (f"{key}={show(value)}" for key, value in self.params.items())
-
-    def cast(self, text: str, dtype: str) -> str:
-        return text if self.outs[0].dtype == dtype else f"{short(self.outs[0].dtype)}({text})"
-
-
-def affine(terms: Sequence[tuple[int, str]], offset: int) -> str:
-    """`2*i + j - 1`; what is added stands before what is taken away. A part that begins at the beginning says so: `i + 0`."""
-    said = [(factor, name if abs(factor) == 1 else f"{abs(factor)}*{name}") for factor, name in terms]
-    said += [(offset, str(abs(offset)))] if offset else []
-    if [*terms, offset] == [(1, name := terms[0][1]), 0]:
-        return f"{name} + 0"
-    (first, text), *more = sorted(said, key=lambda each: each[0] < 0)
-    return ("-" if first < 0 else "") + text + "".join(f" {'-' if sign < 0 else '+'} {each}" for sign, each in more)
-
-
-def number(value: Literal) -> str:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Unsayable
-    return repr(value)
+    def cast(self, said: Said, dtype: str) -> Said:
+        made = self.outs[0].dtype
+        return said if made == dtype else Apply(short(made), (said,))
 
 
 def _read_alone(body: Ground) -> frozenset[int]:
     """The indices that stand alone in some dim, which says their range."""
-    own = {dim[0] for dim in body.dims if isinstance(dim, tuple) and len(dim) == 1} if isinstance(body, Access) else set[int]()
+    dims = body.dims if isinstance(body, Read) else ()
+    own = {dim.indices[0] for dim in dims if isinstance(dim, Group) and len(dim.indices) == 1}
     return frozenset(own.union(*(_read_alone(each) for each in inner(body))))
 
 

@@ -5,27 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from ...dialects.definitions.tree import Affine, Apply, Group, Number
 from ...dialects.dtypes import dtype_of, short
-from ...dialects.grammar import Node
+from ...dialects.grammar import Node, words
 from .diagnostics import Text, span
-from .read import words
 from .scope import Scope
-from .terms import (
-    Affine,
-    Apply,
-    Array,
-    Fixed,
-    Index,
-    Joint,
-    Look,
-    Number,
-    Position,
-    Sliding,
-    Sub,
-    Term,
-    dtype,
-    free,
-)
+from .terms import Array, Dim, Index, Term, alone, dtype
 
 
 class Reader(Protocol):
@@ -37,19 +22,19 @@ class Reader(Protocol):
     def term(self, node: Node) -> Term: ...
 
 
-def position(reader: Reader, array: Array, dim: int, node: Node) -> Sub:
+def position(reader: Reader, array: Array, dim: int, node: Node) -> Dim:
     """The position that a phrase says in one dim of an array; indices that stand alone get their range from it."""
     extent, scope, text = array.shape[dim], reader.scope, reader.text
     if node.data == "join":
-        joint = Joint(tuple(scope.find(word) for word in words(node)))
+        joint = Group(tuple(scope.find(word) for word in words(node)))
         scope.joins.append((extent, joint, span(node)))
         return joint
     around, scope.positional = scope.positional, True
     term = reader.term(node)
     scope.positional = around
-    if isinstance(term, Position):
-        scope.unify(term.index, extent, span(node), f"dim {dim} of `{array.name}`")
-        return term.index
+    if (index := alone(term)) is not None:
+        scope.unify(index, extent, span(node), f"dim {dim} of `{array.name}`")
+        return term
     kind = dtype(term)
     if kind not in ("int",) and (kind in ("float", "truth") or dtype_of(kind).kind not in "iu"):
         text.fail("index_float", node, said=text.said(node), dtype={"float": "no whole number"}.get(kind, short(kind)))
@@ -58,11 +43,11 @@ def position(reader: Reader, array: Array, dim: int, node: Node) -> Sub:
         if not factors:
             window = Affine(offset, ())
             scope.check_window(extent, window, span(node), hangs=False)
-            return Fixed(offset)
+            return window
         window = Affine(offset, tuple(factors.items()))
         scope.windows.append((extent, window, span(node), scope.hanging and len(factors) > 1))
         return window
-    return sliding(term) or Look(term)
+    return term
 
 
 def linearity(term: Term) -> tuple[int, Mapping[Index, int]] | None:
@@ -70,7 +55,7 @@ def linearity(term: Term) -> tuple[int, Mapping[Index, int]] | None:
     match term:
         case Number(int() as value):
             return value, {}
-        case Position(index):
+        case Group((index,)):
             return 0, {index: 1}
         case Apply("neg", (arg,)):
             return scaled(linearity(arg), -1)
@@ -93,12 +78,3 @@ def scaled(linear: tuple[int, Mapping[Index, int]] | None, by: int) -> tuple[int
     if linear is None:
         return None
     return linear[0] * by, {index: factor * by for index, factor in linear[1].items()}
-
-
-def sliding(term: Term) -> Sliding | None:
-    """`start + i` with a start that depends on no index."""
-    match term:
-        case Apply("add", (Position(index), start)) | Apply("add", (start, Position(index))) if not free(start):
-            return Sliding(start, index)
-        case _:
-            return None

@@ -8,67 +8,68 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...dialects.definitions.tree import Affine, Group
 from .code import Code, Expr
 from .folds import subscripts
-from .terms import Affine, Fixed, Index, Joint, Look, Position, Read, Sliding, Sub, Term, free
+from .terms import Dim, Index, Reading, Term, alone, at, computed, free, moved, sliding
 from .value import Dims, Value, Walker, alongside, fit
 from .windows import inside
 
 
-def read(values: Walker, term: Read) -> Value:
-    code = Code(term.span)
-    array, subs = split(code, term)
-    array, subs = sliced(code, values, array, subs, term)
-    if any(isinstance(sub, Look) for sub in subs):
-        return looked_up(code, values, array, subs)
-    dims = tuple(sub if isinstance(sub, Index) else None for sub in subs)
-    return diagonal(code, Value(array, dims))
+def read(values: Walker, term: Reading) -> Value:
+    code = Code(at(term))
+    array, dims = split(code, term)
+    array, dims = sliced(code, values, array, dims, term)
+    if any(map(computed, dims)):
+        return looked_up(code, values, array, dims)
+    return diagonal(code, Value(array, tuple(map(alone, dims))))
 
 
-def split(code: Code, term: Read) -> tuple[Expr, list[Sub]]:
+def split(code: Code, term: Reading) -> tuple[Expr, list[Dim]]:
     """Dims that are products, taken apart by one reshape."""
-    array, subs = code.name(term.array.name), list[Sub]()
-    for sub in term.subs:
-        subs += sub.indices if isinstance(sub, Joint) else (sub,)
-    if len(subs) > len(term.subs):
+    array, dims = code.name(term.array.name), list[Dim]()
+    for dim in term.dims:
+        dims += (Group((index,)) for index in dim.indices) if isinstance(dim, Group) else (dim,)
+    if len(dims) > len(term.dims):
         array = code.call("jnp.reshape", array, tuple(_extents(term)))
-    return array, subs
+    return array, dims
 
 
-def sliced(code: Code, values: Walker, array: Expr, subs: Sequence[Sub], term: Read) -> tuple[Expr, list[Sub]]:
+def sliced(code: Code, values: Walker, array: Expr, dims: Sequence[Dim], term: Reading) -> tuple[Expr, list[Dim]]:
     """Fixed places, strided windows along one index, and windows that slide to a computed start."""
-    kept, parts = list[Sub](), list[object]()
+    kept, parts = list[Dim](), list[object]()
     whole = slice(None)
     extents = _extents(term)
-    for sub, extent in zip(subs, extents, strict=True):
-        match sub:
-            case Fixed(place) if extent != 1:
+    for dim, extent in zip(dims, extents, strict=True):
+        match dim:
+            case Affine(place, ()) if extent != 1:
                 parts.append(place)
                 continue
             case Affine(offset, ((index, step),)):
                 last = offset + step * (index.extent - 1)
                 stop = last + (1 if step > 0 else -1)
                 parts.append(slice(offset, None if stop < 0 else stop, None if step == 1 else step))
-                kept.append(index)
-            case Affine():
+                kept.append(Group((index,)))
+            case Affine(_, (_, *_)):
                 parts.append(whole)
-                kept.append(Look(inside(sub, extent, term.span)))
-            case Sliding(start, index):
-                begun = values.term(start).code
-                array = code.call("lax.dynamic_slice_in_dim", array, begun, index.extent, len(parts))
+                kept.append(inside(dim, extent, at(term)))
+            case _ if (slides := sliding(dim)) is not None:
+                start, index = slides
+                array = code.call("lax.dynamic_slice_in_dim", array, values.term(start).code, index.extent, len(parts))
                 parts.append(whole)
-                kept.append(index)
+                kept.append(Group((index,)))
             case _:
                 parts.append(whole)
-                kept.append(sub)
+                kept.append(dim)
     return (array if all(part == whole for part in parts) else code.index(array, parts)), kept
 
 
-def _extents(term: Read) -> list[int]:
+def _extents(term: Reading) -> list[int]:
     """The extents of the dims, those that are products taken apart."""
     found = list[int]()
-    for sub, extent in zip(term.subs, term.array.shape, strict=True):
-        found += [index.extent for index in sub.indices] if isinstance(sub, Joint) else [extent]
+    for dim, extent in zip(term.dims, term.array.shape, strict=True):
+        product = isinstance(dim, Group) and len(dim.indices) > 1
+        found += [index.extent for index in moved(dim)] if product else [extent]
     return found
 
 
@@ -84,34 +85,34 @@ def diagonal(code: Code, value: Value) -> Value:
     return Value(code.call("jnp.einsum", f"{said}->{''.join(letters[index] for index in once)}", array), once)
 
 
-def looked_up(code: Code, values: Walker, array: Expr, subs: Sequence[Sub]) -> Value:
+def looked_up(code: Code, values: Walker, array: Expr, dims: Sequence[Dim]) -> Value:
     """Looked-up indices, as JAX indexes arrays by arrays."""
-    plain = [sub for sub in subs if isinstance(sub, Index)]
-    looks = [sub.term for sub in subs if isinstance(sub, Look)]
+    plain = [index for dim in dims if (index := alone(dim)) is not None]
+    looks = [dim for dim in dims if not isinstance(dim, Group | Affine)]
     depends = list(dict.fromkeys(index for look in looks for index in free(look)))
     shared = [index for index in plain if index in depends]
-    units = any(isinstance(sub, Fixed) for sub in subs)
+    units = any(isinstance(dim, Affine) for dim in dims)
     if len(looks) == 1 and shared and set(depends) <= set(plain) and len(set(plain)) == len(plain) and not units:
-        return along_axis(code, values, array, subs, looks[0])
-    parts = [_part(sub, shared) for sub in subs]
+        return along_axis(code, values, array, dims, looks[0])
+    parts = [_part(dim, shared) for dim in dims]
     given = [values.term(part) for part in parts if not isinstance(part, slice | int)]
-    positions, dims = alongside(code, given, values.order)
+    positions, known = alongside(code, given, values.order)
     found = iter(positions)
     items = [part if isinstance(part, slice | int) else next(found).code for part in parts]
-    rest = [sub for sub in plain if sub not in shared]
-    return Value(code.index(array, items), _placed(parts, dims, rest))
+    rest = [index for index in plain if index not in shared]
+    return Value(code.index(array, items), _placed(parts, known, rest))
 
 
-def _part(sub: Sub, shared: Sequence[Index]) -> Term | slice | int:
-    match sub:
-        case Look(term):
-            return term
-        case Index() if sub in shared:
-            return Position(sub, sub.span)
-        case Fixed(place):
+def _part(dim: Dim, shared: Sequence[Index]) -> Term | slice | int:
+    match dim:
+        case Affine(place, _):
             return place
-        case _:
+        case Group((index,)) if index in shared:
+            return Group((index,), index.span)
+        case Group():
             return slice(None)
+        case _:
+            return dim
 
 
 def _placed(parts: Sequence[object], dims: Dims, rest: Sequence[Index]) -> Dims:
@@ -122,10 +123,10 @@ def _placed(parts: Sequence[object], dims: Dims, rest: Sequence[Index]) -> Dims:
     return (*rest[:before], *dims, *rest[before:])
 
 
-def along_axis(code: Code, values: Walker, array: Expr, subs: Sequence[Sub], look: Term) -> Value:
+def along_axis(code: Code, values: Walker, array: Expr, dims: Sequence[Dim], look: Term) -> Value:
     """`logp[b, y[b]]`: the position along one dim depends on the places in the others."""
-    axis = next(dim for dim, sub in enumerate(subs) if isinstance(sub, Look))
-    dims = tuple(sub if isinstance(sub, Index) else None for sub in subs)
-    positions = fit(code, values.term(look), dims)
+    axis = next(number for number, dim in enumerate(dims) if computed(dim))
+    known = tuple(map(alone, dims))
+    positions = fit(code, values.term(look), known)
     taken = code.call("jnp.take_along_axis", array, positions.code, axis)
-    return Value(code.call("jnp.squeeze", taken, (axis,)), dims[:axis] + dims[axis + 1 :])
+    return Value(code.call("jnp.squeeze", taken, (axis,)), known[:axis] + known[axis + 1 :])

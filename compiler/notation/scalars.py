@@ -9,7 +9,8 @@ from typing import Any, cast
 import numpy as np
 
 from ...dialects.definitions.registry import definitions
-from ...dialects.definitions.tree import Definition, Var
+from ...dialects.definitions.signs import ARITHMETIC, Function
+from ...dialects.definitions.tree import Definition, Group, Var
 from ...dialects.errors import Error
 from ...dialects.params import NO_PARAMS
 from ...dialects.reference import scalars
@@ -45,7 +46,7 @@ def _is_elementwise(definition: Definition) -> bool:
     if any(formal.variadic for formal in definition.operands) or not definition.operands:
         return False
     reads = [definition.targets[0], *definition.reads()]
-    return all(read.terms == (Var("i", many=True),) for read in reads)
+    return all(read.dims == (Group((Var("i", many=True),)),) for read in reads)
 
 
 @cache
@@ -68,25 +69,17 @@ def compute(name: str, text: str, dtype: str, args: Sequence[Any]) -> Any:
     return bind_local(name, parameters(text), args, [(dtype, ())])[0]
 
 
+_ARITHMETIC: Mapping[str, Function] = {
+    **{name: sign.function for name, sign in ARITHMETIC.items()},
+    "abs": abs,
+    "max": max,
+    "min": min,
+}
+
+
 def arithmetic(name: str, values: Sequence[float]) -> float | None:
-    """What Python says of numbers, where `/` is exact; None for what is no arithmetic."""
-    match name, *values:
-        case "add", left, right:
-            return left + right
-        case "sub", left, right:
-            return left - right
-        case "mul", left, right:
-            return left * right
-        case "div", left, right:
-            return left / right
-        case "neg", value:
-            return -value
-        case "abs", value:
-            return abs(value)
-        case "max" | "min", *_:
-            return max(values) if name == "max" else min(values)
-        case _:
-            return None
+    """What Python says of numbers, where `/` is exact; None for a function that Python does not have."""
+    return _ARITHMETIC[name](*values) if name in _ARITHMETIC else None
 
 
 def constant(name: str, values: Sequence[float]) -> float | None:

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 from lark import Token
 
-from .diagnostics import Span, Text, span
-from .terms import Affine, Array, Fold, Index, Joint
+from ...dialects.definitions.tree import Affine, Fold, Group
+from ...dialects.errors import Span
+from .diagnostics import Text, span
+from .terms import Array, Index, Term, ends
 
 
 @dataclass(slots=True)
@@ -18,9 +20,9 @@ class Scope:
     text: Text
     arrays: dict[str, Array]
     indices: dict[str, Index]
-    joins: list[tuple[int, Joint, Span]] = field(default_factory=list[tuple[int, Joint, Span]])
-    windows: list[tuple[int, Affine, Span, bool]] = field(default_factory=list[tuple[int, Affine, Span, bool]])
-    folds: list[Fold] = field(default_factory=list[Fold])
+    joins: list[tuple[int, Group[Index], Span]] = field(default_factory=list[tuple[int, Group[Index], Span]])
+    windows: list[tuple[int, Affine[Index], Span, bool]] = field(default_factory=list[tuple[int, Affine[Index], Span, bool]])
+    folds: list[Fold[Index, Term]] = field(default_factory=list[Fold[Index, Term]])
     hanging: bool = False
     positional: bool = False
 
@@ -65,7 +67,7 @@ class Scope:
             if not index.known:
                 self.text.fail("range_unknown", index.span, name=index.name)
 
-    def solve(self, extent: int, joint: Joint, where: Span) -> None:
+    def solve(self, extent: int, joint: Group[Index], where: Span) -> None:
         product = 1
         missing: Index | None = None
         for index in joint.indices:
@@ -78,12 +80,12 @@ class Scope:
         if missing is not None:
             missing.extent, missing.why = extent // max(product, 1), "what is left of a product"
 
-    def check_window(self, extent: int, affine: Affine, where: Span, hangs: bool) -> None:
+    def check_window(self, extent: int, affine: Affine[Index], where: Span, hangs: bool) -> None:
         """A window that is not folded lies inside the dim."""
         for index, _ in affine.factors:
             if not index.known:
                 self.text.fail("range_unknown", where, name=index.name)
-        low, high = affine.ends
+        low, high = ends(affine)
         if not hangs and (low < 0 or high >= extent) and all(index.extent for index, _ in affine.factors):
             said, last = self.text.said(where), extent - 1
             self.text.fail("window", where, said=said, low=low, high=high, extent=extent, last=last)

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 
 from lark import Token
 
+from ...dialects.definitions.signs import ARITHMETIC
 from ...dialects.dtypes import dtype_of
-from ...dialects.grammar import Node
+from ...dialects.grammar import Node, phrases, words
 from .diagnostics import Text, Where
-from .read import left_spine, phrases, words
+from .read import left_spine
 from .scalars import arithmetic
 from .terms import Array
 
 LARGEST = 2**63 - 1
 """The largest extent, and the most bytes of an array, that XLA counts."""
-SIGNS = frozenset({"add", "sub", "mul", "div", "neg"})
 
 
 def size(text: Text, node: Node, known: Mapping[str, int]) -> int:
@@ -32,7 +32,7 @@ def size(text: Text, node: Node, known: Mapping[str, int]) -> int:
 
 def _value(text: Text, node: Node, known: Mapping[str, int]) -> int:
     """The value of a phrase; a chain of operators is walked from its first operand on, however long it is."""
-    *operators, first = left_spine(node, SIGNS)
+    *operators, first = left_spine(node, ARITHMETIC)
     value = _operand(text, first, known)
     for each in reversed(operators):
         value = _combined(text, each, [value, *(_value(text, right, known) for right in phrases(each)[1:])])

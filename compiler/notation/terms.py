@@ -1,5 +1,7 @@
 """A checked program: every index has one range, every value one type, every name is what it stands for.
 
+Its terms are the tree of the definitions, over `Index`es and `Array`s; a cast is the function `cast`.
+
 y[b] = max(sum(k) x[b, k] * w[k], 0)   -->   Equation(y: f32[8], (b), Apply(max, Fold(sum, (k), ...), Number(0)))
 """
 
@@ -7,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
+from ...dialects.definitions.tree import Affine, Apply, Fold, Group, Number, Read, parts
 from ...dialects.dtypes import short
-from .diagnostics import Span
+from ...dialects.errors import Span
 
 
 @dataclass(eq=False, slots=True)
@@ -47,107 +50,49 @@ def type_text(dtype: str, shape: tuple[int, ...]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed:
-    """A dim at one place."""
-
-    place: int
-
-
-@dataclass(frozen=True, slots=True)
-class Joint:
-    """A dim that is a product of indices, major to minor: `(h d)`."""
-
-    indices: tuple[Index, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Affine:
-    """A dim at `offset + sum(index * factor)`: a slice, or with several indices a window."""
-
-    offset: int
-    factors: tuple[tuple[Index, int], ...]
-
-    @property
-    def ends(self) -> tuple[int, int]:
-        """The first and the last position."""
-        reach = [factor * (index.extent - 1) for index, factor in self.factors]
-        return self.offset + sum(min(0, each) for each in reach), self.offset + sum(max(0, each) for each in reach)
-
-
-@dataclass(frozen=True, slots=True)
-class Sliding:
-    """A dim at `start + index`, where the start is computed: a window as wide as the index's range."""
-
-    start: Term
-    index: Index
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """A dim at a position that is computed: a looked-up index."""
-
-    term: Term
-
-
-Sub: TypeAlias = "Index | Fixed | Joint | Affine | Sliding | Look"
-
-
-@dataclass(frozen=True, slots=True)
-class Number:
-    value: int | float | bool
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """An index used as a value."""
-
-    index: Index
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    array: Array
-    subs: tuple[Sub, ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Apply:
-    """An op by its name in the definitions, elementwise; `params` is the text of its parameters."""
-
-    function: str
-    args: tuple[Term, ...]
-    dtype: str
-    span: Span
-    params: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Cast:
-    arg: Term
-    dtype: str
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Fold:
-    monoid: str
-    indices: tuple[Index, ...]
-    body: Term
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
 class Mask:
     """`[condition]`: a truth value; as a factor it keeps the product, or makes it 0."""
 
     condition: Term
-    span: Span
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
-Term: TypeAlias = "Number | Position | Read | Apply | Cast | Fold | Mask"
+Constant: TypeAlias = "Number[int | float | bool]"
+Reading: TypeAlias = "Read[Array, Dim]"
+Term: TypeAlias = "Constant | Group[Index] | Reading | Apply[Term] | Fold[Index, Term] | Mask"
+Dim: TypeAlias = "Affine[Index] | Term"
+"""A dim of a read: a group of indices; a window, which without indices is one place; or else a position that is computed."""
+
+
+def at(term: Term) -> Span:
+    """Where a term stands in the text."""
+    assert term.span is not None
+    return term.span
+
+
+def alone(term: Dim) -> Index | None:
+    """The index that a term is, if it is one."""
+    return term.indices[0] if isinstance(term, Group) and len(term.indices) == 1 else None
+
+
+def computed(dim: Dim) -> bool:
+    """Is the position looked up?"""
+    return not isinstance(dim, Group | Affine)
+
+
+def sliding(dim: Dim) -> tuple[Term, Index] | None:
+    """`start + i` with a start that depends on no index: a window as wide as the range of `i`."""
+    match dim:
+        case Apply("add", (Group((index,)), start)) | Apply("add", (start, Group((index,)))) if not free(start):
+            return start, index
+        case _:
+            return None
+
+
+def ends(window: Affine[Index]) -> tuple[int, int]:
+    """The first and the last position of a window."""
+    reach = [factor * (index.extent - 1) for index, factor in window.factors]
+    return window.offset + sum(min(0, each) for each in reach), window.offset + sum(max(0, each) for each in reach)
 
 
 def dtype(term: Term) -> str:
@@ -155,12 +100,12 @@ def dtype(term: Term) -> str:
     match term:
         case Number(value):
             return "truth" if isinstance(value, bool) else "int" if isinstance(value, int) else "float"
-        case Position():
+        case Group():
             return "int32"
         case Read(array):
             return array.dtype
-        case Apply(dtype=found) | Cast(dtype=found):
-            return found
+        case Apply():
+            return term.dtype
         case Fold(monoid, _, body):
             return "int32" if monoid in ("argmax", "argmin") else settled(dtype(body))
         case Mask():
@@ -172,59 +117,35 @@ def settled(found: str) -> str:
     return {"int": "int32", "float": "float32", "truth": "bool"}.get(found, found)
 
 
-def inner(term: Term) -> tuple[Term, ...]:
-    """The terms directly inside one, those in positions too."""
-    match term:
-        case Apply(_, args):
-            return args
-        case Cast(arg):
-            return (arg,)
-        case Fold(_, _, body):
-            return (body,)
-        case Mask(condition):
-            return (condition,)
-        case Read(_, subs):
-            return tuple(s.term if isinstance(s, Look) else s.start for s in subs if isinstance(s, Look | Sliding))
-        case _:
-            return ()
+def inner(term: Dim) -> tuple[Dim, ...]:
+    """The terms directly inside one, the dims of a read too."""
+    return (term.condition,) if isinstance(term, Mask) else cast("tuple[Dim, ...]", parts(term))
 
 
-def subscripts(sub: Sub) -> tuple[Index, ...]:
-    """The indices of a position, those in computed ones aside."""
-    match sub:
-        case Index():
-            return (sub,)
-        case Joint(indices):
+def moved(dim: Dim) -> tuple[Index, ...]:
+    """The indices of a dim, those inside a computed position aside."""
+    match dim:
+        case Group(indices):
             return indices
         case Affine(_, factors):
             return tuple(index for index, _ in factors)
-        case Sliding(_, index):
-            return (index,)
         case _:
             return ()
 
 
-def free(term: Term) -> tuple[Index, ...]:
+def free(term: Dim) -> tuple[Index, ...]:
     """The indices that a term depends on, in the order in which they stand."""
     return tuple(dict.fromkeys(_free(term)))
 
 
-def _free(term: Term) -> Iterator[Index]:
+def _free(term: Dim) -> Iterator[Index]:
     # A sum of a thousand terms is a thousand deep, so what is still to be looked at is kept here and not on Python's stack.
-    waiting: list[tuple[Term, tuple[Index, ...]]] = [(term, ())]
+    waiting: list[tuple[Dim, tuple[Index, ...]]] = [(term, ())]
     while waiting:
         term, bound = waiting.pop()
-        match term:
-            case Position(index):
-                yield from (each for each in (index,) if each not in bound)
-            case Fold(_, indices, body):
-                waiting.append((body, (*bound, *indices)))
-            case Read(_, subs):
-                for sub in subs:
-                    found = free(sub.term) if isinstance(sub, Look) else subscripts(sub)
-                    yield from (each for each in found if each not in bound)
-            case _:
-                waiting += [(each, bound) for each in reversed(inner(term))]
+        yield from (each for each in moved(term) if each not in bound)
+        bound = (*bound, *term.indices) if isinstance(term, Fold) else bound
+        waiting += [(each, bound) for each in reversed(inner(term))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +153,7 @@ class Left:
     """What stands on the left of an equation: a dim is an index, or a product of several."""
 
     array: Array
-    dims: tuple[Index | Joint, ...] | None
+    dims: tuple[Group[Index], ...] | None
     places: tuple[tuple[str, ...], ...]
     span: Span
 
@@ -253,7 +174,7 @@ class Calling:
 
     lefts: tuple[Left, ...]
     function: str
-    arguments: tuple[Array | Cast, ...]
+    arguments: tuple[Array | Apply[Term], ...]
     params: str | None
     span: Span
 

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
+from ...dialects.definitions.signs import SIGNS
+from ...dialects.definitions.tree import Apply, Fold, Group, Number, Read
 from ...dialects.dtypes import dtype_of
 from .code import Code
 from .folds import fold
 from .reads import read
-from .terms import Apply, Cast, Fold, Index, Mask, Number, Position, Read, Term, dtype, settled
+from .terms import Index, Mask, Term, at, dtype, settled
 from .value import Value, alongside, chosen
 
-OPERATORS: Mapping[str, type[ast.operator]] = {
-    "add": ast.Add, "sub": ast.Sub, "mul": ast.Mult, "div": ast.Div, "and": ast.BitAnd, "or": ast.BitOr,
-}  # fmt: skip
-COMPARISONS: Mapping[str, type[ast.cmpop]] = {
-    "eq": ast.Eq, "ne": ast.NotEq, "lt": ast.Lt, "le": ast.LtE, "gt": ast.Gt, "ge": ast.GtE,
-}  # fmt: skip
 DEEPEST = 100
 """How many applications one expression of Python holds at most."""
 NATURAL = {"max": "jnp.maximum", "min": "jnp.minimum", "where": "notation.choose"}
@@ -36,15 +32,15 @@ class Values:
         self.before = before
 
     def term(self, term: Term) -> Value:
-        code = Code(term.span)
+        code = Code(at(term))
         match term:
             case Number(value):
                 return Value(code.value(value), (), number=True)
-            case Position(index):
+            case Group((index,)):
                 return Value(code.call("lax.iota", "int32", index.extent), (index,))
             case Read():
                 return read(self, term)
-            case Cast(arg, wanted):
+            case Apply("cast", (arg,), wanted):
                 value = self.term(arg)
                 if isinstance(arg, Number) and not -(2**31) <= arg.value < 2**31:
                     return Value(code.call("notation.literal", arg.value, wanted), ())
@@ -55,23 +51,25 @@ class Values:
                 return fold(self, term)
             case Apply():
                 return self.apply(term)
+            case Group():
+                raise TypeError(term)
 
-    def apply(self, term: Apply) -> Value:
+    def apply(self, term: Apply[Term]) -> Value:
         """A chain of applications, from its first argument on, however long it is."""
         chain = [term]
-        while isinstance(first := chain[-1].args[0], Apply):
+        while isinstance(first := chain[-1].args[0], Apply) and first.function != "cast":
             chain.append(first)
         made = self.term(first)
         for number, each in enumerate(reversed(chain), start=1):
             made = self.applied(each, [made, *map(self.term, each.args[1:])])
             if number % DEEPEST == 0:
-                code, name = Code(each.span), f"_{len(self.before)}"
+                code, name = Code(at(each)), f"_{len(self.before)}"
                 self.before.append(code.assign([name], made.code))
                 made = replace(made, code=code.name(name))
         return made
 
-    def applied(self, term: Apply, given: Sequence[Value]) -> Value:
-        code = Code(term.span)
+    def applied(self, term: Apply[Term], given: Sequence[Value]) -> Value:
+        code = Code(at(term))
         if term.function == "mul" and any(isinstance(arg, Mask) for arg in term.args):
             return self.masked(term, given)
         args, dims = chosen(code, given, self.order) if term.function == "where" else alongside(code, given, self.order)
@@ -79,14 +77,8 @@ class Values:
         codes = [arg.code for arg in args]
         match term.function:
             # Python's own division is that of floats.
-            case name if name in OPERATORS and not (name == "div" and dtype_of(term.dtype).kind in "iu"):
-                made = code.binary(OPERATORS[name](), *codes)
-            case name if name in COMPARISONS:
-                made = code.compare(COMPARISONS[name](), *codes)
-            case "neg":
-                made = code.unary(ast.USub(), codes[0])
-            case "not":
-                made = code.unary(ast.Invert(), codes[0])
+            case name if name in SIGNS and not (name == "div" and dtype_of(term.dtype).kind in "iu"):
+                made = code.sign(name, *codes)
             case name if name in NATURAL:
                 made, number = code.call(NATURAL[name], *codes), False
             case name:
@@ -94,9 +86,9 @@ class Values:
                 made = code.call("notation.apply", name, term.params, (kinds or [term.dtype])[0], *codes)
         return Value(made, dims, number)
 
-    def masked(self, term: Apply, given: Sequence[Value]) -> Value:
+    def masked(self, term: Apply[Term], given: Sequence[Value]) -> Value:
         """`[condition] * x`: what the condition keeps, and 0 elsewhere."""
-        code = Code(term.span)
+        code = Code(at(term))
         first = isinstance(term.args[0], Mask)
         other, given = term.args[first], given if first else given[::-1]
         if isinstance(other, Mask):

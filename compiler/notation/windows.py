@@ -9,27 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 
+from ...dialects.definitions.tree import Affine, Apply, Fold, Group, Number, Read
 from ...dialects.dtypes import dtype_of
+from ...dialects.errors import Span
 from ...dialects.monoids import MONOIDS
 from ..ops.monoids import pools
 from .code import Code
-from .diagnostics import Span
-from .terms import (
-    Affine,
-    Apply,
-    Fixed,
-    Fold,
-    Index,
-    Number,
-    Position,
-    Read,
-    Term,
-    dtype,
-    inner,
-    subscripts,
-)
+from .terms import Dim, Index, Reading, Term, alone, at, dtype, ends, inner, moved
 from .value import Value, Walker
 
 
@@ -46,21 +34,21 @@ class Window:
     high: int
 
 
-def windows(read: Read, folded: Sequence[Index]) -> list[Window] | None:
+def windows(read: Reading, folded: Sequence[Index]) -> list[Window] | None:
     """The windows of a read; None where it has none, or other positions that are no windows.
 
     Nor where an index moves along two dims, as in `x[i + q, j + q]`: a window moves along each dim by itself.
     """
-    if repeats(index for sub in read.subs for index in subscripts(sub)):
+    if repeats(index for sub in read.dims for index in moved(sub)):
         return None
     found: list[Window] = []
-    for dim, sub in enumerate(read.subs):
+    for dim, sub in enumerate(read.dims):
         match sub:
             case Affine(offset, ((one, a), (other, b))) if (one in folded) != (other in folded) and a > 0 and b > 0:
                 (out, stride), (within, dilation) = ((one, a), (other, b)) if other in folded else ((other, b), (one, a))
                 reach = (out.extent - 1) * stride + (within.extent - 1) * dilation + 1 + offset
                 found.append(Window(dim, out, within, stride, dilation, -offset, reach - read.array.shape[dim]))
-            case Index() | Fixed():
+            case Group((_,)) | Affine(_, ()):
                 pass
             case _:
                 return None
@@ -73,73 +61,101 @@ def repeats(indices: Iterable[Index]) -> bool:
     return len(set(every)) < len(every)
 
 
-def convolution(values: Walker, term: Fold, parts: Sequence[Term]) -> Value | None:
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The dims of a convolution by the index along them: an image's batch, the channel that is folded, a kernel's own."""
+
+    image: Reading
+    kernel: Reading
+    windows: list[Window]
+    batch: Index
+    channel: Index
+    weight: Index
+
+    @property
+    def outs(self) -> list[Index]:
+        return [window.out for window in self.windows]
+
+    @property
+    def within(self) -> list[Index]:
+        return [window.within for window in self.windows]
+
+
+def convolution(values: Walker, term: Fold[Index, Term], parts: Sequence[Term]) -> Value | None:
     """The sum as a convolution, if one factor is read through windows and the other holds a weight for each place in them."""
-    reads = [part for part in parts if isinstance(part, Read)]
-    if len(parts) != 2 or len(reads) != 2 or any(not isinstance(sub, Index | Affine) for read in reads for sub in read.subs):
+    layout = convolved(term, parts)
+    return None if layout is None else _convolved(values, term, layout)
+
+
+def convolved(term: Fold[Index, Term], parts: Sequence[Term]) -> Layout | None:
+    """The convolution that a sum of these factors is; None if it is none."""
+    match parts:
+        case [Read() as one, Read() as other]:
+            image, kernel = (one, other) if windows(one, term.indices) else (other, one)
+        case _:
+            return None
+    found, weights = windows(image, term.indices), _indices(kernel)
+    if found is None or weights is None or repeats(weights):
         return None
-    image, kernel = reads if windows(reads[0], term.indices) else reads[::-1]
-    found = windows(image, term.indices)
-    if found is None or any(not isinstance(sub, Index) for sub in kernel.subs):
-        return None
-    if repeats(sub for sub in kernel.subs if isinstance(sub, Index)):
-        return None
-    within = [window.within for window in found]
+    within = {window.within for window in found}
+    plain = [index for sub in image.dims if (index := alone(sub)) is not None]
+    batch = [index for index in plain if index not in term.indices]
     channels = [index for index in term.indices if index not in within]
-    plain = [sub for sub in image.subs if isinstance(sub, Index) and sub not in channels]
-    weights = [sub for sub in kernel.subs if isinstance(sub, Index) and sub not in term.indices]
-    if len(channels) != 1 or len(plain) != 1 or len(weights) != 1:
+    own = [index for index in weights if index not in term.indices]
+    if not (len(batch) == len(channels) == len(own) == 1 and _only_windows(image)):
         return None
-    outs = [window.out for window in found]
-    if (
-        weights[0] in (plain[0], *outs)
-        or not all(index in image.subs for index in channels)
-        or set(kernel.subs) != {*weights, *channels, *within}
-    ):
-        return None
-    return _convolved(values, term, image, kernel, found, (plain[0], channels[0], weights[0]), outs)
+    layout = Layout(image, kernel, found, batch[0], channels[0], own[0])
+    takes_every_weight = set(weights) == {layout.weight, layout.channel, *within}
+    folds_channel = layout.channel in plain
+    weight_is_new = layout.weight not in (layout.batch, *layout.outs)
+    return layout if takes_every_weight and folds_channel and weight_is_new else None
 
 
-def _convolved(
-    values: Walker,
-    term: Fold,
-    image: Read,
-    kernel: Read,
-    found: Sequence[Window],
-    names: tuple[Index, Index, Index],
-    outs: Sequence[Index],
-) -> Value:
-    code, (batch, channel, weight) = Code(term.span), names
-    given = [index for index in values.order if index in (batch, weight, *outs)]
-    result = given if len(given) == 2 + len(outs) else [batch, weight, *outs]
-    lhs = (image.subs.index(batch), image.subs.index(channel), *(window.dim for window in found))
-    rhs = (kernel.subs.index(weight), kernel.subs.index(channel), *(kernel.subs.index(window.within) for window in found))
-    out = (result.index(batch), result.index(weight), *map(result.index, outs))
+def _indices(read: Reading) -> list[Index] | None:
+    """The indices of a read that stand alone in its dims, one in each; None if another dim is among them."""
+    found = [alone(sub) for sub in read.dims]
+    return [index for index in found if index is not None] if None not in found else None
+
+
+def _only_windows(image: Reading) -> bool:
+    """No dim is read at one fixed place."""
+    return all(moved(sub) for sub in image.dims)
+
+
+def _convolved(values: Walker, term: Fold[Index, Term], layout: Layout) -> Value:
+    code, outs = Code(at(term)), layout.outs
+    wanted = [layout.batch, layout.weight, *outs]
+    given = [index for index in values.order if index in wanted]
+    result = given if len(given) == len(wanted) else wanted
+    image, kernel = ([alone(sub) for sub in read.dims] for read in (layout.image, layout.kernel))
+    lhs = (image.index(layout.batch), image.index(layout.channel), *(window.dim for window in layout.windows))
+    rhs = tuple(map(kernel.index, (layout.weight, layout.channel, *layout.within)))
+    out = tuple(map(result.index, wanted))
     made = code.call(
         "notation.convolve",
-        code.name(image.array.name),
-        code.name(kernel.array.name),
-        tuple(window.stride for window in found),
-        tuple((window.low, window.high) for window in found),
-        tuple(window.dilation for window in found),
+        code.name(layout.image.array.name),
+        code.name(layout.kernel.array.name),
+        tuple(window.stride for window in layout.windows),
+        tuple((window.low, window.high) for window in layout.windows),
+        tuple(window.dilation for window in layout.windows),
         (lhs, rhs, out),
     )
     return Value(made, tuple(result))
 
 
-def pooling(term: Fold) -> Value | None:
+def pooling(term: Fold[Index, Term]) -> Value | None:
     """The fold of what one read sees through windows."""
     body = term.body
     if not isinstance(body, Read) or not pools(term.monoid):
         return None
     found = windows(body, term.indices)
-    if found is None or any(isinstance(sub, Fixed) for sub in body.subs):
+    if found is None or any(isinstance(sub, Affine) and not sub.factors for sub in body.dims):
         return None
     if {window.within for window in found} != set(term.indices):
         return None
     by_dim = {window.dim: window for window in found}
-    dims = range(len(body.subs))
-    code = Code(term.span)
+    dims = range(len(body.dims))
+    code = Code(at(term))
     made = code.call(
         "notation.pool",
         term.monoid,
@@ -152,13 +168,13 @@ def pooling(term: Fold) -> Value | None:
     return Value(made, tuple(by_dim[dim].out if dim in by_dim else _plain(body, dim) for dim in dims))
 
 
-def _plain(body: Read, dim: int) -> Index:
-    sub = body.subs[dim]
-    assert isinstance(sub, Index)
-    return sub
+def _plain(body: Reading, dim: int) -> Index:
+    index = alone(body.dims[dim])
+    assert index is not None
+    return index
 
 
-def guarded(term: Fold) -> Fold:
+def guarded(term: Fold[Index, Term]) -> Fold[Index, Term]:
     """The fold over what is inside: where a window of its body hangs over, it meets the unit."""
     asked = [
         Apply(
@@ -179,20 +195,20 @@ def guarded(term: Fold) -> Fold:
     )
 
 
-def _hanging(term: Term) -> Iterator[tuple[Affine, int, Span]]:
+def _hanging(term: Dim) -> Iterator[tuple[Affine[Index], int, Span]]:
     """The windows that leave their dims; those under a further fold are that one's."""
     waiting = [term]
     while waiting:
         term = waiting.pop()
         if isinstance(term, Read):
-            for sub, extent in zip(term.subs, term.array.shape, strict=True):
+            for sub, extent in zip(term.dims, term.array.shape, strict=True):
                 if isinstance(sub, Affine) and len(sub.factors) > 1 and not _lies(sub, extent):
-                    yield sub, extent, term.span
+                    yield sub, extent, at(term)
         waiting += reversed(inner(term)) if not isinstance(term, Fold) else ()
 
 
-def _lies(affine: Affine, extent: int) -> bool:
-    low, high = affine.ends
+def _lies(affine: Affine[Index], extent: int) -> bool:
+    low, high = ends(affine)
     return low >= 0 and high < extent
 
 
@@ -200,7 +216,7 @@ def _unit(monoid: str, made: str) -> float:
     return MONOIDS[monoid].unit(dtype_of(made)).item()
 
 
-def inside(affine: Affine, extent: int, at: Span) -> Term:
+def inside(affine: Affine[Index], extent: int, at: Span) -> Term:
     """A window as a position that is computed, and that lies inside."""
     place = position(affine, at)
     if _lies(affine, extent):
@@ -208,10 +224,14 @@ def inside(affine: Affine, extent: int, at: Span) -> Term:
     return Apply("min", (Apply("max", (place, Number(0, at)), "int32", at), Number(extent - 1, at)), "int32", at)
 
 
-def position(affine: Affine, at: Span) -> Term:
-    steps = [
-        Position(index, at) if factor == 1 else Apply("mul", (Position(index, at), Number(factor, at)), "int32", at)
+def position(affine: Affine[Index], at: Span) -> Term:
+    steps: list[Term] = [
+        Group((index,), at) if factor == 1 else Apply("mul", (Group((index,), at), Number(factor, at)), "int32", at)
         for index, factor in affine.factors
     ]
-    made: Term = reduce(lambda one, other: Apply("add", (one, other), "int32", at), steps)
-    return Apply("add", (made, Number(affine.offset, at)), "int32", at) if affine.offset else made
+    steps += [Number(affine.offset, at)] if affine.offset else []
+    return reduce(partial(_plus, at=at), steps)
+
+
+def _plus(one: Term, other: Term, at: Span) -> Term:
+    return Apply("add", (one, other), "int32", at)

@@ -15,7 +15,7 @@ from ..errors import Error
 from ..params import Literal, ParamsAttr
 from .front_ends import FRONT_ENDS
 from .ground_form import Dims
-from .tree import Arith, Call, Concat, Definition, Join, Number, Param, Read, Shape, Source, Term, Var, Whole
+from .tree import Apply, Concat, Definition, Group, Number, Param, Reading, Shape, Source, Term, Whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,12 @@ class Site:
 def names(term: Term) -> tuple[str, ...]:
     """The variables of a term, the one that `at` may name among them."""
     match term:
-        case Var(name, _) | Whole(name, _) | Concat(name):
+        case Group(indices) | Concat(indices):
+            return tuple(index.name for index in indices)
+        case Whole(name, _):
             return (name,)
-        case Join(joined):
-            return joined
-        case Arith(_, left, right):
-            return names(left) + names(right)
+        case Apply(_, args):
+            return tuple(name for arg in args for name in names(arg))
         case _:
             return ()
 
@@ -45,10 +45,10 @@ def names(term: Term) -> tuple[str, ...]:
 def groups(term: Term) -> tuple[str, ...]:
     """The groups of a term: it takes one dim for each of their indices."""
     match term:
-        case Var(name, True):
-            return (name,)
-        case Arith(_, left, right):
-            return groups(left) + groups(right)
+        case Group(indices):
+            return tuple(index.name for index in indices if index.many)
+        case Apply(_, args):
+            return tuple(name for arg in args for name in groups(arg))
         case _:
             return ()
 
@@ -58,15 +58,15 @@ def copies(definition: Definition) -> tuple[int, frozenset[str]]:
     many = {formal.name for formal in (*definition.operands, *definition.results) if formal.variadic}
     reads = [*definition.reads()]
     # One function gives all results: a variadic one beside others is what more it gives, a variadic one alone is all of it.
-    gives = len(definition.results) > 1 or (isinstance(definition.body, Call) and definition.body.function == "@")
+    gives = len(definition.results) > 1 or (isinstance(definition.body, Apply) and definition.body.function == "@")
     more = gives and any(formal.variadic for formal in definition.results)
     if any(read.spread for read in reads) or not many or more:
         return 1, frozenset()
     count = definition.arity[0] if any(formal.variadic for formal in definition.operands) else definition.arity[1]
-    joined = {t.name for read in (*reads, *definition.targets) for t in read.terms if isinstance(t, Concat)}
+    joined = {name for read in (*reads, *definition.targets) for t in read.dims if isinstance(t, Concat) for name in names(t)}
     if joined:
         return count, frozenset(joined)
-    own = {name for read in (*reads, *definition.targets) for term in read.terms for name in names(term)}
+    own = {name for read in (*reads, *definition.targets) for term in read.dims for name in names(term)}
     return count, frozenset(own)
 
 
@@ -95,16 +95,16 @@ class Sites:
     def shape(self, array: int) -> Shape:
         return self.ins[array] if array >= 0 else self.outs[-1 - array]
 
-    def arrays(self, read: Read, copy: int) -> range:
+    def arrays(self, read: Reading, copy: int) -> range:
         """The positions that a read stands for in one copy of the equation."""
-        found = self.definition.positions(read.name)
+        found = self.definition.positions(read.array)
         return found[copy : copy + 1] if len(found) > 1 and self.copies > 1 and not read.spread else found
 
     def of_copy(self, copy: int) -> Iterator[Site]:
         for read in (*self.definition.reads(), *self.definition.targets):
             for array in self.arrays(read, copy):
-                site = Site(array, read.name, read.terms, copy)
-                yield self.table.setdefault((array, read.terms, copy), site)
+                site = Site(array, read.array, read.dims, copy)
+                yield self.table.setdefault((array, read.dims, copy), site)
 
     def place(self, sites: list[Site]) -> None:
         """Puts the terms of each site on dims, the sites whose groups are known first."""
@@ -187,7 +187,7 @@ class Sites:
 def _integers(source: Source, params: ParamsAttr) -> tuple[int, ...]:
     """What stands after `at k =`: numbers, of a parameter that holds one or several."""
     match source:
-        case Arith(_, Param() as left, Number(int(right))):
+        case Apply(_, (left, Number(int(right)))):
             return tuple(each - right for each in _integers(left, params))
         case Number(found):
             value: Literal = found

@@ -9,7 +9,8 @@ from ..errors import Error
 from ..params import Literal, ParamsAttr
 from .ground_form import Places
 from .grounding import ground
-from .tree import Arith, Call, Definition, Expr, Number, Param, Shape, Size, Var, children
+from .signs import ARITHMETIC
+from .tree import Apply, Definition, Expr, Number, Param, Shape, Size, Term, Var, children
 
 
 def restore(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> dict[str, Literal]:
@@ -37,10 +38,8 @@ def restore(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], ou
                 return tuple(outs[-1 - bound.positions(name)[0]])
             case Param():
                 return expr.value(params)
-            case Arith(sign, left, right):
-                return _arithmetic(sign, value(left), value(right))
-            case Call("maximum", (left, right)):
-                return _arithmetic("maximum", value(left), value(right))
+            case Apply(function, (left, right)) if function in _FUNCTIONS:
+                return _arithmetic(function, value(left), value(right))
             case _:
                 raise Error(f"`{definition.name}`: `extents` cannot read this")
 
@@ -58,18 +57,21 @@ def _full(known: tuple[int, ...], places: Places, rank: int) -> tuple[int, ...]:
 
 @cache
 def _needs_ground(definition: Definition) -> bool:
-    def within(expr: Expr) -> bool:
-        return isinstance(expr, Size) or any(within(child) for child in children(expr))  # pyright: ignore[reportArgumentType]
+    def within(expr: Term) -> bool:
+        return isinstance(expr, Size) or any(map(within, children(expr)))
 
     return any(within(expr) for _, expr in definition.extents)
 
 
-def _arithmetic(sign: str, left: Literal, right: Literal) -> Literal:
+_FUNCTIONS = {**{name: ARITHMETIC[name].function for name in ("add", "sub", "mul")}, "maximum": max}
+
+
+def _arithmetic(function: str, left: Literal, right: Literal) -> Literal:
     """Number by number; an absent parameter (`strides=None`) is 1 wherever it stands."""
     if isinstance(left, tuple) or isinstance(right, tuple):
         length = len(left) if isinstance(left, tuple) else len(right) if isinstance(right, tuple) else 0
         lefts = left if isinstance(left, tuple) else (left,) * length
         rights = right if isinstance(right, tuple) else (right,) * length
-        return tuple(_arithmetic(sign, a, b) for a, b in zip(lefts, rights, strict=True))
+        return tuple(_arithmetic(function, a, b) for a, b in zip(lefts, rights, strict=True))
     a, b = (each if isinstance(each, int) else 1 for each in (left, right))
-    return {"+": a + b, "-": a - b, "*": a * b, "maximum": max(a, b)}[sign]
+    return _FUNCTIONS[function](a, b)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from ..params import Literal
-from .tree import Definition
+from .tree import Affine, Apply, Concat, Definition, Fold, Group, Number, Otherwise, Read, Whole, parts
 
 Ids: TypeAlias = tuple[int, ...]
 
@@ -36,76 +36,12 @@ class Places:
     clamps: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Affine:
-    """A dim at `(offset + sum(index * factor)) / divisor`; where that is no position of the dim, nothing is read."""
-
-    offset: int
-    factors: tuple[tuple[int, int], ...]
-    divisor: int
-
-
-@dataclass(frozen=True, slots=True)
-class Every:
-    """A dim that is taken as a whole, `j:`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One term of a sum of ranges, `+j`: the indices, behind those of the copies of the equation before this one."""
-
-    ids: Ids
-    copy: int
-
-
 ELEMENT = -1
 """The component of a looked-up index that is an element itself, not one of the vectors along a last dim."""
 
-Dim: TypeAlias = Ids | Affine | Every | Part
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """An array at indices; operands count 0, 1, ..., results -1, -2, ..."""
-
-    array: int
-    dims: tuple[Dim, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    value: Literal
-
-
-@dataclass(frozen=True, slots=True)
-class Counter:
-    """An index used as a value; none at all is 0."""
-
-    ids: Ids
-
-
-@dataclass(frozen=True, slots=True)
-class Binary:
-    sign: str
-    left: Ground
-    right: Ground
-
-
-@dataclass(frozen=True, slots=True)
-class Apply:
-    function: str
-    args: tuple[Ground, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Folding:
-    """A fold over indices; with `upto` over those values of its one index that are not above that one's, or not below it."""
-
-    monoid: str
-    ids: Ids
-    body: Ground
-    upto: Ids = ()
-    backwards: bool = False
+Dim: TypeAlias = "Group[int] | Affine[int] | Whole | Concat[int]"
+Access: TypeAlias = "Read[int, Dim]"
+"""An array at indices; operands count 0, 1, ..., results -1, -2, ..."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,13 +74,7 @@ class Guarded:
     folded: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Else:
-    body: Ground
-    default: Ground
-
-
-Ground: TypeAlias = "Access | Constant | Counter | Binary | Apply | Folding | Guarded | Else"
+Ground: TypeAlias = "Number[Literal] | Group[int] | Access | Apply[Ground] | Fold[int, Ground] | Guarded | Otherwise[Ground]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,19 +107,15 @@ class Grounded:
 
 def inner(body: Ground) -> tuple[Ground, ...]:
     """The expressions directly inside one, without the accesses inside guards."""
-    match body:
-        case Binary(_, left, right) | Else(left, right):
-            return (left, right)
-        case Apply(_, args):
-            return args
-        case Folding(_, _, inside):
-            return (inside,)
-        case _:
+    return () if isinstance(body, Read) else cast("tuple[Ground, ...]", parts(body))
+
+
+def along(dim: Dim) -> Ids:
+    """The indices that move along a dim."""
+    match dim:
+        case Group(ids) | Concat(ids):
+            return ids
+        case Affine(_, moves):
+            return tuple(index for index, _ in moves)
+        case Whole():
             return ()
-
-
-def factors_of(body: Ground) -> list[Ground]:
-    """The factors of a product, in order; anything else is its own one factor."""
-    if isinstance(body, Binary) and body.sign == "*":
-        return factors_of(body.left) + factors_of(body.right)
-    return [body]

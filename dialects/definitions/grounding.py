@@ -7,40 +7,23 @@ from collections.abc import Iterator, Sequence
 from ..errors import Error
 from ..params import ParamsAttr
 from .dims import Sites, names
-from .ground_form import (
-    ELEMENT,
-    Access,
+from .ground_form import ELEMENT, Access, Dim, Equation, Ground, Grounded, Guarded, Ids, Lands
+from .indices import Indices, Key
+from .signs import ARITHMETIC
+from .tree import (
     Affine,
     Apply,
-    Binary,
-    Constant,
-    Counter,
-    Dim,
-    Else,
-    Equation,
-    Every,
-    Folding,
-    Ground,
-    Grounded,
-    Guarded,
-    Ids,
-    Lands,
-    Part,
-)
-from .indices import Indices, Key
-from .tree import (
-    Arith,
-    Call,
     Concat,
     Definition,
     Expr,
     Fold,
+    Group,
     Guard,
-    Join,
     Number,
     Otherwise,
     Param,
     Read,
+    Reading,
     Shape,
     Size,
     Term,
@@ -83,64 +66,64 @@ class _Writer:
         }
         return tuple(said.get(target.array, ("", ())) for target in targets) if said else ()
 
-    def access(self, array: int, read: Read, copy: int) -> Access:
-        site = self.sites.table[array, read.terms, copy]
+    def access(self, array: int, read: Reading, copy: int) -> Access:
+        site = self.sites.table[array, read.dims, copy]
         shape = self.sites.shape(array)
-        dims: list[Dim] = [Every()] * len(shape)
+        dims: list[Dim] = [Whole("")] * len(shape)
         for number, component, dim in site.placed:
-            dims[dim] = self.dim(read.terms[number], copy, component, shape[dim])
-        return Access(array, tuple(dims))
+            dims[dim] = self.dim(read.dims[number], copy, component, shape[dim])
+        return Read(array, tuple(dims))
 
     def dim(self, term: Term, copy: int, component: int, extent: int) -> Dim:
         match term:
             case Whole():
-                return Every()
+                return term
             # The sum of one range is that range.
-            case Concat() if self.sites.copies == 1:
-                return self.dim(Var(term.name, False), copy, component, extent)
-            case Concat():
-                return Part(self.indices.of(self.indices.key(term.name, copy)) or (), copy)
-            case Var(name, _):
+            case Concat(indices) if self.sites.copies == 1:
+                return self.dim(Group(indices), copy, component, extent)
+            case Concat((Var(name),)):
+                return Concat(self.indices.of(self.indices.key(name, copy)) or (), copy)
+            case Group((Var(name),)):
                 if extent == 1:
-                    return ()
+                    return Group(())
                 ids = self.indices.of(self.indices.key(name, copy, component))
-                return Every() if ids is None else ids
-            case Join(joined):
-                return tuple(i for name in joined for i in self.indices.of(self.indices.key(name, copy)) or ())
+                return Whole(name) if ids is None else Group(ids)
+            case Group(joined):
+                return Group(tuple(i for var in joined for i in self.indices.of(self.indices.key(var.name, copy)) or ()))
             case _:
                 return self.affine(term, copy, component, extent)
 
-    def affine(self, term: Expr, copy: int, component: int, extent: int) -> Dim:
+    def affine(self, term: Term, copy: int, component: int, extent: int) -> Dim:
         offset, factors, divisor = self.line(term, copy, component)
         plain = {key: factor for key, factor in factors.items() if self.indices.extents.get(key, 1) != 1}
         if offset == 0 and divisor == 1 and list(plain.values()) == [1] and self.indices.extents[next(iter(plain))] == extent:
-            return self.indices.of(next(iter(plain))) or ()
+            return Group(self.indices.of(next(iter(plain))) or ())
         if extent == 1 and not plain and not offset:
-            return ()
+            return Group(())
         numbered = tuple((i, factor) for key, factor in plain.items() for i in self.indices.of(key) or ())
         return Affine(offset, numbered, divisor)
 
-    def line(self, term: Expr, copy: int, component: int) -> tuple[int, dict[Key, int], int]:
+    def line(self, term: Term, copy: int, component: int) -> tuple[int, dict[Key, int], int]:
         """An index expression as offset, factors and divisor."""
         match term:
-            case Var(name, _):
+            case Group((Var(name),)):
                 return 0, {self.indices.key(name, copy, component): 1}, 1
-            case Arith("/", left, right):
+            case Apply("div", (left, right)):
                 offset, factors, _ = self.line(left, copy, component)
                 return offset, factors, self.number(right, component)
-            case Arith("*", left, right):
+            case Apply("mul", (left, right)):
                 offset, factors, divisor = self.line(left, copy, component)
                 by = self.number(right, component)
                 return offset * by, {key: factor * by for key, factor in factors.items()}, divisor
-            case Arith(sign, left, right):
+            case Apply("add" | "sub" as name, (left, right)):
                 offset, factors, divisor = self.line(left, copy, component)
                 more, others, _ = self.line(right, copy, component)
-                by = 1 if sign == "+" else -1
+                by = 1 if name == "add" else -1
                 return offset + by * more, factors | {k: by * factor for k, factor in others.items()}, divisor
             case _:
                 return self.number(term, component), {}, 1
 
-    def number(self, expr: Expr, component: int) -> int:
+    def number(self, expr: Term, component: int) -> int:
         """An integer made of literals and parameters, of which the component is taken; an absent one is 1."""
         match expr:
             case Number(value):
@@ -151,37 +134,33 @@ class _Writer:
                 value = expr.value(self.params)
                 part = value[component] if isinstance(value, tuple) else value
                 return part if isinstance(part, int) else 1
-            case Arith(sign, left, right):
-                a, b = self.number(left, component), self.number(right, component)
-                return {"+": a + b, "-": a - b, "*": a * b}[sign]
+            case Apply("add" | "sub" | "mul" | "neg" as name, args):
+                return ARITHMETIC[name].function(*(self.number(arg, component) for arg in args))
             case _:
-                raise Error(f"`{self.definition.name}`: an index is no integer expression")
+                raise Error(f"`{self.definition.name}`: expected an integer expression as an index")
 
     def expr(self, expr: Expr, copy: int) -> Ground:
         match expr:
             case Read():
                 return self.access(self.sites.arrays(expr, copy)[0], expr, copy)
-            case Arith(sign, left, right):
-                return Binary(sign, self.expr(left, copy), self.expr(right, copy))
-            case Call(function, args):
+            case Apply(function, args):
                 return Apply(function, tuple(part for arg in args for part in self.argument(arg, copy)))
             case Fold(monoid, variables, body, upto):
-                end = () if upto is None else self.folded((upto,), copy)
                 flag = self.definition.backwards
                 backwards = flag is not None and self.params.get(flag) is True
-                return Folding(monoid, self.folded(variables, copy), self.expr(body, copy), end, backwards)
+                return Fold(monoid, self.folded(variables, copy), self.expr(body, copy), self.folded(upto, copy), backwards)
             case Guard():
                 return self.guarded(expr, copy)
             case Otherwise(body, default):
-                return Else(self.expr(body, copy), self.expr(default, copy))
-            case Var(name, _):
-                return Counter(self.indices.of(self.indices.key(name, copy)) or ())
+                return Otherwise(self.expr(body, copy), self.expr(default, copy))
+            case Group(indices):
+                return Group(self.folded([Var(index.name) for index in indices], copy))
             case Number(value):
-                return Constant(value)
+                return Number(value)
             case Param():
-                return Constant(expr.value(self.params))
+                return Number(expr.value(self.params))
             case Size(variable):
-                return Constant(self.indices.extents.get(self.indices.key(variable.name, copy), 1))
+                return Number(self.indices.extents.get(self.indices.key(variable.name, copy), 1))
 
     def folded(self, variables: Sequence[Var], copy: int) -> Ids:
         keys = [key for var in variables for key in self.variable(var, copy)]
@@ -199,7 +178,7 @@ class _Writer:
 
     def guarded(self, guard: Guard, copy: int) -> Guarded:
         arrays = self.sites.arrays(guard.start, copy)
-        own = {name for target in self.definition.targets for term in target.terms for name in names(term)}
+        own = {name for target in self.definition.targets for term in target.dims for name in names(term)}
         folded = guard.variable.name not in own
         if guard.window is None:
             (ids,) = (self.access(array, guard.start, copy) for array in arrays)

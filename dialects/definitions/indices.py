@@ -12,9 +12,9 @@ from typing import TypeAlias
 
 from ..errors import Error
 from ..ranges.ravel import refine_dims
-from .dims import Site, Sites
+from .dims import Site, Sites, names
 from .ground_form import Ids
-from .tree import Arith, Call, Expr, Fold, Guard, Join, Otherwise, Var, Whole
+from .tree import Group, Guard, Term, Var, Whole, children
 
 Key: TypeAlias = tuple[str, int, int]
 """A variable: its name, the copy of the equation it is in (0 if they share it), its number in its group."""
@@ -48,13 +48,15 @@ class Indices:
         shape = self.sites.shape(site.array)
         for number, component, dim in site.placed:
             term = site.terms[number]
-            if not isinstance(term, Var | Whole):
-                continue
-            key = self.key(term.name, site.copy, component)
+            match term:
+                case Group((Var(name),)) | Whole(name):
+                    key = self.key(name, site.copy, component)
+                case _:
+                    continue
             known = self.extents.get(key, 1)
-            if isinstance(term, Var) and known != shape[dim] and 1 not in (known, shape[dim]):
+            if isinstance(term, Group) and known != shape[dim] and 1 not in (known, shape[dim]):
                 here, there = f"{shape[dim]} in dim {dim} of `{site.name}`", self.places.get(key, "elsewhere")
-                raise Error(f"`{self.name}` does not fit: `{term.name}` has extent {known} {there}, and {here}")
+                raise Error(f"`{self.name}` does not fit: `{name}` has extent {known} {there}, and {here}")
             if known == 1 or shape[dim] != 1:
                 self.extents[key] = shape[dim]
                 self.places[key] = f"in dim {dim} of `{site.name}`"
@@ -63,10 +65,10 @@ class Indices:
         shape = self.sites.shape(site.array)
         for number, _, dim in site.placed:
             term = site.terms[number]
-            if not isinstance(term, Join):
+            if not isinstance(term, Group) or len(term.indices) == 1:
                 continue
             known, missing = 1, None
-            for key in [self.key(name, site.copy) for name in term.names]:
+            for key in [self.key(name, site.copy) for name in names(term)]:
                 if key in self.extents:
                     known *= self.extents[key]
                 else:
@@ -76,7 +78,7 @@ class Indices:
                 self.extents[missing] = shape[dim] // known if known else 1
                 known *= self.extents[missing]
             if known != shape[dim]:
-                factors = {name: self.extents[self.key(name, site.copy)] for name in term.names}
+                factors = {name: self.extents[self.key(name, site.copy)] for name in names(term)}
                 if missing is not None:
                     del factors[missing[0]]
                 product = " * ".join(f"`{name}`" for name in factors), " * ".join(map(str, factors.values()))
@@ -128,17 +130,8 @@ class Indices:
                 self.ids[window] = self.of(dim)
 
 
-def _guards(expr: Expr) -> Iterator[Guard]:
-    match expr:
-        case Guard():
-            yield expr
-        case Fold(_, _, body):
-            yield from _guards(body)
-        case Arith(_, left, right) | Otherwise(left, right):
-            yield from _guards(left)
-            yield from _guards(right)
-        case Call(_, args):
-            for arg in args:
-                yield from _guards(arg)
-        case _:
-            pass
+def _guards(expr: Term) -> Iterator[Guard]:
+    if isinstance(expr, Guard):
+        yield expr
+    for child in children(expr):
+        yield from _guards(child)

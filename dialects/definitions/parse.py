@@ -16,8 +16,9 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 
 from .. import grammar
 from ..errors import Error, Location, did_you_mean
+from ..grammar import Node, phrases, words
 from .front_ends import FRONT_ENDS
-from .phrases import Node, assign, bare, expr, formal, placing, target, tokens, trees
+from .phrases import assign, bare, expr, formal, placing, target
 from .tree import Definition, Formal, Read
 
 _GRAMMAR = File(__file__).with_name("definitions.lark")
@@ -30,8 +31,8 @@ def parse_definitions(source: str, file: str = "<definitions>", line: int = 1) -
     """
     reader = _Reader(source, file, line)
     found: dict[str, Definition] = {}
-    for tree in trees(reader.tree()):
-        heads = tokens(trees(tree)[0])
+    for tree in phrases(reader.tree()):
+        heads = words(phrases(tree)[0])
         for head in heads:
             if str(head) in found:
                 reader.fail(head, f"`{head}` is defined twice")
@@ -80,15 +81,15 @@ class _Reader:
         """The definition of a line, under its first name."""
         heads, formals, targets, body = tree.children[:4]
         assert isinstance(heads, Tree) and isinstance(targets, Tree) and isinstance(body, Tree)
-        operands = tuple(formal(each) for each in trees(formals)) if isinstance(formals, Tree) else ()
+        operands = tuple(formal(each) for each in phrases(formals)) if isinstance(formals, Tree) else ()
         bound = set(_bound(tree, targets))
-        left = [target(each, bound) for each in trees(targets)]
+        left = [target(each, bound) for each in phrases(targets)]
         written = [result for result, _ in left]
         definition = Definition(
-            str(tokens(heads)[0]),
+            str(words(heads)[0]),
             operands,
-            tuple(Formal(each.name, each.spread) for each in written),
-            tuple(Read(each.name, each.terms) for each in written),
+            tuple(Formal(each.array, each.spread) for each in written),
+            tuple(Read(each.array, each.dims) for each in written),
             expr(body, bound),
             partials=tuple(partial for _, partial in left if partial is not None),
             text=self.source[tree.meta.start_pos : tree.meta.end_pos],
@@ -106,31 +107,31 @@ class _Reader:
         """The definition with one more of `at`, `where`, `size`, `extents`, `drop`, `by`, `backwards`."""
         match tree.data:
             case "at":
-                for each in trees(tree):
+                for each in phrases(tree):
                     self.check_placing(each, definition, bound)
-                return replace(definition, at=tuple(at for each in trees(tree) for at in placing(each)))
+                return replace(definition, at=tuple(at for each in phrases(tree) for at in placing(each)))
             case "ravel":
-                left, right = map(bare, tokens(tree))
+                left, right = map(bare, words(tree))
                 return replace(definition, ravel=(left, right))
             case "sizes":
-                return replace(definition, sizes=tuple(map(assign, trees(tree))))
+                return replace(definition, sizes=tuple(map(assign, phrases(tree))))
             case "extents":
-                pairs = [(str(tokens(each)[0]), expr(trees(each)[0], bound)) for each in trees(tree)]
+                pairs = [(str(words(each)[0]), expr(phrases(each)[0], bound)) for each in phrases(tree)]
                 return replace(definition, extents=tuple(pairs))
             case "backwards":
-                return replace(definition, backwards=str(tokens(tree)[0]))
+                return replace(definition, backwards=str(words(tree)[0]))
             case "drop":
-                return replace(definition, forgotten=frozenset(map(str, tokens(tree))))
+                return replace(definition, forgotten=frozenset(map(str, words(tree))))
             case _:
-                (front,) = tokens(tree)
+                (front,) = words(tree)
                 if front not in FRONT_ENDS:
                     self.fail(front, f"no front end is called `{front}`", among=FRONT_ENDS)
                 return replace(definition, front=str(front))
 
     def check_reads(self, body: Node, operands: list[str]) -> None:
-        listed = {id(each) for kind in ("arguments", "guard") for phrase in body.find_data(kind) for each in trees(phrase)}
+        listed = {id(each) for kind in ("arguments", "guard") for phrase in body.find_data(kind) for each in phrases(phrase)}
         for each in body.find_data("read"):
-            token = tokens(each)[0]
+            token = words(each)[0]
             if token.endswith("*") and id(each) not in listed:
                 self.fail(token, f"`{token}` is all of several operands", f"one of them is read as `{bare(token)}`")
             if bare(token) not in operands:
@@ -138,17 +139,17 @@ class _Reader:
 
     def check_guards(self, body: Node, front: str | None) -> None:
         """A guard keeps or drops what one fold folds: it is a factor there, and the only one of its kind."""
-        factors = [list(_factors(trees(fold)[-1])) for fold in body.find_data("fold")]
+        factors = [list(_factors(phrases(fold)[-1])) for fold in body.find_data("fold")]
         alone = [id(guards[0]) for each in factors if len(guards := [one for one in each if one.data == "guard"]) == 1]
         for guard in body.find_data("guard"):
             if id(guard) not in alone:
-                variable = tokens(trees(guard)[0])[0]
+                variable = words(phrases(guard)[0])[0]
                 self.fail(
                     variable,
                     "a guard is a factor of what a fold folds, and the only guard there",
                     "write it as in `sum(i) [v = ids[i]] * x[i]`",
                 )
-            window = tokens(guard)
+            window = words(guard)
             if window and front is None:
                 self.fail(
                     window[0], f"nothing says where the window `{window[0]}` lies", "`by windows` does, for ops like `gather`"
@@ -159,25 +160,25 @@ class _Reader:
         if body.data == "own" or next(body.find_data("own"), None) is not None:
             return
         for partial in targets.find_data("partial"):
-            self.fail(tokens(partial)[0], "a fold stands behind `=`, unless the op's own function `@` gives several results")
-        if len(trees(targets)) > 1:
-            second = tokens(trees(targets)[1])[0]
+            self.fail(words(partial)[0], "a fold stands behind `=`, unless the op's own function `@` gives several results")
+        if len(phrases(targets)) > 1:
+            second = words(phrases(targets)[1])[0]
             self.fail(second, "several results are what the op's own function gives: `= @(...)`")
 
     def check_indices(self, tree: Node, bound: Collection[str]) -> None:
-        sizes = [trees(each)[0] for each in tree.find_data("size")]
+        sizes = [phrases(each)[0] for each in tree.find_data("size")]
         for each in (*tree.find_data("group"), *sizes):
-            (token,) = tokens(each)
+            (token,) = words(each)
             if bare(token) not in bound:
                 self.fail(token, f"`{token}` is not bound", "an index stands left of `=` or under a fold", bound)
 
     def check_placing(self, tree: Node, definition: Definition, bound: Collection[str]) -> None:
         known = [each.name for each in (*definition.operands, *definition.results)]
-        for token in tokens(tree):
+        for token in words(tree):
             if token not in known:
                 self.fail(token, f"`{token}` is neither an operand nor a result", among=known)
-        for each in trees(tree):
-            variable = tokens(each)[0]
+        for each in phrases(tree):
+            variable = words(each)[0]
             if variable not in bound:
                 self.fail(variable, f"`{variable}` is no index of this definition", among=bound)
 
@@ -185,7 +186,7 @@ class _Reader:
 def _factors(product: Node) -> Iterator[Node]:
     """The factors of a product."""
     if product.data == "mul":
-        for each in trees(product):
+        for each in phrases(product):
             yield from _factors(each)
     else:
         yield product
@@ -194,13 +195,13 @@ def _factors(product: Node) -> Iterator[Node]:
 def _bound(tree: Node, targets: Node) -> Iterator[str]:
     """The indices of a definition: those on the left, those under folds, and the dims that are whole, joined or ravelled."""
     for phrase in (*targets.find_data("name"), *targets.find_data("group")):
-        yield from map(bare, tokens(phrase))
+        yield from map(bare, words(phrase))
     for kind in ("fold", "partial"):
         for fold in tree.find_data(kind):
-            for variable in trees(trees(fold)[0]):
-                yield from map(bare, tokens(variable))
+            for variable in phrases(phrases(fold)[0]):
+                yield from map(bare, words(variable))
     for kind in ("whole", "concat", "join"):
         for phrase in tree.find_data(kind):
-            yield from map(bare, tokens(phrase))
+            yield from map(bare, words(phrase))
     for ravel in tree.find_data("ravel"):
-        yield from map(bare, tokens(ravel))
+        yield from map(bare, words(ravel))

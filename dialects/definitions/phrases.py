@@ -3,45 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TypeAlias
 
-from lark import Token, Tree
+from lark import Token
 
+from ..grammar import Node, phrases, words
+from .signs import ARITHMETIC
 from .tree import (
-    Arith,
+    Apply,
     At,
-    Call,
     Concat,
     Expr,
     Fold,
     Formal,
+    Group,
     Guard,
-    Join,
     Number,
     Otherwise,
     Param,
     Partial,
     Read,
+    Reading,
     Size,
     Source,
     Term,
     Var,
     Whole,
 )
-
-Node: TypeAlias = Tree[Token]
-
-_SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
-
-
-def tokens(tree: Node) -> list[Token]:
-    """The words that stand directly in a phrase."""
-    return [child for child in tree.children if isinstance(child, Token)]
-
-
-def trees(tree: Node) -> list[Node]:
-    """The phrases directly in a phrase."""
-    return [child for child in tree.children if isinstance(child, Tree)]
 
 
 def bare(token: Token) -> str:
@@ -51,14 +38,14 @@ def bare(token: Token) -> str:
 
 def formal(tree: Node) -> Formal:
     """An operand in the head: `lhs`, `cases*`."""
-    return Formal(bare(tokens(tree)[0]), tree.data == "many")
+    return Formal(bare(words(tree)[0]), tree.data == "many")
 
 
 def source(tree: Node) -> Source:
     """The right side of `at k = axes`."""
-    match tree.data, *tokens(tree):
+    match tree.data, *words(tree):
         case "behind", name, number:
-            return Arith("-", Param(str(name)), Number(int(number)))
+            return Apply("sub", (Param(str(name)), Number(int(number))))
         case "last", number:
             return Number(-int(number))
         case "number", number:
@@ -71,64 +58,62 @@ def source(tree: Node) -> Source:
 
 
 def assign(tree: Node) -> tuple[str, Source]:
-    return str(tokens(tree)[0]), source(trees(tree)[0])
+    return str(words(tree)[0]), source(phrases(tree)[0])
 
 
 def placing(tree: Node) -> list[At]:
     """`rhs b = axes, k = dims`, or without `rhs` for all arrays."""
     array = tree.children[0]
-    return [At(str(array) if isinstance(array, Token) else None, *assign(each)) for each in trees(tree)]
+    return [At(str(array) if isinstance(array, Token) else None, *assign(each)) for each in phrases(tree)]
 
 
-def read(tree: Node, bound: Collection[str]) -> Read:
+def read(tree: Node, bound: Collection[str]) -> Reading:
     """`x[i.., j]`."""
-    token = tokens(tree)[0]
-    terms = [each for part in trees(tree) for each in trees(part)]
+    token = words(tree)[0]
+    terms = [each for part in phrases(tree) for each in phrases(part)]
     return Read(bare(token), tuple(term(each, bound) for each in terms), token.endswith("*"))
 
 
-def target(tree: Node, bound: Collection[str]) -> tuple[Read, Partial | None]:
+def target(tree: Node, bound: Collection[str]) -> tuple[Reading, Partial | None]:
     """A result left of `=`, and what is folded there: `dx[b.., d:]`, `sum(b..) dw[d:]`."""
     if tree.data == "read":
         return read(tree, bound), None
-    groups, result = trees(tree)
+    groups, result = phrases(tree)
     made = read(result, bound)
-    return made, Partial(made.name, str(tokens(tree)[0]), tuple(variables(groups)))
+    return made, Partial(made.array, str(words(tree)[0]), tuple(variables(groups)))
 
 
 def term(tree: Node, bound: Collection[str]) -> Term:
     """What stands between the commas of a read."""
-    words = tokens(tree)
+    said = words(tree)
     match tree.data:
         case "whole":
-            return Whole(bare(words[0]), words[0].endswith("..:"))
+            return Whole(bare(said[0]), said[0].endswith("..:"))
         case "concat":
-            return Concat(str(words[0]))
+            return Concat((Var(str(said[0])),))
         case "join":
-            return Join(tuple(map(str, words)))
+            return Group(tuple(Var(str(word)) for word in said))
         case _:
             return expr(tree, bound)
 
 
 def expr(tree: Node, bound: Collection[str]) -> Expr:
     """An expression; a single name is an index if it is bound and a parameter otherwise."""
-    inner = [each for each in trees(tree) if each.data not in ("variable", "variables", "arguments")]
+    inner = [each for each in phrases(tree) if each.data not in ("variable", "variables", "arguments")]
     match tree.data:
-        case "add" | "sub" | "mul" | "div":
-            return Arith(_SIGNS[tree.data], expr(inner[0], bound), expr(inner[1], bound))
-        case "neg":
-            return Arith("*", Number(-1), expr(inner[0], bound))
+        case name if name in ARITHMETIC:
+            return Apply(name, tuple(expr(each, bound) for each in inner))
         case "otherwise":
             return Otherwise(expr(inner[0], bound), expr(inner[1], bound))
         case "own" | "call":
-            args = tuple(expr(each, bound) for each in trees(trees(tree)[-1]))
-            return Call("@" if tree.data == "own" else str(tokens(tree)[0]), args)
+            args = tuple(expr(each, bound) for each in phrases(phrases(tree)[-1]))
+            return Apply("@" if tree.data == "own" else str(words(tree)[0]), args)
         case "fold":
-            upto = next(iter(variables(tree)), None)
-            return Fold(str(tokens(tree)[0]), tuple(variables(trees(tree)[0])), expr(inner[0], bound), upto)
+            folded, upto = variables(phrases(tree)[0]), variables(tree)
+            return Fold(str(words(tree)[0]), tuple(folded), expr(inner[0], bound), tuple(upto))
         case "guard":
             (variable,) = variables(tree)
-            window = tokens(tree)
+            window = words(tree)
             return Guard(variable, read(inner[0], bound), _group(window[0]) if window else None)
         case "read":
             return read(tree, bound)
@@ -138,7 +123,7 @@ def expr(tree: Node, bound: Collection[str]) -> Expr:
 
 def variables(tree: Node) -> list[Var]:
     """`i`, `j..` after a fold or at the head of a guard."""
-    return [_group(tokens(each)[0]) for each in trees(tree) if each.data == "variable"]
+    return [_group(words(each)[0]) for each in phrases(tree) if each.data == "variable"]
 
 
 def _group(token: Token) -> Var:
@@ -150,14 +135,14 @@ def _leaf(tree: Node, bound: Collection[str]) -> Expr:
         return Size(variables(tree)[0])
     if tree.data == "none":
         return Number(None)
-    (token,) = tokens(tree)
+    (token,) = words(tree)
     match tree.data:
         case "number":
             return Number(int(token))
         case "group":
-            return _group(token)
+            return Group((_group(token),))
         case _ if str(token) in bound:
-            return Var(str(token))
+            return Group((Var(str(token)),))
         case _:
             name, *steps = token.split(".")
             return Param(name, tuple(steps))

@@ -57,9 +57,9 @@ def _named(site: Site, instance: Instance) -> Iterator[tuple[str, int]]:
     dims = instance.operands[site.array] if site.array >= 0 else instance.results[-1 - site.array]
     for number, _, dim in site.placed:
         known = names(site.terms[number])
-        for place, index in enumerate(dims[dim]):
-            if index >= 0:
-                yield known[place if len(known) == len(dims[dim]) else 0], index
+        indices, block = dims[dim]
+        apart = len(known) == len(indices) + (block > 1)
+        yield from zip(known if apart else known[:1] * len(indices), indices, strict=False)
 
 
 def _role(name: str, index: Index) -> Tilings:

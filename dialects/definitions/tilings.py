@@ -18,32 +18,26 @@ from typing import NamedTuple, TypeAlias
 
 from ..monoids import MONOIDS, Monoid
 from ..params import ParamsAttr
-from .ground_form import (
-    ELEMENT,
-    Access,
-    Affine,
-    Apply,
-    Binary,
-    Counter,
-    Dim,
-    Else,
-    Equation,
-    Every,
-    Folding,
-    Ground,
-    Grounded,
-    Guarded,
-    Part,
-    factors_of,
-    inner,
-)
+from .ground_form import ELEMENT, Access, Dim, Equation, Ground, Grounded, Guarded, inner
 from .grounding import ground
-from .tree import Definition, Shape
+from .tree import Affine, Apply, Concat, Definition, Fold, Group, Otherwise, Read, Shape, Whole, factors
 
 Value: TypeAlias = tuple[str, Shape]
 """The dtype (a NumPy name) and the shape of an operand or a result."""
 
-Dims: TypeAlias = tuple[tuple[int, ...], ...]
+
+class Placeable(NamedTuple):
+    """The indices of a dim that can be placed, major to minor, and how many elements behind them stay together.
+
+    A dim without indices cannot be placed: it is constant, whole, or under a window. `(i b)` with `size b = 16` is one index
+    over blocks of 16.
+    """
+
+    indices: tuple[int, ...] = ()
+    block: int = 1
+
+
+Dims: TypeAlias = tuple[Placeable, ...]
 
 
 class Lookup(NamedTuple):
@@ -94,9 +88,7 @@ class Index:
 class Instance:
     """A definition bound to types: for each dim of each operand and result its indices, major to minor.
 
-    `()` is a dim that cannot be placed: constant, whole, or under a window. A negative number behind the indices of a dim is a
-    block of so many elements that stay together: `(i b)` with `size b = 16` is `(i, -16)`. `moves` says that the op only
-    moves or casts the elements of its one operand.
+    `moves` says that the op only moves or casts the elements of its one operand.
     """
 
     definition: Definition
@@ -119,14 +111,7 @@ def _moves(form: Grounded, ins: Sequence[Value], outs: Sequence[Value]) -> bool:
     body = form.equations[0].body
     if isinstance(body, Apply) and body.function == "cast":
         body = body.args[0]
-    return isinstance(body, Access) and _count(ins[0][1]) == _count(outs[0][1])
-
-
-def _count(shape: Shape) -> int:
-    count = 1
-    for extent in shape:
-        count *= extent
-    return count
+    return isinstance(body, Read) and prod(ins[0][1]) == prod(outs[0][1])
 
 
 @dataclass(slots=True)
@@ -156,7 +141,7 @@ class _Context:
 
 def accesses(body: Ground) -> list[Access]:
     """Every access of an operand, those inside guards too."""
-    if isinstance(body, Access):
+    if isinstance(body, Read):
         return [body]
     if isinstance(body, Guarded):
         return list(body.vectors)
@@ -175,7 +160,7 @@ class _Roles:
         self.arrays: dict[int, tuple[Dim, ...]] = {}
         self.bar(form.fixed)
         for equation in form.equations:
-            targets = [{i for dim in target.dims if isinstance(dim, tuple) for i in dim} for target in equation.targets]
+            targets = [{i for dim in target.dims if isinstance(dim, Group) for i in dim.indices} for target in equation.targets]
             self.targets, self.lone = set[int].union(*targets), len(targets) == 1
             for index in sorted(self.targets - set[int].intersection(*targets)):
                 self.some(index, equation, targets)
@@ -186,15 +171,17 @@ class _Roles:
     def some(self, index: int, equation: Equation, targets: list[set[int]]) -> None:
         """An index that some results have: the others do not depend on it, or all of them are folded over it alike."""
         partials = equation.partials or (("", ()),) * len(targets)
-        folds = {fold if index in ids else "" for (fold, ids), own in zip(partials, targets, strict=True) if index not in own}
-        monoids = {self.across(fold) for fold in folds}
-        self.bar([index] if len(monoids) > 1 or None in monoids else ())
-        self.roles[index].monoid = (monoids.pop() or None) if self.roles[index].free else None
-
-    def across(self, fold: str) -> str | None:
-        """The monoid in which a fold is pending across devices, None where there is none; "" if nothing is folded."""
-        monoid = MONOIDS[fold].across_devices(self.dtype) if fold else None
-        return monoid.name if monoid is not None else None if fold else ""
+        lacking = [partial for partial, own in zip(partials, targets, strict=True) if index not in own]
+        folds = {fold for fold, ids in lacking if index in ids}
+        independent = any(index not in ids for _, ids in lacking)
+        if not folds:
+            return
+        monoids = {MONOIDS[fold].across_devices(self.dtype) for fold in folds}
+        (monoid,) = monoids if len(monoids) == 1 and not independent else (None,)
+        if monoid is None:
+            self.bar([index])
+        elif self.roles[index].free:
+            self.roles[index].monoid = monoid.name
 
     def bar(self, ids: Iterable[int]) -> None:
         for index in ids:
@@ -206,67 +193,64 @@ class _Roles:
             match dim:
                 case Affine(_, factors, _):
                     self.bar([index for index, _ in factors])
-                case Part(ids, _):
+                case Concat(ids):
                     self.bar(ids)
-                case Every():
+                case Whole():
                     pass
-                case _:
+                case Group(ids):
                     # x[i, i]: one coordinate cannot slice two dims.
-                    self.bar([index for index in dim if index in seen])
-                    seen.update(dim)
+                    self.bar([index for index in ids if index in seen])
+                    seen.update(ids)
         known = self.arrays.setdefault(access.array, access.dims)
         for one, other in zip(known, access.dims, strict=True):
             if one != other:
-                self.bar([i for dim in (one, other) if isinstance(dim, tuple) for i in dim])
+                self.bar([i for dim in (one, other) if isinstance(dim, Group) for i in dim.indices])
 
     def visit(self, body: Ground, context: _Context) -> None:
         match body:
-            case Access():
+            case Read():
                 self.access(body)
-            case Counter(ids):
+            case Group(ids):
                 # Only a result that *is* the index can be mended by adding to it.
                 for index in ids:
                     self.roles[index].value = True
                     self.roles[index].free &= not context.functions and len(ids) == 1
-            case Binary(sign, left, right):
-                self.visit(left, context.under(sign, right))
-                self.visit(right, context.under(sign, left))
             case Apply(function, args):
                 for place, arg in enumerate(args):
                     self.visit(arg, context.under(function, *args[:place], *args[place + 1 :]))
-            case Else(inside, default):
+            case Otherwise(inside, default):
                 self.visit(inside, context if not accesses(default) else context.under("else", default))
                 self.visit(default, context.under("else"))
-            case Folding():
+            case Fold():
                 self.fold(body, context)
             case _:
                 # A constant; a guard is a factor of a fold.
                 pass
 
-    def fold(self, fold: Folding, context: _Context) -> None:
+    def fold(self, fold: Fold[int, Ground], context: _Context) -> None:
         if fold.upto:
             self.scan(fold, context)
             return
         monoid = MONOIDS[fold.monoid].across_devices(self.dtype)
         if monoid is None or any(function not in monoid.through for function in context.functions):
-            self.bar([index for index in fold.ids if index not in self.targets])
+            self.bar([index for index in fold.indices if index not in self.targets])
             monoid = None
-        for index in fold.ids:
+        for index in fold.indices:
             if index not in self.targets:
                 self.roles[index].monoid = monoid and monoid.name
                 # An idempotent monoid may take an operand on every coordinate.
                 self.roles[index].once = () if monoid is None or monoid.idempotent else context.beside
-        factors = factors_of(fold.body)
-        for factor in factors:
+        product = factors(fold.body)
+        for factor in product:
             if isinstance(factor, Guarded):
-                others = tuple(other.array for other in factors if isinstance(other, Access))
+                others = tuple(other.array for other in product if isinstance(other, Read))
                 self.look(factor, fold, monoid, context, others)
             else:
-                self.visit(factor, _Context(("*",)) if len(factors) > 1 else _Context((fold.monoid,)))
+                self.visit(factor, _Context(("mul",)) if len(product) > 1 else _Context((fold.monoid,)))
 
-    def scan(self, fold: Folding, context: _Context) -> None:
+    def scan(self, fold: Fold[int, Ground], context: _Context) -> None:
         """A prefix fold: it is one index from its operand to the result, if the result is the fold and nothing else."""
-        (k,), (j,) = fold.ids, fold.upto
+        (k,), (j,) = fold.indices, fold.upto
         monoid = MONOIDS[fold.monoid].along(self.dtype)
         if context.functions or not self.lone or j not in self.targets or monoid is None:
             self.bar((k, j))
@@ -275,11 +259,13 @@ class _Roles:
             self.roles[j].scan = Scan(monoid.name, fold.backwards)
         self.visit(fold.body, _Context((fold.monoid,)))
         # Beside others in a dim, or read at its own place too, it is no scan along a dim.
-        dims = [dim for access in accesses(fold.body) for dim in access.dims if isinstance(dim, tuple)]
+        dims = [dim.indices for access in accesses(fold.body) for dim in access.dims if isinstance(dim, Group)]
         if any(j in dim or (k in dim and len(dim) > 1) for dim in dims):
             self.bar((k, j))
 
-    def look(self, guard: Guarded, fold: Folding, monoid: Monoid | None, context: _Context, beside: tuple[int, ...]) -> None:
+    def look(
+        self, guard: Guarded, fold: Fold[int, Ground], monoid: Monoid | None, context: _Context, beside: tuple[int, ...]
+    ) -> None:
         """A guard in a fold, `[v = ids[i] + w]`: v is looked up, and the window w is one run of elements, which stays whole."""
         for vectors in guard.vectors:
             self.access(vectors)
@@ -287,7 +273,7 @@ class _Roles:
             if lands.start is None and lands.dim == lands.window:
                 continue
             self.bar(lands.window)
-            folded = any(index in fold.ids for index in lands.dim)
+            folded = any(index in fold.indices for index in lands.dim)
             element = lands.component == ELEMENT
             # What is read is masked on the one result; ops on elements have updates masked, others drop them.
             zero = monoid is not None and monoid.has_unit_zero
@@ -304,12 +290,12 @@ class _Roles:
         for k, j in self.same.items():
             self.roles[j].free &= self.roles[k].free
             self.arrays = {array: tuple(renamed(dim, k, j) for dim in dims) for array, dims in self.arrays.items()}
-        dims = {array: [self.indices(dim) for dim in self.arrays.get(array, ())] for array in arrays}
+        dims = {array: [self.placeable(dim) for dim in self.arrays.get(array, ())] for array in arrays}
         while any(self.close(dims[array], self.arrays.get(array, ())) for array in arrays):
-            dims = {array: [self.indices(dim) for dim in self.arrays.get(array, ())] for array in arrays}
-        used = dict.fromkeys(i for array in reversed(arrays) for dim in dims[array] for i in dim if i >= 0)
+            dims = {array: [self.placeable(dim) for dim in self.arrays.get(array, ())] for array in arrays}
+        used = dict.fromkeys(i for array in reversed(arrays) for dim in dims[array] for i in dim.indices)
         number = {index: place for place, index in enumerate(used)}
-        numbered = {a: tuple(tuple(number.get(i, i) for i in dim) for dim in dims[a]) for a in arrays}
+        numbered = {a: tuple(Placeable(tuple(number[i] for i in dim.indices), dim.block) for dim in dims[a]) for a in arrays}
         return Instance(
             self.form.definition,
             tuple(self.index(index) for index in used),
@@ -318,20 +304,20 @@ class _Roles:
             moves,
         )
 
-    def indices(self, dim: Dim) -> tuple[int, ...]:
-        if not isinstance(dim, tuple):
-            return ()
-        lead = dim
+    def placeable(self, dim: Dim) -> Placeable:
+        if not isinstance(dim, Group):
+            return Placeable()
+        lead = dim.indices
         while lead and lead[-1] in self.form.fixed:
             lead = lead[:-1]
         if not lead or not all(self.roles[i].free and self.form.extents[i] > 1 for i in lead):
-            return ()
-        block = prod(self.form.extents[i] for i in dim[len(lead) :])
-        return lead if block == 1 else (*lead, -block)
+            return Placeable()
+        return Placeable(lead, prod(self.form.extents[i] for i in dim.indices[len(lead) :]))
 
-    def close(self, dims: list[tuple[int, ...]], whole: tuple[Dim, ...]) -> bool:
+    def close(self, dims: list[Placeable], every: tuple[Dim, ...]) -> bool:
         """A dim is placed as all of its indices, blocks aside, or not at all; True if that bars further indices."""
-        lost = [i for kept, dim in zip(dims, whole, strict=True) if not kept and isinstance(dim, tuple) for i in dim]
+        pairs = zip(dims, every, strict=True)
+        lost = [i for kept, dim in pairs if not kept.indices and isinstance(dim, Group) for i in dim.indices]
         lost = [index for index in lost if self.roles[index].free]
         self.bar(lost)
         return bool(lost)
@@ -344,4 +330,4 @@ class _Roles:
 
 def renamed(dim: Dim, old: int, new: int) -> Dim:
     """A dim with one index for another."""
-    return tuple(new if index == old else index for index in dim) if isinstance(dim, tuple) else dim
+    return Group(tuple(new if index == old else index for index in dim.indices)) if isinstance(dim, Group) else dim

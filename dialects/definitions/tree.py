@@ -1,9 +1,13 @@
-"""Definitions: what every named op means, in index notation.
+"""The tree of index notation, and `Definition`: what a named op means, as such a tree.
 
-A `Definition` is one line of `definitions.def` as a tree. It has no field in which a tiling or a device-local body could be
-written: `instance.bind` reads the tilings off the tree, `evaluate` runs it, `rewrites.linearity` asks what a sum may pass.
+One tree serves three languages, which differ in what an index and an array are. In a definition they are variables and
+names; in its ground form (`ground_form`) numbers; in a program that a person writes (`compiler.notation.terms`) what the
+reader found out about them.
 
     dot_general(lhs, rhs)   out[b.., m.., n..] = sum(k..) lhs[b.., m.., k..] * rhs[b.., n.., k..]
+
+A `Definition` is one line of `definitions.def`. It has no field in which a tiling or a device-local body could be written:
+`tilings.bind` reads the tilings off the tree, `evaluate` runs it, `rewrites.linearity` asks which sums may pass it.
 
 Words of the tree: a *variable* is an index (`i`) or a group of indices (`i..`, any number of them, also none); a *read* takes
 an operand apart; a *fold* binds variables with a monoid; a *guard* `[v.. = ids[i..] + w..]` is true or false.
@@ -11,14 +15,151 @@ an operand apart; a *fold* binds variables with a monoid; a *guard* `[v.. = ids[
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar, cast
 
+from ..errors import Span
 from ..params import Literal, ParamsAttr, Record
 
 Shape: TypeAlias = tuple[int, ...]
+
+V = TypeVar("V", covariant=True)
+"""What a number is."""
+I = TypeVar("I", covariant=True)  # noqa: E741
+"""What an index is."""
+A = TypeVar("A", covariant=True)
+"""What an array is."""
+D = TypeVar("D", covariant=True)
+"""What a dim of a read is."""
+E = TypeVar("E", covariant=True)
+"""What an expression is."""
+
+# --- the tree: a node knows its span where its language keeps them; nodes that differ only in it are equal -------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Number(Generic[V]):
+    """A literal; None is the absent parameter, `none`."""
+
+    value: V
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Group(Generic[I]):
+    """A product of indices, major to minor: `i`, `(g c)`. Of none, it is the constant 0.
+
+    As a dim of a read it says along what the dim runs; as an expression it is the index used as a value.
+    """
+
+    indices: tuple[I, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Affine(Generic[I]):
+    """A dim at `(offset + sum(index * factor)) / divisor`; where that is no position of the dim, nothing is read."""
+
+    offset: int
+    factors: tuple[tuple[I, int], ...]
+    divisor: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A dim, or with `many` all dims that are left, which the op reads or writes as a whole: `j:`."""
+
+    name: str
+    many: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Concat(Generic[I]):
+    """A dim that is the sum of the ranges of several copies of the equation, one after another: `+j`."""
+
+    indices: tuple[I, ...]
+    copy: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Read(Generic[A, D]):
+    """An array at indices. With `spread` every operand of a variadic one: `cases*[i..]`."""
+
+    array: A
+    dims: tuple[D, ...]
+    spread: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Apply(Generic[E]):
+    """A function applied elementwise: one with a sign (`signs`), one of `scalars`, or `@`, which has the op's own name.
+
+    `params` are the parameters as text, `dtype` is the result's, where the language says them.
+    """
+
+    function: str
+    args: tuple[E, ...]
+    dtype: str = ""
+    span: Span | None = field(default=None, compare=False, repr=False)
+    params: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fold(Generic[I, E]):
+    """`monoid` over all values of the indices: `sum(k..) body`. `last` keeps the last one, in row-major order.
+
+    `sum(k <= j) body` is a prefix fold: over the values up to that of `upto`, an index of the same extent; or, with
+    `backwards`, over those that are not before it.
+    """
+
+    monoid: str
+    indices: tuple[I, ...]
+    body: E
+    upto: tuple[I, ...] = ()
+    backwards: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Otherwise(Generic[E]):
+    """`body else default`: the default where nothing is defined (no guard holds, no element is written)."""
+
+    body: E
+    default: E
+
+
+def parts(node: object) -> tuple[object, ...]:
+    """What stands directly inside a node of the tree, in whichever language; dims of reads too."""
+    match node:
+        case Apply():
+            return cast("Apply[object]", node).args
+        case Fold():
+            return (cast("Fold[object, object]", node).body,)
+        case Otherwise():
+            both = cast("Otherwise[object]", node)
+            return (both.body, both.default)
+        case Read():
+            return cast("Read[object, object]", node).dims
+        case Guard(start=start):
+            return (start,)
+        case _:
+            return ()
+
+
+T = TypeVar("T")
+
+
+def factors(body: T) -> list[T]:
+    """The factors of a product, in whichever language."""
+    if isinstance(body, Apply) and body.function == "mul":
+        return [each for arg in cast("Apply[T]", body).args for each in factors(arg)]
+    return [body]
+
+
+# --- the leaves of definitions -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +168,6 @@ class Var:
 
     name: str
     many: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Number:
-    """A literal; `none` is the absent parameter."""
-
-    value: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,67 +206,6 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
-    """A dim, or with `many` all dims that are left, which the op reads or writes as a whole: `j:`."""
-
-    name: str
-    many: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Concat:
-    """A dim that is the sum of the dims `j` of several arrays: `+j`."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Join:
-    """A dim that is the product of indices, major to minor: `(g c)`."""
-
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """An operand at indices. With `spread` every operand of a variadic one: `cases*[i..]`."""
-
-    name: str
-    terms: tuple[Term, ...]
-    spread: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Arith:
-    """`+`, `-`, `*` or `/` of two expressions."""
-
-    sign: str
-    left: Expr
-    right: Expr
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A function of `scalars` applied elementwise; `@` is the one that has the op's own name."""
-
-    function: str
-    args: tuple[Expr, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Fold:
-    """`monoid` over all values of the variables: `sum(k..) body`. `last` keeps the last one, in row-major order.
-
-    `sum(k <= j) body` is a prefix fold: over the values up to that of `upto`, an index of the same extent.
-    """
-
-    monoid: str
-    variables: tuple[Var, ...]
-    body: Expr
-    upto: Var | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Guard:
     """`[v.. = ids[b..] + w..]`: the window `w..` that starts where `ids` says lies on `v..`.
 
@@ -142,22 +215,17 @@ class Guard:
     """
 
     variable: Var
-    start: Read
+    start: Reading
     window: Var | None
 
 
-@dataclass(frozen=True, slots=True)
-class Otherwise:
-    """`body else default`: the default where nothing is defined (no guard holds, no element is written)."""
-
-    body: Expr
-    default: Expr
-
-
-Source: TypeAlias = "Param | Number | Arith"
+Source: TypeAlias = "Param | Number[int | None] | Apply[Source]"
 """What says dims or sizes: a parameter, a number, or a parameter less a number (`left_side - 2`: a truth is 1 or 0)."""
-Expr: TypeAlias = "Var | Number | Param | Size | Read | Arith | Call | Fold | Guard | Otherwise"
-Term: TypeAlias = "Expr | Whole | Concat | Join"
+Expr: TypeAlias = (
+    "Number[int | None] | Group[Var] | Param | Size | Reading | Apply[Expr] | Fold[Var, Expr] | Guard | Otherwise[Expr]"
+)
+Term: TypeAlias = "Expr | Whole | Concat[Var]"
+Reading: TypeAlias = "Read[str, Term]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +269,7 @@ class Definition:
     name: str
     operands: tuple[Formal, ...]
     results: tuple[Formal, ...]
-    targets: tuple[Read, ...]
+    targets: tuple[Reading, ...]
     body: Expr
     at: tuple[At, ...] = ()
     ravel: tuple[str, str] | None = None
@@ -235,7 +303,7 @@ class Definition:
         """The name that its text says: `lib.softmax.2` is one of several ops called `softmax`."""
         return titled(self.name)
 
-    def reads(self) -> Iterator[Read]:
+    def reads(self) -> Iterator[Reading]:
         """Every read of an operand, those inside guards too."""
         return _reads(self.body)
 
@@ -269,24 +337,29 @@ def _positions(definition: Definition) -> dict[str, range]:
     return found
 
 
-def children(expr: Term) -> tuple[Term, ...]:
-    """The expressions directly inside one."""
+def children(term: Term) -> tuple[Term, ...]:
+    """The expressions directly inside one, and the dims of a read."""
+    return cast("tuple[Term, ...]", parts(term))
+
+
+def with_reads(expr: Expr, change: Callable[[Reading], Reading]) -> Expr:
+    """The same with each read of an operand changed."""
     match expr:
-        case Arith(_, left, right) | Otherwise(left, right):
-            return (left, right)
-        case Call(_, args):
-            return args
-        case Fold(_, _, body):
-            return (body,)
-        case Guard(_, start, _):
-            return (start,)
-        case Read(_, terms, _):
-            return terms
+        case Read():
+            return change(expr)
+        case Apply(args=args):
+            return replace(expr, args=tuple(with_reads(each, change) for each in args))
+        case Fold(body=body):
+            return replace(expr, body=with_reads(body, change))
+        case Otherwise(body, default):
+            return Otherwise(with_reads(body, change), with_reads(default, change))
+        case Guard(start=start):
+            return replace(expr, start=change(start))
         case _:
-            return ()
+            return expr
 
 
-def _reads(expr: Term) -> Iterator[Read]:
+def _reads(expr: Term) -> Iterator[Reading]:
     if isinstance(expr, Read):
         yield expr
     for child in children(expr):

@@ -7,35 +7,18 @@ stands here. A guard under a fold that binds its dims is a read at the indices l
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from ..definitions.ground_form import (
-    ELEMENT,
-    Access,
-    Affine,
-    Apply,
-    Binary,
-    Constant,
-    Counter,
-    Dim,
-    Else,
-    Equation,
-    Every,
-    Folding,
-    Ground,
-    Grounded,
-    Guarded,
-    Lands,
-    Part,
-    factors_of,
-)
+from ..definitions.ground_form import ELEMENT, Access, Dim, Equation, Ground, Grounded, Guarded, Lands, along
 from ..definitions.grounding import ground
 from ..definitions.registry import definitions
+from ..definitions.signs import ARITHMETIC
+from ..definitions.tree import Affine, Apply, Concat, Fold, Group, Number, Otherwise, Read, Whole, factors
 from ..dtypes import Array, dtype_of, is_narrow, kind_of, largest, least, widen
 from ..errors import Error
 from ..monoids import MONOIDS
@@ -75,100 +58,102 @@ def _ground(name: str, params: ParamsAttr, ins: tuple[tuple[int, ...], ...], out
     return ground(definitions[name], params, ins, outs)
 
 
-_ARITHMETIC: dict[str, Callable[[Array, Array], Array]] = {
-    "+": np.add,
-    "-": np.subtract,
-    "*": np.multiply,
-    "/": scalars.divide,
+_ARITHMETIC: Mapping[str, Callable[..., Array]] = {
+    # Integers divide as integers.
+    **{name: scalars.divide if name == "div" else sign.function for name, sign in ARITHMETIC.items()}
 }
+_NOWHERE: Mapping[int, Labelled] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What a part of the body needs from around it: the monoid it is folded with, and the value of `else`."""
+    """What a part of the body needs from around it.
 
+    `dtype` is that of the result, `monoid` that of the fold around, `default` the value of `else`. `found` says where
+    looked-up indices are: the positions that stand for an index inside the fold that looks it up.
+    """
+
+    dtype: np.dtype[Any]
     monoid: str = "sum"
     default: Labelled | None = None
+    found: Mapping[int, Labelled] = field(default_factory=lambda: _NOWHERE)
+
+    def under(self, monoid: str = "sum") -> _Context:
+        """The context of what a fold folds."""
+        return _Context(self.dtype, monoid)
 
 
+@dataclass(frozen=True, slots=True)
 class _Evaluator:
-    def __init__(self, form: Grounded, params: ParamsAttr, inputs: Sequence[Array], out_types: Sequence[Value]) -> None:
-        self.form = form
-        self.params = params
-        self.inputs = inputs
-        self.out_types = out_types
-        self.dtype = dtype_of(out_types[0][0])
-        # Where looked-up indices are: the positions that stand for an index while its fold is evaluated.
-        self.found: dict[int, Labelled] = {}
+    """Runs a ground form on arrays. It holds what does not change; what does is in the contexts that it passes down."""
+
+    form: Grounded
+    params: ParamsAttr
+    inputs: Sequence[Array]
+    out_types: Sequence[Value]
 
     def run(self) -> list[Array]:
         results: list[Array | None] = [None] * len(self.out_types)
         for equation in self.form.equations:
             first = -1 - equation.targets[0].array
-            self.dtype = dtype_of(self.out_types[first][0])
-            for target, value in zip(equation.targets, self.values(equation), strict=True):
+            context = _Context(dtype_of(self.out_types[first][0]))
+            values, default = self.values(equation, context)
+            for target, value in zip(equation.targets, values, strict=True):
                 at = -1 - target.array
-                results[at] = self.write(target, value, results[at])
+                results[at] = self.write(target, value, results[at], default)
         return [np.asarray(each) for each in results]
 
-    def values(self, equation: Equation) -> list[Labelled]:
+    def values(self, equation: Equation, context: _Context) -> tuple[list[Labelled], Labelled | None]:
+        """The value of each target, and what stands where none is written."""
         body = equation.body
         if isinstance(body, Apply):
-            return self.apply(body, _Context())
-        if isinstance(body, Else) and any(not isinstance(dim, tuple) for dim in equation.targets[0].dims):
-            self.default = self.value(body.default, _Context())
-            body = body.body
-        return [self.value(body, _Context())]
-
-    default: Labelled | None = None
+            return self.apply(body, context), None
+        if isinstance(body, Otherwise) and any(not isinstance(dim, Group) for dim in equation.targets[0].dims):
+            return [self.value(body.body, context)], self.value(body.default, context)
+        return [self.value(body, context)], None
 
     # Results
 
-    def write(self, target: Access, value: Labelled, before: Array | None) -> Array:
+    def write(self, target: Access, value: Labelled, before: Array | None, default: Labelled | None) -> Array:
         dtype, shape = self.out_types[-1 - target.array]
         array = cast_to(value.array, dtype_of(dtype))
-        if not any(isinstance(dim, Affine | Part) for dim in target.dims):
-            ids = tuple(i for dim in target.dims if isinstance(dim, tuple) for i in dim)
+        if not any(isinstance(dim, Affine | Concat) for dim in target.dims):
+            ids = tuple(i for dim in target.dims for i in along(dim))
             aligned = self.align(Labelled(array, value.ids), ids)
             wholes = aligned.shape[len(ids) :]
             aligned = np.broadcast_to(aligned, (*(self.form.extents[i] for i in ids), *wholes))
             return _unmove(aligned, target, len(ids)).reshape(shape)
         result = before if before is not None else np.zeros(shape, dtype_of(dtype))
-        if before is None and self.default is not None:
-            result = np.broadcast_to(self.default.array.astype(dtype_of(dtype)), shape).copy()
-        places = [self.target_places(dim, at, target) for at, dim in enumerate(target.dims)]
+        if before is None and default is not None:
+            result = np.broadcast_to(default.array.astype(dtype_of(dtype)), shape).copy()
+        places = [self.positions(dim, at, target.array).array.reshape(-1) for at, dim in enumerate(target.dims)]
         kept = [np.flatnonzero((place >= 0) & (place < size)) for place, size in zip(places, shape, strict=True)]
-        ids = tuple(i for dim in target.dims for i in _ids(dim))
+        ids = tuple(i for dim in target.dims for i in along(dim))
         value_array = np.broadcast_to(self.align(Labelled(array, value.ids), ids), [self.form.extents[i] for i in ids])
         value_array = value_array.reshape([len(place) for place in places])
         result[np.ix_(*(place[keep] for place, keep in zip(places, kept, strict=True)))] = value_array[np.ix_(*kept)]
         return result
 
-    def target_places(self, dim: Dim, at: int, target: Access) -> Array:
-        """Where each value of a dim's indices goes."""
-        return self.positions(dim, at, target.array).array.reshape(-1)
-
     # Reads
 
-    def positions(self, dim: Dim, at: int, array: int) -> Labelled:
+    def positions(self, dim: Dim, at: int = 0, array: int = 0, found: Mapping[int, Labelled] = _NOWHERE) -> Labelled:
         """The positions along dim `at` of an array, labelled; -1 where there is none."""
         match dim:
             case Affine(offset, factors, divisor):
                 place = Labelled(np.asarray(offset))
                 for index, factor in factors:
                     place = self.meet(np.add, place, Labelled(np.arange(self.form.extents[index]) * factor, (index,)))
-                found = np.where(place.array % divisor == 0, place.array // divisor, -1)
-                return Labelled(found, place.ids)
-            case Part(ids, copy):
-                place = self.positions(ids, at, array)
+                return Labelled(np.where(place.array % divisor == 0, place.array // divisor, -1), place.ids)
+            case Concat(ids, copy):
+                place = self.positions(Group(ids), at, array)
                 return Labelled(place.array + self.offset(at, array, copy), place.ids)
-            case Every():
+            case Whole():
                 raise Error(f"`{self.form.definition.name}` takes a dim whole and looks it up")
-            case _:
+            case Group(ids):
                 place = Labelled(np.asarray(0))
-                for index in dim:
+                for index in ids:
                     extent = self.form.extents[index]
-                    own = self.found.get(index) or Labelled(np.arange(extent), (index,))
+                    own = found.get(index) or Labelled(np.arange(extent), (index,))
                     place = self.meet(np.add, Labelled(place.array * extent, place.ids), own)
                 return place
 
@@ -176,23 +161,25 @@ class _Evaluator:
         """How long the terms of a sum of ranges before this copy's are."""
         offset = 0
         for equation in self.form.equations[:copy]:
-            sides = [*equation.targets, *([equation.body] if isinstance(equation.body, Access) else [])]
+            sides = [*equation.targets, *([equation.body] if isinstance(equation.body, Read) else [])]
             for access in sides:
-                if access.array == array and isinstance(part := access.dims[at], Part):
-                    offset += math.prod(self.form.extents[i] for i in part.ids)
+                if access.array == array and isinstance(part := access.dims[at], Concat):
+                    offset += math.prod(self.form.extents[i] for i in part.indices)
         return offset
 
     def access(self, access: Access, context: _Context) -> Labelled:
         array = self.inputs[access.array]
-        plain = [dim for dim in access.dims if isinstance(dim, tuple | Every)]
-        looked = any(i in self.found for dim in plain if isinstance(dim, tuple) for i in dim)
-        return self.read(access, array) if len(plain) == len(access.dims) and not looked else self.look(access, context)
+        plain = all(
+            isinstance(dim, Whole) or (isinstance(dim, Group) and context.found.keys().isdisjoint(dim.indices))
+            for dim in access.dims
+        )
+        return self.read(access, array) if plain else self.look(access, context)
 
     def read(self, access: Access, array: Array) -> Labelled:
         """A read at plain indices: dims become axes, whole dims go last."""
-        whole = [at for at, dim in enumerate(access.dims) if isinstance(dim, Every)]
+        whole = [at for at, dim in enumerate(access.dims) if isinstance(dim, Whole)]
         rest = [at for at in range(array.ndim) if at not in whole]
-        ids = tuple(i for at in rest for i in _ids(access.dims[at]))
+        ids = tuple(i for at in rest for i in along(access.dims[at]))
         shape = [self.form.extents[i] for i in ids] + [array.shape[at] for at in whole]
         return self.diagonal(Labelled(array.transpose(rest + whole).reshape(shape), ids))
 
@@ -205,7 +192,7 @@ class _Evaluator:
     def look(self, access: Access, context: _Context) -> Labelled:
         """A read at computed positions; outside of the array it is the unit of the fold around it."""
         array = self.inputs[access.array]
-        places = [self.positions(dim, at, access.array) for at, dim in enumerate(access.dims)]
+        places = [self.positions(dim, at, access.array, context.found) for at, dim in enumerate(access.dims)]
         ids = tuple(dict.fromkeys(i for place in places for i in place.ids))
         aligned = [self.align(place, ids) for place in places]
         inside = np.asarray(True)
@@ -233,85 +220,82 @@ class _Evaluator:
 
     def value(self, body: Ground, context: _Context) -> Labelled:
         match body:
-            case Access():
+            case Read():
                 return self.access(body, context)
-            case Constant(value):
-                return Labelled(self.literal(value))
-            case Counter(ids):
-                return self.positions(ids, 0, 0)
-            case Binary(sign, left, right):
-                with np.errstate(all="ignore"):
-                    return self.meet(
-                        _ARITHMETIC[sign], *map(_computable, (self.value(left, context), self.value(right, context)))
-                    )
+            case Number(value):
+                return Labelled(self.literal(value, context.dtype))
+            case Group():
+                return self.positions(body, found=context.found)
             case Apply():
                 return self.apply(body, context)[0]
-            case Else(inside, default):
+            case Otherwise(inside, default):
                 return self.value(inside, replace(context, default=self.value(default, context)))
-            case Folding():
+            case Fold():
                 return self.fold(body, context)
-            case _:
-                raise Error(f"`{self.form.definition.name}`: a guard stands under a fold")
+            case Guarded():
+                raise Error(f"`{self.form.definition.name}`: a guard must be a factor of what a fold folds")
 
-    def literal(self, value: Literal) -> Array:
+    def literal(self, value: Literal, dtype: np.dtype[Any]) -> Array:
         """A constant of the result's type; without a value JAX's fill: NaN, or the integer farthest below (above) 0."""
         if isinstance(value, Record):
             real, imag = value["real"], value["imag"]
             assert isinstance(real, float) and isinstance(imag, float)
-            return np.asarray(complex(real, imag), self.dtype)
+            return np.asarray(complex(real, imag), dtype)
         if value is not None:
             assert not isinstance(value, tuple)
-            return np.asarray(value).astype(self.dtype)
-        kind = kind_of(self.dtype)
-        return np.asarray(np.nan, self.dtype) if kind not in "iub" else (largest if kind in "ub" else least)(self.dtype)
+            return np.asarray(value).astype(dtype)
+        kind = kind_of(dtype)
+        return np.asarray(np.nan, dtype) if kind not in "iub" else (largest if kind in "ub" else least)(dtype)
 
-    def apply(self, body: Apply, context: _Context) -> list[Labelled]:
+    def apply(self, body: Apply[Ground], context: _Context) -> list[Labelled]:
         name = self.form.definition.name if body.function == "@" else body.function
         values = [self.value(arg, context) for arg in body.args]
+        if body.function in _ARITHMETIC:
+            with np.errstate(all="ignore"):
+                return [self.meet(_ARITHMETIC[body.function], *map(_computable, values))]
         ids = tuple(dict.fromkeys(i for value in values for i in value.ids))
         arrays = [self.align(value, ids) for value in values]
         if wholes.known(name):
             results = wholes.run(name, wholes.Task(arrays, self.params, self.out_types))
         else:
-            results = scalars.apply(name, arrays, self.params, self.dtype)
+            results = scalars.apply(name, arrays, self.params, context.dtype)
         return [Labelled(result, ids) for result in results]
 
     # Folds
 
-    def fold(self, fold: Folding, context: _Context) -> Labelled:
-        factors = factors_of(fold.body)
-        inner = _Context(fold.monoid)
-        for factor in factors:
+    def fold(self, fold: Fold[int, Ground], context: _Context) -> Labelled:
+        product = factors(fold.body)
+        for factor in product:
             if isinstance(factor, Guarded):
-                others = [other for other in factors if other is not factor]
+                others = [other for other in product if other is not factor]
                 return self.guarded(fold, factor, others, context)
-        values = [self.value(factor, inner) for factor in factors]
+        values = [self.value(factor, context.under(fold.monoid)) for factor in product]
         if fold.upto:
             return self.scan(fold, values)
-        return self.reduced(fold.monoid, fold.ids, values)
+        return self.reduced(fold.monoid, fold.indices, values, context)
 
-    def reduced(self, fold: str, ids: tuple[int, ...], values: list[Labelled]) -> Labelled:
+    def reduced(self, fold: str, ids: tuple[int, ...], values: list[Labelled], context: _Context) -> Labelled:
         """The product of the values, folded over indices."""
         if fold == "sum":
-            return self.contract(ids, values)
+            return self.contract(ids, values, context.dtype)
         value = self.meet(np.multiply, *values) if len(values) > 1 else values[0]
         axes = tuple(value.ids.index(i) for i in ids if i in value.ids)
         folded = MONOIDS[fold].reduce(value.array, axes) if axes else value.array
         return Labelled(folded, tuple(i for i in value.ids if i not in ids))
 
-    def scan(self, fold: Folding, values: Sequence[Labelled]) -> Labelled:
+    def scan(self, fold: Fold[int, Ground], values: Sequence[Labelled]) -> Labelled:
         """A prefix fold: what stands at `k` becomes, folded with all before it, what stands at `j`."""
         value = self.meet(np.multiply, *values) if len(values) > 1 else values[0]
-        (k,), (j,) = fold.ids, fold.upto
+        (k,), (j,) = fold.indices, fold.upto
         if k not in value.ids:
             value = self.meet(np.add, value, Labelled(np.zeros(self.form.extents[k], value.array.dtype), (k,)))
         scanned = scan(MONOIDS[fold.monoid], widen(value.array), value.ids.index(k), fold.backwards)
         return Labelled(scanned, tuple(j if i == k else i for i in value.ids))
 
-    def contract(self, folded: tuple[int, ...], values: Sequence[Labelled]) -> Labelled:
+    def contract(self, folded: tuple[int, ...], values: Sequence[Labelled], result: np.dtype[Any]) -> Labelled:
         """A sum of products, in the type of the result or wider."""
         kept = tuple(dict.fromkeys(i for value in values for i in value.ids if i not in folded))
-        dtype = np.result_type(widen(np.zeros((), self.dtype)), *(widen(np.zeros((), value.array.dtype)) for value in values))
+        dtype = np.result_type(widen(np.zeros((), result)), *(widen(np.zeros((), value.array.dtype)) for value in values))
         # Few distinct labels: einsum takes 52 at most.
         number = {i: place for place, i in enumerate(dict.fromkeys(i for value in values for i in value.ids))}
         operands: list[Any] = []
@@ -347,35 +331,34 @@ class _Evaluator:
             return Labelled(vectors.array.astype(np.int64), vectors.ids)
         return Labelled(vectors.array[..., lands.component].astype(np.int64), vectors.ids)
 
-    def guarded(self, fold: Folding, guard: Guarded, others: list[Ground], context: _Context) -> Labelled:
+    def guarded(self, fold: Fold[int, Ground], guard: Guarded, others: list[Ground], context: _Context) -> Labelled:
         starts, inside = self.starts(guard)
         places: dict[int, Labelled] = {}
         for lands, start in zip(guard.lands, starts, strict=True):
             if lands.dim and lands.dim != lands.window:
-                places[lands.dim[0]] = self.meet(np.add, start, self.positions(lands.window, 0, 0))
+                places[lands.dim[0]] = self.meet(np.add, start, self.positions(Group(lands.window)))
         if guard.folded:
             found = self.gathered(places, inside, others, context)
-            kept = {*places, *(i for dim in self.form.equations[0].targets[0].dims for i in _ids(dim))}
-            beside = tuple(i for i in fold.ids if i not in kept)
-            return self.reduced(fold.monoid, beside, [found]) if beside else found
-        values = [self.value(other, _Context(fold.monoid)) for other in others]
+            kept = {*places, *(i for dim in self.form.equations[0].targets[0].dims for i in along(dim))}
+            beside = tuple(i for i in fold.indices if i not in kept)
+            return self.reduced(fold.monoid, beside, [found], context) if beside else found
+        values = [self.value(other, context.under(fold.monoid)) for other in others]
         return self.scattered(fold, places, inside, self.meet(np.multiply, *values) if len(values) > 1 else values[0], context)
 
     def gathered(self, places: dict[int, Labelled], inside: Labelled, others: list[Ground], context: _Context) -> Labelled:
         """`sum(v) [v = ids[i]] * src[v]` is `src[ids[i]]`, and the default (or 0) where that is outside."""
-        self.found |= places
-        values = [self.value(other, _Context()) for other in others]
-        self.found = {}
+        inside_fold = replace(context.under(), found=places)
+        values = [self.value(other, inside_fold) for other in others]
         value = self.meet(np.multiply, *values) if len(values) > 1 else values[0]
         default = context.default or Labelled(np.zeros((), value.array.dtype))
         return self.meet(np.where, inside, value, default)
 
     def scattered(
-        self, fold: Folding, places: dict[int, Labelled], inside: Labelled, updates: Labelled, context: _Context
+        self, fold: Fold[int, Ground], places: dict[int, Labelled], inside: Labelled, updates: Labelled, context: _Context
     ) -> Labelled:
         """`sum(i) [v = ids[i]] * up[i]`: each update is folded into the element that it lands on."""
         target = self.form.equations[0].targets[0]
-        ids = tuple(i for dim in target.dims for i in _ids(dim))
+        ids = tuple(i for dim in target.dims for i in along(dim))
         shape = [self.form.extents[i] for i in ids]
         monoid = MONOIDS[fold.monoid]
         dtype = widen(np.zeros((), updates.array.dtype)).dtype
@@ -401,27 +384,15 @@ def _computable(value: Labelled) -> Labelled:
     return Labelled(widen(value.array), value.ids) if is_narrow(value.array.dtype) else value
 
 
-def _ids(dim: Dim) -> tuple[int, ...]:
-    match dim:
-        case Affine(_, factors, _):
-            return tuple(index for index, _ in factors)
-        case Part(ids, _):
-            return ids
-        case Every():
-            return ()
-        case _:
-            return dim
-
-
 def _unmove(array: Array, target: Access, count: int) -> Array:
     """Puts the whole dims, which are last, where the result has them; products of indices stay apart."""
     axes: list[int] = []
     plain, whole = 0, count
     for dim in target.dims:
-        if isinstance(dim, Every):
+        if isinstance(dim, Whole):
             axes.append(whole)
             whole += 1
         else:
-            axes += range(plain, plain + len(_ids(dim)))
-            plain += len(_ids(dim))
+            axes += range(plain, plain + len(along(dim)))
+            plain += len(along(dim))
     return array if whole > array.ndim or len(axes) != array.ndim else array.transpose(axes)

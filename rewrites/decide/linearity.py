@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import reduce
 from typing import TypeAlias, cast
 
-from ...dialects.definitions.tree import Arith, Call, Definition, Expr, Fold, Guard, Number, Otherwise, Read
+from ...dialects.definitions.tree import Apply, Definition, Expr, Fold, Guard, Otherwise, Read, Reading
 from ...dialects.monoids import MONOIDS
 from ..rules.compile import Environment
 from ..rules.files import rules
@@ -22,7 +22,6 @@ Term: TypeAlias = "str | tuple[Term, ...]"
 OVER = "r"
 """The range of the pending sums; a fold of the definition's own runs over another."""
 
-_HEADS = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
 _known: dict[tuple[str, tuple[int, int], frozenset[int], frozenset[int], bool], bool] = {}
 
 
@@ -74,11 +73,7 @@ class _Reader:
         match expr:
             case Read():
                 return reduce(lambda left, right: ("add", left, right), self.reads(expr))
-            case Arith("*", Number(-1), right):
-                return ("neg", self.term(right))
-            case Arith(sign, left, right):
-                return (_HEADS[sign], self.term(left), self.term(right))
-            case Call(function, args):
+            case Apply(function, args):
                 return self.call(self.definition.name if function == "@" else function, args)
             case Fold(monoid, _, body) if MONOIDS[monoid].linear:
                 return ("sum", "k", self.term(body))
@@ -91,10 +86,10 @@ class _Reader:
             case _:
                 return "free"
 
-    def reads(self, read: Read, sums: frozenset[int] | None = None) -> list[Term]:
+    def reads(self, read: Reading, sums: frozenset[int] | None = None) -> list[Term]:
         """The operands that a read stands for; a condition is a sum only if it is pending, for a zero one is just false."""
         sums = self.pending | self.zeros if sums is None else sums
-        return [("sum", OVER, f"x{at}") if at in sums else f"x{at}" for at in self.definition.positions(read.name)]
+        return [("sum", OVER, f"x{at}") if at in sums else f"x{at}" for at in self.definition.positions(read.array)]
 
     def call(self, function: str, args: tuple[Expr, ...]) -> Term:
         terms = [term for arg in args for term in (self.reads(arg) if isinstance(arg, Read) else [self.term(arg)])]

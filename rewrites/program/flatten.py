@@ -18,7 +18,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.array import ArrayType, mesh_of
 from ...dialects.definitions.registry import definitions
-from ...dialects.definitions.tilings import Instance, bind
+from ...dialects.definitions.tilings import Instance, Placeable, bind
 from ...dialects.dtypes import itemsize
 from ...dialects.lax import RegionOp
 from ...dialects.names import ARGUMENTS, RESULTS, names_of
@@ -257,7 +257,7 @@ def _bind(kind: str, params: ParamsAttr, ins: tuple[ArrayType, ...], outs: tuple
     out_types = [(t.dtype, t.shape) for t in outs]
     if not outs:
         # A border without results: a value that a region is told by, which all devices read whole.
-        return Instance(definitions[kind], (), tuple(((),) * len(shape) for _, shape in in_types), (), moves=False)
+        return Instance(definitions[kind], (), tuple((Placeable(),) * len(shape) for _, shape in in_types), (), moves=False)
     if kind in BORDERS:
         # Every region is given the same value.
         one = bind(definitions[kind], params, in_types, out_types[:1])

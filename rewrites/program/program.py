@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects.array import ArrayType
-from ...dialects.definitions.tilings import Instance
+from ...dialects.definitions.tilings import Dims, Instance
 from ...dialects.lax import RegionOp
 
 Position = tuple[int, int, int]
@@ -56,16 +56,14 @@ class Signature:
         self.result_at = tuple(_at(dims) for dims in results)
 
 
-def _dims(value: tuple[tuple[int, ...], ...], extents: list[int]) -> tuple[tuple[tuple[int, int, int], ...], ...]:
+def _dims(value: Dims, extents: list[int]) -> tuple[tuple[tuple[int, int, int], ...], ...]:
     """Per dim the (index, minor extent, extent) of each index in it, major to minor; a block is only minor to others."""
     rows: list[tuple[tuple[int, int, int], ...]] = []
-    for indices in value:
-        minor = 1
+    for indices, minor in value:
         row: list[tuple[int, int, int]] = []
         for index in reversed(indices):
-            if index >= 0:
-                row.append((index, minor, extents[index]))
-            minor *= extents[index] if index >= 0 else -index
+            row.append((index, minor, extents[index]))
+            minor *= extents[index]
         rows.append(tuple(reversed(row)))
     return tuple(rows)
 

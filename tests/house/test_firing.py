@@ -141,7 +141,7 @@ def elements() -> Table:
     main.body.block.add_ops([op, func.ReturnOp(*op.results)])
     table = Table(flatten(ModuleOp([main])), MESH)
     del definitions.added[name]
-    table.touch("a").nodes[0] = Claim(table.program.nodes[0].signature.instance.results[0][0][0], 8, 0)
+    table.touch("a").nodes[0] = Claim(table.program.nodes[0].signature.instance.results[0][0].indices[0], 8, 0)
     return table
 
 

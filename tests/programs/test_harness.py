@@ -17,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.dialects.definitions.registry import definitions
-from partita.dialects.definitions.tree import Call as Function
+from partita.dialects.definitions.signs import ARITHMETIC
+from partita.dialects.definitions.tree import Apply
 
 # Definitions that nothing is drawn for, and why.
 NOT_DRAWN = NO_CALL
@@ -27,7 +28,12 @@ ELEMENTWISE, OTHER = 2, 4
 
 def samples(name: str) -> int:
     definition = definitions[name]
-    elementwise = isinstance(definition.body, Function) and not definition.at and name not in BY_HAND
+    elementwise = (
+        isinstance(definition.body, Apply)
+        and definition.body.function not in ARITHMETIC
+        and not definition.at
+        and name not in BY_HAND
+    )
     return ELEMENTWISE if elementwise else OTHER
 
 

@@ -28,9 +28,10 @@ from jax.extend.core import jaxprs_in_params
 
 from partita.compiler.ops.params import Foreign, encode, op_name
 from partita.compiler.ops.primitives import find
+from partita.dialects.definitions.dims import groups, names
 from partita.dialects.definitions.dropped_params import restore
 from partita.dialects.definitions.registry import definitions
-from partita.dialects.definitions.tree import At, Concat, Definition, Join, Param, Read, Var, Whole, children
+from partita.dialects.definitions.tree import At, Concat, Definition, Group, Param, Read, Reading, Var, Whole, children
 
 Array: TypeAlias = Any
 Shape: TypeAlias = tuple[int, ...]
@@ -71,11 +72,11 @@ def derivable(definition: Definition) -> bool:
     """Whether shapes follow from extents of indices: all terms are indices, and what is whole is a dim that is named."""
     if definition.front is not None or definition.ravel is not None or definition.sizes:
         return False
-    terms = [term for read in (*_reads(definition.body), *definition.targets) for term in read.terms]
+    terms = [term for read in (*_reads(definition.body), *definition.targets) for term in read.dims]
     known = {at.variable for at in definition.at}
-    read = {term.name for each in _reads(definition.body) for term in each.terms if isinstance(term, Whole)}
+    read = {term.name for each in _reads(definition.body) for term in each.dims if isinstance(term, Whole)}
     wholes = {term.name for term in terms if isinstance(term, Whole)}
-    return all(isinstance(term, Var | Whole | Concat | Join) for term in terms) and wholes <= known & read
+    return all(isinstance(term, Group | Whole | Concat) for term in terms) and wholes <= known & read
 
 
 @st.composite
@@ -104,12 +105,12 @@ class Sizes:
     def of(self, term: Any, copy: int, room: int) -> Shape:
         """The extents of the dims that a term takes."""
         match term:
-            case Var(name, many) | Whole(name, many):
+            case Group((Var(name, many),)) | Whole(name, many):
                 return self.group(name, 0, room if many else 1, 0 if many else 1)
-            case Concat(name):
+            case Concat((Var(name),)):
                 return self.group(name, copy, 1, 1)
-            case Join(names):
-                return (prod(self.group(name, 0, 1, 1)[0] for name in names),)
+            case Group(joined):
+                return (prod(self.group(each.name, 0, 1, 1)[0] for each in joined),)
             case _:
                 raise NotImplementedError(f"{term} has no extent of its own")
 
@@ -130,15 +131,15 @@ class Signature:
 
 
 def signature(definition: Definition, arity: int) -> Signature:
-    reads = {read.name: read.terms for read in _reads(definition.body)}
-    targets = {target.name: target.terms for target in definition.targets}
+    reads = {read.array: read.dims for read in _reads(definition.body)}
+    targets = {target.array: target.dims for target in definition.targets}
     sides: list[tuple[tuple[str, int, tuple[Any, ...]], ...]] = []
     for formals, terms in ((definition.operands, reads), (definition.results, targets)):
         sides.append(tuple((f.name, copy, terms[f.name]) for f in formals for copy in range(arity if f.variadic else 1)))
     return Signature(definition, *sides)
 
 
-def _reads(expr: Any) -> Iterator[Read]:
+def _reads(expr: Any) -> Iterator[Reading]:
     if isinstance(expr, Read):
         yield expr
     for child in children(expr):
@@ -162,18 +163,18 @@ class Places:
         free = list(range(rank))
         shape = [0] * rank
         for term, sizes in dims:
-            source = named.get(getattr(term, "name", ""))
+            source = named.get(_variable(term))
             if isinstance(source, Param):
                 key = (source.name, source.steps)
                 if key not in self.params:
                     places = self.draw(st.permutations(free))[: len(sizes)]
                     places = sorted(places) if self.ordered else places
-                    self.params[key] = tuple(places) if getattr(term, "many", False) or _plural(source) else places[0]
+                    self.params[key] = tuple(places) if groups(term) or _plural(source) else places[0]
                 known = self.params[key]
                 for place, size in zip(known if isinstance(known, tuple) else (known,), sizes, strict=True):
                     shape[place] = size
                     free.remove(place)
-        left = iter([size for term, sizes in dims if getattr(term, "name", "") not in named for size in sizes])
+        left = iter([size for term, sizes in dims if _variable(term) not in named for size in sizes])
         for place in free:
             shape[place] = next(left)
         return tuple(shape)
@@ -188,6 +189,12 @@ class Places:
             else:
                 found[name] = value
         return found | {name: _nested(known, ()) for name, known in parts.items()}
+
+
+def _variable(term: Any) -> str:
+    """The one variable of a term, which `at` may name."""
+    known = names(term)
+    return known[0] if len(known) == 1 else ""
 
 
 def _plural(source: Any) -> bool:

@@ -7,29 +7,8 @@ from typing import Any
 import numpy as np
 
 from partita.compiler.notation.keywords import parameters
-from partita.compiler.notation.terms import (
-    Affine,
-    Apply,
-    Array,
-    Cast,
-    Equation,
-    Fixed,
-    Fold,
-    Function,
-    Index,
-    Joint,
-    Look,
-    Mask,
-    Number,
-    Position,
-    Read,
-    Sliding,
-    Sub,
-    Term,
-    dtype,
-    free,
-    settled,
-)
+from partita.compiler.notation.terms import Array, Dim, Equation, Function, Index, Mask, Term, dtype, free, settled
+from partita.dialects.definitions.tree import Affine, Apply, Fold, Group, Number, Read
 from partita.dialects.dtypes import dtype_of
 from partita.dialects.reference import scalars
 
@@ -54,7 +33,7 @@ def equation(statement: Equation, arrays: Arrays) -> np.ndarray[Any, Any]:
     made, dims = statement.left.array, statement.left.dims or ()
     out, begun = np.zeros(made.shape, dtype_of(made.dtype)), 0
     for term in statement.pieces:
-        own = [dim.indices if isinstance(dim, Joint) else (dim,) for dim in dims]
+        own = [dim.indices for dim in dims]
         if statement.along is not None:
             own[statement.along] = (next(each for each in free(term) if each.name == own[statement.along][0].name),)
         for places in ranges([index for each in own for index in each]):
@@ -81,11 +60,11 @@ def value(term: Term, places: Places, arrays: Arrays) -> Any:
     match term:
         case Number(number):
             return number
-        case Position(index):
-            return places[index]
-        case Read(array, subs):
-            return arrays[array.name][tuple(place(sub, array, dim, places, arrays) for dim, sub in enumerate(subs))]
-        case Cast(arg, wanted):
+        case Group(indices):
+            return joined(indices, places)
+        case Read(array, dims):
+            return arrays[array.name][tuple(place(sub, array, dim, places, arrays) for dim, sub in enumerate(dims))]
+        case Apply("cast", (arg,), wanted):
             return np.asarray(value(arg, places, arrays)).astype(dtype_of(wanted))[()]
         case Mask(condition):
             return value(condition, places, arrays)
@@ -117,26 +96,18 @@ def apply(name: str, values: Sequence[Any], args: Sequence[Term], made: str, par
             return scalars.apply(name, given, parameters(params), dtype_of(made))[0][()]
 
 
-def place(sub: Sub, array: Array, dim: int, places: Places, arrays: Arrays) -> int:
+def place(sub: Dim, array: Array, dim: int, places: Places, arrays: Arrays) -> int:
     match sub:
-        case Index():
-            return places[sub]
-        case Fixed(found):
-            return found
-        case Joint(indices):
-            return joined(indices, places)
         case Affine(offset, factors):
             found = offset + sum(factor * places[index] for index, factor in factors)
             if not 0 <= found < array.shape[dim]:
                 raise Outside
             return found
-        case Sliding(start, index):
-            return int(value(start, places, arrays)) + places[index]
-        case Look(term):
-            return int(value(term, places, arrays))
+        case _:
+            return int(value(sub, places, arrays))
 
 
-def fold(term: Fold, places: Places, arrays: Arrays) -> Any:
+def fold(term: Fold[Index, Term], places: Places, arrays: Arrays) -> Any:
     seen: list[Any] = []
     for inner in ranges(term.indices):
         try:

@@ -8,12 +8,14 @@ from string import ascii_lowercase
 
 import pytest
 
+from partita.dialects.definitions import printer
 from partita.dialects.definitions.dropped_params import restore
 from partita.dialects.definitions.ground_form import ELEMENT
 from partita.dialects.definitions.parse import parse_definitions
 from partita.dialects.definitions.registry import Definitions, definitions
-from partita.dialects.definitions.tilings import Index, Instance, bind
-from partita.dialects.definitions.tree import Call, Definition, children
+from partita.dialects.definitions.signs import ARITHMETIC
+from partita.dialects.definitions.tilings import Dims, Index, Instance, bind
+from partita.dialects.definitions.tree import Apply, Definition, Term, children
 from partita.dialects.errors import Error
 from partita.dialects.params import NO_PARAMS, Literal, ParamsAttr, Record
 from partita.dialects.reference import scalars
@@ -37,9 +39,9 @@ def written(instance: Instance) -> str:
     return " ".join([f"{sides[0]} -> {sides[1]}".strip(), *roles, *(["moves"] if instance.moves else [])])
 
 
-def letters(dims: tuple[tuple[int, ...], ...]) -> str:
+def letters(dims: Dims) -> str:
     """One array: `a(bc).`, or `-` for a scalar."""
-    words = ["".join(ascii_lowercase[i] if i >= 0 else str(-i) for i in dim) or "." for dim in dims]
+    words = ["".join(ascii_lowercase[i] for i in ids) + str(block) * (block > 1) or "." for ids, block in dims]
     return "".join(f"({word})" if len(word) > 1 else word for word in words) or "-"
 
 
@@ -293,12 +295,12 @@ def test_extents_are_restored_from_types(
 
 
 def functions(definition: Definition) -> list[str]:
-    pending, found = [definition.body], list[str]()
+    pending, found = list[Term]([definition.body]), list[str]()
     while pending:
         expr = pending.pop()
-        if isinstance(expr, Call):
+        if isinstance(expr, Apply) and expr.function not in ARITHMETIC:
             found.append(definition.name if expr.function == "@" else expr.function)
-        pending += [child for child in children(expr) if not isinstance(child, str)]  # pyright: ignore[reportArgumentType]
+        pending += children(expr)
     return found
 
 
@@ -480,7 +482,8 @@ def test_of_several_results_some_are_folded_and_some_do_not_depend(
 ):
     (definition,) = parse_definitions(text).values()
     instance = bind(definition, NO_PARAMS, [("float32", shape) for shape in ins], [("float32", shape) for shape in outs])
-    assert (instance.operands, instance.results) == (operands, results)
+    sides = (tuple(tuple(ids for ids, _ in dims) for dims in side) for side in (instance.operands, instance.results))
+    assert tuple(sides) == (operands, results)
     assert tuple(index.monoid for index in instance.indices) == monoids
 
 
@@ -502,3 +505,25 @@ def test_a_definition_that_takes_the_place_of_another_has_a_name_of_its_own(tmp_
     assert [some.add(added).name, some.add(added).name, some.add(some["neg"]).name] == ["twice", "twice.2", "neg.2"]
     assert ([*some], [*some.added]) == (["neg"], ["twice", "twice.2", "neg.2"])
     assert some["twice.2"] == replace(added, name="twice.2")
+
+
+@pytest.mark.parametrize("name", definitions)
+def test_a_definition_reads_back_from_its_print(name: str):
+    assert parse_definitions(printer.definition(definitions[name]))[name] == definitions[name]
+
+
+PRINTED = [
+    "f(x, y)   out[i..] = (x[i..] + y[i..]) * x[i..] - (-y[i..])",
+    "f(x, y)   out[i] = x[i] - (y[i] - x[i]) / (y[i] * x[i])",
+    "f(x, w)   out[i] = (sum(k) x[i, k] * w[k]) * w[i] + sum(k) w[k] * x[i, k]",
+    "f(x*, y)   out*[i..] = x[i..] * y[]",
+    "f(x, w)   out[b.., d:], sum(b..) dw[d:] = @(x[b.., d:], w[d:])",
+    "f(x, ids)   out[v, j..] = sum(i) [v = ids[i]] * x[i, j..]",
+]
+
+
+@pytest.mark.parametrize("text", PRINTED)
+def test_the_printer_writes_only_the_parentheses_that_are_needed(text: str):
+    (definition,) = parse_definitions(text).values()
+    assert printer.definition(definition) == text
+    assert parse_definitions(printer.definition(definition)) == {"f": definition}

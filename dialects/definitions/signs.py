@@ -1,0 +1,66 @@
+"""The signs of expressions, each once: how it is written, how strongly it binds, and what it does to numbers and arrays.
+
+a + b * c   -->   Apply("add", (a, Apply("mul", (b, c))))
+"""
+
+# The types of the functions of `operator` are known only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """The sign of the op `name`. Signs of a higher `level` bind more strongly.
+
+    `function` is Python's, which NumPy and JAX arrays take too, and `node` its sign in Python's syntax tree.
+    """
+
+    name: str
+    text: str
+    level: int
+    function: Function
+    node: type[ast.operator | ast.cmpop | ast.unaryop]
+
+
+LEAST, OR, AND, NOT, COMPARISON, NEGATIVE, SUM, FOLD, PRODUCT, ATOM = range(10)
+"""The levels, from the one that binds least; a fold goes on to the end of a product."""
+COMPARISONS: Mapping[str, Sign] = {
+    each.name: each
+    for each in (
+        Sign("eq", "==", COMPARISON, operator.eq, ast.Eq),
+        Sign("ne", "!=", COMPARISON, operator.ne, ast.NotEq),
+        Sign("lt", "<", COMPARISON, operator.lt, ast.Lt),
+        Sign("le", "<=", COMPARISON, operator.le, ast.LtE),
+        Sign("gt", ">", COMPARISON, operator.gt, ast.Gt),
+        Sign("ge", ">=", COMPARISON, operator.ge, ast.GtE),
+    )
+}
+ARITHMETIC: Mapping[str, Sign] = {
+    each.name: each
+    for each in (
+        Sign("add", "+", SUM, operator.add, ast.Add),
+        Sign("sub", "-", SUM, operator.sub, ast.Sub),
+        Sign("mul", "*", PRODUCT, operator.mul, ast.Mult),
+        Sign("div", "/", PRODUCT, operator.truediv, ast.Div),
+        Sign("neg", "-", NEGATIVE, operator.neg, ast.USub),
+    )
+}
+LOGICAL: Mapping[str, Sign] = {
+    each.name: each
+    for each in (
+        Sign("or", "or", OR, operator.or_, ast.BitOr),
+        Sign("and", "and", AND, operator.and_, ast.BitAnd),
+        Sign("not", "not", NOT, operator.invert, ast.Invert),
+    )
+}
+SIGNS: Mapping[str, Sign] = {**ARITHMETIC, **COMPARISONS, **LOGICAL}
+"""Every sign by the name of its op."""
