@@ -53,7 +53,7 @@ class Notation:
     def plans(self) -> tuple[str, ...]:
         return tuple(self.blocks)
 
-    def arguments(self, function: str | None = None) -> dict[str, Any]:
+    def arguments(self, function: str | None = None) -> dict[str, object]:
         """The types of a function's arguments, by name, as `jax.ShapeDtypeStruct`s; of the last function, if none is named."""
         found = self._function(function)
         return {each.name: jax.ShapeDtypeStruct(each.shape, each.dtype) for each in found.arguments}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Never
+from typing import TYPE_CHECKING, Never
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -55,6 +55,7 @@ from ..trace.trace import Traced, trace
 
 if TYPE_CHECKING:
     from ..graph.graph import Graph
+    from ..jax_private import Device
     from ..run.compiled import Compiled
 
 Tactic = Callable[["Plan"], "Plan"]
@@ -281,13 +282,13 @@ class Plan:
 
         return lower(self, granularity)
 
-    def compile(self, devices: Sequence[Any] | None = None, donate: Patterns = ()) -> Compiled:
+    def compile(self, devices: Sequence[Device] | None = None, donate: Patterns = ()) -> Compiled:
         """A callable with the original's signature, run by `jax.jit(jax.shard_map(...))`."""
         from ..run.compiled import compile
 
         return compile(self, devices, donate)
 
-    def check(self, *args: Any, **kwargs: Any) -> float:
+    def check(self, *args: object, **kwargs: object) -> float:
         """Run the original and the partitioned program on these arrays; the largest |a-b|/(1e-3+|b|) of any result."""
         from ..run.compiled import check
 
@@ -344,7 +345,9 @@ class Plan:
         return dim % len(shape)
 
 
-def plan(fn: Callable[..., Any], mesh: Mesh, /, *args: Any, static_argnames: Sequence[str] = (), **kwargs: Any) -> Plan:
+def plan(
+    fn: Callable[..., object], mesh: Mesh, /, *args: object, static_argnames: Sequence[str] = (), **kwargs: object
+) -> Plan:
     """Trace a function on arrays or `jax.ShapeDtypeStruct`s and start a plan on which nothing is placed."""
     mesh = mesh_given(mesh)
     return start(trace(fn, *args, static_argnames=static_argnames, **kwargs), mesh)
@@ -363,11 +366,19 @@ def start(traced: Traced, mesh: Mesh) -> Plan:
     return replace(bare, table=place_own(bare.table, claims), actions=(Action("# the program's own shard_map", "place"),))
 
 
-def replay(fn: Callable[..., Any], mesh: Mesh, text: str, /, *args: Any, **kwargs: Any) -> Plan:
+def replay(
+    fn: Callable[..., object],
+    mesh: Mesh,
+    text: str,
+    /,
+    *args: object,
+    static_argnames: Sequence[str] = (),
+    **kwargs: object,
+) -> Plan:
     """A plan of `fn` with the tactics of `plan.trace`; lines that are blank or begin with `#` are passed over."""
     from .replay import tactics_of
 
-    return plan(fn, mesh, *args, **kwargs).apply(*tactics_of(text))
+    return plan(fn, mesh, *args, static_argnames=static_argnames, **kwargs).apply(*tactics_of(text))
 
 
 def _call(name: str, args: Sequence[object], kwargs: Mapping[str, object]) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable
-from typing import Any
 
 from ...dialects.errors import Error, Place, nearest
 from ..inputs.checks import shown
@@ -60,7 +59,7 @@ def _tactic(line: str, place: Place) -> Callable[[Plan], Plan]:
     return tactic
 
 
-def _call(line: str, place: Place) -> tuple[str, list[Any], dict[str, Any]]:
+def _call(line: str, place: Place) -> tuple[str, list[object], dict[str, object]]:
     """The name and the arguments of the call that a line is."""
 
     def no_tactic(why: str) -> Error:
@@ -73,7 +72,7 @@ def _call(line: str, place: Place) -> tuple[str, list[Any], dict[str, Any]]:
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         raise no_tactic("not a call of a name")
     values = {"": call.args, **{each.arg or "**": [each.value] for each in call.keywords}}
-    found: dict[str, list[Any]] = {}
+    found: dict[str, list[object]] = {}
     for key, nodes in values.items():
         found[key] = []
         for each in nodes:
@@ -86,6 +85,6 @@ def _call(line: str, place: Place) -> tuple[str, list[Any], dict[str, Any]]:
     return call.func.id, found.pop(""), {key: value for key, (value,) in found.items()}
 
 
-def _shown(name: str, make: Callable[..., Any]) -> str:
+def _shown(name: str, make: Callable[..., object]) -> str:
     names = [each for each in inspect.signature(make).parameters if each != "self"]
     return f"it takes {name}({', '.join(names)})"

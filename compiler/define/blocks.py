@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, TypeAlias
+from typing import TypeAlias
+
+from jax import Array
 
 from ...dialects.definitions.tilings import Index, Scan
 from ...dialects.monoids import MONOIDS
@@ -16,7 +18,6 @@ from ...rewrites.program.program import Position, Signature
 from ..jax_private import jnp
 from ..ops.monoids import SPELLED
 
-Array: TypeAlias = Any
 Run: TypeAlias = Callable[[Sequence[Array], Sequence[tuple[str, tuple[int, ...]]]], Sequence[Array]]
 """(operands, dtype and shape of each result) -> results."""
 

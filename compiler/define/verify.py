@@ -17,13 +17,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import lcm
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias, cast
 
 import numpy as np
+from jax import Array
+from jax.core import ShapedArray
 
 from ...dialects.definitions.dims import Sites, names
 from ...dialects.definitions.tilings import bind
-from ...dialects.definitions.tree import Definition, Var
+from ...dialects.definitions.tree import Definition, Formal, Var
 from ...dialects.dtypes import short
 from ...dialects.errors import Error
 from ...dialects.monoids import MONOIDS
@@ -39,7 +41,6 @@ from .kept_together import kept_together
 from .kernels import without_steps
 from .samples import LARGEST, Type, arrays, candidates
 
-Array: TypeAlias = Any
 Results: TypeAlias = Callable[[Sequence[Array]], list[list[Array]]]
 """Of operands: for each result an array, or several that should be equal."""
 Derived: TypeAlias = Callable[[Sequence[Array]], tuple[list[list[Array]], Sequence[Array]]]
@@ -103,13 +104,13 @@ class Unfit(Exception):
         self.variable = variable
 
 
-def accept(candidate: Candidate, params: Mapping[str, Any], ins: Sequence[Any], outs: Sequence[Any]) -> None:
+def accept(candidate: Candidate, params: Mapping[str, object], ins: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> None:
     """Raises Error unless the function agrees with its definition on calls of this kind: avals and static parameters."""
     _tried_on(candidate, params, _types(ins), _types(outs))
 
 
 def accept_blocks(
-    candidate: Candidate, params: Mapping[str, Any], ins: list[Type], outs: list[Type], sizes: Mapping[int, int]
+    candidate: Candidate, params: Mapping[str, object], ins: list[Type], outs: list[Type], sizes: Mapping[int, int]
 ) -> None:
     """Raises Error unless the function agrees with its definition on blocks of so many values of these indices.
 
@@ -123,7 +124,7 @@ def accept_blocks(
             known.add(size)
 
 
-def _try_block(candidate: Candidate, params: Mapping[str, Any], tried: Tried, index: int, size: int) -> None:
+def _try_block(candidate: Candidate, params: Mapping[str, object], tried: Tried, index: int, size: int) -> None:
     """Tries blocks of one size on arrays that are made of blocks which the function takes."""
     foreign = Foreign()
     stored = encode(candidate.definition.name, params, foreign, candidate.definition.dropped)
@@ -139,7 +140,7 @@ def _try_block(candidate: Candidate, params: Mapping[str, Any], tried: Tried, in
         candidate.refuse(trial.variable(index), (problem,), size=size, larger=trial.larger)
 
 
-def _tried_on(candidate: Candidate, params: Mapping[str, Any], ins: list[Type], outs: list[Type]) -> Tried:
+def _tried_on(candidate: Candidate, params: Mapping[str, object], ins: list[Type], outs: list[Type]) -> Tried:
     """What the definition was tried on for calls of this kind, once."""
     foreign = Foreign()
     stored = encode(candidate.definition.name, params, foreign, candidate.definition.dropped)
@@ -179,7 +180,7 @@ def _numbers(params: ParamsAttr) -> Iterator[str]:
     return (name for name, value in params.items() if isinstance(value, int) and not isinstance(value, bool))
 
 
-def _types(avals: Sequence[Any]) -> list[Type]:
+def _types(avals: Sequence[ShapedArray]) -> list[Type]:
     return [(aval.dtype.name, tuple(map(int, aval.shape))) for aval in avals]
 
 
@@ -244,7 +245,7 @@ class _Trial:
     def arrays(self) -> list[Array]:
         below = {ids: info.extent for info in self.signature.instance.indices for ids, _, _ in info.lookups}
         for positive in (False, True):
-            made = arrays(self.ins, below, positive)
+            made = cast("list[Array]", arrays(self.ins, below, positive))
             if all(np.isfinite(np.asarray(x, np.complex128)).all() for x in self.whole(made)[0]):
                 break
         return made
@@ -292,7 +293,7 @@ class _Trial:
                 results = function(full)
                 pairs = zip(results, weights, strict=True)
                 terms = (jnp.sum(x[0] * weight.astype(x[0].dtype)) for x, weight in pairs if weight is not None)
-                return sum((term.astype("float32") for term in terms), jnp.zeros(())), results
+                return cast(Array, sum((term.astype("float32") for term in terms), jnp.zeros(()))), results
 
             gradient = jax.grad(weighed, tuple(range(len(at))), has_aux=True)
             pulled, results = gradient(*(operands[n] for n in at))
@@ -341,7 +342,7 @@ class _Trial:
 
     def compare_with_text(self, whole: list[Array]) -> None:
         """A definition without `@` is evaluated, and the function must give the same."""
-        told = evaluate(self.candidate.definition.name, self.params, self.arrays, self.outs)
+        told = evaluate(self.candidate.definition.name, self.params, cast("list[np.ndarray]", self.arrays), self.outs)
         for name, one, other in zip(self.results(), whole, told, strict=True):
             if (at := first_difference(one, other)) is not None:
                 title = f"`{self.candidate.title}` is not what its definition says"
@@ -395,7 +396,7 @@ def _alone(function: Results) -> Derived:
     return results
 
 
-def _spelled(formals: Sequence[Any], count: int) -> list[str]:
+def _spelled(formals: Sequence[Formal], count: int) -> list[str]:
     """Names of so many arrays: a variadic one's are numbered."""
     variadic = sum(each.variadic for each in formals)
     many = (count - len(formals)) // max(1, variadic) + 1
@@ -415,11 +416,11 @@ def _element(name: str, at: tuple[int, ...]) -> str:
     return f"{name}[{', '.join(map(str, at))}]"
 
 
-def _number(value: Any) -> str:
+def _number(value: object) -> str:
     return f"{np.asarray(value).item():.6g}" if np.asarray(value).dtype.kind in "fV" else f"{np.asarray(value).item()}"
 
 
-def _is_float(dtype: Any) -> bool:
+def _is_float(dtype: object) -> bool:
     return bool(jnp.issubdtype(dtype, jnp.floating))
 
 
@@ -427,7 +428,7 @@ _TOLERANCE = {8: 1e-9, 4: 2e-4, 2: 3e-2, 1: 0.3}
 """By the bytes of a floating number: how far sums in another order may lie apart, of the largest element."""
 
 
-def first_difference(one: Array, other: Array) -> tuple[int, ...] | None:
+def first_difference(one: Array | np.ndarray, other: Array | np.ndarray) -> tuple[int, ...] | None:
     """Where two arrays first differ by more than their numbers' precision; None if nowhere."""
     exact = one.dtype.kind in "iub"
     left, right = (np.asarray(x).astype(np.int64 if exact else np.complex128) for x in (one, other))

@@ -33,6 +33,7 @@ from .nodes import Edge, Exchange, Node, edges, nodes
 
 if TYPE_CHECKING:
     from ..api.plan import Plan
+    from ..jax_private import Device
     from ..trace.trace import Traced
     from .run import CompiledGraph
 
@@ -153,7 +154,7 @@ class Graph:
 
         return stablehlo(self, self.kernel(kernel))
 
-    def compile(self, devices: Sequence[Any] | None = None) -> CompiledGraph:
+    def compile(self, devices: Sequence[Device] | None = None) -> CompiledGraph:
         """A callable that runs the graph node by node; every kernel is compiled before it returns."""
         from .run import CompiledGraph
 
@@ -163,7 +164,8 @@ class Graph:
     def _compiled(self) -> CompiledGraph:
         return self.compile()
 
-    def run(self, *args: Any, **kwargs: Any) -> Any:
+    # Any: the results are in the tree that the traced function makes, which a graph does not know.
+    def run(self, *args: object, **kwargs: object) -> Any:
         """Run on the first devices that there are, and wait for the results; arguments and results are the function's."""
         return self._compiled(*args, **kwargs)
 

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
+from jax import Array
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.params import Literal, ParamsAttr, Record
@@ -26,8 +27,6 @@ from .shard_map import run_mapped
 if TYPE_CHECKING:
     from ..trace.trace import Traced
 
-Array: TypeAlias = Any
-"""A JAX array, a tracer, or the NumPy array of a constant."""
 Body: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
 """A region: what its block takes in, what it yields out."""
 RunOp: TypeAlias = Callable[[Operation, Sequence[Array], Sequence[object]], list[Array]]
@@ -49,7 +48,7 @@ def bind_local(
     with regions wants its `bodies`, and `foreign` is the program's list of parameters without text.
     """
     if name == "constant":
-        return [constant(params["value"], out_types[0][0])]
+        return [cast(Array, constant(params["value"], out_types[0][0]))]
     if name in _REGIONS:
         return _REGIONS[name](params, inputs, bodies)
     if name == "whole" and "own_axes" in params:
@@ -66,7 +65,8 @@ def bind_local(
         inputs = _clamped(inputs, out_types[0][1])
     if name == "slice":
         # One without elements ends where it starts, whatever its stride.
-        decoded["limit_indices"] = tuple(map(max, decoded["start_indices"], decoded["limit_indices"]))
+        starts, limits = (cast("tuple[int, ...]", decoded[key]) for key in ("start_indices", "limit_indices"))
+        decoded["limit_indices"] = tuple(map(max, starts, limits))
     return _bind(name, inputs, decoded)
 
 
@@ -82,7 +82,7 @@ def _inside(start: Array, most: int) -> Array:
     return jnp.clip(start, 0, min(most, int(jnp.iinfo(start.dtype).max))).astype(start.dtype)
 
 
-def constant(value: Literal, dtype: str) -> np.ndarray[Any, Any]:
+def constant(value: Literal, dtype: str) -> np.ndarray:
     """The array of rank 0 that a `lax.constant` is."""
     number = complex(cast(float, value["real"]), cast(float, value["imag"])) if isinstance(value, Record) else value
     return np.asarray(number, dtype=jnp.dtype(dtype))
@@ -99,7 +99,7 @@ _SCATTERS: Mapping[str, Callable[..., Array]] = {
 }
 
 
-def _bind(name: str, inputs: Sequence[Array], params: Mapping[str, Any]) -> list[Array]:
+def _bind(name: str, inputs: Sequence[Array], params: Mapping[str, object]) -> list[Array]:
     primitive = find(name)
     results = cast(Any, primitive).bind(*inputs, **params)
     return list(results) if primitive.multiple_results else [results]
@@ -176,10 +176,10 @@ def run_op(op: Operation, operands: Sequence[Array], foreign: Sequence[object], 
     return bind_local(op.name.removeprefix("lax."), params, operands, types, bodies=bodies, foreign=foreign)
 
 
-def run_global(traced: Traced) -> Callable[..., Any]:
+def run_global(traced: Traced) -> Callable[..., object]:
     """A function with the signature of the traced one that runs the program unpartitioned: the oracle of plans."""
 
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def run(*args: object, **kwargs: object) -> object:
         inputs = [*traced.flatten(args, kwargs), *traced.consts]
         return traced.unflatten(run_block(traced.main.body.block, inputs, traced.foreign))
 

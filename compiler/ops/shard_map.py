@@ -6,18 +6,19 @@ arrays are cut into the blocks that the body wants, and `jax.vmap` runs it on al
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeAlias, cast
 
+from jax import Array
 from jax.sharding import PartitionSpec
 from xdsl.ir import Block
 
 from ...dialects.params import ParamsAttr
 from ..jax_private import jax
 
-Array: TypeAlias = Any
+Function: TypeAlias = Callable[..., Sequence[Array]]
 Spec: TypeAlias = tuple[tuple[str, ...], ...]
 
 
@@ -26,7 +27,7 @@ class Body:
     """The imported body of a `shard_map`, with the arrays that it captures and its parameters without text."""
 
     block: Block
-    arrays: tuple[Any, ...]
+    arrays: tuple[Array, ...]
     foreign: Sequence[object]
 
     def run(self, *inputs: Array) -> list[Array]:
@@ -50,19 +51,19 @@ def run_mapped(params: ParamsAttr, inputs: Sequence[Array], foreign: Sequence[ob
     axes = dict(cast("tuple[tuple[str, int], ...]", params["own_axes"]))
     specs = cast("tuple[Spec, ...]", params["in_specs"]), cast("tuple[Spec, ...]", params["out_specs"])
     blocks = [_cut(x, spec, axes) for x, spec in zip(inputs, specs[0], strict=True)]
-    function: Any = body.run
+    function: Function = body.run
     for axis, size in reversed(axes.items()):
         mapped = [0 if any(axis in dim for dim in spec) else None for spec in specs[0]]
         function = _over(function, axis, size, mapped)
     return [_joined(y, spec, axes) for y, spec in zip(function(*blocks), specs[1], strict=True)]
 
 
-def _over(function: Any, axis: str, size: int, mapped: Sequence[int | None]) -> Any:
+def _over(function: Function, axis: str, size: int, mapped: Sequence[int | None]) -> Function:
     """The function mapped over one axis, also where none of its operands is cut along it."""
 
-    def run(*inputs: Array) -> Any:
+    def run(*inputs: Array) -> list[Array]:
         # An operand of its own, so that something is mapped.
-        def one(_: Array, *given: Array) -> Any:
+        def one(_: Array, *given: Array) -> Sequence[Array]:
             return function(*given)
 
         counted = jax.numpy.arange(size)

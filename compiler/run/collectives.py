@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from typing import Any, TypeAlias
 
+from jax import Array
 from xdsl.ir import Operation
 
 from ...dialects import spmd
@@ -17,8 +17,6 @@ from ...dialects.array import mesh_of
 from ...dialects.monoids import MONOIDS
 from ..jax_private import jax, jnp, lax
 from ..ops.monoids import SPELLED
-
-Array: TypeAlias = Any
 
 
 def run_collective(op: Operation, operands: Sequence[Array]) -> list[Array]:

@@ -11,8 +11,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from jax import Array
+from jax.extend.core import ClosedJaxpr
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from jax.sharding import Mesh as DeviceMesh
+from jax.stages import Lowered, Wrapped
 from xdsl.dialects import func
 
 from ...dialects.errors import Error
@@ -21,7 +24,7 @@ from ...rewrites.decide.op_layouts import Tiles, boundary
 from ..inputs.arguments import Function
 from ..inputs.checks import patterns_of, shown
 from ..inputs.names import Patterns, as_patterns, match
-from ..jax_private import jax
+from ..jax_private import Device, jax
 from ..ops.prng_keys import is_key, is_void
 from ..trace.derivative_rules import guarded
 from .device import run_local
@@ -38,7 +41,7 @@ class Compiled:
     `jitted` is the `jax.jit` function underneath, whose first argument is the list of arrays that the program closes over.
     """
 
-    def __init__(self, plan: Plan, devices: Sequence[Any] | None = None, donate: Patterns = ()) -> None:
+    def __init__(self, plan: Plan, devices: Sequence[Device] | None = None, donate: Patterns = ()) -> None:
         self.plan = plan
         traced, program = plan.source.traced, plan.source.program
         self.mesh = device_mesh(plan.mesh, devices)
@@ -57,12 +60,12 @@ class Compiled:
         rank = max([len(self.plan.source.shape(value)), *(dim + 1 for _, dim, _ in tiles)])
         return NamedSharding(self.mesh, spec(rank, tiles))
 
-    def map(self, plan: Plan) -> Callable[..., Any]:
+    def map(self, plan: Plan) -> Callable[..., Sequence[Array]]:
         """The device-local function over the mesh."""
         main = cast(func.FuncOp, plan.spmd().body.block.first_op)
         foreign = plan.source.traced.foreign
 
-        def local(*leaves: Any) -> tuple[Any, ...]:
+        def local(*leaves: Array) -> tuple[Array, ...]:
             return tuple(run_local(main.body.block, leaves, foreign))
 
         local.__name__ = plan.source.traced.name
@@ -70,19 +73,19 @@ class Compiled:
         return guarded(over_devices(local, self.mesh, ins, outs), plan.source.traced)
 
     @cached_property
-    def consts(self) -> list[Any]:
+    def consts(self) -> list[Array]:
         """The arrays that the program closes over, put where the plan wants them."""
         traced = self.plan.source.traced
         own = self.in_shardings[len(traced.in_avals) :]
         with jax.ensure_compile_time_eval():
             return [jax.device_put(const, sharding) for const, sharding in zip(traced.consts, own, strict=True)]
 
-    def jit(self, donate: Patterns) -> Callable[..., Any]:
+    def jit(self, donate: Patterns) -> Wrapped:
         traced = self.plan.source.traced
         signature = traced.function.signature
         names = donated(traced.function, donate)
 
-        def call(partita_consts: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+        def call(partita_consts: Sequence[Array], *args: object, **kwargs: object) -> object:
             leaves = traced.flatten(args, kwargs)
             return traced.unflatten(self.mapped(*leaves, *partita_consts))
 
@@ -91,23 +94,24 @@ class Compiled:
         call.__name__ = traced.name
         return jax.jit(call, static_argnames=tuple(traced.static), donate_argnames=names)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    # Any: the results are in the tree that the traced function makes, which a plan does not know.
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """The results, as arrays with the `NamedSharding` that the plan gives them."""
         try:
-            return self.jitted(self.consts, *args, **kwargs)
+            return cast(Any, self.jitted(self.consts, *args, **kwargs))
         except (ValueError, TypeError) as error:
             self.diagnose(args, kwargs)
             raise error
 
-    def lower(self, *args: Any, **kwargs: Any) -> Any:
+    def lower(self, *args: object, **kwargs: object) -> Lowered:
         """JAX's `Lowered`, as `jax.jit(f).lower` gives it."""
         return cast(Any, self.jitted).lower(self.consts, *args, **kwargs)
 
-    def jaxpr(self, *args: Any, **kwargs: Any) -> Any:
+    def jaxpr(self, *args: object, **kwargs: object) -> ClosedJaxpr:
         """The jaxpr of a call, with every collective in it."""
         return jax.make_jaxpr(self.jitted)(self.consts, *args, **kwargs)
 
-    def diagnose(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    def diagnose(self, args: Sequence[object], kwargs: dict[str, object]) -> None:
         """Say what is wrong with a call that JAX refused; nothing, if it is none of ours."""
         problem = misplaced(self.plan, args, kwargs, self.mesh)
         if problem is not None:
@@ -132,7 +136,7 @@ def donated(function: Function, given: Patterns) -> tuple[str, ...]:
 
 
 def misplaced(
-    plan: Plan, args: Sequence[Any], kwargs: dict[str, Any], mesh: DeviceMesh, cures: Sequence[str] = ()
+    plan: Plan, args: Sequence[object], kwargs: dict[str, object], mesh: DeviceMesh, cures: Sequence[str] = ()
 ) -> Error | None:
     """The error of the first argument that is no array yet, or lies on other devices than the mesh's; None if none does.
 
@@ -145,7 +149,7 @@ def misplaced(
             return Error(title, helps=["shapes are enough to plan, and for `lower` and `jaxpr`"])
         if not isinstance(leaf, jax.Array) or isinstance(leaf, jax.core.Tracer) or not leaf.committed:
             continue
-        there = leaf.sharding.device_set
+        there = cast("set[Device]", cast(Any, leaf.sharding).device_set)
         if there != set(devices):
             return _elsewhere(plan, name, f"on {', '.join(sorted(map(str, there)))}", f"on {len(devices)} devices", cures)
         if isinstance(leaf.sharding, NamedSharding) and list(cast(Any, leaf.sharding.mesh).devices.flat) != devices:
@@ -166,7 +170,7 @@ def _elsewhere(plan: Plan, name: str, there: str, here: str, cures: Sequence[str
     )
 
 
-def device_mesh(mesh: Mesh, devices: Sequence[Any] | None) -> DeviceMesh:
+def device_mesh(mesh: Mesh, devices: Sequence[Device] | None) -> DeviceMesh:
     """The mesh on real devices, in order. Raises Error where there are too few."""
     found = _distinct(jax.devices() if devices is None else devices)
     if len(found) < mesh.size and devices is None:
@@ -185,7 +189,7 @@ def device_mesh(mesh: Mesh, devices: Sequence[Any] | None) -> DeviceMesh:
     return DeviceMesh(np.array(found[: mesh.size]).reshape(shape), tuple(mesh.axes), axis_types=auto)
 
 
-def _distinct(devices: object) -> list[Any]:
+def _distinct(devices: object) -> list[Device]:
     """The devices as a list. Raises Error for what is no device, and for one that is given twice."""
     found: list[object] = list(cast("Iterable[object]", devices)) if isinstance(devices, Iterable) else [devices]
     for position, each in enumerate(found):
@@ -193,7 +197,7 @@ def _distinct(devices: object) -> list[Any]:
             raise Error(f"{shown(each)} is no device", helps=["give `devices` a list of those in jax.devices()"])
         if each in found[:position]:
             raise Error(f"the device {each} is given twice", helps=["each place of the mesh has a device of its own"])
-    return found
+    return cast("list[Device]", found)
 
 
 def spec(rank: int, tiles: Tiles) -> PartitionSpec:
@@ -205,12 +209,12 @@ def spec(rank: int, tiles: Tiles) -> PartitionSpec:
     return PartitionSpec(*dims)
 
 
-def compile(plan: Plan, devices: Sequence[Any] | None, donate: Patterns) -> Compiled:
+def compile(plan: Plan, devices: Sequence[Device] | None, donate: Patterns) -> Compiled:
     """The plan as a callable."""
     return Compiled(plan, devices, donate)
 
 
-def check(plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]) -> float:
+def check(plan: Plan, args: Sequence[object], kwargs: dict[str, object]) -> float:
     """The largest |a-b|/(1e-3+|b|) between the partitioned and the original program's results; Error if it is not finite."""
     traced = plan.source.traced
     ours = jax.tree_util.tree_leaves(plan.compile()(*args, **kwargs))
@@ -225,7 +229,7 @@ def check(plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]) -> float:
     return worst
 
 
-def difference(name: str, a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> float:
+def difference(name: str, a: np.ndarray, b: np.ndarray) -> float:
     """|a-b|/(1e-3+|b|) at its largest; equal infinities and NaNs differ by nothing."""
     wide = np.complex128 if b.dtype.kind == "c" else np.float64
     left, right = a.astype(wide), b.astype(wide)

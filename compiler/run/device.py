@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias, cast
+from typing import cast
 
+from jax import Array
 from xdsl.ir import Block, Operation
 
 from ...dialects.array import mesh_of
@@ -12,8 +13,6 @@ from ...dialects.params import ParamsAttr
 from ..jax_private import lax
 from ..ops.bind import bind_local, run_block, run_op
 from .collectives import run_collective
-
-Array: TypeAlias = Any
 
 
 def run_local(block: Block, inputs: Sequence[Array], foreign: Sequence[object] = ()) -> list[Array]:

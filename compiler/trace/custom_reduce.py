@@ -9,24 +9,25 @@ elementwise. All dims that are not folded stay plain indices.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
+from jax import Array
 from jax.extend.core import ClosedJaxpr, JaxprEqn, jaxpr_as_fun
 
 from ..jax_private import jax, lax
 
-Arrays: TypeAlias = Sequence[Any]
+Arrays: TypeAlias = Sequence[Array]
 Combine: TypeAlias = Callable[[Arrays, Arrays], Arrays]
 
 FEW = 8
 """Up to so many elements a window is combined from slices one by one; a larger one doubles from windows of half its size."""
 
 
-def reduce(eqn: JaxprEqn) -> Callable[..., Any]:
+def reduce(eqn: JaxprEqn) -> Callable[..., Arrays]:
     """The rule of `reduce`: operands, then as many initial values."""
     closed, dims = eqn.params["jaxpr"], eqn.params["dimensions"]
 
-    def reduced(*values: Any) -> Arrays:
+    def reduced(*values: Array) -> Arrays:
         arrays, units = values[: len(values) // 2], values[len(values) // 2 :]
         for dim in dims:
             arrays = _folded(_combiner(closed, len(arrays[0].shape)), arrays, units, dim)
@@ -47,7 +48,7 @@ def _folded(combine: Combine, arrays: Arrays, units: Arrays, dim: int) -> Arrays
     return arrays
 
 
-def _padded(array: Any, unit: Any, dim: int) -> Any:
+def _padded(array: Array, unit: Array, dim: int) -> Array:
     return lax.pad(array, unit, [(0, int(at == dim), 0) for at in range(array.ndim)])
 
 
@@ -68,14 +69,14 @@ def _combiner(closed: ClosedJaxpr, rank: int) -> Combine:
     return combined
 
 
-def reduce_window(eqn: JaxprEqn) -> Callable[..., Any]:
+def reduce_window(eqn: JaxprEqn) -> Callable[..., Arrays]:
     """The rule of `reduce_window`: pads the operands, then takes one windowed dim after another."""
     params = eqn.params
     closed = ClosedJaxpr(params["jaxpr"], params["consts"])
     dims = [*zip(*(params[name] for name in ("window_dimensions", "window_dilation", "window_strides")), strict=True)]
     edges = [(lo, hi, base - 1) for (lo, hi), base in zip(params["padding"], params["base_dilation"], strict=True)]
 
-    def reduced(*values: Any) -> Arrays:
+    def reduced(*values: Array) -> Arrays:
         arrays, units = values[: len(values) // 2], values[len(values) // 2 :]
         combine = _combiner(closed, len(dims))
         if any(edge != (0, 0, 0) for edge in edges):

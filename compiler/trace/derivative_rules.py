@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from jax.extend.core import JaxprEqn
 
@@ -22,6 +22,8 @@ from ..ops.primitives import name_of
 
 if TYPE_CHECKING:
     from .trace import Traced
+
+R = TypeVar("R")
 
 MOST = 8
 """Rules that one error shows."""
@@ -56,12 +58,12 @@ class Rule:
         return f"`{self.name}`{f' ({self.kind})' if self.kind != self.name else ''} at {resolve(self.origin)}"
 
 
-def guarded(run: Callable[..., Any], traced: Traced) -> Callable[..., Any]:
+def guarded(run: Callable[..., R], traced: Traced) -> Callable[..., R]:
     """The function itself, but for that it refuses to be differentiated where rules were left out."""
     if not traced.rules or not any(jnp.issubdtype(aval.dtype, jnp.inexact) for aval in traced.out_avals):
         return run
 
-    def differentiate(primals: Sequence[Any], tangents: Sequence[Any]) -> NoReturn:
+    def differentiate(primals: Sequence[object], tangents: Sequence[object]) -> NoReturn:
         raise refusal(traced)
 
     made = jax.custom_jvp(run)
