@@ -12,7 +12,8 @@ and the tests of the IR never pay for importing JAX.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .compiler.api.jit import jit as jit
@@ -21,11 +22,12 @@ if TYPE_CHECKING:
     from .compiler.api.notation import parse as parse
     from .compiler.api.plan import Plan as Plan
     from .compiler.api.plan import plan as plan
-    from .compiler.api.plan import replay as replay
+    from .compiler.api.replay import replay as replay
     from .compiler.api.tactics import DataParallel as DataParallel
     from .compiler.api.tactics import ExpertParallel as ExpertParallel
     from .compiler.api.tactics import Megatron as Megatron
     from .compiler.api.tactics import Replicate as Replicate
+    from .compiler.api.tactics import Tactic as Tactic
     from .compiler.api.tactics import Tile as Tile
     from .compiler.api.tactics import ZeRO as ZeRO
     from .compiler.define.define import define as define
@@ -36,48 +38,44 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_ROOMS = {
-    "compiler.define.define": ("define",),
-    "compiler.api.jit": ("jit",),
-    "compiler.api.notation": ("Notation", "load", "parse"),
-    "compiler.api.plan": ("Plan", "plan", "replay"),
-    "compiler.api.tactics": ("DataParallel", "ExpertParallel", "Megatron", "Replicate", "Tile", "ZeRO"),
-    "compiler.ops.tag": ("tag",),
-    "compiler.trace.trace": ("trace",),
-    "dialects.errors": ("Error",),
-    "dialects.mesh": ("Mesh",),
+_TACTICS = "compiler.api.tactics"
+_HOMES = {
+    "Error": "dialects.errors",
+    "Mesh": "dialects.mesh",
+    "Notation": "compiler.api.notation",
+    "Plan": "compiler.api.plan",
+    "Tactic": _TACTICS,
+    "define": "compiler.define.define",
+    "jit": "compiler.api.jit",
+    "load": "compiler.api.notation",
+    "parse": "compiler.api.notation",
+    "plan": "compiler.api.plan",
+    "replay": "compiler.api.replay",
+    "tag": "compiler.ops.tag",
+    "trace": "compiler.trace.trace",
 }
-_HOMES = {name: module for module, names in _ROOMS.items() for name in names}
-
-__all__ = [
-    "DataParallel",
-    "Error",
-    "ExpertParallel",
-    "Megatron",
-    "Mesh",
-    "Notation",
-    "Plan",
-    "Replicate",
-    "Tile",
-    "ZeRO",
-    "define",
-    "jit",
-    "load",
-    "parse",
-    "plan",
-    "replay",
-    "tag",
-    "trace",
-]
+"""Where each public name is defined. The library's tactics are not listed: they register themselves."""
 
 
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+def _home(name: str) -> ModuleType | None:
+    """The module of a public name; of a tactic, the one that all are in."""
+    if name in _HOMES:
+        return import_module(f".{_HOMES[name]}", __name__)
+    tactics = import_module(f".{_TACTICS}", __name__)
+    known = getattr(tactics.Tactic.known.get(name), "__module__", None)
+    return tactics if known == tactics.__name__ else None
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__all__":
+        tactics = import_module(f".{_TACTICS}", __name__)
+        return sorted((*_HOMES, *(each for each in tactics.Tactic.known if _home(each))))
+    home = None if name.startswith("_") else _home(name)
+    if home is None:
         raise AttributeError(f"module 'partita' has no attribute {name!r}")
-    value = getattr(import_module("." + _HOMES[name], __name__), name)
-    globals()[name] = value
+    value = globals()[name] = getattr(home, name)
     return value
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*__getattr__("__all__"), "__version__"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Location:
     """A stretch of one source line: a program, a rule, a definition, or the user's Python.
 
     Lines and columns count from 1 and `end_column` is the first column after the stretch, as in lark's tokens. Column 0
@@ -22,8 +22,8 @@ class Place:
     text: str = ""
 
     @classmethod
-    def of(cls, file: str, source: str, line: int, column: int = 0, end_column: int = 0) -> Place:
-        """The place on line `line` of `source`, which is the whole text of `file`."""
+    def of(cls, file: str, source: str, line: int, column: int = 0, end_column: int = 0) -> Location:
+        """The location on line `line` of `source`, which is the whole text of `file`."""
         # As lark counts them: a form feed or a line separator of Unicode ends no line.
         lines = source.split("\n")
         return cls(file, line, column, end_column, lines[line - 1] if 0 < line <= len(lines) else "")
@@ -53,22 +53,22 @@ class Error(Exception):
         self,
         title: str,
         *,
-        place: Place | None = None,
+        location: Location | None = None,
         label: str = "",
         notes: Iterable[str] = (),
         helps: Iterable[str] = (),
     ) -> None:
         super().__init__(title)
         self.title = title
-        self.place = place
+        self.location = location
         self.label = label
         self.notes = tuple(notes)
         self.helps = tuple(helps)
 
     def __str__(self) -> str:
         lines = [f"error: {self.title}"]
-        if self.place is not None:
-            lines += _source(self.place, self.label)
+        if self.location is not None:
+            lines += _source(self.location, self.label)
         elif self.label:
             lines.append(_entry("note", self.label))
         lines += [_entry("note", note) for note in self.notes]
@@ -81,16 +81,16 @@ def _entry(kind: str, text: str) -> str:
     return f"{kind}: " + text.replace("\n", "\n" + " " * (len(kind) + 2))
 
 
-def _source(place: Place, label: str) -> list[str]:
+def _source(location: Location, label: str) -> list[str]:
     """The arrow, the source line and the carets."""
-    number = str(place.line)
+    number = str(location.line)
     gutter = " " * (len(number) + 2) + "|"
-    lines = [f"{' ' * (len(number) + 1)}--> {place}"]
-    text = place.text.rstrip()
+    lines = [f"{' ' * (len(number) + 1)}--> {location}"]
+    text = location.text.rstrip()
     if not text.strip():
         return [*lines, f"{gutter} {label}"] if label else lines
-    start, end = place.column - 1, place.end_column - 1
-    if place.column < 1:
+    start, end = location.column - 1, location.end_column - 1
+    if location.column < 1:
         start, end = len(text) - len(text.lstrip()), len(text)
     # A tab is kept in the line of carets, so that it is as wide there as above.
     before = "".join("\t" if mark == "\t" else " " for mark in text[:start].ljust(start))

@@ -26,7 +26,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, NoMemoryEffect, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from .definitions.tree import definitions
+from .definitions.registry import definitions
 from .lax_shapes import check_constant, check_named, check_whole
 from .params import NO_PARAMS, ParamsAttr, parse_params
 from .regions import BORDERS, CHECKS, count

@@ -6,8 +6,9 @@ from math import prod
 
 from xdsl.utils.exceptions import VerifyException
 
+from .definitions.registry import definitions
 from .definitions.tilings import Dims, Instance, bind
-from .definitions.tree import Formal, definitions
+from .definitions.tree import Formal
 from .errors import Error
 from .params import Literal, ParamsAttr, Record
 from .types import ArrayType

@@ -10,12 +10,12 @@ import functools
 import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
+from typing import Any, Generic, TypeVar, cast, overload
 
 from jax.stages import Lowered
 from jax.stages import Wrapped as JitWrapped
 
-from ...dialects.definitions.tree import definitions
+from ...dialects.definitions.registry import definitions
 from ...dialects.mesh import Mesh
 from ..inputs.arguments import Function
 from ..inputs.checks import mesh_given, shown, tactics_given
@@ -24,16 +24,20 @@ from ..run.compiled import Compiled, device_mesh, donated, misplaced
 from .plan import Plan, Tactic
 from .plan import plan as make_plan
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Jitted(Generic[P, R]):
-    """A partitioned function with the signature of the original; made by `pt.jit`."""
+class Jitted(Generic[R]):
+    """A partitioned function with the signature of the original; made by `pt.jit`.
+
+    Like a `jax.jit` function it takes NumPy arrays and numbers too, where the original says `jax.Array`.
+    """
+
+    __name__: str
 
     def __init__(
         self,
-        fn: Callable[P, R],
+        fn: Callable[..., R],
         mesh: Mesh,
         tactics: Sequence[Tactic],
         static_argnames: str | Sequence[str],
@@ -59,11 +63,11 @@ class Jitted(Generic[P, R]):
         """A `jax.jit` function that has traced nothing yet."""
         return jax.jit(self.partitioned(), static_argnames=self.static, donate_argnames=self.donated)
 
-    def partitioned(self) -> Callable[P, R]:
+    def partitioned(self) -> Callable[..., R]:
         """What JAX traces: the plan of these arguments, applied to them."""
 
         @functools.wraps(self.fn)
-        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        def call(*args: object, **kwargs: object) -> R:
             plan = self.plan(*args, **kwargs)
             traced = plan.source.traced
             leaves = [*traced.flatten(args, kwargs), *traced.consts]
@@ -75,7 +79,7 @@ class Jitted(Generic[P, R]):
         """The plan for these arguments: arrays, or `jax.ShapeDtypeStruct`s."""
         return make_plan(self.fn, self.mesh, *args, static_argnames=self.static, **kwargs).apply(*self.tactics)
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, *args: object, **kwargs: object) -> R:
         if self.replaced != definitions.replaced:
             # An op was defined anew: what was traced with the old one may be another program now.
             self.jitted, self.replaced = self.fresh(), definitions.replaced
@@ -95,7 +99,8 @@ class Jitted(Generic[P, R]):
         """JAX's `Lowered`, as `jax.jit(f).lower` gives it."""
         return cast(Any, self.jitted).lower(*args, **kwargs)
 
-    def in_shardings(self, *args: object, **kwargs: object) -> tuple[object, ...]:
+    # Any: one tree of shardings for each argument, as the argument is one of arrays.
+    def in_shardings(self, *args: object, **kwargs: object) -> tuple[Any, ...]:
         """Where the plan wants the positional arguments, in the trees that they are. Static ones are given by name.
 
         params, batch = jax.device_put((params, batch), f.in_shardings(params, batch))
@@ -110,7 +115,11 @@ class Jitted(Generic[P, R]):
         bound = inspect.BoundArguments(self.__signature__, OrderedDict((name, trees[name]) for name in names))
         return bound.args[: len(args)]
 
-    def __get__(self, instance: object, owner: type | None = None) -> Jitted[P, R] | Method[R]:
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Jitted[R]: ...
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> Method[R]: ...
+    def __get__(self, instance: object, owner: type | None = None) -> Jitted[R] | Method[R]:
         """As a method: what it is called with follows `self`, which is an argument like the others."""
         return self if instance is None else Method(self, instance)
 
@@ -120,7 +129,7 @@ class Method(Generic[R]):
 
     __slots__ = ("function", "instance")
 
-    def __init__(self, function: Jitted[..., R], instance: object) -> None:
+    def __init__(self, function: Jitted[R], instance: object) -> None:
         self.function = function
         self.instance = instance
 
@@ -146,21 +155,22 @@ class Method(Generic[R]):
         """JAX's `Lowered`, as `jax.jit(f).lower` gives it."""
         return self.function.lower(self.instance, *args, **kwargs)
 
-    def in_shardings(self, *args: object, **kwargs: object) -> tuple[object, ...]:
+    # Any: one tree of shardings for each argument, as the argument is one of arrays.
+    def in_shardings(self, *args: object, **kwargs: object) -> tuple[Any, ...]:
         """Where the plan wants the positional arguments behind `self`, in the trees that they are."""
         return self.function.in_shardings(self.instance, *args, **kwargs)[1:]
 
 
 @overload
 def jit(
-    fn: Callable[P, R],
+    fn: Callable[..., R],
     *,
     mesh: Mesh,
     tactics: Sequence[Tactic] = (),
     static_argnames: str | Sequence[str] = (),
     donate_argnames: str | Sequence[str] = (),
     devices: Sequence[Device] | None = None,
-) -> Jitted[P, R]: ...
+) -> Jitted[R]: ...
 @overload
 def jit(
     fn: None = None,
@@ -170,16 +180,16 @@ def jit(
     static_argnames: str | Sequence[str] = (),
     donate_argnames: str | Sequence[str] = (),
     devices: Sequence[Device] | None = None,
-) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
+) -> Callable[[Callable[..., R]], Jitted[R]]: ...
 def jit(
-    fn: Callable[P, R] | None = None,
+    fn: Callable[..., R] | None = None,
     *,
     mesh: Mesh,
     tactics: Sequence[Tactic] = (),
     static_argnames: str | Sequence[str] = (),
     donate_argnames: str | Sequence[str] = (),
     devices: Sequence[Device] | None = None,
-) -> Jitted[P, R] | Callable[[Callable[P, R]], Jitted[P, R]]:
+) -> Jitted[R] | Callable[[Callable[..., R]], Jitted[R]]:
     """Partition `fn` by the tactics and compile it for the mesh, at the first call for each kind of arguments.
 
     Also a decorator: `@pt.jit(mesh=..., tactics=[...])`. `vmap`, an outer `jit` and `grad` of it work, but for one thing: a

@@ -88,7 +88,7 @@ def placed(program: Program, where: Where, step: Step) -> Step:
 
 def _moved(program: Program, where: Where, error: Error) -> Wrong:
     helps = [*error.helps] or ["see `docs/notation.md` for what a plan may hold"]
-    moved = Wrong(error.title, place=program.text.place(where), label=error.label, notes=error.notes, helps=helps)
+    moved = Wrong(error.title, location=program.text.location(where), label=error.label, notes=error.notes, helps=helps)
     moved.kind = "tactic"
     return moved
 

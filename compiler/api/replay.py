@@ -8,16 +8,24 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
-from ...dialects.errors import Error, Place, nearest
+from ...dialects.errors import Error, Location, nearest
+from ...dialects.mesh import Mesh
 from ..inputs.checks import shown
-from . import tactics
-from .plan import Plan
+from .plan import Plan, plan
+from .tactics import Tactic
 
-LIBRARY = ("Tile", "Replicate", "DataParallel", "ExpertParallel", "ZeRO", "Megatron")
 ACTIONS = ("tile", "replicate", "name", "propagate")
-HELP = f"write a call of {', '.join((*LIBRARY, *ACTIONS))} with literal arguments"
+"""The methods of a plan that a line of a trace may call."""
+
+
+def replay(
+    fn: Callable[..., object], mesh: Mesh, text: str, /, *args: object, static_argnames: Sequence[str] = (), **kwargs: object
+) -> Plan:
+    """A plan of `fn` with the tactics of `plan.trace`; blank lines and lines that begin with `#` are skipped."""
+    return plan(fn, mesh, *args, static_argnames=static_argnames, **kwargs).apply(*tactics_of(text))
 
 
 def tactics_of(text: str) -> list[Callable[[Plan], Plan]]:
@@ -29,41 +37,55 @@ def tactics_of(text: str) -> list[Callable[[Plan], Plan]]:
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.lstrip().startswith("#"):
             start = len(line) - len(line.lstrip())
-            found.append(_tactic(line.strip(), Place("tactics", number, start + 1, len(line.rstrip()) + 1, line)))
+            found.append(_tactic(line.strip(), Location("tactics", number, start + 1, len(line.rstrip()) + 1, line)))
     return found
 
 
-def _tactic(line: str, place: Place) -> Callable[[Plan], Plan]:
-    name, args, kwargs = _call(line, place)
-    if name in LIBRARY:
-        make = getattr(tactics, name)
-    elif name in ACTIONS:
-        make = getattr(Plan, name)
-        args = [None, *args]
+def _tactic(line: str, location: Location) -> Callable[[Plan], Plan]:
+    name, args, kwargs = _call(line, location)
+    if name in ACTIONS:
+        make: Callable[..., Callable[[Plan], Plan]] = partial(_bound, getattr(Plan, name))
+        takes = [each for each in inspect.signature(getattr(Plan, name)).parameters if each != "self"]
+    elif name in Tactic.known:
+        make = partial(_constructed, Tactic.known[name])
+        takes = list(inspect.signature(Tactic.known[name]).parameters)
     else:
-        near = nearest(name, (*LIBRARY, *ACTIONS))
-        helps = [f"did you mean {' or '.join(f'`{each}`' for each in near)}?"] if near else [HELP]
-        raise Error(f"there is no tactic `{name}`", place=place, helps=helps)
+        near = nearest(name, (*Tactic.known, *ACTIONS))
+        helps = [f"did you mean {' or '.join(f'`{each}`' for each in near)}?"] if near else [_help()]
+        raise Error(f"there is no tactic `{name}`", location=location, helps=helps)
     try:
-        inspect.signature(make).bind(*args, **kwargs)
+        made = make(*args, **kwargs)
     except TypeError as error:
-        raise Error(f"`{name}` takes other arguments", place=place, label=str(error), helps=[_shown(name, make)]) from None
+        helps = [f"it takes {name}({', '.join(takes)})"]
+        raise Error(f"`{name}` takes other arguments", location=location, label=str(error), helps=helps) from None
 
     def tactic(plan: Plan) -> Plan:
         try:
-            return make(*args, **kwargs)(plan) if name in LIBRARY else make(plan, *args[1:], **kwargs)
+            return made(plan)
         except Error as error:
             # The line is what the reader of a trace can put right.
-            raise Error(error.title, place=place, label=error.label, notes=error.notes, helps=error.helps) from error
+            raise Error(error.title, location=location, label=error.label, notes=error.notes, helps=error.helps) from error
 
     return tactic
 
 
-def _call(line: str, place: Place) -> tuple[str, list[object], dict[str, object]]:
+def _constructed(tactic: type[Tactic], *args: object, **kwargs: object) -> Tactic:
+    """A tactic of the library's or of the user's. Raises TypeError for arguments that it does not take."""
+    inspect.signature(tactic).bind(*args, **kwargs)
+    return tactic(*args, **kwargs)
+
+
+def _bound(method: Callable[..., Plan], *args: object, **kwargs: object) -> Callable[[Plan], Plan]:
+    """A method of a plan with its arguments, as a tactic. Raises TypeError for arguments that it does not take."""
+    inspect.signature(method).bind(None, *args, **kwargs)
+    return lambda plan: method(plan, *args, **kwargs)
+
+
+def _call(line: str, location: Location) -> tuple[str, list[object], dict[str, object]]:
     """The name and the arguments of the call that a line is."""
 
     def no_tactic(why: str) -> Error:
-        return Error("this line is no tactic", place=place, label=why, helps=[HELP])
+        return Error("this line is no tactic", location=location, label=why, helps=[_help()])
 
     try:
         call = ast.parse(line, mode="eval").body
@@ -85,6 +107,5 @@ def _call(line: str, place: Place) -> tuple[str, list[object], dict[str, object]
     return call.func.id, found.pop(""), {key: value for key, (value,) in found.items()}
 
 
-def _shown(name: str, make: Callable[..., object]) -> str:
-    names = [each for each in inspect.signature(make).parameters if each != "self"]
-    return f"it takes {name}({', '.join(names)})"
+def _help() -> str:
+    return f"write a call of {', '.join((*Tactic.known, *ACTIONS))} with literal arguments"

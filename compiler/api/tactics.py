@@ -24,7 +24,24 @@ Dims = Patterns | Mapping[str, int]
 
 
 class Tactic:
-    """Base of the library's tactics: `seeds` says which places to claim; the text is the constructor call."""
+    """Base of tactics that are replayed from their text: `seeds` says what to claim; the text is the constructor call.
+
+    A subclass is a frozen dataclass with literal fields. It registers itself: `pt.replay` reads its constructor call.
+
+        @dataclass(frozen=True, repr=False)
+        class Rows(pt.Tactic):
+            axis: str
+
+            def seeds(self, plan): ...
+
+        plan.apply(Rows("data")).trace   -->   Rows(axis='data')
+    """
+
+    known: ClassVar[dict[str, type[Tactic]]] = {}
+    """The tactics by name; of two classes of one name, the one that was defined last."""
+
+    def __init_subclass__(cls) -> None:
+        Tactic.known[cls.__name__] = cls
 
     holds: ClassVar[bool] = False
     """Whether its claims go only along their ranges, and no later tactic carries them on."""

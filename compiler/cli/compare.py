@@ -26,7 +26,7 @@ from ...dialects.errors import Error
 from ..inputs.names import match
 from ..jax_private import jax, jnp, tree
 from ..ops.prng_keys import is_key, text
-from ..run.compiled import difference
+from ..run.compare import differences
 from .tables import summary, table
 
 if TYPE_CHECKING:
@@ -61,8 +61,10 @@ def inputs(plan: Plan, given: Sequence[str], seed: int) -> list[Array | np.ndarr
         match([name], names, what="argument")
         if array.shape != avals[name].shape:
             title = f"argument `{name}` of `{traced.name}` is {text(avals[name])}, and its file holds {list(array.shape)}"
-            place = traced.function.place(name.split("/")[0])
-            raise Error(title, place=place, helps=["give an array of that shape, or none: those that are not given are random"])
+            location = traced.function.location(name.split("/")[0])
+            raise Error(
+                title, location=location, helps=["give an array of that shape, or none: those that are not given are random"]
+            )
     random = np.random.default_rng(seed)
     return [files[name] if name in files else drawn(random, aval) for name, aval in zip(names, traced.in_avals, strict=True)]
 
@@ -124,16 +126,8 @@ class Trial:
 
 def trial(plan: Plan, leaves: Sequence[Array | np.ndarray], tolerance: float) -> Trial:
     """Runs the original and the partitioned program on these arrays."""
-    traced = plan.source.traced
     args, kwargs = called(plan, leaves)
-    ours = tree.tree_leaves(plan.compile()(*args, **kwargs))
-    original = jax.jit(traced.function.fn, static_argnames=traced.function.static)
-    theirs = tree.tree_leaves(original(*args, **kwargs))
-    errors: dict[str, float] = {}
-    for name, a, b in zip(traced.result_names, ours, theirs, strict=True):
-        if not jax.dtypes.issubdtype(a.dtype, jax.dtypes.prng_key):
-            errors[name] = difference(name, np.asarray(a), np.asarray(b))
-    return Trial(plan, errors, tolerance)
+    return Trial(plan, differences(plan, args, kwargs), tolerance)
 
 
 def called(plan: Plan, leaves: Sequence[Array | np.ndarray]) -> tuple[tuple[object, ...], dict[str, object]]:

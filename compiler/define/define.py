@@ -13,12 +13,13 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
+from typing import Any, Generic, TypeVar, cast, overload
 
 from jax import Array
 from jax.extend.core import Primitive
 
-from ...dialects.definitions.tree import Definition, Formal, Param, definitions
+from ...dialects.definitions.registry import definitions
+from ...dialects.definitions.tree import Definition, Formal, Param
 from ...dialects.errors import Error, nearest
 from ..inputs.checks import shown
 from ..inputs.literals import Written
@@ -28,7 +29,6 @@ from ..ops.primitives import known, name_of
 from ..ops.prng_keys import is_key
 from .op import Op, existing, made, read
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
 _OWNERS: dict[str, Owner] = {}
@@ -54,10 +54,10 @@ class Owner:
         return self.function == other.function and (self.module == other.module or self.file == other.file != "<definition>")
 
 
-class Defined(Generic[P, R]):
+class Defined(Generic[R]):
     """A function that is one op of a jaxpr: called, differentiated and mapped like the function that it wraps."""
 
-    def __init__(self, function: Callable[P, R], written: Written, checked: bool) -> None:
+    def __init__(self, function: Callable[..., R], written: Written, checked: bool) -> None:
         self.function = function
         self.written = written
         self.definition = definition = read(written)
@@ -73,13 +73,14 @@ class Defined(Generic[P, R]):
     def __repr__(self) -> str:
         return f"<{self.written.text.strip()}>"
 
-    def __getattr__(self, name: str) -> object:
+    # Any: whatever the wrapped function has.
+    def __getattr__(self, name: str) -> Any:
         # `defvjp` and `defjvp` of the function that is wrapped, which may follow the decorator.
         if name == "function":
             raise AttributeError(name)
         return getattr(self.function, name)
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, *args: object, **kwargs: object) -> R:
         """The function's results; in a trace, by one equation."""
         arrays, params = self.split(args, kwargs)
         return cast(R, self.op.call(arrays, params))
@@ -160,7 +161,7 @@ class Defined(Generic[P, R]):
             elif name in given or name in params:
                 arguments[name] = given[name] if name in given else params[name]
         bound = inspect.BoundArguments(self.signature, cast(Any, arguments))
-        return cast("Callable[..., R]", self.function)(*bound.args, **bound.kwargs)
+        return self.function(*bound.args, **bound.kwargs)
 
 
 def _signature(function: Callable[..., object], definition: Definition, written: Written) -> inspect.Signature:
@@ -182,7 +183,7 @@ def _signature(function: Callable[..., object], definition: Definition, written:
             near = nearest(formal.name, known, 1)
             helps = (f"did you mean `{near[0]}`?",) if near else (f"its parameters are {signature}",)
             title = f"`{formal.name}` is no parameter of `{name}`"
-            raise Error(title, place=written.find(formal.name, head=True), helps=helps)
+            raise Error(title, location=written.find(formal.name, head=True), helps=helps)
     return signature
 
 
@@ -220,22 +221,22 @@ def _claim(name: str, written: Written, owner: Owner) -> None:
 
 @overload
 def define(
-    text: str, function: Callable[P, R], *, example: Sequence[object] | None = None, check: bool = True
-) -> Defined[P, R]: ...
+    text: str, function: Callable[..., R], *, example: Sequence[object] | None = None, check: bool = True
+) -> Defined[R]: ...
 @overload
 def define(
     text: str, *, example: Sequence[object] | None = None, check: bool = True
-) -> Callable[[Callable[P, R]], Defined[P, R]]: ...
+) -> Callable[[Callable[..., R]], Defined[R]]: ...
 @overload
 def define(text: str, *, primitive: Primitive, example: Sequence[object] | None = None, check: bool = True) -> Primitive: ...
 def define(
     text: str,
-    function: Callable[P, R] | None = None,
+    function: Callable[..., R] | None = None,
     *,
     primitive: Primitive | None = None,
     example: Sequence[object] | None = None,
     check: bool = True,
-) -> Defined[P, R] | Callable[[Callable[P, R]], Defined[P, R]] | Primitive:
+) -> Defined[R] | Callable[[Callable[..., R]], Defined[R]] | Primitive:
     """Say in a line of index notation what a function computes, and it can be partitioned like any op.
 
     A decorator, or a call with the function: any that JAX can trace, also a `jax.custom_vjp`, which keeps its rule, a Pallas
@@ -285,9 +286,7 @@ def _define_primitive(written: Written, primitive: Primitive, example: Sequence[
     return primitive
 
 
-def _define_function(
-    written: Written, function: Callable[P, R], example: Sequence[object] | None, check: bool
-) -> Defined[P, R]:
+def _define_function(written: Written, function: Callable[..., R], example: Sequence[object] | None, check: bool) -> Defined[R]:
     if not callable(function):
         raise Error(f"{shown(function)} is no function", helps=["`pt.define(text)` is a decorator of a function"])
     defined = Defined(function, written, check)

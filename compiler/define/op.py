@@ -21,7 +21,8 @@ from jax.extend.core import ClosedJaxpr, Primitive
 
 from ...dialects.definitions.dims import groups, names
 from ...dialects.definitions.parse import parse_definitions
-from ...dialects.definitions.tree import Definition, Whole, definitions
+from ...dialects.definitions.registry import definitions
+from ...dialects.definitions.tree import Definition, Whole
 from ...dialects.errors import Error
 from ...dialects.lax_shapes import disagreement
 from ...dialects.params import ParamsAttr
@@ -271,7 +272,7 @@ def _mapped_text(source: str, definition: Definition, operands: Sequence[str], t
 
 
 def read(written: Written) -> Definition:
-    """The one definition of a text. Raises Error with its place in the user's file."""
+    """The one definition of a text. Raises Error with its location in the user's file."""
     try:
         found = parse_definitions(written.text)
     except Error as error:
@@ -293,7 +294,11 @@ def _instead(source: str, error: Error) -> tuple[str, ...]:
     """What to write for a line that begins with its results, or for a dim without a name."""
     if re.match(r"\s*\w+\s*\[", source):
         return ("a line begins with the op's name and its operands: `name(x)   out[i..] = @(x[i..])`",)
-    if error.place is not None and re.search(r"[\[,]\s*$", error.place.text[: error.place.column - 1]) and ":" in error.label:
+    if (
+        error.location is not None
+        and re.search(r"[\[,]\s*$", error.location.text[: error.location.column - 1])
+        and ":" in error.label
+    ):
         return ("a dim that is whole has a name: `w[k:]`",)
     return ()
 

@@ -14,40 +14,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from ...dialects import context
-from ...dialects.array import mesh_of
 from ...dialects.errors import Error, nearest
 from ...dialects.flow import GraphOp
-from ...dialects.mesh import Mesh
 from ...rewrites.lower.to_flow import check, to_flow
 from ..gc_pause import without_collector
+from ..jax_private import Device
 from ..plan.counts import Counts, most, tally
+from ..plan.lowered import ir
+from ..plan.state import State
+from .module import GraphModule
 from .nodes import Edge, Exchange, Node, edges, nodes
-
-if TYPE_CHECKING:
-    from ..api.plan import Plan
-    from ..jax_private import Device
-    from ..trace.trace import Traced
-    from .run import CompiledGraph
+from .run import CompiledGraph, stablehlo
+from .text import to_dot, to_json
 
 
 @dataclass(frozen=True, eq=False)
-class Graph:
+class Graph(GraphModule):
     """A graph of kernels, made by `plan.lower` or read by `Graph.parse`. Immutable.
 
     `traced` is the function that it came from; a graph that was read from text has none, and its `run` takes and gives
     the arrays of the graph's own arguments and results.
     """
-
-    module: ModuleOp
-    traced: Traced | None = None
 
     def __repr__(self) -> str:
         return f"<graph of {len(self.kernels)} kernels>"
@@ -64,40 +58,6 @@ class Graph:
         if not isinstance(module.body.block.first_op, GraphOp):
             raise Error("the text is no graph: its module does not begin with `flow.graph`")
         return graph
-
-    @property
-    def op(self) -> GraphOp:
-        """The graph itself, as an op of the flow dialect."""
-        return cast(GraphOp, self.module.body.block.first_op)
-
-    @property
-    def name(self) -> str:
-        return self.op.sym_name.data
-
-    @cached_property
-    def mesh(self) -> Mesh:
-        return mesh_of(self.op)
-
-    @cached_property
-    def arguments(self) -> tuple[str, ...]:
-        """The names of the arguments' leaves."""
-        return self._names("arg_names", len(self.op.body.block.args))
-
-    @cached_property
-    def results(self) -> tuple[str, ...]:
-        """The names of the results' leaves."""
-        return self._names("result_names", len(self.op.function_type.outputs))
-
-    def _names(self, key: str, count: int) -> tuple[str, ...]:
-        names = self.op.attributes.get(key)
-        if not isinstance(names, ArrayAttr):
-            return tuple(map(str, range(count)))
-        return tuple(each.data for each in cast("ArrayAttr[StringAttr]", names))
-
-    @cached_property
-    def kernels(self) -> dict[str, FuncOp]:
-        """The device-local functions by name; kernels that do the same share one."""
-        return {op.sym_name.data: op for op in self.module.body.block.ops if isinstance(op, FuncOp)}
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
@@ -126,15 +86,11 @@ class Graph:
 
     def to_json(self) -> str:
         """Nodes and edges as JSON: `{"name": ..., "mesh": {...}, "nodes": [...], "edges": [...]}`."""
-        from .text import to_json
-
-        return to_json(self)
+        return to_json(self, self.nodes, self.edges)
 
     def to_dot(self) -> str:
         """Nodes and edges as Graphviz takes them: `dot -Tsvg`."""
-        from .text import to_dot
-
-        return to_dot(self)
+        return to_dot(self, self.nodes, self.edges)
 
     def kernel(self, name: str) -> FuncOp:
         """The function of a kernel. Raises Error, with the nearest names, for a name that is none."""
@@ -150,14 +106,10 @@ class Graph:
 
         Raises Error, with the nearest names, for a name that is no kernel's.
         """
-        from .run import stablehlo
-
         return stablehlo(self, self.kernel(kernel))
 
     def compile(self, devices: Sequence[Device] | None = None) -> CompiledGraph:
         """A callable that runs the graph node by node; every kernel is compiled before it returns."""
-        from .run import CompiledGraph
-
         return CompiledGraph(self, devices)
 
     @cached_property
@@ -175,8 +127,8 @@ def _place(node: Node, each: Exchange) -> str:
     return each.where and f"{node.number}.{each.where}"
 
 
-def lower(plan: Plan, granularity: str) -> Graph:
+def lower(plan: State, granularity: str) -> Graph:
     """The graph of a plan. Raises Error for a granularity that there is not."""
     check(granularity)
     with without_collector():
-        return Graph(to_flow(plan.ir(), granularity), plan.source.traced)
+        return Graph(to_flow(ir(plan), granularity), plan.source.traced)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
@@ -20,9 +20,7 @@ from ...dialects.types import ArrayType
 from ...rewrites.lower.to_flow import change
 from ...rewrites.redistribute.steps import received
 from ..plan.counts import most as total
-
-if TYPE_CHECKING:
-    from .graph import Graph
+from .module import GraphModule
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +77,7 @@ class Edge:
     value: Value
 
 
-def nodes(graph: Graph) -> tuple[Node, ...]:
+def nodes(graph: GraphModule) -> tuple[Node, ...]:
     """The nodes of a graph in order of issue; arguments first, results last."""
     block, mesh = graph.op.body.block, graph.mesh
     values = _values(block, mesh)

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from jax import Array, ShapeDtypeStruct
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
@@ -30,10 +30,7 @@ from ..jax_private import Device, jax
 from ..run.compiled import device_mesh, spec
 from ..run.device import run_local
 from ..run.on_mesh import over_devices
-
-if TYPE_CHECKING:
-    from .graph import Graph
-
+from .module import GraphModule
 
 # XLA:CPU ends the process when more than 32 programs over several devices wait for each other.
 IN_FLIGHT = 16
@@ -82,7 +79,7 @@ class Step:
 class CompiledGraph:
     """A graph on devices, every program of it compiled: call it like the original function."""
 
-    def __init__(self, graph: Graph, devices: Sequence[Device] | None) -> None:
+    def __init__(self, graph: GraphModule, devices: Sequence[Device] | None) -> None:
         self.graph = graph
         self.mesh = device_mesh(graph.mesh, devices)
         self.programs: dict[Hashable, Callable[..., Sequence[Array]]] = {}
@@ -175,7 +172,7 @@ class CompiledGraph:
                 raise Error(f"argument `{name}` is {form.dtype}{list(form.shape)}, not {found}")
         return list(args)
 
-    def check(self, leaves: Sequence[Array]) -> None:
+    def check(self, leaves: Sequence[object]) -> None:
         """Raise Error for what cannot be put on the devices without being asked for."""
         here = set(self.mesh.devices.flat)
         for name, leaf in zip(self.graph.arguments, leaves, strict=True):
@@ -200,7 +197,7 @@ def _slots(block: Block) -> dict[SSAValue, int]:
     return slots
 
 
-def stablehlo(graph: Graph, kernel: FuncOp) -> str:
+def stablehlo(graph: GraphModule, kernel: FuncOp) -> str:
     """One kernel as JAX lowers it, on local types: every device is given blocks of its own under one shape."""
     axes = graph.mesh.axes
     auto = (AxisType.Auto,) * len(axes)

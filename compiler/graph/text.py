@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
+from .module import GraphModule
 from .nodes import Edge, Exchange, Node, Value
-
-if TYPE_CHECKING:
-    from .graph import Graph
 
 _SHAPES = {"argument": "plain", "result": "plain", "kernel": "box", "redistribute": "ellipse", "barrier": "point"}
 
 
-def to_json(graph: Graph) -> str:
+def to_json(graph: GraphModule, nodes: Sequence[Node], edges: Sequence[Edge]) -> str:
     """A node is `{"id", "kind", "name", "operands", "results", "bytes", "collectives"}`; an edge joins two ids."""
     return json.dumps(
         {
             "name": graph.name,
             "mesh": dict(graph.mesh.axes),
-            "nodes": [_node(node) for node in graph.nodes],
-            "edges": [_edge(edge) for edge in graph.edges],
+            "nodes": [_node(node) for node in nodes],
+            "edges": [_edge(edge) for edge in edges],
         },
         indent=1,
     )
@@ -52,16 +49,16 @@ def _exchange(each: Exchange) -> dict[str, object]:
     return {"kind": each.kind, "axes": list(each.axes), "bytes": each.bytes, "times": each.times, **where}
 
 
-def to_dot(graph: Graph) -> str:
+def to_dot(graph: GraphModule, nodes: Sequence[Node], edges: Sequence[Edge]) -> str:
     """Kernels are boxes, redistributions ellipses that say what they exchange, barriers points."""
-    return "\n".join([f"digraph {_quoted(graph.name)} {{", *_lines(graph), "}", ""])
+    return "\n".join([f"digraph {_quoted(graph.name)} {{", *_lines(nodes, edges), "}", ""])
 
 
-def _lines(graph: Graph) -> Iterator[str]:
+def _lines(nodes: Sequence[Node], edges: Sequence[Edge]) -> Iterator[str]:
     yield '  node [fontname="monospace"]; edge [fontname="monospace"];'
-    for node in graph.nodes:
+    for node in nodes:
         yield f"  n{node.number} [shape={_SHAPES[node.kind]}, label={_quoted(*_label(node))}];"
-    for edge in graph.edges:
+    for edge in edges:
         yield f"  n{edge.source} -> n{edge.target} [label={_quoted(edge.value.type)}];"
 
 

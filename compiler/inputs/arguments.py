@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 
 from jax.core import ShapedArray
 
-from ...dialects.errors import Error, Place, nearest
+from ...dialects.errors import Error, Location, nearest
 from ..jax_private import shaped_abstractify, tree
 from .checks import shown
 from .names import escape, join, path
@@ -55,7 +55,7 @@ class Function:
                 if name not in self.signature.parameters:
                     near = nearest(name, self.signature.parameters)
                     helps = [f"did you mean `{each}`?" for each in near[:1]]
-                    raise Error(f"`{self.name}` has no argument `{name}` to be static", place=self.place(), helps=helps)
+                    raise Error(f"`{self.name}` has no argument `{name}` to be static", location=self.location(), helps=helps)
         return self
 
     @cached_property
@@ -78,7 +78,7 @@ class Function:
         """The name of `**kwargs`, or nothing."""
         return next((name for name, each in self.signature.parameters.items() if each.kind is _VAR_KEYWORD), "")
 
-    def place(self, argument: str = "def") -> Place | None:
+    def location(self, argument: str = "def") -> Location | None:
         """Where the function names the argument; None if its source is not to be had."""
         named = inspect.unwrap(self.fn)
         try:
@@ -93,7 +93,7 @@ class Function:
         word = re.compile(rf"(?<!\w){re.escape(argument)}(?!\w)")
         for number, line in enumerate(lines):
             if found := word.search(line):
-                return Place(str(file), first + number, found.start() + 1, found.end() + 1, line.rstrip("\n"))
+                return Location(str(file), first + number, found.start() + 1, found.end() + 1, line.rstrip("\n"))
         return None
 
     def bind(self, args: Sequence[object], kwargs: Mapping[str, object]) -> tuple[inspect.BoundArguments, dict[str, object]]:
@@ -101,7 +101,7 @@ class Function:
         try:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise Error(f"`{self.name}` cannot be called so: {error}", place=self.place()) from None
+            raise Error(f"`{self.name}` cannot be called so: {error}", location=self.location()) from None
         if not self.static:
             return bound, {}
         # A default that is static is part of what is traced, whether it is passed or not.
@@ -124,7 +124,7 @@ class Function:
                 "pass a tuple or a frozen dataclass, so that calls with equal values can share a trace",
                 f"or close over it: functools.partial({self.name}, {name}=...)",
             ]
-            raise Error(title, place=self.place(name), helps=helps) from None
+            raise Error(title, location=self.location(name), helps=helps) from None
 
     def call(self, values: Sequence[object], names: Sequence[str], static: Mapping[str, object]) -> object:
         """Calls the function with the values of the arguments called `names`, and the static ones."""
@@ -163,7 +163,7 @@ class Function:
             argument = path.split("/")[0]
             raise Error(
                 f"argument `{path}` of `{self.name}` is no array",
-                place=self.place(argument),
+                location=self.location(argument),
                 label=f"it is {said(leaf)}",
                 helps=[f"if it is meant to be a constant: static_argnames={argument!r}" if path == argument else _APART],
             ) from None

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar, cast
 
 from ...dialects.errors import Error
 from ...dialects.mesh import Mesh
 
-if TYPE_CHECKING:
-    from ..api.plan import Plan
+Some = TypeVar("Some")
 
 LONGEST = 60
 """Characters of what was given that an error shows."""
@@ -152,25 +151,26 @@ def mesh_given(given: object) -> Mesh:
     raise Error(title, helps=helps)
 
 
-def tactics_given(given: object) -> tuple[Callable[[Plan], Plan], ...]:
-    """The tactics of a list. Raises Error for one that is in no list, and for what is no tactic."""
+def tactics_given(given: Iterable[Some]) -> tuple[Some, ...]:
+    """The tactics of a list. Raises Error for a tactic outside a list, and for what is not a tactic."""
     if callable(given):
-        raise Error("the tactics are no list", helps=[f"write tactics=[{shown(given)}]"])
-    return tuple(map(tactic_given, cast("Sequence[object]", given)))
+        raise Error("`tactics` must be a list, got one tactic", helps=[f"write tactics=[{shown(given)}]"])
+    return tuple(map(tactic_given, given))
 
 
-def tactic_given(given: object) -> Callable[[Plan], Plan]:
-    """The tactic. Raises Error for what is none: a text, a list, a class that was not called."""
+def tactic_given(given: Some) -> Some:
+    """The tactic. Raises Error for a text, a list, a class that was not called."""
     if isinstance(given, type) or not callable(given):
         helps = ["a tactic is a function from plan to plan, such as pt.Tile({...}, axis); pass several as apply(*tactics)"]
-        raise Error(f"{shown(given)} is no tactic", helps=helps)
-    return cast("Callable[[Plan], Plan]", given)
+        raise Error(f"expected a tactic, got {shown(given)}", helps=helps)
+    return given
 
 
-def run_tactic(tactic: Callable[[Plan], Plan], plan: Plan) -> Plan:
-    """The plan that a tactic makes of this one. Raises Error for what is no tactic, or gives no plan."""
+def run_tactic(tactic: Callable[[Some], Some], plan: Some) -> Some:
+    """The plan that a tactic makes of this one. Raises Error for what is not a tactic, or does not return a plan."""
     made: object = tactic_given(tactic)(plan)
     if not isinstance(made, type(plan)):
         name = getattr(tactic, "__name__", repr(tactic))
-        raise Error(f"the tactic `{name}` gives a {type(made).__name__}, and no plan", helps=["return the plan that it makes"])
+        title = f"tactic `{name}` returned {'None' if made is None else f'a {type(made).__name__}'}, expected a Plan"
+        raise Error(title, helps=["return the plan that it makes"])
     return made

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from xdsl.ir import Operation
 
-from ...dialects.errors import Place
+from ...dialects.errors import Location
 from ..jax_private import Frame, NameStack, SourceInfo, Traceback, source_info_util
 
 # Our own frames are never the user's; the examples beside these rooms are.
@@ -54,12 +54,12 @@ class Source:
     function: str
     scope: str
 
-    def place(self) -> Place | None:
+    def location(self) -> Location | None:
         """For an Error: the line with its text."""
         if not self.line:
             return None
         text = linecache.getline(self.file, self.line).rstrip("\n")
-        return Place(self.file, self.line, self.column, self.end_column, text)
+        return Location(self.file, self.line, self.column, self.end_column, text)
 
     def __str__(self) -> str:
         where = f"{Path(self.file).name}:{self.line} in {self.function}" if self.line else "unknown line"

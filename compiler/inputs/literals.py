@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from types import FrameType
 from typing import NoReturn
 
-from ...dialects.errors import Error, Place
+from ...dialects.errors import Error, Location
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +45,15 @@ class Written:
                 return cls(text, file, number + 1, found.end(1) - _indent(rows[0]) + 1)
         return cls(text)
 
-    def place(self, line: int, column: int, end: int) -> Place:
-        """The place in the file of a place in the text."""
+    def location(self, line: int, column: int, end: int) -> Location:
+        """The location in the file of a stretch of the text."""
         lines = self.text.splitlines() or [""]
         if self.file == "<definition>":
-            return Place.of(self.file, self.text, line, column, end)
+            return Location.of(self.file, self.text, line, column, end)
         first = next(number for number, row in enumerate(lines, start=1) if row.strip())
         shift = self.column - 1 if line == first else 0
         number = self.line + line - first
-        return Place(self.file, number, column + shift, end + shift, linecache.getline(self.file, number).rstrip("\n"))
+        return Location(self.file, number, column + shift, end + shift, linecache.getline(self.file, number).rstrip("\n"))
 
     def laid_out(self) -> str:
         """The text with blanks around it, so that each word has the line and the column that it has in the file."""
@@ -65,26 +65,28 @@ class Written:
             rows.append(" " * (self.column - 1 if not rows else max(said.find(row), 0)) + row)
         return "\n" * (self.line - 1) + "\n".join(rows)
 
-    def find(self, name: str, head: bool = False) -> Place:
-        """The place of a name in the text: behind the operands, if it is there too, or first of all among them."""
+    def find(self, name: str, head: bool = False) -> Location:
+        """The location of a name in the text: behind the operands, if it is there too, or first of all among them."""
         word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
         found = word.search(self.text, 0 if head else max(0, self.text.find(")"))) or word.search(self.text)
         start, end = found.span() if found else (0, len(self.text.split("(")[0]))
         line = self.text.count("\n", 0, start) + 1
         begin = self.text.rfind("\n", 0, start) + 1
-        return self.place(line, start - begin + 1, end - begin + 1)
+        return self.location(line, start - begin + 1, end - begin + 1)
 
     def again(self, error: Error, helps: tuple[str, ...] = ()) -> NoReturn:
         """Raises an error in the text as one in the file, with more helps."""
-        at = error.place
-        place = self.place(at.line, at.column, at.end_column) if at is not None else None
-        raise Error(error.title, place=place, label=error.label, notes=error.notes, helps=(*error.helps, *helps)) from None
+        at = error.location
+        location = self.location(at.line, at.column, at.end_column) if at is not None else None
+        raise Error(
+            error.title, location=location, label=error.label, notes=error.notes, helps=(*error.helps, *helps)
+        ) from None
 
     def fail(
         self, name: str, title: str, label: str = "", notes: tuple[str, ...] = (), helps: tuple[str, ...] = ()
     ) -> NoReturn:
         """Raises an error at the first mention of a name."""
-        raise Error(title, place=self.find(name), label=label, notes=notes, helps=helps)
+        raise Error(title, location=self.find(name), label=label, notes=notes, helps=helps)
 
     def renamed(self, text: str) -> Written:
         """Another text that was made from this one; errors in it point at this one's beginning."""

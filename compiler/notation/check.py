@@ -30,7 +30,7 @@ class Program:
 
 
 def check(text: Text) -> Program:
-    """The program that a text says. Raises `Wrong` with the place of its first mistake."""
+    """The program that a text says. Raises `Wrong` with the location of its first mistake."""
     items = tree(text)
     mesh = read_mesh(text, items)
     lets: dict[str, int] = {}

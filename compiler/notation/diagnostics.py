@@ -19,7 +19,7 @@ from typing import NoReturn, TypeAlias
 
 from lark import Token, Tree
 
-from ...dialects.errors import Error, Place, nearest
+from ...dialects.errors import Error, Location, nearest
 from ...dialects.grammar import Node
 
 
@@ -71,14 +71,14 @@ class Text:
     file: str
     source: str
 
-    def place(self, where: Where) -> Place:
+    def location(self, where: Where) -> Location:
         at = span(where)
         lines = self.source.split("\n")
         last = len(lines[at.line - 1].rstrip()) + 1 if 0 < at.line <= len(lines) else at.column + 1
         end = at.end_column if at.end_line == at.line else last
-        place = Place.of(self.file, self.source, at.line, at.column, max(end, at.column + 1))
+        location = Location.of(self.file, self.source, at.line, at.column, max(end, at.column + 1))
         # What stands in a Python file is shown with what is around it.
-        return replace(place, text=linecache.getline(self.file, at.line).rstrip()) if self.file.endswith(".py") else place
+        return replace(location, text=linecache.getline(self.file, at.line).rstrip()) if self.file.endswith(".py") else location
 
     def said(self, where: Where) -> str:
         """The text of one phrase, on one line."""
@@ -96,7 +96,7 @@ class Text:
         if diagnostic.help and not close:
             helps.append(diagnostic.help.format(**words))
         title, label = diagnostic.title.format(**words), diagnostic.label.format(**words)
-        error = Wrong(title, place=self.place(where), label=label, notes=notes, helps=helps)
+        error = Wrong(title, location=self.location(where), label=label, notes=notes, helps=helps)
         error.kind = kind
         return error
 

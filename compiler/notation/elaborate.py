@@ -19,8 +19,9 @@ from . import runtime
 from .check import Program
 from .code import Code
 from .diagnostics import Text
-from .terms import Array, Calling, Cast, Equation, Function, Index, Joint, Number
-from .values import Value, Values, squeezed, transposed
+from .terms import Array, Calling, Cast, Equation, Function, Index, Joint, Number, free
+from .value import Value, squeezed, transposed
+from .values import Values
 
 _MODULES = {"_jax": jax, "_jnp": jnp, "_lax": lax, "_notation": runtime}
 
@@ -106,8 +107,6 @@ def piece(code: Code, statement: Equation, dims: tuple[Index | Joint, ...], numb
 
 def _own(statement: Equation, dim: Index | Joint, number: int) -> Index:
     """The index of one piece along the dim that is joined: the one of that name."""
-    from .terms import free
-
     assert isinstance(dim, Index)
     return next(index for index in free(statement.pieces[number]) if index.name == dim.name)
 

@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from .code import Code
 from .segments import segments
 from .terms import Apply, Fold, Index, Mask, Number, Term, free
-from .values import Value, alongside, fit, squeezed, transposed
+from .value import Value, Walker, alongside, fit, squeezed, transposed
 from .windows import convolution, guarded, pooling
 
-if TYPE_CHECKING:
-    from .values import Values
 
-
-def fold(values: Values, term: Fold) -> Value:
+def fold(values: Walker, term: Fold) -> Value:
     if term.monoid != "sum":
         return pooling(term) or reduction(values, guarded(term))
     body, behind = outside(term.body, term.indices)
@@ -51,7 +47,7 @@ def factors(body: Term) -> list[Term]:
     return [body]
 
 
-def product(values: Values, term: Fold, body: Term) -> Value:
+def product(values: Walker, term: Fold, body: Term) -> Value:
     code, parts = Code(term.span), factors(body)
     if (found := convolution(values, term, parts)) is not None:
         return found
@@ -78,7 +74,7 @@ def product(values: Values, term: Fold, body: Term) -> Value:
     return made
 
 
-def einsum(code: Code, values: Values, given: Sequence[Value], folded: Sequence[Index]) -> Value:
+def einsum(code: Code, values: Walker, given: Sequence[Value], folded: Sequence[Index]) -> Value:
     """The sum of a product of arrays. Of two it is a `dot_general`: what an einsum is then, without a scope of its own."""
     if len(given) == 2 and all(set(folded) <= set(value.dims) for value in given) and not _twice(given):
         return dot(code, values, given[0], given[1], folded)
@@ -95,7 +91,7 @@ def _twice(given: Sequence[Value]) -> bool:
     return any(len(set(value.dims)) < len(value.dims) for value in given)
 
 
-def dot(code: Code, values: Values, left: Value, right: Value, folded: Sequence[Index]) -> Value:
+def dot(code: Code, values: Walker, left: Value, right: Value, folded: Sequence[Index]) -> Value:
     batch = [index for index in values.order if index in left.dims and index in right.dims and index not in folded]
     batch += [index for index in left.indices if index in right.dims and index not in (*folded, *batch)]
     own = [[index for index in value.indices if index not in (*folded, *batch)] for value in (left, right)]
@@ -125,7 +121,7 @@ def _times(code: Code, value: Value, folded: Sequence[Index], seen: Sequence[Ind
     return value
 
 
-def reduction(values: Values, term: Fold) -> Value:
+def reduction(values: Walker, term: Fold) -> Value:
     code, value = Code(term.span), values.term(term.body)
     if value.number:
         value = Value(code.call("jnp.asarray", value.code), ())

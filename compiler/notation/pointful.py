@@ -26,7 +26,7 @@ from ...dialects.definitions.ground_form import (
     inner,
 )
 from ...dialects.definitions.grounding import ground
-from ...dialects.definitions.tree import definitions
+from ...dialects.definitions.registry import definitions
 from ...dialects.dtypes import short
 from ...dialects.errors import Error
 from ...dialects.params import Literal, ParamsAttr, show

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ...dialects.dtypes import dtype_of, short
 from ...dialects.grammar import Node
-from .diagnostics import span
+from .diagnostics import Text, span
 from .read import words
+from .scope import Scope
 from .terms import (
     Affine,
     Apply,
@@ -26,11 +27,17 @@ from .terms import (
     free,
 )
 
-if TYPE_CHECKING:
-    from .expressions import Expressions
+
+class Reader(Protocol):
+    """What reads the terms of one function, and where it stands."""
+
+    text: Text
+    scope: Scope
+
+    def term(self, node: Node) -> Term: ...
 
 
-def position(reader: Expressions, array: Array, dim: int, node: Node) -> Sub:
+def position(reader: Reader, array: Array, dim: int, node: Node) -> Sub:
     """The position that a phrase says in one dim of an array; indices that stand alone get their range from it."""
     extent, scope, text = array.shape[dim], reader.scope, reader.text
     if node.data == "join":

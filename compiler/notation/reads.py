@@ -7,19 +7,15 @@ logp[b, y[b]]    --> take_along_axis                    x[i, i]         --> the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from .code import Code, Expr
 from .folds import subscripts
 from .terms import Affine, Fixed, Index, Joint, Look, Position, Read, Sliding, Sub, Term, free
-from .values import Dims, Value, alongside, fit
+from .value import Dims, Value, Walker, alongside, fit
 from .windows import inside
 
-if TYPE_CHECKING:
-    from .values import Values
 
-
-def read(values: Values, term: Read) -> Value:
+def read(values: Walker, term: Read) -> Value:
     code = Code(term.span)
     array, subs = split(code, term)
     array, subs = sliced(code, values, array, subs, term)
@@ -39,7 +35,7 @@ def split(code: Code, term: Read) -> tuple[Expr, list[Sub]]:
     return array, subs
 
 
-def sliced(code: Code, values: Values, array: Expr, subs: Sequence[Sub], term: Read) -> tuple[Expr, list[Sub]]:
+def sliced(code: Code, values: Walker, array: Expr, subs: Sequence[Sub], term: Read) -> tuple[Expr, list[Sub]]:
     """Fixed places, strided windows along one index, and windows that slide to a computed start."""
     kept, parts = list[Sub](), list[object]()
     whole = slice(None)
@@ -88,7 +84,7 @@ def diagonal(code: Code, value: Value) -> Value:
     return Value(code.call("jnp.einsum", f"{said}->{''.join(letters[index] for index in once)}", array), once)
 
 
-def looked_up(code: Code, values: Values, array: Expr, subs: Sequence[Sub]) -> Value:
+def looked_up(code: Code, values: Walker, array: Expr, subs: Sequence[Sub]) -> Value:
     """Looked-up indices, as JAX indexes arrays by arrays."""
     plain = [sub for sub in subs if isinstance(sub, Index)]
     looks = [sub.term for sub in subs if isinstance(sub, Look)]
@@ -126,7 +122,7 @@ def _placed(parts: Sequence[object], dims: Dims, rest: Sequence[Index]) -> Dims:
     return (*rest[:before], *dims, *rest[before:])
 
 
-def along_axis(code: Code, values: Values, array: Expr, subs: Sequence[Sub], look: Term) -> Value:
+def along_axis(code: Code, values: Walker, array: Expr, subs: Sequence[Sub], look: Term) -> Value:
     """`logp[b, y[b]]`: the position along one dim depends on the places in the others."""
     axis = next(dim for dim, sub in enumerate(subs) if isinstance(sub, Look))
     dims = tuple(sub if isinstance(sub, Index) else None for sub in subs)

@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 from jax import Array
 
-from ...dialects.definitions.tree import definitions
+from ...dialects.definitions.registry import definitions
 from ...dialects.dtypes import short
 from ...dialects.errors import Error
 from ...dialects.monoids import MONOIDS

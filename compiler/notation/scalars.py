@@ -9,7 +9,8 @@ from typing import Any, cast
 import numpy as np
 from jax import Array
 
-from ...dialects.definitions.tree import Definition, Var, definitions
+from ...dialects.definitions.registry import definitions
+from ...dialects.definitions.tree import Definition, Var
 from ...dialects.errors import Error
 from ...dialects.params import NO_PARAMS
 from ...dialects.reference import scalars

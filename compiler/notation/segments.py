@@ -7,17 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import TYPE_CHECKING
 
 from .code import Code
 from .terms import Apply, Fold, Index, Mask, Position, Term, dtype, free, settled
-from .values import Value, fit, squeezed
-
-if TYPE_CHECKING:
-    from .values import Values
+from .value import Value, Walker, fit, squeezed
 
 
-def segments(values: Values, term: Fold, parts: Sequence[Term]) -> Value | None:
+def segments(values: Walker, term: Fold, parts: Sequence[Term]) -> Value | None:
     """The sum as a scatter-add, if one factor says at which place of the result a looked-up index stands."""
     asked = {part: place for part in parts if isinstance(part, Mask) and (place := placed(part, term.indices))}
     indices = [index for index, _ in asked.values()]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import keyword
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects import func
@@ -18,6 +18,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from ...dialects.dtypes import short
 from ...dialects.errors import Error
 from ...dialects.lax import ConstantOp, LaxOp, WholeOp
+from ...dialects.mesh import Mesh
 from ...dialects.params import ParamsAttr, show
 from ...dialects.types import ArrayType
 from ..jax_private import jax
@@ -30,16 +31,13 @@ from .elaborate import elaborate
 from .pointful import Pointful, Unsayable, Value, letters
 from .terms import type_text
 
-if TYPE_CHECKING:
-    from ..api.plan import Plan
-
 WORDS = frozenset("fn plan mesh let return and or not inf nan tile replicate propagate name range over as of".split())
 
 
-def notation(plan: Plan) -> str:
-    """The program of a plan with its mesh, in index notation. Raises Error for what has no words in it."""
-    mesh = f"mesh {plan.mesh}\n\n" if plan.mesh.axes else ""
-    return mesh + program(plan.source.traced)
+def notation(traced: Traced, mesh: Mesh) -> str:
+    """A traced program with a mesh, in index notation. Raises Error for an op that the notation cannot express."""
+    line = f"mesh {mesh}\n\n" if mesh.axes else ""
+    return line + program(traced)
 
 
 def program(traced: Traced) -> str:
@@ -122,7 +120,7 @@ class _Printer:
         name = op.params["primitive"] if isinstance(op, WholeOp) else op.name.removeprefix("lax.")
         raise Error(
             f"`{self.traced.name}` cannot be said in index notation: it has `{name}`",
-            place=source.place() if source is not None else None,
+            location=source.location() if source is not None else None,
             helps=["print its IR: `print(plan.ir())`", "or print the parts before and after as functions of their own"],
         )
 

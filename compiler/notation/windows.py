@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING
 
 from ...dialects.dtypes import dtype_of
 from ...dialects.monoids import MONOIDS
@@ -31,10 +30,7 @@ from .terms import (
     inner,
     subscripts,
 )
-from .values import Value
-
-if TYPE_CHECKING:
-    from .values import Values
+from .value import Value, Walker
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +73,7 @@ def repeats(indices: Iterable[Index]) -> bool:
     return len(set(every)) < len(every)
 
 
-def convolution(values: Values, term: Fold, parts: Sequence[Term]) -> Value | None:
+def convolution(values: Walker, term: Fold, parts: Sequence[Term]) -> Value | None:
     """The sum as a convolution, if one factor is read through windows and the other holds a weight for each place in them."""
     reads = [part for part in parts if isinstance(part, Read)]
     if len(parts) != 2 or len(reads) != 2 or any(not isinstance(sub, Index | Affine) for read in reads for sub in read.subs):
@@ -105,7 +101,7 @@ def convolution(values: Values, term: Fold, parts: Sequence[Term]) -> Value | No
 
 
 def _convolved(
-    values: Values,
+    values: Walker,
     term: Fold,
     image: Read,
     kernel: Read,

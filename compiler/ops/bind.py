@@ -176,7 +176,8 @@ def run_op(op: Operation, operands: Sequence[Array], foreign: Sequence[object], 
     return bind_local(op.name.removeprefix("lax."), params, operands, types, bodies=bodies, foreign=foreign)
 
 
-def run_global(traced: Traced) -> Callable[..., object]:
+# Any: the results are in the tree that the traced function makes.
+def run_global(traced: Traced) -> Callable[..., Any]:
     """A function with the signature of the traced one that runs the program unpartitioned: the oracle of plans."""
 
     def run(*args: object, **kwargs: object) -> object:

@@ -20,7 +20,9 @@ import numpy as np
 from jax import lax
 from jax.extend.core import Primitive
 
-from ...dialects.definitions.tree import Definition, definitions
+from ...dialects.definitions.dropped_params import restore
+from ...dialects.definitions.registry import definitions
+from ...dialects.definitions.tree import Definition
 from ...dialects.params import Literal, ParamsAttr, Record
 from ..jax_private import GatherScatterMode, jnp
 from .monoids import SPELLED
@@ -192,7 +194,7 @@ def _decode(
     definition: Definition | None = definitions.get(name)
     if definition is not None and name != "whole":
         bound = definition.with_arity(len(in_shapes), len(outs))
-        literals |= bound.restore(params, in_shapes, tuple(shape for _, shape in outs))
+        literals |= restore(bound, params, in_shapes, tuple(shape for _, shape in outs))
     decoded = {key: from_literal(each, foreign) for key, each in literals.items()}
     if name in _NO_SHARDING:
         decoded.pop("out_sharding", None)

@@ -8,19 +8,17 @@ agree on 4 rows and on 2, and make nothing of one:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from ...dialects.params import ParamsAttr
 from ...rewrites.program.program import Node
 from ..define.samples import Type
 from ..define.verify import CANDIDATES, accept_blocks
 from ..ops.params import decode
-
-if TYPE_CHECKING:
-    from ..api.plan import Plan
+from .state import State
 
 
-def try_cuts(plan: Plan) -> None:
+def try_cuts(plan: State) -> None:
     """Raises Error, with a counter-example, if an op of the user's is cut into blocks that its function does not take."""
     placed = plan.decisions.placements.nodes
     for node in plan.source.program.nodes:
@@ -32,12 +30,12 @@ def try_cuts(plan: Plan) -> None:
             accept_blocks(CANDIDATES[node.kind], params, ins, outs, sizes)
 
 
-def _types(plan: Plan, values: tuple[int, ...]) -> list[Type]:
+def _types(plan: State, values: tuple[int, ...]) -> list[Type]:
     types = plan.source.program.types
     return [(types[value].dtype, types[value].shape) for value in values]
 
 
-def _sizes(plan: Plan, node: Node, placement: tuple[tuple[str, int, int], ...]) -> dict[int, int]:
+def _sizes(plan: State, node: Node, placement: tuple[tuple[str, int, int], ...]) -> dict[int, int]:
     """How many values of each index that is placed one device has."""
     sizes: dict[int, int] = {}
     for axis, index, _ in placement:

@@ -1,45 +1,97 @@
-"""Actions: the claims that a tactic seeds, all checked before one of them is made, then propagated.
+"""Claims: what a tactic says about values, checked before one of them is made, then propagated.
 
-A tactic changes a plan or fails with a reason; it never half-applies, because it works on a copy of the table.
+An action changes a plan or fails with a reason; it never half-applies, because it works on a copy of the table.
+
+    tile(plan, "x", 0, "data")    -->    the plan with x: f32[data*64, 8], and what follows from that
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TypeVar
 
 from ...dialects.errors import Error
 from ...rewrites.decide.propagate import propagate as carry
 from ...rewrites.decide.table import WHOLE, Claim, Table, natural
 from ...rewrites.program.program import Node
-from ..inputs.checks import axis_of
+from ...rewrites.program.shard_maps import own_claims
+from ..gc_pause import without_collector
+from ..inputs.checks import axis_of, dim_number, flag_of, no_axis, range_name
+from ..inputs.names import Patterns
+from .refusals import Seed, taken, uneven
+from .state import Action, State
 
-if TYPE_CHECKING:
-    from ..api.plan import Plan
-
-
-@dataclass(frozen=True, slots=True)
-class Action:
-    """One line of a plan's trace."""
-
-    text: str
-    kind: str
+Some = TypeVar("Some", bound=State)
+"""A plan, of whatever class: what is made of it has the same."""
 
 
-@dataclass(frozen=True, slots=True)
-class Seed:
-    """A claim to be made: this value's dim on this axis; dim None keeps it whole; value -1 only propagates the axis."""
-
-    value: int
-    dim: int | None
-    axis: str
-    name: str
-    multiple: int = 0
-    """Of a dim of examples, which may be padded: what their number must be a multiple of."""
+def tile(plan: Some, values: Patterns, dim: int | str, axis: str, *, propagate: bool = True) -> Some:
+    """Factor a dim's range of these values and place a factor on a mesh axis; then propagate."""
+    dim = dim_number(dim)
+    if dim not in plan.labels:
+        no_axis(plan.mesh, values, dim, axis)
+    text = _call("tile", (values, dim, axis), {} if propagate else {"propagate": False})
+    seeds = [Seed(value, plan.dim_of(value, dim, name), axis, name) for name, value in plan.names(values, dim).items()]
+    return place(plan, seeds, text, propagate=propagate)
 
 
-def place_seeds(plan: Plan, seeds: Sequence[Seed], number: int, propagate: bool, held: bool) -> Table:
+def replicate(plan: Some, values: Patterns, axis: str, *, propagate: bool = True) -> Some:
+    """Keep these values whole along an axis; propagation does not cross them."""
+    text = _call("replicate", (values, axis), {} if propagate else {"propagate": False})
+    seeds = [Seed(value, None, axis, name) for name, value in plan.source.addresses.find(values).items()]
+    return place(plan, seeds, text, propagate=propagate)
+
+
+def name(plan: Some, values: Patterns, dim: int, label: str) -> Some:
+    """Name the class of dims that this one belongs to."""
+    label = range_name(label)
+    of = plan.source.classes.of
+    roots = {name: of(value, plan.dim_of(value, dim, name)) for name, value in plan.source.addresses.find(values).items()}
+    (first, root), *_ = roots.items()
+    if other := next((name for name, its in roots.items() if its != root), None):
+        title = f"dim {dim} of `{first}` and of `{other}` are different ranges, and `{label}` names one"
+        raise Error(title, helps=["name them one by one, each by a name of its own"])
+    if plan.labels.get(label, root) != root and plan.label(label) != root:
+        title = f"`{label}` names a range already, {plan.dim_with(label)}, and dim {dim} of `{first}` is another one"
+        raise Error(title, helps=["take another name for it"])
+    action = Action(_call("name", (values, dim, label), {}), "name")
+    return replace(plan, labels={**plan.labels, label: root}, actions=(*plan.actions, action))
+
+
+def propagate(plan: Some, axis: str) -> Some:
+    """Carry on the claims along an axis that an action with `propagate=False` left where they stood."""
+    text = _call("propagate", (axis,), {})
+    axis = axis_of(axis)
+    table = plan.table.copy()
+    if plan.mesh[axis] > 1:
+        claims = table.touch(axis)
+        held = [value for value in range(len(claims.values)) if table.claim(value, axis) is not None]
+        carry(table, axis, held, len(plan.actions), False)
+    return replace(plan, table=table, actions=(*plan.actions, Action(text, "place")))
+
+
+def place(plan: Some, seeds: Sequence[Seed], text: str, *, propagate: bool = True, held: bool = False) -> Some:
+    """What every tactic does in the end: make these claims, all at once, and propagate. All of it, or an Error.
+
+    Claims that are `held` go only through ops in which every array has the range, and no later tactic carries them on.
+    """
+    propagate = flag_of("propagate", propagate)
+    with without_collector():
+        table = _claimed(plan, seeds, len(plan.actions), propagate, held)
+    return replace(plan, table=table, actions=(*plan.actions, Action(text, "place")))
+
+
+def place_own(plan: Some) -> Some:
+    """The plan with the claims of the program's own `shard_map`s, made by a first action, and what follows from them."""
+    found = own_claims(plan.source.program)
+    if not found:
+        return plan
+    # Replaying passes over this line of the trace, because the program makes these claims again.
+    return replace(plan, table=_with_own(plan.table, found), actions=(Action("# the program's own shard_map", "place"),))
+
+
+def _claimed(plan: State, seeds: Sequence[Seed], number: int, propagate: bool, held: bool) -> Table:
     """The plan's table with these claims, and what follows from them."""
     table = plan.table.copy()
     for axis in dict.fromkeys(axis_of(seed.axis) for seed in seeds):
@@ -49,9 +101,6 @@ def place_seeds(plan: Plan, seeds: Sequence[Seed], number: int, propagate: bool,
         changed: list[int] = []
         for seed in seeds:
             if seed.axis != axis:
-                continue
-            if seed.value < 0:
-                changed += [value for value in range(len(claims.values)) if table.claim(value, axis) is not None]
                 continue
             claim = _claim(plan, table, seed, number, held)
             if claim is not None:
@@ -63,8 +112,7 @@ def place_seeds(plan: Plan, seeds: Sequence[Seed], number: int, propagate: bool,
     return table
 
 
-def place_own(table: Table, claims: Mapping[str, Sequence[tuple[Node, int]]]) -> Table:
-    """The table with the claims of ops that have mesh axes of their own, by a first action, and what follows from them."""
+def _with_own(table: Table, claims: Mapping[str, Sequence[tuple[Node, int]]]) -> Table:
     made = table.copy()
     for axis, nodes in claims.items():
         touched = made.touch(axis)
@@ -74,7 +122,7 @@ def place_own(table: Table, claims: Mapping[str, Sequence[tuple[Node, int]]]) ->
     return made
 
 
-def _claim(plan: Plan, table: Table, seed: Seed, number: int, held: bool) -> Claim | None:
+def _claim(plan: State, table: Table, seed: Seed, number: int, held: bool) -> Claim | None:
     """The claim of a seed; None where it says what already holds."""
     have = table.claim(seed.value, seed.axis)
     own = table.axes[seed.axis].values[seed.value]
@@ -82,16 +130,16 @@ def _claim(plan: Plan, table: Table, seed: Seed, number: int, held: bool) -> Cla
         if own is not None and own.at == WHOLE:
             return None
         if own is not None:
-            raise _taken(plan, seed, own)
+            raise taken(plan, seed, own)
         return Claim(WHOLE, 0, number)
     if have is None:
         return Claim(seed.dim, _stride(plan, table, seed), number, held)
     if have.at != seed.dim:
-        raise _taken(plan, seed, have)
+        raise taken(plan, seed, have)
     return None
 
 
-def _stride(plan: Plan, table: Table, seed: Seed) -> int:
+def _stride(plan: State, table: Table, seed: Seed) -> int:
     assert seed.dim is not None
     shape = plan.source.program.shape(seed.value)
     if 0 in shape:
@@ -99,68 +147,10 @@ def _stride(plan: Plan, table: Table, seed: Seed) -> int:
         raise Error(title, notes=[f"its shape is {list(shape)}"], helps=["leave it whole"])
     stride = natural(table, seed.value, seed.dim, seed.axis)
     if stride is None:
-        raise _uneven(plan, table, seed)
+        raise uneven(plan, table, seed)
     return stride
 
 
-def _taken(plan: Plan, seed: Seed, have: Claim) -> Error:
-    """The axis is on another dim of the value, or the value is kept whole along it."""
-    if have.tactic == len(plan.actions):
-        return _twice(seed, have)
-    by = plan.actions[have.tactic].text
-    if have.at == WHOLE:
-        title = f"`{seed.name}` cannot be tiled: it is kept whole along `{seed.axis}` by {by}"
-        return Error(title, helps=["tile it before it is replicated, or on another axis"])
-    what = "kept whole" if seed.dim is None else f"tiled on dim {seed.dim}"
-    where = f"axis `{seed.axis}` is already on its dim {have.at} ({plan.layout_text(seed.value)})"
-    helps = ["use another axis, or apply this tactic before that one"]
-    return Error(f"`{seed.name}` cannot be {what}: {where}, by {by}", helps=helps)
-
-
-def _twice(seed: Seed, have: Claim) -> Error:
-    """One tactic that wants a value in two ways."""
-    ways = ["whole" if at is None or at == WHOLE else f"tiled on dim {at}" for at in (have.at, seed.dim)]
-    return Error(
-        f"`{seed.name}` cannot be both {ways[0]} and {ways[1]} over `{seed.axis}`",
-        notes=["a tactic makes all its claims at once, so none goes before another"],
-        helps=["let one pattern alone take it, or split this into two tactics: the first of them decides"],
-    )
-
-
-def _uneven(plan: Plan, table: Table, seed: Seed) -> Error:
-    shape = plan.source.shape(seed.value)
-    assert seed.dim is not None
-    size, extent = plan.mesh[seed.axis], shape[seed.dim]
-    here = [(axis, plan.mesh[axis]) for axis, dim, _ in table.tiles(seed.value) if dim == seed.dim]
-    left = f" (each part of {' * '.join(f'`{a}` ({n})' for a, n in here)})" if here else ""
-    return Error(
-        f"`{seed.name}` cannot be tiled: dim {seed.dim} has {extent} elements{left}, which do not divide over "
-        f"`{seed.axis}` ({size} devices)",
-        notes=[f"its shape is {list(shape)}"],
-        helps=_padded(plan, table, seed) if seed.multiple else _instead(plan, table, seed.value, seed.dim, seed.axis),
-    )
-
-
-def _instead(plan: Plan, table: Table, value: int, dim: int, axis: str) -> list[str]:
-    """Other dims that the axis divides, and other axes that divide the dim."""
-    shape = plan.source.shape(value)
-    fits = [f"dim {d} ({n})" for d, n in enumerate(shape) if n and natural(table, value, d, axis) is not None]
-    helps = [f"tile {' or '.join(fits)} instead"] if fits else []
-    helps += _other_axes(plan, table, value, dim, axis)
-    return helps or [f"make it a multiple of {plan.mesh[axis]}, or leave the value whole"]
-
-
-def _other_axes(plan: Plan, table: Table, value: int, dim: int, axis: str) -> list[str]:
-    used = {each for each, _, _ in table.tiles(value)} | {axis}
-    others = [each for each, size in plan.mesh.axes.items() if each not in used and size > 1]
-    axes = [f"`{each}` ({plan.mesh[each]} devices)" for each in others if natural(table, value, dim, each) is not None]
-    return [f"use {' or '.join(axes)}"] if axes else []
-
-
-def _padded(plan: Plan, table: Table, seed: Seed) -> list[str]:
-    """More examples, or fewer."""
-    assert seed.dim is not None
-    extent = plan.source.shape(seed.value)[seed.dim]
-    over = extent % seed.multiple
-    pad = f"pad the batch to {extent - over + seed.multiple}" + (f", or drop its last {over}" if over < extent else "")
-    return [pad, *_other_axes(plan, table, seed.value, seed.dim, seed.axis)]
+def _call(name: str, args: Sequence[object], kwargs: Mapping[str, object]) -> str:
+    parts = [*map(repr, args), *(f"{key}={value!r}" for key, value in kwargs.items())]
+    return f"{name}({', '.join(parts)})"

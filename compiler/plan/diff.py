@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TypeVar, cast
 
 from ...dialects.errors import Error
 from ..inputs.checks import shown
 from .counts import Counts
-
-if TYPE_CHECKING:
-    from ..api.plan import Plan
-
+from .queries import bytes_per_device, counts, layouts
+from .state import State
 
 Value = TypeVar("Value")
 
@@ -40,17 +38,16 @@ class Diff:
     __repr__ = __str__
 
 
-def diff(before: Plan, after: Plan) -> Diff:
+def diff(before: object, after: State) -> Diff:
     """Raises Error for plans of two different traces, and for what is no plan."""
-    if not isinstance(before, type(after)):
+    if not isinstance(before, State):
         raise Error(f"{shown(before)} is no plan to compare with", helps=["write after.diff(before)"])
     if before.source is not after.source:
         raise Error("these plans are of two traces", helps=["derive both from one `pt.plan(...)`"])
-    layouts = _changed(before.layout(), after.layout())
-    old, new = before.counts(), after.counts()
-    received = before.bytes_per_device(), after.bytes_per_device()
+    old, new = counts(before), counts(after)
+    received = bytes_per_device(before), bytes_per_device(after)
     return Diff(
-        layouts,
+        _changed(layouts(before), layouts(after)),
         _changed(old, new),
         _changed(_inside(old), _inside(new), 0),
         received,
@@ -74,7 +71,7 @@ def _changed(
     return {name: cast("tuple[Value, Value]", pair) for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
-def argument_bytes(plan: Plan) -> int:
+def argument_bytes(plan: State) -> int:
     """Bytes of arguments that one device holds."""
     program, placements = plan.source.program, plan.decisions.placements
     return sum(placements.local_bytes(value, placements.home(value)) for value in program.arguments)

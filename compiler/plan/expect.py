@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from ...dialects.errors import Error, nearest
 from ..inputs.checks import count_of
-
-if TYPE_CHECKING:
-    from ..api.plan import Plan
-    from .counts import Counts
+from .counts import Counts
+from .queries import collectives, counts
+from .state import State
 
 MOST = 20
 """Collectives that one error shows."""
 
 
-def expect(plan: Plan, wanted: Mapping[str, int]) -> None:
+def expect(plan: State, wanted: Mapping[str, int]) -> None:
     """Raises Error if the plan has other counts than the wanted ones, with the offending collectives.
 
     What branches run counts as well: of each choice the branch with the most.
     """
-    have = plan.counts()
+    have = counts(plan)
     added = have.in_branches
     for kind in wanted:
         if kind not in have:
@@ -32,7 +30,7 @@ def expect(plan: Plan, wanted: Mapping[str, int]) -> None:
     wrong = {kind: count for kind, count in wanted.items() if have[kind] + added.get(kind, 0) != count}
     if wrong:
         said = ", ".join(f"{kind}: {_had(have, kind)}, expected {count}" for kind, count in wrong.items())
-        notes = [str(each) for each in plan.collectives() if each.kind in wrong]
+        notes = [str(each) for each in collectives(plan) if each.kind in wrong]
         more = [f"and {len(notes) - MOST} more"] if len(notes) > MOST else []
         title = f"the plan has other collectives than expected: {said}"
         raise Error(title, notes=[*notes[:MOST], *more], helps=["`plan.explain(value)` says which tactic decided"])

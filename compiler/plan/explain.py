@@ -9,22 +9,19 @@ w1: f32[data*2, 16]
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ...rewrites.decide.decide import Move
 from ...rewrites.decide.table import WHOLE, Claim
 from ..inputs.names import Patterns
 from .lookups import lines, why
-from .queries import layout_text, place_of, use_of
-
-if TYPE_CHECKING:
-    from ..api.plan import Plan
+from .queries import place_of, use_of
+from .state import State
 
 MOST = 3
 """Ops named at which a claim, carried on from a value, loses."""
 
 
-def explain(plan: Plan, values: Patterns) -> str:
+def explain(plan: State, values: Patterns) -> str:
     """A paragraph for each value that the patterns take."""
     found = plan.source.addresses.find(values)
     moves: dict[int, list[Move]] = {}
@@ -39,10 +36,10 @@ def explain(plan: Plan, values: Patterns) -> str:
     )
 
 
-def _placed(plan: Plan, name: str, value: int, carried: dict[str, dict[int, list[Move]]]) -> Iterator[str]:
+def _placed(plan: State, name: str, value: int, carried: dict[str, dict[int, list[Move]]]) -> Iterator[str]:
     """A value's layout, the tactic behind each axis, and where that tactic loses further on."""
     program, placements = plan.source.program, plan.decisions.placements
-    yield f"{name}: {layout_text(plan, value, placements.home(value), placements.sources.get(value, ()))}"
+    yield f"{name}: {plan.layout_text(value, placements.home(value), placements.sources.get(value, ()))}"
     for axis, table in plan.table.axes.items():
         claim = plan.table.claim(value, axis)
         if claim is None:
@@ -58,10 +55,10 @@ def _placed(plan: Plan, name: str, value: int, carried: dict[str, dict[int, list
         yield f"  {text.format(f' at {place}' if place else '')}"
 
 
-def _moved(plan: Plan, move: Move) -> Iterator[str]:
+def _moved(plan: State, move: Move) -> Iterator[str]:
     """One move, and which earlier tactic made its use want another layout."""
     node = use_of(plan, move)
-    target = layout_text(plan, move.value, move.target)
+    target = plan.layout_text(move.value, move.target)
     use = "the result" if node is None else f"`{node.kind}`"
     place = place_of(plan, move.value, node)
     reasons = dict.fromkeys(said for step in move.path.steps if (said := why(plan, move, step)))
@@ -72,7 +69,7 @@ def _moved(plan: Plan, move: Move) -> Iterator[str]:
             yield f"    {_lost(plan, move, axis)}"
 
 
-def _losing(plan: Plan, move: Move, axis: str) -> tuple[Claim, Claim] | None:
+def _losing(plan: State, move: Move, axis: str) -> tuple[Claim, Claim] | None:
     """The claim of the use and the value's own, if that of the use is by an earlier tactic."""
     node = use_of(plan, move)
     if node is None or not move.uses:
@@ -83,14 +80,14 @@ def _losing(plan: Plan, move: Move, axis: str) -> tuple[Claim, Claim] | None:
     return claim, own
 
 
-def _lost(plan: Plan, move: Move, axis: str) -> str:
+def _lost(plan: State, move: Move, axis: str) -> str:
     node, claims = use_of(plan, move), _losing(plan, move, axis)
     assert node is not None and claims is not None
     first, later = (plan.actions[claim.tactic].text for claim in claims)
     return f"`{node.kind}` already uses `{axis}` by {first}, which was earlier; {later} loses there"
 
 
-def _lost_ahead(plan: Plan, axis: str, moves: dict[int, list[Move]]) -> dict[int, list[Move]]:
+def _lost_ahead(plan: State, axis: str, moves: dict[int, list[Move]]) -> dict[int, list[Move]]:
     """Value -> the first moves at which its claim, carried from op to op by the same tactic, loses: one sweep backwards."""
     program, claims = plan.source.program, plan.table.axes[axis].nodes
     lost = {value: own for value, of in moves.items() if (own := [move for move in of if _losing(plan, move, axis)])}

@@ -10,14 +10,11 @@ or the array is gathered first. Which it is follows from the order of tactics, a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ...rewrites.decide.decide import Move
 from ...rewrites.program.program import Node
 from ...rewrites.redistribute.steps import Step
-
-if TYPE_CHECKING:
-    from ..api.plan import Plan
+from .state import State
 
 IN_BLOCKS = "looked up in blocks: masked partial sum"
 WHOLE = "gathered whole, to be looked up"
@@ -25,7 +22,7 @@ WRITTEN = "gathered whole, to be written to"
 TOTALS = "the totals of the blocks of a scan"
 
 
-def why(plan: Plan, move: Move, step: Step) -> str:
+def why(plan: State, move: Move, step: Step) -> str:
     """What a collective has to do with looked-up indices or scans; nothing for most."""
     if any(each.scans for each in move.pending):
         return TOTALS
@@ -35,7 +32,7 @@ def why(plan: Plan, move: Move, step: Step) -> str:
     return next((said for use in move.uses if (said := _wanted_whole(plan, step, *use))), "")
 
 
-def made_by(plan: Plan, value: int) -> Node | None:
+def made_by(plan: State, value: int) -> Node | None:
     """The op whose fold is pending in a value, however many linear ops it came through."""
     program, carried, sources = plan.source.program, plan.decisions.carried, plan.decisions.placements.sources
     seen, ahead = set[int](), [value]
@@ -50,7 +47,7 @@ def made_by(plan: Plan, value: int) -> Node | None:
     return None
 
 
-def lines(plan: Plan, value: int) -> Iterator[tuple[str, Node]]:
+def lines(plan: State, value: int) -> Iterator[tuple[str, Node]]:
     """How the ops that look up in a value, or write to it, do that where it lies in blocks; and which op each is."""
     program = plan.source.program
     for number, position in program.uses[value]:
@@ -65,7 +62,7 @@ def lines(plan: Plan, value: int) -> Iterator[tuple[str, Node]]:
                 yield f"written in blocks by `{node.kind}`{{}}: each device along `{axis}` drops what is not its own", node
 
 
-def _placed(plan: Plan, node: Node, axes: tuple[str, ...]) -> Iterator[int]:
+def _placed(plan: State, node: Node, axes: tuple[str, ...]) -> Iterator[int]:
     """The indices of an op that these axes are placed on."""
     for axis, index, _ in plan.decisions.placements.nodes[node.number].placement:
         if axis in axes:
@@ -77,7 +74,7 @@ def _reads(node: Node, index: int) -> bool:
     return bool(info.lookups) and info.monoid is not None
 
 
-def _wanted_whole(plan: Plan, step: Step, number: int, position: int) -> str:
+def _wanted_whole(plan: State, step: Step, number: int, position: int) -> str:
     """Where an axis leaves a dim that the use looks up."""
     nodes = plan.source.program.nodes
     if number >= len(nodes) or step.kind not in ("all_gather", "all_to_all"):

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from ...dialects.errors import Error
-from ...dialects.layouts import Layout
 from ...dialects.params import ParamsAttr
 from ...rewrites.decide import table as placement
 from ...rewrites.decide.decide import Move
-from ...rewrites.decide.op_layouts import Pend, Tiles, boundary
+from ...rewrites.decide.op_layouts import boundary
 from ...rewrites.program.program import Node
 from ...rewrites.program.shard_maps import misfit
 from ...rewrites.redistribute.steps import Step
 from ..inputs.lines import Source
 from ..inputs.names import Patterns
+from .claims import Some, replicate
 from .counts import Counts, most, tally
 from .lookups import made_by, why
-
-if TYPE_CHECKING:
-    from ..api.plan import Plan
+from .state import State
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +56,17 @@ class Resolution:
     It is a tactic itself: `plan.apply(conflict.resolutions[0])`.
     """
 
-    tactic: str
+    value: str
+    axis: str
     bytes: int
 
-    def __call__(self, plan: Plan) -> Plan:
-        from ..api.replay import tactics_of
+    @property
+    def tactic(self) -> str:
+        """The line of a trace that says the same."""
+        return f"replicate({self.value!r}, {self.axis!r})"
 
-        return plan.apply(*tactics_of(self.tactic))
+    def __call__(self, plan: Some) -> Some:
+        return replicate(plan, self.value, self.axis)
 
     def __str__(self) -> str:
         return f"{self.tactic}: {self.bytes:,} bytes received by a device in a call"
@@ -76,7 +78,7 @@ class Resolution:
 class Conflict:
     """Claims that cannot all hold at one op."""
 
-    plan: Plan
+    plan: State
     op: str
     axis: str
     source: Source | None
@@ -89,10 +91,10 @@ class Conflict:
         found: list[Resolution] = []
         for name in self.operands:
             try:
-                plan = self.plan.replicate(name, self.axis)
+                plan = replicate(self.plan, name, self.axis)
             except Error:
                 continue
-            found.append(Resolution(f"replicate({name!r}, {self.axis!r})", plan.bytes_per_device()))
+            found.append(Resolution(name, self.axis, bytes_per_device(plan)))
         return tuple(sorted(found, key=lambda each: each.bytes))
 
     def __str__(self) -> str:
@@ -156,7 +158,7 @@ MOST = 8
 """Tactics that a plan's `repr` shows."""
 
 
-def brief(plan: Plan) -> str:
+def brief(plan: State) -> str:
     """What a prompt shows of a plan: its function, mesh and tactics; its counts, if they are known already.
 
     Computes nothing: a plan must cost nothing to look at.
@@ -170,17 +172,17 @@ def brief(plan: Plan) -> str:
     return "\n".join(lines)
 
 
-def counts(plan: Plan) -> Counts:
+def counts(plan: State) -> Counts:
     where = plan.source.program.where
     return tally((step.kind, move.trips, where(move.region)) for move, step in _steps(plan))
 
 
-def bytes_per_device(plan: Plan) -> int:
+def bytes_per_device(plan: State) -> int:
     where = plan.source.program.where
     return most((int(step.bytes) * move.trips, where(move.region)) for move, step in _steps(plan))
 
 
-def _steps(plan: Plan) -> Iterator[tuple[Move, Step]]:
+def _steps(plan: State) -> Iterator[tuple[Move, Step]]:
     """Every step that communicates. (A dead value's home is never moved to.)"""
     for move in plan.decisions.moves:
         for step in move.path.steps:
@@ -188,11 +190,11 @@ def _steps(plan: Plan) -> Iterator[tuple[Move, Step]]:
                 yield move, step
 
 
-def collectives(plan: Plan) -> list[Collective]:
+def collectives(plan: State) -> list[Collective]:
     return [_collective(plan, move, step) for move, step in _steps(plan)]
 
 
-def _collective(plan: Plan, move: Move, step: Step) -> Collective:
+def _collective(plan: State, move: Move, step: Step) -> Collective:
     addresses = plan.source.addresses
     node = use_of(plan, move)
     return Collective(
@@ -209,7 +211,7 @@ def _collective(plan: Plan, move: Move, step: Step) -> Collective:
     )
 
 
-def use_of(plan: Plan, move: Move) -> Node | None:
+def use_of(plan: State, move: Move) -> Node | None:
     nodes = plan.source.program.nodes
     if not move.uses:
         return nodes[plan.source.program.producer[move.value]] if plan.source.program.producer[move.value] >= 0 else None
@@ -217,7 +219,7 @@ def use_of(plan: Plan, move: Move) -> Node | None:
     return nodes[number] if number < len(nodes) else None
 
 
-def place_of(plan: Plan, value: int, node: Node | None) -> Source | None:
+def place_of(plan: State, value: int, node: Node | None) -> Source | None:
     """The line of the use, or else of the op that makes the value."""
     program, sources = plan.source.program, plan.source.traced.sources
     made = program.producer[value]
@@ -227,7 +229,7 @@ def place_of(plan: Plan, value: int, node: Node | None) -> Source | None:
     return None
 
 
-def _cause(plan: Plan, move: Move, step: Step) -> str:
+def _cause(plan: State, move: Move, step: Step) -> str:
     """The tactic whose claim the step answers: the one that placed the fold, or the tile that is moved."""
     axis = step.axes[0]
     table = plan.table.axes[axis]
@@ -243,32 +245,25 @@ def _cause(plan: Plan, move: Move, step: Step) -> str:
     return plan.actions[number].text if number is not None else "the program"
 
 
-def _folded_by(plan: Plan, value: int, axis: str) -> int | None:
+def _folded_by(plan: State, value: int, axis: str) -> int | None:
     """The tactic that placed the fold whose sum is pending here, however many linear ops it came through."""
     node = made_by(plan, value)
     claim = plan.table.axes[axis].nodes[node.number] if node is not None else None
     return claim.tactic if claim is not None else None
 
 
-def layout_text(plan: Plan, value: int, tiles: Tiles | None = None, pending: Pend = ()) -> str:
-    """A value's dtype and layout as text: `f32[data*128, 256]`."""
-    type = plan.source.program.types[value]
-    tiles = plan.table.tiles(value) if tiles is None else tiles
-    return Layout.of(type.shape, tiles, plan.mesh, pending).text(type.dtype)
-
-
-def layouts(plan: Plan, values: Patterns) -> dict[str, str]:
+def layouts(plan: State, values: Patterns = "**") -> dict[str, str]:
     addresses, placements = plan.source.addresses, plan.decisions.placements
     result_values = set(addresses.results.values())
     found: dict[str, str] = {}
     for name, value in addresses.find(values).items():
         outer = name in addresses.arguments or (name in addresses.results and value in result_values)
         tiles = boundary(placements, value) if outer else placements.home(value)
-        found[name] = layout_text(plan, value, tiles, () if outer else placements.sources.get(value, ()))
+        found[name] = plan.layout_text(value, tiles, () if outer else placements.sources.get(value, ()))
     return found
 
 
-def conflicts(plan: Plan) -> list[Conflict]:
+def conflicts(plan: State) -> list[Conflict]:
     found: list[Conflict] = []
     for each in plan.table.conflicts.values():
         table = plan.table.axes[each.axis]
@@ -278,7 +273,7 @@ def conflicts(plan: Plan) -> list[Conflict]:
     return found
 
 
-def _conflict(plan: Plan, each: placement.Conflict) -> Conflict:
+def _conflict(plan: State, each: placement.Conflict) -> Conflict:
     program, names = plan.source.program, plan.source.addresses.names
     claims: list[str] = []
     operands: list[str] = []
@@ -302,7 +297,7 @@ def _claimant(names: dict[int, str], node: Node | None, value: int, who: str) ->
     return names[values[int(number)]]
 
 
-def stops(plan: Plan) -> list[Stop]:
+def stops(plan: State) -> list[Stop]:
     program, names = plan.source.program, plan.source.addresses.names
     found: list[Stop] = []
     for each in plan.table.blocked.values():
@@ -316,7 +311,7 @@ def stops(plan: Plan) -> list[Stop]:
     return list({str(stop): stop for stop in found}.values())
 
 
-def wholes(plan: Plan) -> list[WholeOp]:
+def wholes(plan: State) -> list[WholeOp]:
     names = plan.source.addresses.names
     found: list[WholeOp] = []
     for node in plan.source.program.nodes:

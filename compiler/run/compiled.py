@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from jax import Array
@@ -25,13 +25,11 @@ from ..inputs.arguments import Function
 from ..inputs.checks import patterns_of, shown
 from ..inputs.names import Patterns, as_patterns, match
 from ..jax_private import Device, jax
-from ..ops.prng_keys import is_key, is_void
+from ..plan.lowered import spmd
+from ..plan.state import State
 from ..trace.derivative_rules import guarded
 from .device import run_local
-from .on_mesh import over_devices, untied
-
-if TYPE_CHECKING:
-    from ..api.plan import Plan
+from .on_mesh import over_devices
 
 
 class Compiled:
@@ -41,7 +39,7 @@ class Compiled:
     `jitted` is the `jax.jit` function underneath, whose first argument is the list of arrays that the program closes over.
     """
 
-    def __init__(self, plan: Plan, devices: Sequence[Device] | None = None, donate: Patterns = ()) -> None:
+    def __init__(self, plan: State, devices: Sequence[Device] | None = None, donate: Patterns = ()) -> None:
         self.plan = plan
         traced, program = plan.source.traced, plan.source.program
         self.mesh = device_mesh(plan.mesh, devices)
@@ -60,9 +58,9 @@ class Compiled:
         rank = max([len(self.plan.source.shape(value)), *(dim + 1 for _, dim, _ in tiles)])
         return NamedSharding(self.mesh, spec(rank, tiles))
 
-    def map(self, plan: Plan) -> Callable[..., Sequence[Array]]:
+    def map(self, plan: State) -> Callable[..., Sequence[Array]]:
         """The device-local function over the mesh."""
-        main = cast(func.FuncOp, plan.spmd().body.block.first_op)
+        main = cast(func.FuncOp, spmd(plan).body.block.first_op)
         foreign = plan.source.traced.foreign
 
         def local(*leaves: Array) -> tuple[Array, ...]:
@@ -136,7 +134,7 @@ def donated(function: Function, given: Patterns) -> tuple[str, ...]:
 
 
 def misplaced(
-    plan: Plan, args: Sequence[object], kwargs: dict[str, object], mesh: DeviceMesh, cures: Sequence[str] = ()
+    plan: State, args: Sequence[object], kwargs: dict[str, object], mesh: DeviceMesh, cures: Sequence[str] = ()
 ) -> Error | None:
     """The error of the first argument that is no array yet, or lies on other devices than the mesh's; None if none does.
 
@@ -157,7 +155,7 @@ def misplaced(
     return None
 
 
-def _elsewhere(plan: Plan, name: str, there: str, here: str, cures: Sequence[str]) -> Error:
+def _elsewhere(plan: State, name: str, there: str, here: str, cures: Sequence[str]) -> Error:
     traced = plan.source.traced
     cures = cures or [
         f"leave it uncommitted, or move it: jax.device_put(x, f.in_shardings[{traced.arg_names.index(name)}])",
@@ -165,7 +163,7 @@ def _elsewhere(plan: Plan, name: str, there: str, here: str, cures: Sequence[str
     ]
     return Error(
         f"argument `{name}` is committed to {there.removeprefix('on ')}, and the plan runs {here} ({plan.mesh})",
-        place=traced.function.place(name.split("/")[0]),
+        location=traced.function.location(name.split("/")[0]),
         helps=cures,
     )
 
@@ -207,35 +205,3 @@ def spec(rank: int, tiles: Tiles) -> PartitionSpec:
         axes = [axis for axis, _, _ in sorted((t for t in tiles if t[1] == dim), key=lambda t: -t[2])]
         dims.append(None if not axes else axes[0] if len(axes) == 1 else tuple(axes))
     return PartitionSpec(*dims)
-
-
-def compile(plan: Plan, devices: Sequence[Device] | None, donate: Patterns) -> Compiled:
-    """The plan as a callable."""
-    return Compiled(plan, devices, donate)
-
-
-def check(plan: Plan, args: Sequence[object], kwargs: dict[str, object]) -> float:
-    """The largest |a-b|/(1e-3+|b|) between the partitioned and the original program's results; Error if it is not finite."""
-    traced = plan.source.traced
-    ours = jax.tree_util.tree_leaves(plan.compile()(*args, **kwargs))
-    original = jax.jit(traced.function.fn, static_argnames=traced.function.static)
-    # Axes in the types of arrays would have the original say a sharding for each of its sums.
-    args, kwargs = jax.tree_util.tree_map(untied, (tuple(args), kwargs))
-    theirs = jax.tree_util.tree_leaves(original(*args, **kwargs))
-    worst = 0.0
-    for name, a, b in zip(traced.result_names, ours, theirs, strict=True):
-        if not is_key(a) and not is_void(a):
-            worst = max(worst, difference(name, np.asarray(a), np.asarray(b)))
-    return worst
-
-
-def difference(name: str, a: np.ndarray, b: np.ndarray) -> float:
-    """|a-b|/(1e-3+|b|) at its largest; equal infinities and NaNs differ by nothing."""
-    wide = np.complex128 if b.dtype.kind == "c" else np.float64
-    left, right = a.astype(wide), b.astype(wide)
-    same = (left == right) | (np.isnan(left) & np.isnan(right))
-    if not np.all(same | (np.isfinite(left) & np.isfinite(right))):
-        raise Error(f"`{name}` is not finite in one of the two runs only")
-    with np.errstate(invalid="ignore"):
-        gap = np.where(same, 0.0, np.abs(left - right) / (1e-3 + np.abs(right)))
-    return float(gap.max(initial=0.0))

@@ -14,7 +14,7 @@ from importlib import import_module
 
 from jax.extend.core import Primitive
 
-from ...dialects.definitions.tree import definitions
+from ...dialects.definitions.registry import definitions
 from ...dialects.lax import OPS
 from ...dialects.regions import BORDERS
 from ..define.by_call import DERIVED

@@ -82,7 +82,7 @@ def refusal(traced: Traced) -> Error:
     own = traced.name if traced.name.isidentifier() else "f"
     return Error(
         f"the compiled `{traced.name}` has no derivative: it holds the ops of {said}, not {their}",
-        place=resolve(first.origin).place(),
+        location=resolve(first.origin).location(),
         label=f"`{first.name}` has a derivative of its own",
         notes=[*notes[:MOST], *more],
         helps=[

@@ -18,7 +18,7 @@ from jax import Array
 from jax.core import ShapedArray
 from jax.extend.core import ClosedJaxpr, JaxprEqn
 
-from ...dialects.definitions.tree import definitions
+from ...dialects.definitions.registry import definitions
 from ..define.by_call import DERIVED
 from ..jax_private import jax, jnp, lax, prng
 from ..ops.monoids import SPELLED

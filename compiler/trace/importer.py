@@ -21,7 +21,7 @@ from jax.core import ShapedArray
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
-from ...dialects.definitions.tree import definitions
+from ...dialects.definitions.registry import definitions
 from ...dialects.dtypes import kind_of
 from ...dialects.errors import Error
 from ...dialects.lax import OPS, CondOp, ConstantOp, LaxOp, RegionOp, ScanOp, WhileOp, WholeOp, YieldOp

@@ -120,7 +120,7 @@ class Traced:
         if given.shape != aval.shape or given.dtype != aval.dtype:
             raise Error(
                 f"argument `{name}` of `{self.name}` is {text(given)}, and was {text(aval)} when traced",
-                place=self.function.place(name.split("/")[0]),
+                location=self.function.location(name.split("/")[0]),
                 helps=["plan again for other shapes and dtypes, or use `pt.jit`, which does"],
             )
 
@@ -140,7 +140,7 @@ class Traced:
         notes = notes or [f"the tree was {self.in_tree}"]
         helps = ["plan again for other arguments, or use `pt.jit`, which does"]
         title = f"`{self.name}` is called with other arguments than it was traced with"
-        return Error(title, place=self.function.place(), notes=notes[:3], helps=helps)
+        return Error(title, location=self.function.location(), notes=notes[:3], helps=helps)
 
     def _arguments(self) -> list[Tree]:
         return _trees(self.in_tree.children(), self.arg_names, self.in_avals)
@@ -248,7 +248,7 @@ def _check_result(function: Function, leaf: object, name: str) -> None:
         title = f"`{name}` of `{function.name}` is no array"
         label = f"it returns {said(leaf)}"
         helps = ["return arrays, in trees of any kind; of a tree with others in it, `eqx.filter(tree, eqx.is_array)`"]
-        raise Error(title, place=function.place(), label=label, helps=helps) from None
+        raise Error(title, location=function.location(), label=label, helps=helps) from None
 
 
 def _check_captured(function: Function, closed: ClosedJaxpr) -> None:
@@ -257,7 +257,7 @@ def _check_captured(function: Function, closed: ClosedJaxpr) -> None:
     if escaped is not None:
         raise Error(
             f"`{function.name}` closes over a value that is being traced, {escaped}",
-            place=function.place(),
+            location=function.location(),
             helps=["pass it as an argument; inside, a `custom_jvp` or `custom_vjp` function takes what is differentiated too"],
         )
 
@@ -268,11 +268,11 @@ def _check_effects(function: Function, closed: ClosedJaxpr) -> None:
     if not ordered:
         return
     eqn = next(_with_effect(closed.jaxpr), None)
-    place = None if eqn is None else resolve((cast(Any, eqn).source_info, None)).place()
+    location = None if eqn is None else resolve((cast(Any, eqn).source_info, None)).location()
     kind = type(ordered[0]).__name__
     raise Error(
         f"`{function.name}` has an ordered effect, {f'`{kind}`' if eqn is None else f'`{eqn.primitive.name}` (`{kind}`)'}",
-        place=place or function.place(),
+        location=location or function.location(),
         label="runs in order with other effects",
         notes=["devices run their parts of a program independently, so effects have no order among them"],
         helps=["use the unordered form, such as `jax.debug.print(..., ordered=False)`"],

@@ -14,22 +14,8 @@ from dataclasses import dataclass, field
 from ..errors import Error
 from ..params import Literal, ParamsAttr
 from .front_ends import FRONT_ENDS
-from .places import Dims
-from .tree import (
-    Arith,
-    Call,
-    Concat,
-    Definition,
-    Join,
-    Number,
-    Param,
-    Read,
-    Shape,
-    Source,
-    Term,
-    Var,
-    Whole,
-)
+from .ground_form import Dims
+from .tree import Arith, Call, Concat, Definition, Join, Number, Param, Read, Shape, Source, Term, Var, Whole
 
 
 @dataclass(frozen=True, slots=True)

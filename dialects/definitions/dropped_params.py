@@ -7,8 +7,8 @@ from functools import cache
 
 from ..errors import Error
 from ..params import Literal, ParamsAttr
+from .ground_form import Places
 from .grounding import ground
-from .places import Places
 from .tree import Arith, Call, Definition, Expr, Number, Param, Shape, Size, Var, children
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ..params import ParamsAttr
 from .gathers import windows
-from .places import Places
+from .ground_form import Places
 from .pools import pools
 from .ragged import ragged
 from .tree import Definition, Shape

@@ -8,14 +8,32 @@ a product of indices, major to minor. An index over extent 1 is the constant 0, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..params import Literal
-from .places import Places
 from .tree import Definition
 
 Ids: TypeAlias = tuple[int, ...]
+
+
+Dims: TypeAlias = tuple[int | None, ...]
+"""For each index of a group the dim that it takes in an array; None where it has none there (it has extent 1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """What the dimension numbers say.
+
+    `dims` says where each group of an array goes. `starts` says for each of `v..` which component of the index vector (which
+    of the scalar starts) moves the window along it; None: it starts at 0. `clamps` says that a window which would leave the
+    array is moved back inside, so that one over the full extent starts at 0; otherwise it is dropped.
+    """
+
+    dims: Mapping[tuple[str, str], Dims]
+    starts: Dims = ()
+    clamps: bool = False
 
 
 @dataclass(frozen=True, slots=True)

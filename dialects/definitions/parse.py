@@ -15,16 +15,16 @@ from lark import Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from .. import grammar
-from ..errors import Error, Place, nearest
+from ..errors import Error, Location, nearest
 from .front_ends import FRONT_ENDS
-from .parse_tree import Node, assign, bare, expr, formal, placing, target, tokens, trees
+from .phrases import Node, assign, bare, expr, formal, placing, target, tokens, trees
 from .tree import Definition, Formal, Read
 
 _GRAMMAR = File(__file__).with_name("definitions.lark")
 
 
 def parse_definitions(source: str, file: str = "<definitions>", line: int = 1) -> dict[str, Definition]:
-    """All definitions of a text by op name, those of one line sharing it. Raises Error with the place of a mistake.
+    """All definitions of a text by op name, those of one line sharing it. Raises Error with the location of a mistake.
 
     The text may be a part of the file, which begins at `line`.
     """
@@ -48,15 +48,15 @@ class _Reader:
         self.file = file
         self.before = line - 1
 
-    def place(self, line: int, column: int, end_column: int) -> Place:
-        place = Place.of(self.file, self.source, line, column, end_column)
-        return replace(place, line=place.line + self.before)
+    def location(self, line: int, column: int, end_column: int) -> Location:
+        location = Location.of(self.file, self.source, line, column, end_column)
+        return replace(location, line=location.line + self.before)
 
     def fail(self, token: Token, title: str, label: str = "", among: Collection[str] = ()) -> NoReturn:
         line, column = token.line or 1, token.column or 1
-        place = self.place(line, column, token.end_column or column + 1)
+        location = self.location(line, column, token.end_column or column + 1)
         close = nearest(bare(token), among, 1)
-        raise Error(title, place=place, label=label, helps=[f"did you mean `{close[0]}`?"] if close else [])
+        raise Error(title, location=location, label=label, helps=[f"did you mean `{close[0]}`?"] if close else [])
 
     def tree(self) -> Node:
         try:
@@ -74,8 +74,8 @@ class _Reader:
             token = cast(Token, error.token)  # pyright: ignore[reportUnknownMemberType]
             if token.type not in ("$END", "_NL"):
                 word, label = str(token), f"`{token}` cannot stand here"
-        place = self.place(error.line, error.column, error.column + len(word))
-        return Error("this definition cannot be read", place=place, label=label)
+        location = self.location(error.line, error.column, error.column + len(word))
+        return Error("this definition cannot be read", location=location, label=label)
 
     def definition(self, tree: Node) -> Definition:
         """The definition of a line, under its first name."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..params import Literal, ParamsAttr
-from .places import Places
+from .ground_form import Places
 from .tree import Definition, Shape
 
 

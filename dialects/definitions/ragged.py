@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from ..params import ParamsAttr, Record
-from .places import Dims, Places
+from .ground_form import Dims, Places
 from .tree import Definition, Shape
 
 _Ints = tuple[int, ...]

@@ -11,11 +11,9 @@ an operand apart; a *fold* binds variables with a monoid; a *guard* `[v.. = ids[
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
-from pathlib import Path as File
 from typing import TypeAlias
 
 from ..params import Literal, ParamsAttr, Record
@@ -232,12 +230,6 @@ class Definition:
         assert found is not None, f"{self.name} has no {name}"
         return found
 
-    def restore(self, params: ParamsAttr, in_shapes: Sequence[Shape], out_shapes: Sequence[Shape]) -> dict[str, Literal]:
-        """The parameters named in `extents`, for operands and results of these (local) shapes."""
-        from .dropped_params import restore
-
-        return restore(self, params, in_shapes, out_shapes)
-
     def reads(self) -> Iterator[Read]:
         """Every read of an operand, those inside guards too."""
         return _reads(self.body)
@@ -289,62 +281,3 @@ def _reads(expr: Term) -> Iterator[Read]:
         yield expr
     for child in children(expr):
         yield from _reads(child)
-
-
-class Definitions(Mapping[str, Definition]):
-    """The definitions of one file by op name, each read when it is first asked for; and those that are added at run time.
-
-    Iterating gives the file's alone, `added` the others. What is added is never changed, for programs hold ops by name: a
-    definition that takes the place of another has a name of its own, `attend` and then `attend.2`. `replaced` counts how
-    often that was somebody's wish.
-    """
-
-    def __init__(self, file: File) -> None:
-        self.file = file
-        self._found: dict[str, Definition] = {}
-        # A definition starts at the line's beginning, so the names are known without parsing. A program needs a few dozen.
-        self.source = file.read_text(encoding="utf-8")
-        heads = list(re.finditer(r"^(\w[\w,\s]*)\(", self.source, re.MULTILINE))
-        ends = [*(head.start() for head in heads[1:]), len(self.source)]
-        self._spans = {
-            name.strip(): (head.start(), end) for head, end in zip(heads, ends, strict=True) for name in head[1].split(",")
-        }
-        self.added: dict[str, Definition] = {}
-        self.replaced = 0
-        self._taken: set[str] = set()
-
-    def add(self, definition: Definition) -> Definition:
-        """The definition under a name that is still free: its own, or that with the next number behind it.
-
-        A name is given once, also if its definition is withdrawn: what is known of an op is known by its name.
-        """
-        name, number = definition.name, 1
-        while name in self or name in self._taken:
-            number += 1
-            name = f"{definition.name}.{number}"
-        self._taken.add(name)
-        self.added[name] = definition = replace(definition, name=name)
-        return definition
-
-    def __getitem__(self, name: str) -> Definition:
-        if name in self.added:
-            return self.added[name]
-        if name not in self._found:
-            from .parse import parse_definitions
-
-            start, end = self._spans[name]
-            line = self.source.count("\n", 0, start) + 1
-            self._found |= parse_definitions(self.source[start:end], str(self.file), line)
-        return self._found[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._spans or name in self.added
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._spans)
-
-    def __len__(self) -> int:
-        return len(self._spans)
-
-
-definitions = Definitions(File(__file__).with_name("definitions.def"))

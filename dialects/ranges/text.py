@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, cast
 from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 from lark.exceptions import VisitError
 
-from ..errors import Error, Place
+from ..errors import Error, Location
 from ..monoids import SIGNS
 from . import laws as laws
 from .terms import Axis, Extent, Loop, Range, SubAxis
@@ -61,8 +61,8 @@ def _unread(problem: UnexpectedInput, text: str, start: str) -> Error:
             column, found = 1, text
     kind, example = ("range", "data*128") if start == "range" else ("array type", "f32[data*128, 256]{+model}")
     label = f"`{found}` is not expected here" if found else "it ends too early"
-    place = Place(f"<{kind}>", 1, column, column + len(found), text)
-    return Error(f"`{text}` is no {kind}", place=place, label=label, helps=[f"write it as `{example}`"])
+    location = Location(f"<{kind}>", 1, column, column + len(found), text)
+    return Error(f"`{text}` is no {kind}", location=location, label=label, helps=[f"write it as `{example}`"])
 
 
 class _Read(Transformer[Token, object]):
@@ -98,7 +98,7 @@ class _Read(Transformer[Token, object]):
     def window(self, parts: list[Range | Token]) -> Range:
         return _applied(laws.window, [parts[-1], *parts[1:-1]])
 
-    def place(self, parts: list[Token]) -> str:
+    def location(self, parts: list[Token]) -> str:
         return str(parts[0])
 
     def added(self, parts: list[str]) -> tuple[str, str]:

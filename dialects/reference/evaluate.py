@@ -34,7 +34,7 @@ from ..definitions.ground_form import (
     Part,
 )
 from ..definitions.grounding import ground
-from ..definitions.tree import definitions
+from ..definitions.registry import definitions
 from ..dtypes import Array, dtype_of, is_narrow, kind_of, largest, least, widen
 from ..errors import Error
 from ..monoids import MONOIDS

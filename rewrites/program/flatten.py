@@ -17,8 +17,8 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.array import ArrayType, mesh_of
+from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.tilings import Instance, bind
-from ...dialects.definitions.tree import definitions
 from ...dialects.dtypes import itemsize
 from ...dialects.lax import RegionOp
 from ...dialects.params import NO_PARAMS, ParamsAttr

@@ -13,8 +13,8 @@ from math import prod
 from typing import cast
 
 from ...dialects.array import ArrayType
+from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.tilings import Index, Instance
-from ...dialects.definitions.tree import definitions
 from ...dialects.mesh import Mesh
 from ...dialects.params import ParamsAttr
 from .program import Node, Program, Signature

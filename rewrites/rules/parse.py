@@ -1,4 +1,4 @@
-"""Reading rule files: text to rules, or an error that points at the place.
+"""Reading rule files: text to rules, or an error that points at the location.
 
 The grammar is `rules.lark`. Beyond it, a rule file is wrong if two laws have one name, if a right side or a condition
 uses a variable that nothing binds, or if an operation has two different numbers of arguments.
@@ -19,7 +19,7 @@ from typing import NoReturn, TypeAlias, cast
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 
-from ...dialects.errors import Error, Place, nearest
+from ...dialects.errors import Error, Location, nearest
 from .rule import (
     All,
     AnyOf,
@@ -105,8 +105,8 @@ class _Reader:
             title = "the rule is not finished"
             lines = self.text.rstrip().splitlines() or [""]
             line, column = len(lines), len(lines[-1]) + 1
-        place = Place.of(self.file, self.text, line, column, column + width)
-        return Error(title, place=place, label=label, helps=["a rule reads `name: left => right where condition`"])
+        location = Location.of(self.file, self.text, line, column, column + width)
+        return Error(title, location=location, label=label, helps=["a rule reads `name: left => right where condition`"])
 
     def rule(self, node: Node) -> Rule:
         name, (left, right, *where) = _tokens(node)[0], _trees(node)
@@ -171,8 +171,8 @@ class _Reader:
         where = at if isinstance(at, Token) else at.meta
         line, column = where.line or 1, where.column or 1
         end = where.end_column if where.end_line == where.line else None
-        place = Place.of(self.file, self.text, line, column, end or column + 1)
-        raise Error(title, place=place, label=label, helps=helps)
+        location = Location.of(self.file, self.text, line, column, end or column + 1)
+        raise Error(title, location=location, label=label, helps=helps)
 
 
 def _trees(node: Node) -> list[Node]:

@@ -3,7 +3,7 @@
 import copy
 import pickle
 
-from partita.dialects.errors import Error, Place, nearest
+from partita.dialects.errors import Error, Location, nearest
 
 PROGRAM = "mesh data=4, model=2\n\nfn mlp(x: f32[B=512, D=6], w1: f32[D @model, H]) {\n"
 
@@ -11,7 +11,7 @@ PROGRAM = "mesh data=4, model=2\n\nfn mlp(x: f32[B=512, D=6], w1: f32[D @model, 
 def test_an_error_shows_the_line_and_points_at_the_place():
     error = Error(
         "`w1` cannot be tiled: 6 rows do not divide over `model` (4 devices)",
-        place=Place.of("mlp.partita", PROGRAM, 3, 36, 44),
+        location=Location.of("mlp.partita", PROGRAM, 3, 36, 44),
         label="6 is not a multiple of 4",
         notes=["tactic 2 of 3"],
         helps=["pad it: `tile w1.0 @model padded`, or use `data` (2 devices)"],
@@ -35,24 +35,24 @@ def test_without_a_place_there_is_no_source():
 
 
 def test_a_place_that_knows_only_its_line_underlines_the_statement():
-    place = Place("train.py", 120, text="    return loss(x)  ")
-    assert str(Error("bad", place=place, label="here")) == (
+    location = Location("train.py", 120, text="    return loss(x)  ")
+    assert str(Error("bad", location=location, label="here")) == (
         "error: bad\n    --> train.py:120\n     |\n 120 |     return loss(x)\n     |     ^^^^^^^^^^^^^^ here"
     )
 
 
 def test_a_place_without_text_still_names_the_line():
-    assert str(Error("bad", place=Place("<stdin>", 7))) == "error: bad\n  --> <stdin>:7"
-    assert str(Error("bad", place=Place.of("a.py", "x", 7))) == "error: bad\n  --> a.py:7"
+    assert str(Error("bad", location=Location("<stdin>", 7))) == "error: bad\n  --> <stdin>:7"
+    assert str(Error("bad", location=Location.of("a.py", "x", 7))) == "error: bad\n  --> a.py:7"
 
 
 def test_carets_stand_under_their_text_after_a_tab_and_at_the_end_of_a_line():
-    assert str(Error("bad", place=Place("f", 1, 2, 3, "\tx"))).splitlines()[-1] == "   | \t^"
-    assert str(Error("bad", place=Place("f", 1, 3, 3, "ab"), label="more")).splitlines()[-1] == "   |   ^ more"
+    assert str(Error("bad", location=Location("f", 1, 2, 3, "\tx"))).splitlines()[-1] == "   | \t^"
+    assert str(Error("bad", location=Location("f", 1, 3, 3, "ab"), label="more")).splitlines()[-1] == "   |   ^ more"
 
 
 def test_an_error_survives_copying_and_pickling():
-    error = Error("bad", place=Place("f", 1, 1, 2, "ab"), helps=["good"])
+    error = Error("bad", location=Location("f", 1, 1, 2, "ab"), helps=["good"])
     assert str(pickle.loads(pickle.dumps(error))) == str(copy.copy(error)) == str(error)
 
 

@@ -17,7 +17,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from partita.dialects import context
 from partita.dialects.array import RedistributeOp, mesh_of, set_mesh
-from partita.dialects.definitions.tree import definitions
+from partita.dialects.definitions.registry import definitions
 from partita.dialects.flow import GraphOp, KernelOp
 from partita.dialects.flow import ReturnOp as GraphReturnOp
 from partita.dialects.lax import OPS, LaxOp

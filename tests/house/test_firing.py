@@ -20,7 +20,7 @@ from xdsl.parser import Parser
 import partita as pt
 from partita.dialects import context
 from partita.dialects.definitions.parse import parse_definitions
-from partita.dialects.definitions.tree import definitions
+from partita.dialects.definitions.registry import definitions
 from partita.dialects.lax import OPS
 from partita.dialects.types import ArrayType
 from partita.rewrites.decide import linearity

@@ -1,52 +1,111 @@
-"""The three rooms of the project see each other one way: compiler -> rewrites -> dialects."""
+"""The rooms lie one above another, and so do the folders inside each: a file imports from its own row and from rows below."""
 
-import ast
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from imports import Graph, imports, modules, rings
+from offenders import none
 from root import ROOT
 
-SEES = {
-    "dialects": {"dialects"},
-    "rewrites": {"dialects", "rewrites"},
-    "compiler": {"dialects", "rewrites", "compiler"},
+# From the top down, a row a line: folders, or files that lie beside them. `.` is the room's own `__init__`.
+ROOMS = {
+    "compiler": """
+        .
+        cli
+        api
+        graph
+        run
+        plan
+        notation
+        trace
+        define
+        ops
+        inputs
+        jax_private gc_pause
+        """,
+    "rewrites": """
+        .
+        lower
+        decide
+        redistribute
+        program
+        rules
+        """,
+    "dialects": """
+        .
+        reference
+        spmd flow lax lax_shapes array regions signature types layouts
+        definitions
+        ranges
+        errors mesh interned dtypes precision params text grammar monoids
+        """,
 }
-FILES = [path for room in SEES for path in sorted((ROOT / room).rglob("*.py"))]
+# The package's face is above all rooms.
+TOWER = [
+    [".", ".__main__"],
+    *(
+        [f".{room}.{name}".rstrip(".") for name in row.split()]
+        for room, rows in ROOMS.items()
+        for row in rows.strip().splitlines()
+    ),
+]
+DEPTH = {f"partita{name}".rstrip("."): depth for depth, row in enumerate(TOWER) for name in row}
+FILES = modules(ROOT, ROOMS)
+IMPORTS = imports(FILES)
 
 
-def imports(path: Path) -> Iterator[str]:
-    """The modules that a file imports, by the names they have in the package `partita`."""
-    package = ("partita", *path.relative_to(ROOT).parent.parts)
-    for node in ast.walk(ast.parse(path.read_text())):
-        match node:
-            case ast.Import(names=names):
-                yield from (alias.name for alias in names)
-            case ast.ImportFrom(module=module, level=0):
-                yield module or ""
-            case ast.ImportFrom(module=module, names=names, level=level):
-                base = (*package[: len(package) - level + 1], *([module] if module else []))
-                yield from (".".join((*base, alias.name)) for alias in names)
-            case _:
-                pass
+def depth(name: str) -> int | None:
+    """The row of a module, counted from the top; None where it has none, as a module that is not ours."""
+    return DEPTH.get(".".join(name.split(".")[:3]))
 
 
-def name(path: Path) -> str:
-    return str(path.relative_to(ROOT))
+def upward(graph: Graph) -> list[str]:
+    """The arrows that lead to a higher row, with both ends."""
+    ends = ((name, depth(name), end, depth(end)) for name in sorted(graph) for end in sorted(graph[name]))
+    return [f"{name} -> {end}" for name, at, end, to in ends if at is not None and to is not None and to < at]
 
 
-@pytest.mark.parametrize("path", FILES, ids=name)
-def test_a_room_imports_only_what_lies_below(path: Path):
-    room = path.relative_to(ROOT).parts[0]
-    inside = [module.split(".")[1] for module in imports(path) if module.startswith("partita.")]
-    assert {other for other in inside if other in SEES} <= SEES[room]
+def test_every_file_has_a_row() -> None:
+    none([name for name in FILES if depth(name) is None])
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if "compiler" not in path.parts], ids=name)
-def test_dialects_and_rewrites_do_without_jax(path: Path):
-    assert "jax" not in {module.split(".")[0] for module in imports(path)}
+def test_a_room_imports_only_from_rooms_below() -> None:
+    none([arrow for arrow in upward(IMPORTS) if len({end.split(".")[1] for end in arrow.split(" -> ")}) > 1])
 
 
-@pytest.mark.parametrize("path", FILES, ids=name)
-def test_a_room_is_never_imported_by_its_bare_name(path: Path):
-    assert {module.split(".")[0] for module in imports(path)}.isdisjoint(SEES)
+def test_dialects_and_rewrites_do_without_jax() -> None:
+    rooms = tuple(f"partita.{room}" for room in ("dialects", "rewrites"))
+    arrows = [(name, end) for name in FILES if name.startswith(rooms) for end in IMPORTS[name]]
+    none([f"{name} -> {end}" for name, end in arrows if end.split(".")[0] == "jax"])
+
+
+def test_a_room_is_never_imported_by_its_bare_name() -> None:
+    arrows = [(name, end) for name in FILES for end in IMPORTS[name]]
+    none([f"{name} -> {end}" for name, end in arrows if end.split(".")[0] in ROOMS])
+
+
+# Four files: a ring of two, one of them inside a function, the other for types; and an arrow up from the ground.
+WRONG = {
+    "rewrites/__init__.py": "",
+    "rewrites/rules/rule.py": "import jax\n\ndef f():\n    from . import parse\n",
+    "rewrites/rules/parse.py": "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    from .rule import f\n",
+    "dialects/errors.py": "from ..rewrites.rules.rule import f\n",
+}
+
+
+@pytest.fixture
+def wrong(tmp_path: Path) -> Graph:
+    for name, text in WRONG.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return imports(modules(tmp_path, ROOMS))
+
+
+def test_a_ring_is_found_with_a_way_around(wrong: Graph) -> None:
+    around = "2 files: partita.rewrites.rules.parse -> partita.rewrites.rules.rule -> partita.rewrites.rules.parse"
+    assert rings(wrong) == [around]
+
+
+def test_an_arrow_that_leads_up_is_found_with_both_ends(wrong: Graph) -> None:
+    assert upward(wrong) == ["partita.dialects.errors -> partita.rewrites.rules.rule"]
+    assert "jax" in wrong["partita.rewrites.rules.rule"]

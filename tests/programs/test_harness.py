@@ -16,8 +16,8 @@ from harness import check
 from hypothesis import given
 from hypothesis import strategies as st
 
+from partita.dialects.definitions.registry import definitions
 from partita.dialects.definitions.tree import Call as Function
-from partita.dialects.definitions.tree import definitions
 
 # Definitions that nothing is drawn for, and why.
 NOT_DRAWN = NO_CALL

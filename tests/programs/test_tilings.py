@@ -17,7 +17,7 @@ from figures import Figures
 import partita as pt
 from partita.compiler.api.plan import Plan
 from partita.compiler.plan.claims import Action
-from partita.dialects.definitions.tree import definitions
+from partita.dialects.definitions.registry import definitions
 from partita.dialects.reference.interpret import interpret
 from partita.rewrites.decide.propagate import propagate
 from partita.rewrites.decide.table import Claim

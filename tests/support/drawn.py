@@ -28,7 +28,9 @@ from jax.extend.core import jaxprs_in_params
 
 from partita.compiler.ops.params import Foreign, encode, op_name
 from partita.compiler.ops.primitives import find
-from partita.dialects.definitions.tree import At, Concat, Definition, Join, Param, Read, Var, Whole, children, definitions
+from partita.dialects.definitions.dropped_params import restore
+from partita.dialects.definitions.registry import definitions
+from partita.dialects.definitions.tree import At, Concat, Definition, Join, Param, Read, Var, Whole, children
 
 Array: TypeAlias = Any
 Shape: TypeAlias = tuple[int, ...]
@@ -218,7 +220,7 @@ def derived(draw: st.DrawFn, name: str) -> Call:
     params = {**example(name).params, **places.values()}
     params |= draw(VARIED.get(name, st.just({})))
     stored = encode(name, params, Foreign(), definition.dropped)
-    restored = {key: value for key, value in definition.restore(stored, ins, outs).items() if key in params}
+    restored = {key: value for key, value in restore(definition, stored, ins, outs).items() if key in params}
     params |= restored
     dtypes = draw(st.sampled_from(accepted(name)))
     dtypes = (*dtypes, *(dtypes[-1] for _ in ins))[: len(ins)]

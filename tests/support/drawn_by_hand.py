@@ -21,7 +21,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from jax import lax
 
-from partita.dialects.definitions.tree import definitions
+from partita.dialects.definitions.registry import definitions
 
 Draw: TypeAlias = st.DrawFn
 Strategy: TypeAlias = st.SearchStrategy[Call]

@@ -20,7 +20,7 @@ from partita.compiler.define.verify import Candidate, accept
 from partita.compiler.inputs.literals import Written
 from partita.compiler.ops.python_lowerings import equations
 from partita.dialects.definitions.parse import parse_definitions
-from partita.dialects.definitions.tree import definitions
+from partita.dialects.definitions.registry import definitions
 from partita.dialects.reference.interpret import interpret
 
 MESH = pt.Mesh(a=4, b=2)

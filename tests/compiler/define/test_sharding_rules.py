@@ -16,7 +16,7 @@ from agreement import disagreement
 from jax.experimental.custom_partitioning import custom_partitioning
 
 import partita as pt
-from partita.dialects.definitions.tree import definitions
+from partita.dialects.definitions.registry import definitions
 
 Array = Any
 MESH = pt.Mesh(a=4, b=2)

@@ -34,8 +34,8 @@ def test_a_wrong_program_is_answered(path: Path, golden: Callable[[Path, str], N
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_an_answer_points_into_the_program_and_says_what_to_do(path: Path) -> None:
     error = answer(path)
-    assert error.place is not None
-    assert error.place.line <= len(path.read_text().splitlines())
+    assert error.location is not None
+    assert error.location.line <= len(path.read_text().splitlines())
     assert error.helps
 
 

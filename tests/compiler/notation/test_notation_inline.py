@@ -27,18 +27,18 @@ fn several(x: f32[B=8, D=4]) -> f32[B, D] {
   return y
 }
 """)
-    place = caught.value.place
-    assert place is not None
-    assert (place.file, place.line, place.column) == (__file__, line_of("x[b, k]"), 18)
+    location = caught.value.location
+    assert location is not None
+    assert (location.file, location.line, location.column) == (__file__, line_of("x[b, k]"), 18)
 
 
 def test_a_mistake_in_one_line_has_its_column():
     with pytest.raises(pt.Error) as caught:
         pt.parse("fn one(x: f32[8]) -> f32[8] { return nothing }")
-    place = caught.value.place
-    assert place is not None
-    assert place.text[place.column - 1 :].startswith("nothing }")
-    assert place.text.lstrip().startswith('pt.parse("fn one')
+    location = caught.value.location
+    assert location is not None
+    assert location.text[location.column - 1 :].startswith("nothing }")
+    assert location.text.lstrip().startswith('pt.parse("fn one')
 
 
 def test_a_text_that_is_put_together_has_a_name_alone():

@@ -62,6 +62,6 @@ def test_a_text_with_slips_is_read_or_answered(source: str, seed: int):
             program.plan(name)
     except pt.Error as error:
         assert error.helps
-        assert error.place is not None
-        assert 1 <= error.place.line <= text.count("\n") + text.count("\r") + 1
+        assert error.location is not None
+        assert 1 <= error.location.line <= text.count("\n") + text.count("\r") + 1
         assert "^" in str(error) or not text.strip("\n\r")

@@ -172,5 +172,5 @@ def test_a_tactic_with_an_argument_of_another_kind_is_answered(tactic: str, titl
     with pytest.raises(pt.Error) as caught:
         pt.parse(MLP.replace("tile w1.0 @data; tile w2.1 @data", tactic)).plan("zero3")
     assert title in caught.value.title
-    assert caught.value.place is not None
+    assert caught.value.location is not None
     assert caught.value.helps

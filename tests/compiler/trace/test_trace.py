@@ -317,10 +317,10 @@ class TestNames:
         traced = pt.trace(outer, X)
         chosen = [source for op, source in traced.sources.items() if op.name == "lax.select_n"]
         assert [source.line - outer.__code__.co_firstlineno for source in chosen] == [1, 2]
-        sines = {source.place() for op, source in traced.sources.items() if op.name == "lax.sin"}
+        sines = {source.location() for op, source in traced.sources.items() if op.name == "lax.sin"}
         assert ["return jnp.sin(x)" in each.text for each in sines if each] == [True]
-        place = chosen[0].place()
-        assert place is not None and "first = inner" in place.text
+        location = chosen[0].location()
+        assert location is not None and "first = inner" in location.text
 
     def test_a_static_default_is_traced_like_a_static_argument(self):
         def step(x: jax.Array, mode: str = "train") -> jax.Array:

@@ -8,10 +8,12 @@ from string import ascii_lowercase
 
 import pytest
 
+from partita.dialects.definitions.dropped_params import restore
 from partita.dialects.definitions.ground_form import ELEMENT
 from partita.dialects.definitions.parse import parse_definitions
+from partita.dialects.definitions.registry import Definitions, definitions
 from partita.dialects.definitions.tilings import Index, Instance, bind
-from partita.dialects.definitions.tree import Call, Definition, Definitions, children, definitions
+from partita.dialects.definitions.tree import Call, Definition, children
 from partita.dialects.errors import Error
 from partita.dialects.params import NO_PARAMS, Literal, ParamsAttr, Record
 from partita.dialects.reference import scalars
@@ -286,7 +288,7 @@ RESTORED: list[tuple[str, Shapes, Shapes, dict[str, Literal], dict[str, Literal]
 def test_extents_are_restored_from_types(
     name: str, ins: Shapes, outs: Shapes, params: dict[str, Literal], wanted: dict[str, Literal]
 ) -> None:
-    assert definitions[name].restore(ParamsAttr.of(**params), ins, outs) == wanted
+    assert restore(definitions[name], ParamsAttr.of(**params), ins, outs) == wanted
     assert wanted.keys() <= definitions[name].dropped
 
 
@@ -428,8 +430,8 @@ def test_a_mistake_in_one_definition_of_a_file_is_found_where_it_stands(tmp_path
     assert some["neg"].name == "neg"
     with pytest.raises(Error) as caught:
         some["add"]
-    assert str(caught.value.place) == f"{file}:5:33"
-    assert caught.value.place is not None and caught.value.place.text == "          out[i..] = lhs[i..] + rsh[i..]"
+    assert str(caught.value.location) == f"{file}:5:33"
+    assert caught.value.location is not None and caught.value.location.text == "          out[i..] = lhs[i..] + rsh[i..]"
 
 
 def test_shapes_that_do_not_fit_are_an_error() -> None:

@@ -17,7 +17,7 @@ from jax import lax
 from jax.extend.random import threefry2x32_p
 
 from partita.compiler.ops.params import Foreign, decode, encode, op_name
-from partita.dialects.definitions.tree import definitions
+from partita.dialects.definitions.registry import definitions
 from partita.dialects.reference.evaluate import evaluate
 
 Array = Any

@@ -2,7 +2,7 @@
 
 import pytest
 
-from partita.dialects.definitions.tree import definitions
+from partita.dialects.definitions.registry import definitions
 from partita.rewrites.decide.linearity import linear_in
 
 # op, how many operands, the pending ones, those known to be zero --> linear?

@@ -1,0 +1,57 @@
+"""A graph as its module in the flow dialect: its name, mesh, kernels, arguments and results. `Graph` adds what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import cast
+
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+
+from ...dialects.array import mesh_of
+from ...dialects.flow import GraphOp
+from ...dialects.mesh import Mesh
+from ..trace.trace import Traced
+
+
+@dataclass(frozen=True, eq=False)
+class GraphModule:
+    """The module of a graph, and the function that it came from; a graph that was read from text has none."""
+
+    module: ModuleOp
+    traced: Traced | None = None
+
+    @property
+    def op(self) -> GraphOp:
+        """The graph itself, as an op of the flow dialect."""
+        return cast(GraphOp, self.module.body.block.first_op)
+
+    @property
+    def name(self) -> str:
+        return self.op.sym_name.data
+
+    @cached_property
+    def mesh(self) -> Mesh:
+        return mesh_of(self.op)
+
+    @cached_property
+    def arguments(self) -> tuple[str, ...]:
+        """The names of the arguments' leaves."""
+        return self._names("arg_names", len(self.op.body.block.args))
+
+    @cached_property
+    def results(self) -> tuple[str, ...]:
+        """The names of the results' leaves."""
+        return self._names("result_names", len(self.op.function_type.outputs))
+
+    def _names(self, key: str, count: int) -> tuple[str, ...]:
+        names = self.op.attributes.get(key)
+        if not isinstance(names, ArrayAttr):
+            return tuple(map(str, range(count)))
+        return tuple(each.data for each in cast("ArrayAttr[StringAttr]", names))
+
+    @cached_property
+    def kernels(self) -> dict[str, FuncOp]:
+        """The device-local functions by name; kernels that do the same share one."""
+        return {op.sym_name.data: op for op in self.module.body.block.ops if isinstance(op, FuncOp)}

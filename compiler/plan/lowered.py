@@ -1,0 +1,26 @@
+"""The lowering of a plan, one step a line: where everything lies, the placed program, the device-local module."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+
+from ...rewrites.lower.materialise import materialise
+from ...rewrites.lower.to_spmd import to_spmd
+from ..gc_pause import without_collector
+from .block_sizes import try_cuts
+from .state import State
+
+
+def ir(plan: State, fused: bool = True) -> ModuleOp:
+    """The placed builders and slicers: claims --> decisions --> one nest for each kernel."""
+    with without_collector():
+        try_cuts(plan)
+        decisions = plan.decisions
+        return materialise(decisions, fused)
+
+
+def spmd(plan: State) -> ModuleOp:
+    """The device-local module: claims --> decisions --> placed nests --> kernels with explicit collectives."""
+    with without_collector():
+        placed = ir(plan)
+        return to_spmd(placed)

@@ -1,0 +1,84 @@
+"""Why a claim cannot be made, and what to do instead: the errors of `claims`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...dialects.errors import Error
+from ...rewrites.decide.table import WHOLE, Claim, Table, natural
+from .state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """A claim to be made: this value's dim on this axis; dim None keeps the value replicated along it."""
+
+    value: int
+    dim: int | None
+    axis: str
+    name: str
+    multiple: int = 0
+    """For a dim of examples, which may be padded: what their number must be a multiple of."""
+
+
+def taken(plan: State, seed: Seed, have: Claim) -> Error:
+    """The axis is on another dim of the value, or the value is kept whole along it."""
+    if have.tactic == len(plan.actions):
+        return _twice(seed, have)
+    by = plan.actions[have.tactic].text
+    if have.at == WHOLE:
+        title = f"`{seed.name}` cannot be tiled: it is kept whole along `{seed.axis}` by {by}"
+        return Error(title, helps=["tile it before it is replicated, or on another axis"])
+    what = "kept whole" if seed.dim is None else f"tiled on dim {seed.dim}"
+    where = f"axis `{seed.axis}` is already on its dim {have.at} ({plan.layout_text(seed.value)})"
+    helps = ["use another axis, or apply this tactic before that one"]
+    return Error(f"`{seed.name}` cannot be {what}: {where}, by {by}", helps=helps)
+
+
+def _twice(seed: Seed, have: Claim) -> Error:
+    """One tactic that wants a value in two ways."""
+    ways = ["whole" if at is None or at == WHOLE else f"tiled on dim {at}" for at in (have.at, seed.dim)]
+    return Error(
+        f"`{seed.name}` cannot be both {ways[0]} and {ways[1]} over `{seed.axis}`",
+        notes=["a tactic makes all its claims at once, so none goes before another"],
+        helps=["let one pattern alone take it, or split this into two tactics: the first of them decides"],
+    )
+
+
+def uneven(plan: State, table: Table, seed: Seed) -> Error:
+    shape = plan.source.shape(seed.value)
+    assert seed.dim is not None
+    size, extent = plan.mesh[seed.axis], shape[seed.dim]
+    here = [(axis, plan.mesh[axis]) for axis, dim, _ in table.tiles(seed.value) if dim == seed.dim]
+    left = f" (each part of {' * '.join(f'`{a}` ({n})' for a, n in here)})" if here else ""
+    return Error(
+        f"`{seed.name}` cannot be tiled: dim {seed.dim} has {extent} elements{left}, which do not divide over "
+        f"`{seed.axis}` ({size} devices)",
+        notes=[f"its shape is {list(shape)}"],
+        helps=_padded(plan, table, seed) if seed.multiple else _instead(plan, table, seed.value, seed.dim, seed.axis),
+    )
+
+
+def _instead(plan: State, table: Table, value: int, dim: int, axis: str) -> list[str]:
+    """Other dims that the axis divides, and other axes that divide the dim."""
+    shape = plan.source.shape(value)
+    fits = [f"dim {d} ({n})" for d, n in enumerate(shape) if n and natural(table, value, d, axis) is not None]
+    helps = [f"tile {' or '.join(fits)} instead"] if fits else []
+    helps += _other_axes(plan, table, value, dim, axis)
+    return helps or [f"make it a multiple of {plan.mesh[axis]}, or leave the value whole"]
+
+
+def _other_axes(plan: State, table: Table, value: int, dim: int, axis: str) -> list[str]:
+    used = {each for each, _, _ in table.tiles(value)} | {axis}
+    others = [each for each, size in plan.mesh.axes.items() if each not in used and size > 1]
+    axes = [f"`{each}` ({plan.mesh[each]} devices)" for each in others if natural(table, value, dim, each) is not None]
+    return [f"use {' or '.join(axes)}"] if axes else []
+
+
+def _padded(plan: State, table: Table, seed: Seed) -> list[str]:
+    """More examples, or fewer."""
+    assert seed.dim is not None
+    extent = plan.source.shape(seed.value)[seed.dim]
+    over = extent % seed.multiple
+    pad = f"pad the batch to {extent - over + seed.multiple}" + (f", or drop its last {over}" if over < extent else "")
+    return [pad, *_other_axes(plan, table, seed.value, seed.dim, seed.axis)]

@@ -1,0 +1,157 @@
+"""The data of a plan: a traced program, where its ranges are placed, and the tactics that placed them.
+
+Everything that answers a question about a plan takes a `State`; `pt.Plan` is a `State` with these answers as methods.
+
+    trace --> Source: the program as flat tables, the names of its values, its classes of dims; shared by all plans of it
+    Source + mesh + table of claims + tactics --> State --> decisions: what each value's layout is, and where it changes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Never, Self
+
+from ...dialects.array import set_mesh
+from ...dialects.errors import Error
+from ...dialects.layouts import Layout
+from ...dialects.mesh import Mesh
+from ...rewrites.decide.decide import Decisions, decide
+from ...rewrites.decide.op_layouts import Pend, Tiles
+from ...rewrites.decide.table import Table
+from ...rewrites.program.dim_classes import Classes, classes
+from ...rewrites.program.flatten import flatten
+from ...rewrites.program.program import Program
+from ..gc_pause import without_collector
+from ..inputs.checks import dim_number, mesh_given
+from ..inputs.names import Patterns
+from ..ops.prng_keys import is_key, key_rank
+from ..trace.trace import Traced
+from .addresses import Addresses
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One line of a plan's trace."""
+
+    text: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """What all plans of one trace share: the trace, its program as tables, its names, its classes of dims."""
+
+    traced: Traced
+    program: Program
+    addresses: Addresses
+
+    def __repr__(self) -> str:
+        return f"Source({self.traced})"
+
+    @cached_property
+    def classes(self) -> Classes:
+        return classes(self.program)
+
+    @cached_property
+    def keys(self) -> Mapping[int, int]:
+        """The arguments and results that are random keys, and how many trailing dims make one."""
+        program, traced = self.program, self.traced
+        avals = (*zip(program.arguments, traced.in_avals, strict=False), *zip(program.returned, traced.out_avals, strict=True))
+        return {value: key_rank(aval) for value, aval in avals if is_key(aval)}
+
+    def shape(self, value: int) -> tuple[int, ...]:
+        """The extents that the user sees: a random key is one element, `key<fry>[8]` and not `u32[8, 2]`."""
+        shape = self.program.shape(value)
+        return shape[: len(shape) - self.keys.get(value, 0)]
+
+
+@dataclass(frozen=True)
+class State:
+    """A traced program on a mesh, the table of claims, the actions that made them, and the named ranges. Immutable."""
+
+    source: Source
+    mesh: Mesh
+    table: Table
+    actions: tuple[Action, ...] = ()
+    labels: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    @classmethod
+    def start(cls, traced: Traced, mesh: Mesh) -> Self:
+        """The plan on which nothing is placed."""
+        with without_collector():
+            set_mesh(traced.module, mesh_given(mesh))
+            program = flatten(traced.module)
+        return cls(Source(traced, program, Addresses(traced, program)), mesh, Table(program, mesh))
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """The plan itself, for it never changes."""
+        return self
+
+    def __reduce__(self) -> Never:
+        helps = ["keep its text, `plan.trace`: pt.replay(fn, mesh, text, *args) makes the plan again"]
+        raise Error("a plan cannot be pickled: it holds the traced function", helps=helps)
+
+    @cached_property
+    def decisions(self) -> Decisions:
+        """Which pending sums resolve where and which values move; everything that a plan reports is read from here."""
+        with without_collector():
+            return decide(self.table)
+
+    def layout_text(self, value: int, tiles: Tiles | None = None, pending: Pend = ()) -> str:
+        """A value's dtype and layout, by default as the table has it: `f32[data*128, 256]`."""
+        type = self.source.program.types[value]
+        tiles = self.table.tiles(value) if tiles is None else tiles
+        return Layout.of(type.shape, tiles, self.mesh, pending).text(type.dtype)
+
+    # --- addressing ------------------------------------------------------------------------------------------------
+
+    def names(self, values: Patterns, dim: int | str) -> dict[str, int]:
+        """The values that the patterns take; with a range name, those that have it (or all, and `dim_of` says so)."""
+        if isinstance(dim, int):
+            return self.source.addresses.find(values)
+        root = self.label(dim)
+        found = self.source.addresses.find(values)
+        of, rank = self.source.classes.of, self.source.program.shape
+        return {name: v for name, v in found.items() if any(of(v, d) == root for d in range(len(rank(v))))} or found
+
+    def label(self, name: str) -> int:
+        """The class of dims that a range name stands for."""
+        root = self.labels.get(name)
+        if root is None:
+            known = ", ".join(f"`{label}`" for label in self.labels) or "none yet"
+            raise Error(f"no range is named `{name}`", helps=[f'name one first: plan.name("x", 0, "{name}"); named: {known}'])
+        return self.source.classes.root(root)
+
+    def dim_with(self, label: str) -> str:
+        """A dim that has the range of this name, for errors: `dim 0 of `x``."""
+        of, shape, root = self.source.classes.of, self.source.program.shape, self.label(label)
+        dims = ((name, value, dim) for value, name in self.source.addresses.names.items() for dim in range(len(shape(value))))
+        return next(f"dim {dim} of `{name}`" for name, value, dim in dims if of(value, dim) == root)
+
+    def dim_of(self, value: int, dim: int | str, name: str) -> int:
+        """The number of a dim, given by number (negative from the end) or by range name."""
+        shape, dim = self.source.shape(value), dim_number(dim)
+        if isinstance(dim, str):
+            return self._dim_by_label(value, dim, name)
+        if not -len(shape) <= dim < len(shape):
+            helps = [f"its dims are 0 to {len(shape) - 1}" if shape else "it is a scalar: leave it whole"]
+            if value in self.source.keys:
+                helps = ["a random key is one thing and is not tiled: leave it whole", *helps[: len(shape)]]
+            raise Error(f"`{name}` has no dim {dim}: its shape is {list(shape)}", helps=helps)
+        return dim % len(shape)
+
+    def _dim_by_label(self, value: int, label: str, name: str) -> int:
+        shape, root = self.source.shape(value), self.label(label)
+        dims = [d for d in range(len(shape)) if self.source.classes.of(value, d) == root]
+        if len(dims) > 1:
+            title = f"`{name}` has the range `{label}` twice: dims {' and '.join(map(str, dims))} of {list(shape)}"
+            raise Error(title, helps=[f'say which: plan.tile("{name}", {dims[0]}, ...)'])
+        if not dims:
+            helps = [f'say its dim by number, or name it: plan.name("{name}", 0, ...)']
+            raise Error(f"no dim of `{name}` has the range `{label}`: its shape is {list(shape)}", helps=helps)
+        return dims[0]

@@ -1,0 +1,46 @@
+"""A plan run beside the original function on the same arrays, and how far their results are apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ...dialects.errors import Error
+from ..jax_private import jax, tree
+from ..ops.prng_keys import is_key, is_void, unwrap
+from ..plan.state import State
+from .compiled import Compiled
+from .on_mesh import untied
+
+
+def check(plan: State, args: Sequence[object], kwargs: Mapping[str, object]) -> float:
+    """The largest |a-b|/(1e-3+|b|) between the partitioned and the original function's results."""
+    return max(differences(plan, args, kwargs).values(), default=0.0)
+
+
+def differences(plan: State, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, float]:
+    """Result -> the largest |a-b|/(1e-3+|b|) of its elements. Raises Error where only one of the two is finite."""
+    traced = plan.source.traced
+    ours = tree.tree_leaves(Compiled(plan)(*args, **kwargs))
+    original = jax.jit(traced.function.fn, static_argnames=traced.function.static)
+    # With the axes of an explicit mesh in the types of its arrays, the original would need a sharding for each contraction.
+    args, kwargs = tree.tree_map(untied, (tuple(args), dict(kwargs)))
+    theirs = tree.tree_leaves(original(*args, **kwargs))
+    return {
+        name: difference(name, *(np.asarray(unwrap(each) if is_key(each) else each) for each in pair))
+        for name, *pair in zip(traced.result_names, ours, theirs, strict=True)
+        if not is_void(pair[0])
+    }
+
+
+def difference(name: str, a: np.ndarray, b: np.ndarray) -> float:
+    """The largest |a-b|/(1e-3+|b|); equal infinities and NaNs do not differ."""
+    wide = np.complex128 if b.dtype.kind == "c" else np.float64
+    left, right = a.astype(wide), b.astype(wide)
+    same = (left == right) | (np.isnan(left) & np.isnan(right))
+    if not np.all(same | (np.isfinite(left) & np.isfinite(right))):
+        raise Error(f"`{name}` is finite in only one of the two runs")
+    with np.errstate(invalid="ignore"):
+        gap = np.where(same, 0.0, np.abs(left - right) / (1e-3 + np.abs(right)))
+    return float(gap.max(initial=0.0))

@@ -1,0 +1,71 @@
+"""The definitions of `definitions.def`, and those that users add: a mapping by the op's name.
+
+Programs hold ops by name. So a name is given once: a definition that replaces another gets a name of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path as File
+
+from .parse import parse_definitions
+from .tree import Definition
+
+
+class Definitions(Mapping[str, Definition]):
+    """The definitions of one file by op name, each read when it is first asked for; and those that are added at run time.
+
+    Iterating gives the file's alone, `added` the others. What is added is never changed, for programs hold ops by name: a
+    definition that takes the place of another has a name of its own, `attend` and then `attend.2`. `replaced` counts how
+    often that was somebody's wish.
+    """
+
+    def __init__(self, file: File) -> None:
+        self.file = file
+        self._found: dict[str, Definition] = {}
+        # A definition starts at the line's beginning, so the names are known without parsing. A program needs a few dozen.
+        self.source = file.read_text(encoding="utf-8")
+        heads = list(re.finditer(r"^(\w[\w,\s]*)\(", self.source, re.MULTILINE))
+        ends = [*(head.start() for head in heads[1:]), len(self.source)]
+        self._spans = {
+            name.strip(): (head.start(), end) for head, end in zip(heads, ends, strict=True) for name in head[1].split(",")
+        }
+        self.added: dict[str, Definition] = {}
+        self.replaced = 0
+        self._taken: set[str] = set()
+
+    def add(self, definition: Definition) -> Definition:
+        """The definition under a name that is still free: its own, or that with the next number behind it.
+
+        A name is given once, also if its definition is withdrawn: what is known of an op is known by its name.
+        """
+        name, number = definition.name, 1
+        while name in self or name in self._taken:
+            number += 1
+            name = f"{definition.name}.{number}"
+        self._taken.add(name)
+        self.added[name] = definition = replace(definition, name=name)
+        return definition
+
+    def __getitem__(self, name: str) -> Definition:
+        if name in self.added:
+            return self.added[name]
+        if name not in self._found:
+            start, end = self._spans[name]
+            line = self.source.count("\n", 0, start) + 1
+            self._found |= parse_definitions(self.source[start:end], str(self.file), line)
+        return self._found[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._spans or name in self.added
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._spans)
+
+    def __len__(self) -> int:
+        return len(self._spans)
+
+
+definitions = Definitions(File(__file__).with_name("definitions.def"))
