@@ -76,6 +76,10 @@ class Error(Exception):
         return "\n".join(lines)
 
 
+_WIDEST = 400
+"""How much of a longer line is shown."""
+
+
 def _entry(kind: str, text: str) -> str:
     """A note or a help; its further lines stand under its first."""
     return f"{kind}: " + text.replace("\n", "\n" + " " * (len(kind) + 2))
@@ -92,6 +96,9 @@ def _source(location: Location, label: str) -> list[str]:
     start, end = location.column - 1, location.end_column - 1
     if location.column < 1:
         start, end = len(text) - len(text.lstrip()), len(text)
+    if len(text) > _WIDEST:
+        cut = max(0, start - _WIDEST // 2)
+        text, start, end = text[cut : cut + _WIDEST], start - cut, min(end - cut, _WIDEST)
     # A tab is kept in the line of carets, so that it is as wide there as above.
     before = "".join("\t" if mark == "\t" else " " for mark in text[:start].ljust(start))
     carets = "^" * max(1, end - start)

@@ -61,6 +61,10 @@ class Mesh(Interned, Mapping[str, int]):
             name, equals, size = (word.strip() for word in part.partition("="))
             if not equals or not size.isdecimal():
                 raise Error(f"`{part.strip()}` is no mesh axis", helps=["write a mesh as `data=4, model=2`"])
+            if len(size) > 18:
+                raise Error(
+                    f"mesh axis `{name}` has a size of {len(size)} digits", helps=["the size is the number of devices along it"]
+                )
             if name in axes:
                 raise Error(f"mesh axis `{name}` is named twice in `{text}`")
             axes[name] = int(size)

@@ -1,12 +1,72 @@
-"""How our ops read their own text inside xDSL's parser.
+"""How a program is read from its text, and how our ops read their own text inside xDSL's parser.
 
 Layouts, types and parameters have a grammar of their own (`f32[data*128, 256]{+model}` is not MLIR's), so their
 readers take the raw text at the parser's position instead of its tokens; this file is the only one that knows how.
 """
 
 import re
+from itertools import pairwise
 
-from xdsl.parser import AttrParser
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import AttrParser, Parser
+from xdsl.parser.generic_parser import ParserState
+from xdsl.utils.exceptions import ParseError, VerifyException
+from xdsl.utils.lexer import Input, Position, Span
+from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken
+
+from .errors import Error, Location
+
+_STRING = re.compile(r'"(?:[^"\\\n\v\f]|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
+
+
+class _Lexer(MLIRLexer):
+    """xDSL's lexer, which needs time exponential in the length of a string that does not end."""
+
+    def _lex_string_literal(self, start_pos: Position) -> MLIRToken:
+        if _STRING.match(self.input.content, start_pos) is None:
+            at = Span(start_pos, start_pos + 1, self.input)
+            raise ParseError(
+                at, r"this string does not end on its line, or has an escape other than `\n`, `\t`, `\\`, `\"` and `\7F`"
+            )
+        return super()._lex_string_literal(start_pos)
+
+
+class _Reader(Parser):
+    """xDSL's parser, with our lexer."""
+
+    def __init__(self, context: Context, text: str, name: str) -> None:
+        super().__init__(context, "", name)
+        self._parser_state = ParserState(_Lexer(Input(text, name)))
+
+
+def read_module(context: Context, text: str, name: str = "<unknown>", implicit: bool = True) -> ModuleOp:
+    """The module that a text says: the only way from text to IR. Raises ParseError; `implicit` allows ops alone."""
+    parser = _Reader(context, text, name)
+    try:
+        return parser.parse_module(implicit)
+    except (RecursionError, MemoryError):
+        parser.raise_error("regions or parameters are nested too deeply here")
+    except ValueError as error:
+        # Of a number or a name that Python or xDSL does not take.
+        parser.raise_error(str(error))
+
+
+def error_of(error: ParseError | VerifyException, title: str = "") -> Error:
+    """An error of xDSL's as ours: a parser's points at the same stretch of the text, a verifier's shows the op."""
+    if isinstance(error, VerifyException):
+        return Error(f"{title}{error}", notes=[f"the op is `{op}`" for op in _marked(error)])
+    span, at = error.span, error.span.get_location()
+    text = span.input.content if isinstance(span.input.content, str) else ""
+    line = text[text.rfind("\n", 0, span.start) + 1 :].partition("\n")[0]
+    end = min(at.col + max(len(span), 1), max(len(line), at.col) + 1)
+    return Error(title + error.msg.strip(), location=Location(span.input.name, at.line, at.col, end, line))
+
+
+def _marked(error: VerifyException) -> list[str]:
+    """The op that xDSL underlines in the whole module, which is the note of its error."""
+    lines = [line for note in getattr(error, "__notes__", ()) for line in str(note).splitlines()]
+    return [op.strip() for op, mark in pairwise(lines) if mark.lstrip().startswith("^^")][:1]
 
 
 def take(parser: AttrParser, pattern: re.Pattern[str], what: str) -> str:

@@ -1,13 +1,23 @@
 """`partita-opt`: reads a program's text, runs passes on it, prints it; xDSL's driver with our dialects and passes.
 
-    partita-opt program.mlir -p fuse,lower
+    partita-opt program.mlir -p fuse,to-spmd
 
 It is how the tests and people look at one step at a time. xDSL's own dialects and passes (`cse`, `dce`) are there too.
+What it cannot read or run ends with one error and exit status 1.
 """
 
+import sys
+from io import BytesIO
+from typing import IO
+
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.universe import Universe
+from xdsl.utils.arg_spec import parse_pipeline
+from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError, VerifyException
 from xdsl.xdsl_opt_main import xDSLOptMain
 
+from ...dialects.errors import Error, nearest
+from ...dialects.text import error_of, read_module
 from .passes import PASSES
 from .universe import DIALECTS
 
@@ -23,10 +33,57 @@ class PartitaOpt(xDSLOptMain):
         for name, each in {**Universe.get_multiverse().all_passes, **PASSES}.items():
             self.register_pass(name, each)
 
+    def register_all_frontends(self) -> None:
+        self.available_frontends["mlir"] = self.read
+
+    def read(self, chunk: IO[bytes]) -> ModuleOp:
+        """The module in a chunk of the input."""
+        try:
+            text = chunk.read().decode()
+        except UnicodeDecodeError as error:
+            raise Error(f"`{self.get_input_name()}` is not a text in UTF-8: {error.reason} at byte {error.start}") from None
+        return read_module(self.ctx, text, self.get_input_name(), not self.args.no_implicit_module)
+
+    def setup_pipeline(self) -> None:
+        try:
+            unknown = [each.name for each in parse_pipeline(self.args.passes) if each.name not in self.available_passes]
+            if unknown:
+                near = [f"did you mean `{each}`?" for each in nearest(unknown[0], self.available_passes, 1)]
+                raise Error(f"there is no pass `{unknown[0]}`", helps=[*near, "`partita-opt --help` lists the passes"])
+            super().setup_pipeline()
+        except (ValueError, ArgSpecParseError) as error:
+            raise Error(f"the passes `{self.args.passes}` cannot be read: {error}") from None
+
+    def get_input_stream(self) -> tuple[IO[bytes], str]:
+        stream, extension = super().get_input_stream()
+        # Read at once, so that no error leaves the file open.
+        with stream:
+            return BytesIO(stream.read()), extension
+
+    def prepare_input(self) -> tuple[list[tuple[IO[bytes], int]], str]:
+        try:
+            return super().prepare_input()
+        except (OSError, ValueError) as error:
+            helps = ["the input is a file that ends in `.mlir`; `-f mlir` reads any other"]
+            raise Error(f"`{self.get_input_name()}` cannot be read: {error}", helps=helps) from None
+
+    def prepare_output(self) -> IO[str]:
+        try:
+            return super().prepare_output()
+        except OSError as error:
+            raise Error(f"`{self.args.output_file}` cannot be written: {error}") from None
+
 
 def main() -> None:
     """The command `partita-opt`."""
-    PartitaOpt("Partita's modular optimizer driver").run()
+    try:
+        PartitaOpt("Partita's modular optimizer driver").run()
+    except (ParseError, VerifyException) as error:
+        sys.exit(str(error_of(error)))
+    except Error as error:
+        sys.exit(str(error))
+    except (ArgSpecParseError, DiagnosticException) as error:
+        sys.exit(f"error: {error}")
 
 
 if __name__ == "__main__":

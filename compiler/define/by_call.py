@@ -10,6 +10,7 @@ what is inside of it takes its place.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -92,7 +93,7 @@ def _op(derivation: Derivation, text: str, eqn: JaxprEqn) -> str:
 
 def derivation(op: str) -> Derivation | None:
     """How the calls are cut that the op of this name stands for."""
-    return DERIVED.get(op.partition(".")[0])
+    return DERIVED.get(re.sub(r"\.\d+$", "", op))
 
 
 def _foreign(*_: object) -> NoReturn:

@@ -10,22 +10,22 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Generic, TypeVar, cast, overload
 
 from jax import Array
 from jax.extend.core import Primitive
 
 from ...dialects.definitions.registry import definitions
-from ...dialects.definitions.tree import Definition, Formal, Param
+from ...dialects.definitions.tree import Definition, Formal, Param, titled
 from ...dialects.errors import Error, nearest
 from ..inputs.checks import shown
 from ..inputs.literals import Written
 from ..jax_private import Tracer, jax, jnp
 from ..ops.params import OP_NAMES, op_name
-from ..ops.primitives import known, name_of
+from ..ops.primitives import known, name_of, names
 from ..ops.prng_keys import is_key
 from .op import Op, existing, made, read
 
@@ -37,7 +37,7 @@ _OWNERS: dict[str, Owner] = {}
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Who defines an op: a function, by the module or the file that it is in.
+    """Who defines an op: a function, by its qualified name, in the module or the file that calls `pt.define`.
 
     A cell of a notebook that is run again is another file, a file that is imported under two names another module.
     """
@@ -46,8 +46,12 @@ class Owner:
     file: str
     function: str
 
-    def __str__(self) -> str:
-        return f"{self.module}.{self.function}"
+    def names(self, name: str) -> Iterator[str]:
+        """What an op of that name may be called: `softmax`, `net.softmax`, `lib.net.softmax`: the first that is free."""
+        parts = [part for part in f"{self.module}.{self.function}".split(".") if part and part[0] != "<"]
+        own = [re.sub(r"\W", "_", part, flags=re.ASCII) for part in parts]
+        parts = own[:-1] if own[-1:] == [name] else own
+        return (".".join([*parts[len(parts) - count :], name]) for count in range(len(parts) + 1))
 
     def is_same(self, other: Owner) -> bool:
         """Whether the two are one function, perhaps an older and a newer one."""
@@ -57,16 +61,15 @@ class Owner:
 class Defined(Generic[R]):
     """A function that is one op of a jaxpr: called, differentiated and mapped like the function that it wraps."""
 
-    def __init__(self, function: Callable[..., R], written: Written, checked: bool) -> None:
+    def __init__(self, function: Callable[..., R], written: Written, module: str, checked: bool) -> None:
         self.function = function
         self.written = written
         self.definition = definition = read(written)
         self.signature = _signature(function, definition, written)
         _check_bound(definition, self.signature, written)
         self.formals = definition.operands
-        module, name = (str(getattr(function, each, "")) for each in ("__module__", "__qualname__"))
-        _claim(definition.name, written, Owner(module, written.file, name))
-        self.op = made(written, self.run, checked)
+        own = Owner(module, written.file, str(getattr(function, "__qualname__", "")))
+        self.op = made(written, self.run, checked, _claimed(definition.name, written, own))
         functools.update_wrapper(self, function, updated=())
         self.__signature__ = self.signature
 
@@ -204,19 +207,28 @@ def _parameter(formal: Formal) -> inspect.Parameter:
     return inspect.Parameter(formal.name, kind)
 
 
-def _claim(name: str, written: Written, owner: Owner) -> None:
-    """Raises Error unless the name is free, or its owner's to give again."""
-    other = _OWNERS.get(name)
-    if other is None and (name in definitions or known(name)):
+def _claimed(name: str, written: Written, owner: Owner) -> str:
+    """The name of an owner's op: what its text says, with as much of the owner in front as tells it from the ops of others.
+
+    An owner who gives a name again takes the place of the earlier op. Raises Error for the name of an op of JAX or Partita.
+    """
+    if name in [*definitions, *names()]:
         whose = "Partita defines it" if name in definitions else "there is a primitive of that name"
-        written.fail(
-            name, f"there is an op `{name}` already: {whose}", helps=("the name before the parentheses is yours to choose",)
-        )
-    # What was refused has no definition any more, and its name is free.
-    if other is not None and name in definitions and not owner.is_same(other):
-        written.fail(name, f"there is an op `{name}` already: `{other}` defined it", helps=("choose another name",))
-    definitions.replaced += other is not None
-    _OWNERS[name] = owner
+        helps = ("the name before the parentheses is yours to choose",)
+        written.fail(name, f"there is an op `{name}` already: {whose}", helps=helps)
+    found = next((each for each in owner.names(name) if _is_free(each, owner)), name)
+    other = _OWNERS.get(found)
+    definitions.replaced += other is not None and owner.is_same(other)
+    _OWNERS[found] = owner
+    return found
+
+
+def _is_free(name: str, owner: Owner) -> bool:
+    """Whether nobody else has the name. What was refused has no definition any more."""
+    other = _OWNERS.get(name)
+    if other is None:
+        return name not in definitions and not known(name)
+    return owner.is_same(other) or name not in definitions
 
 
 @overload
@@ -246,7 +258,7 @@ def define(
     Before a program may hold the op, at the first plan for each kind of call, the function is run whole and in blocks on
     random arrays, as the text says that it may be cut; Error shows the first element that differs. `example`, arrays or
     `jax.ShapeDtypeStruct`s, tries it at once; `check=False` takes the text on trust. Defining a function again replaces its
-    op; a name that is taken is an Error.
+    op; ops of one name in two modules, or of two functions, are two ops, `softmax` and `net.softmax`.
 
         @pt.define("rms_norm(x, w)   out[b.., d:] = @(x[b.., d:], w[d:])")
         def rms_norm(x, w): ...
@@ -258,38 +270,43 @@ def define(
             "`pt.define` begins with the definition, a text", helps=['write `@pt.define("name(x)  out[i..] = @(x[i..])")`']
         )
     frame = inspect.currentframe()
-    written = Written.of(text, frame.f_back if frame else None)
+    caller = frame.f_back if frame else None
+    written, module = Written.of(text, caller), str(caller.f_globals.get("__name__", "")) if caller else ""
     if primitive is not None:
-        return _define_primitive(written, primitive, example, check)
+        return _define_primitive(written, module, primitive, example, check)
     if function is None:
-        return functools.partial(_define_function, written, example=example, check=check)
-    return _define_function(written, function, example, check)
+        return functools.partial(_define_function, written, module, example=example, check=check)
+    return _define_function(written, module, function, example, check)
 
 
-def _define_primitive(written: Written, primitive: Primitive, example: Sequence[object] | None, check: bool) -> Primitive:
+def _define_primitive(
+    written: Written, module: str, primitive: Primitive, example: Sequence[object] | None, check: bool
+) -> Primitive:
     definition = read(written)
     own = name_of(primitive)
-    name = op_name(own).partition(".")[0]
+    name = titled(op_name(own))
     # A file that is imported twice makes its primitives twice.
-    owner = Owner(Path(written.file).stem, written.file, primitive.name)
+    owner = Owner(module, written.file, primitive.name)
     if name in definitions and name not in definitions.added:
         title = f"primitive `{primitive.name}` has a definition"
         written.fail(definition.name, title, helps=(f"`partita rules {name}` shows it",))
     if definition.name != name:
-        _claim(definition.name, written, owner)
-    elif name in _OWNERS:
-        definitions.replaced += 1
-    _OWNERS[definition.name] = owner
-    op = existing(written, primitive, check)
+        name = _claimed(definition.name, written, owner)
+    else:
+        definitions.replaced += name in _OWNERS
+        _OWNERS[name] = owner
+    op = existing(written, primitive, check, name)
     OP_NAMES[own] = op.name
     _try(op, functools.partial(op.try_on, example) if example is not None else None)
     return primitive
 
 
-def _define_function(written: Written, function: Callable[..., R], example: Sequence[object] | None, check: bool) -> Defined[R]:
+def _define_function(
+    written: Written, module: str, function: Callable[..., R], example: Sequence[object] | None, check: bool
+) -> Defined[R]:
     if not callable(function):
         raise Error(f"{shown(function)} is no function", helps=["`pt.define(text)` is a decorator of a function"])
-    defined = Defined(function, written, check)
+    defined = Defined(function, written, module, check)
     _try(defined.op, functools.partial(defined.check, *example) if example is not None else None)
     return defined
 

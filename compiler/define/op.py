@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias, cast
 
@@ -141,7 +141,7 @@ class Op:
     @property
     def title(self) -> str:
         """The name that the user wrote."""
-        return self.name.partition(".")[0]
+        return self.definition.title
 
     def abstract(self, *avals: ShapedArray, **params: object) -> list[ShapedArray]:
         return self.trace(avals, params)[0]
@@ -216,7 +216,7 @@ class Op:
             axes = tuple(0 if at in mapped else None for at in range(len(arrays)))
             return jax.vmap(partial(self.run, **params), in_axes=axes)(*arrays)
 
-        return made(written, run, self.checked, self.own or self.written)
+        return made(written, run, self.checked, self.name.replace(self.title, title), self.own or self.written)
 
     # What Partita asks of an op
 
@@ -315,16 +315,16 @@ def _check_wholes(definition: Definition, written: Written) -> None:
                 written.fail(name, title, helps=helps)
 
 
-def existing(written: Written, primitive: Primitive, checked: bool) -> Op:
-    """The op of a primitive that there is."""
-    op = Op(definitions.add(read(written)), written, cast(Any, primitive).bind, primitive, checked=checked)
+def existing(written: Written, primitive: Primitive, checked: bool, name: str) -> Op:
+    """The op of a primitive that there is, under this name or the next one behind it."""
+    op = Op(definitions.add(replace(read(written), name=name)), written, cast(Any, primitive).bind, primitive, checked=checked)
     op.register()
     return op
 
 
-def made(written: Written, run: Run, checked: bool, own: Written | None = None) -> Op:
+def made(written: Written, run: Run, checked: bool, name: str, own: Written | None = None) -> Op:
     """A new op with a primitive of its own; of one that `vmap` makes, `own` is the text that its user wrote."""
-    definition = definitions.add(read(written))
+    definition = definitions.add(replace(read(written), name=name))
     primitive: Any = Primitive(definition.name)
     primitive.multiple_results = True
     op = Op(definition, written, run, primitive, checked=checked, own=own)

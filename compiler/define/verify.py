@@ -82,7 +82,7 @@ class Candidate:
 
     @property
     def title(self) -> str:
-        return self.definition.name.partition(".")[0]
+        return self.definition.title
 
     def refuse(self, variable: str, notes: Sequence[str], ways: Iterable[str] = (), size: int = 0, larger: int = 0) -> NoReturn:
         """Raises the counter-example, with ways out; for blocks of `size` that are too small, those that are `larger` agree."""

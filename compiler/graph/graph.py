@@ -17,12 +17,12 @@ from functools import cached_property
 from typing import Any
 
 from xdsl.dialects.func import FuncOp
-from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from ...dialects import context
 from ...dialects.errors import Error, nearest
 from ...dialects.flow import GraphOp
+from ...dialects.text import error_of, read_module
 from ...rewrites.lower.to_flow import check, to_flow
 from ..gc_pause import without_collector
 from ..jax_private import Device
@@ -50,10 +50,10 @@ class Graph(GraphModule):
     def parse(text: str) -> Graph:
         """The graph that `text()` printed. Raises Error, with the line, for a text that is none."""
         try:
-            module = Parser(context(), text, "graph").parse_module()
+            module = read_module(context(), text, "graph")
             module.verify()
         except (ParseError, VerifyException) as error:
-            raise Error(f"the text is no graph: {error}") from error
+            raise error_of(error, "the text is no graph: ") from error
         graph = Graph(module)
         if not isinstance(module.body.block.first_op, GraphOp):
             raise Error("the text is no graph: its module does not begin with `flow.graph`")

@@ -12,7 +12,7 @@ from ...dialects.mesh import Mesh
 from ..ops.monoids import WRITTEN
 from . import scalars
 from .diagnostics import Text, span
-from .functions import Functions
+from .functions import DEEPEST, Functions
 from .read import kinds, phrases, tree, words
 from .sizes import bind, size
 from .terms import Function
@@ -62,7 +62,7 @@ def read_mesh(text: Text, items: Node) -> Mesh | None:
         name, number = words(phrases(axis)[0])[0], words(axis)[0]
         if name in axes:
             text.fail("axis_twice", name, axis=name)
-        if not number.isdecimal() or int(number) < 1:
+        if not number.isdecimal() or not number.lstrip("0") or len(number) > 9:
             text.fail("axis_size", number, axis=name, size=number)
         axes[str(name)] = int(number)
     return Mesh(axes)
@@ -84,6 +84,8 @@ def callees_first(text: Text, nodes: Mapping[str, Node]) -> list[str]:
     order: list[str] = []
 
     def visit(name: str, path: tuple[str, ...]) -> None:
+        if len(path) > DEEPEST:
+            text.fail("too_deep", words(phrases(nodes[name])[0])[0])
         for call in sorted(calls(nodes[name], nodes), key=lambda word: word.start_pos or 0):
             if call in (*path, name):
                 around = (*path, name)

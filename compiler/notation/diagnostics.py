@@ -37,7 +37,15 @@ class Span:
         return Span(self.line, self.column, other.end_line, other.end_column)
 
 
+LONGEST = 200
+"""How much of a name or a phrase an error shows."""
+
 Where: TypeAlias = "Span | Node | Token"
+
+
+def shortened(said: str) -> str:
+    """A text of which only the ends are shown, if it is long."""
+    return said if len(said) <= LONGEST else f"{said[: LONGEST // 2]}...{said[-LONGEST // 4 :]}"
 
 
 def span(where: Where) -> Span:
@@ -91,6 +99,7 @@ class Text:
     def wrong(self, kind: str, where: Where, among: Iterable[str] = (), notes: Iterable[str] = (), **words: object) -> Wrong:
         """The error of that kind. `among` are the names that the last word may have been meant to be."""
         diagnostic = DIAGNOSTICS[kind]
+        words = {key: shortened(str(value)) for key, value in words.items()}
         close = nearest(str(next(iter(words.values()), "")), among, 2)
         helps = [f"did you mean {' or '.join(f'`{each}`' for each in close)}?"] if close else []
         if diagnostic.help and not close:
@@ -108,6 +117,12 @@ class Text:
 DIAGNOSTICS = {
     # --- spelling
     "unexpected": Diagnostic("`{found}` cannot stand here", "expected {expected}", "{cure}"),
+    "too_deep": Diagnostic("this is nested too deeply", "", "give inner parts names: equations of their own, before this one"),
+    "too_many": Diagnostic(
+        "`{name}` has {count} equations when its calls are inlined",
+        "expected at most {most}",
+        "loop in Python, around functions",
+    ),
     "no_sign": Diagnostic("`{sign}` is no sign of the notation", "", "{cure}"),
     "unfinished": Diagnostic("the text ends too early", "expected {expected}", "{cure}"),
     "empty": Diagnostic("`{file}` says nothing", "", "begin with `fn name(x: f32[B=8]) -> f32[B] {{ ... }}`"),
@@ -128,6 +143,12 @@ DIAGNOSTICS = {
         "`{said}` is no extent", "", "extents are whole numbers, their names, and sums, products and exact quotients of these"
     ),
     "extent_negative": Diagnostic("`{said}` is {value}", "an extent is 0 or more", "check the sizes that it is made of"),
+    "extent_large": Diagnostic(
+        "`{said}` is too large for an extent", "an extent is below 2**63", "check the sizes that it is made of"
+    ),
+    "array_large": Diagnostic(
+        "`{name}` is too large for an array", "an array has fewer than 2**63 bytes", "check the sizes that it is made of"
+    ),
     "extent_divide": Diagnostic("`{said}` is no whole number", "{value}", "divide what is a multiple of it"),
     "array_upper": Diagnostic("`{name}` cannot name a value", "upper case names extents", "write `{lower}`"),
     # --- functions
@@ -232,6 +253,7 @@ DIAGNOSTICS = {
     "index_float": Diagnostic("`{said}` is {dtype}, and positions are whole numbers", "", "cast it: `i32({said})`"),
     # --- types
     "dtypes": Diagnostic("`{sign}` of {one} and {other}", "", "cast one of them: `{one}(...)` or `{other}(...)`"),
+    "number_large": Diagnostic("{number} does not fit", "expected a number from {low} to {high}", "{cure}"),
     "number": Diagnostic("{number} is no {dtype}", "", "write a whole number, or cast the other side: `f32(...)`"),
     "divide": Diagnostic("`/` of {dtype}", "", "`div` divides whole numbers and drops the rest; or cast: `f32(...)`"),
     "truth": Diagnostic("`{what}` takes truth values, and this is {dtype}", "", "compare it: `... != 0`"),

@@ -33,7 +33,7 @@ def elaborate(program: Program) -> Mapping[str, Callable[..., Any]]:
     # Functions are called by way of a namespace of their own: a value may have the name of one.
     functions = SimpleNamespace()
     names: dict[str, Any] = {**_MODULES, "_functions": functions}
-    module = ast.Module([definition(function) for function in program.functions.values()], [])
+    module = ast.Module([definition(program.text, function) for function in program.functions.values()], [])
     exec(compile(module, program.text.file, "exec"), names)
     vars(functions).update((name, names[name]) for name in program.functions)
     return dict(vars(functions))
@@ -46,14 +46,17 @@ def remember(text: Text) -> None:
         linecache.cache[text.file] = (len(text.source), None, lines, text.file)
 
 
-def definition(function: Function) -> ast.stmt:
+def definition(text: Text, function: Function) -> ast.stmt:
     code, body = Code(function.span), list[ast.stmt]()
     for each in function.arguments:
         at = Code(each.span)
         taken = at.call("notation.take", function.name, each.name, each.dtype, each.shape, at.name(each.name))
         body.append(at.assign([each.name], taken))
     for statement in function.statements:
-        body.append(equation(statement) if isinstance(statement, Equation) else calling(statement))
+        try:
+            body.append(equation(statement) if isinstance(statement, Equation) else calling(statement))
+        except RecursionError:
+            raise text.wrong("too_deep", statement.span) from None
     results = [code.name(name) for name in function.returned]
     body.append(code.give(results[0] if len(results) == 1 else ast.Tuple(list(results), ast.Load(), **code.at)))
     return code.function(function.name, [each.name for each in function.arguments], body)
@@ -83,17 +86,18 @@ def _argument(argument: Array | Cast) -> ast.expr:
 def equation(statement: Equation) -> ast.stmt:
     code, left = Code(statement.span), statement.left
     dims = left.dims or ()
-    pieces = [piece(code, statement, dims, number) for number in range(len(statement.pieces))]
+    before = list[ast.stmt]()
+    pieces = [piece(code, statement, dims, number, before) for number in range(len(statement.pieces))]
     if statement.along is None:
         value = pieces[0]
     else:
         value = code.call("jnp.concatenate", ast.Tuple(list(pieces), ast.Load(), **code.at), statement.along)
     if any(isinstance(dim, Joint) for dim in dims):
         value = code.call("jnp.reshape", value, left.array.shape)
-    return code.scope(left.array.name, [code.assign([left.array.name], value)])
+    return code.scope(left.array.name, [*before, code.assign([left.array.name], value)])
 
 
-def piece(code: Code, statement: Equation, dims: tuple[Index | Joint, ...], number: int) -> ast.expr:
+def piece(code: Code, statement: Equation, dims: tuple[Index | Joint, ...], number: int, before: list[ast.stmt]) -> ast.expr:
     """One piece of the right side, with a dim for each index on the left."""
     order: list[Index] = []
     for place, dim in enumerate(dims):
@@ -101,7 +105,7 @@ def piece(code: Code, statement: Equation, dims: tuple[Index | Joint, ...], numb
             order.append(_own(statement, dim, number))
         else:
             order += dim.indices if isinstance(dim, Joint) else [dim]
-    values = Values(order)
+    values = Values(order, before)
     return spread(code, values.term(statement.pieces[number]), order, statement.left.array.dtype).code
 
 

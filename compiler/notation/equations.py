@@ -19,7 +19,7 @@ from .keywords import defaults, keywords
 from .read import kinds, phrases, words
 from .runtime import made_of
 from .scope import Scope
-from .sizes import size
+from .sizes import check_bytes, size
 from .terms import (
     Array,
     Calling,
@@ -52,6 +52,12 @@ class Equations:
         self.arrays = arrays
 
     def equation(self, node: Node) -> Equation | Calling:
+        try:
+            return self.checked(node)
+        except RecursionError:
+            raise self.text.wrong("too_deep", node) from None
+
+    def checked(self, node: Node) -> Equation | Calling:
         targets, pieces = phrases(node)[0], phrases(phrases(node)[1])
         for target in phrases(targets):
             self.check_new(words(target)[0])
@@ -87,6 +93,7 @@ class Equations:
             if part is not None:
                 scope.indices[part.name] = part
             terms.append(self.read(scope, piece))
+            Expressions(self.text, scope, self.extents, self.functions).fits(settled(dtype(terms[-1])), terms[-1])
             if part is not None:
                 self.solve(scope, [part])
                 extents.append(part.extent)
@@ -157,6 +164,7 @@ class Equations:
             shape.append(_extent(dims[-1]))
         word = words(target)[0]
         array = Array(str(word), made, tuple(shape), span(word))
+        check_bytes(self.text, word, array)
         self.arrays[array.name] = array
         left = Left(array, tuple(dims), self.places(lefts), span(target))
         return Equation(left, tuple(terms), along, span(node))
@@ -192,8 +200,10 @@ class Equations:
     def argument(self, name: str, node: Node) -> Array | Cast:
         """An array, or a number of a primitive's: `3`, `0.5`, `u32(3)`."""
         if name.startswith("lax.") and node.data in ("number", "neg", "call"):
-            term = self.read(Scope(self.text, self.arrays, {}), node)
+            reader = Expressions(self.text, Scope(self.text, self.arrays, {}), self.extents, self.functions)
+            term = reader.term(node)
             if isinstance(term, Number):
+                reader.fits(settled(dtype(term)), term, cast=True)
                 return Cast(term, settled(dtype(term)), term.span)
             if isinstance(term, Cast) and isinstance(term.arg, Number):
                 return term

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 
+import ml_dtypes
 from lark import Token
 
 from ...dialects.dtypes import dtype_of, long, short
@@ -16,7 +17,7 @@ from . import scalars
 from .diagnostics import Text, span
 from .keywords import defaults, keywords
 from .positions import position
-from .read import phrases, words
+from .read import left_spine, phrases, words
 from .scope import Scope
 from .sizes import named, size
 from .terms import (
@@ -34,10 +35,17 @@ from .terms import (
     settled,
 )
 
-SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "either": "or", "both": "and"}
+SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+ARITHMETIC = frozenset(SIGNS)
+LOGIC = {"either": "or", "both": "and", "negated": "not"}
 COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 TRUTHS = ("True", "False")
 CONSTANTS = {"inf": float("inf"), "nan": float("nan")}
+DIGITS = 300
+"""How many digits a whole number has at most: more than any dtype holds."""
+FLOATING = "write it as a float: `1e10`"
+WIDER = "take a wider dtype"
+NATURAL = ("max", "min")
 ORDERED = "a sum counts: cast it, `i32(...)`, or ask `any(...)`"
 NUMERIC = {"int", "float", "truth"}
 
@@ -54,8 +62,7 @@ class Expressions:
     def term(self, node: Node) -> Term:
         match node.data:
             case "number":
-                word = words(node)[0]
-                return Number(int(word) if word.isdecimal() else float(word), span(node))
+                return self.literal(node)
             case "extent" if words(node)[0] in TRUTHS:
                 return Number(words(node)[0] == "True", span(node))
             case "extent":
@@ -106,6 +113,26 @@ class Expressions:
             self.text.fail("rank", node, name=word, rank=rank, given=count, type=array.type)
         return Read(array, tuple(position(self, array, dim, each) for dim, each in enumerate(given)), span(node))
 
+    def literal(self, node: Node) -> Number:
+        word = words(node)[0]
+        if word.isdecimal() and len(word.lstrip("0")) > DIGITS:
+            self.text.fail("number_large", node, number=word, low=f"-1e{DIGITS}", high=f"1e{DIGITS}", cure=FLOATING)
+        return Number(int(word) if word.isdecimal() else float(word), span(node))
+
+    def fits(self, made: str, *args: Term, cast: bool = False) -> None:
+        """Raises `Wrong` for a whole number among the arguments that JAX cannot hold, beside what is of this dtype.
+
+        JAX takes whole numbers as its own integers first, whatever they meet, but those that are cast.
+        """
+        if cast and dtype_of(made).kind not in "iu":
+            low, high = -(10**DIGITS), 10**DIGITS
+        else:
+            low, high = limits(made if cast else jax.dtypes.canonicalize_dtype(int).name)
+        for each in args:
+            if isinstance(each, Number) and isinstance(each.value, int) and not low <= each.value <= high:
+                cure = FLOATING if dtype_of(made).kind in "fV" else WIDER
+                self.text.fail("number_large", each.span, number=each.value, low=low, high=high, cure=cure)
+
     # --- operators -------------------------------------------------------------------------------------------------
 
     def negative(self, node: Node) -> Term:
@@ -116,7 +143,14 @@ class Expressions:
         return Apply("neg", (arg,), dtype(arg), span(node))
 
     def arithmetic(self, node: Node) -> Term:
-        left, right = map(self.term, phrases(node))
+        """A chain of operators, from its first operand on, however long it is."""
+        *operators, first = left_spine(node, ARITHMETIC)
+        made = self.term(first)
+        for each in reversed(operators):
+            made = self.combined(each, made, self.term(phrases(each)[1]))
+        return made
+
+    def combined(self, node: Node, left: Term, right: Term) -> Term:
         sign = SIGNS[node.data]
         self.no_truth(node, sign, *(each for each in (left, right) if isinstance(each, Number)))
         if isinstance(left, Number) and isinstance(right, Number):
@@ -129,6 +163,7 @@ class Expressions:
             return Mask(Apply("and", (left.condition, right.condition), "bool", span(node)), span(node))
         if node.data == "mul" and (isinstance(left, Mask) or isinstance(right, Mask)):
             other = right if isinstance(left, Mask) else left
+            self.fits(settled(dtype(other)), other)
             return Apply("mul", (left, right), settled(dtype(other)), span(node))
         made = self.same(node, sign, left, right)
         self.no_truth(node, sign, left, right)
@@ -144,6 +179,7 @@ class Expressions:
             self.text.fail("dtypes", node, sign=sign, one=short(strong[0]), other=short(strong[1]))
         if not strong:
             return "float32" if "float" in kinds else "int32" if "int" in kinds else "bool"
+        self.fits(strong[0], *args)
         number = next((arg for arg in args if isinstance(arg, Number) and dtype(arg) == "float"), None)
         if number is not None and dtype_of(strong[0]).kind in "iub":
             self.text.fail("number", number.span, number=f"{number.value:g}", dtype=short(strong[0]))
@@ -167,8 +203,12 @@ class Expressions:
         return Mask(made, span(node)) if node.data == "equal" else made
 
     def logic(self, node: Node) -> Term:
-        name, sign = {"either": ("or", "or"), "both": ("and", "and"), "negated": ("not", "not")}[node.data]
-        return Apply(name, tuple(self.truth(each, sign) for each in phrases(node)), "bool", span(node))
+        *operators, first = left_spine(node, LOGIC)
+        made = self.truth(first, LOGIC[operators[-1].data])
+        for each in reversed(operators):
+            sign = LOGIC[each.data]
+            made = Apply(sign, (made, *(self.truth(right, sign) for right in phrases(each)[1:])), "bool", span(each))
+        return made
 
     def truth(self, node: Node, what: str) -> Term:
         term = self.term(node)
@@ -192,6 +232,7 @@ class Expressions:
         indices = tuple(self.variable(each) for each in variables)
         self.scope.hanging = pools(word)
         term = self.term(body)
+        self.fits(settled(dtype(term)), term)
         self.scope.indices, self.scope.hanging = around, hanging
         used = free(term)
         for index in indices:
@@ -252,7 +293,9 @@ class Expressions:
         self.check_dtype(word, wanted)
         if len(given) != 1:
             self.text.fail("function_count", node, name=word, wanted="1 argument", given=len(given), operands="x")
-        return Cast(self.term(given[0]), wanted, span(node))
+        term = self.term(given[0])
+        self.fits(wanted, term, cast=True)
+        return Cast(term, wanted, span(node))
 
     def check_dtype(self, word: Token, wanted: str) -> None:
         check_dtype(self.text, word, wanted)
@@ -265,6 +308,8 @@ class Expressions:
             return known
         # An operand beside numbers gives them its dtype; those that differ are JAX's to judge, or ours where JAX would cast.
         made = self.same(node, name, *args)
+        if dtype_of(made).kind in "iu" and name not in NATURAL:
+            self.fits(made, *args, cast=True)
         dtypes = (made,) * len(args)
         params = params or defaults(name, dtypes)
         try:
@@ -283,6 +328,12 @@ class Expressions:
             self.text.fail("truth", phrases(node)[0], what="where", dtype=short(settled(dtype(condition))))
         condition = condition.condition if isinstance(condition, Mask) else condition
         return Apply("where", (condition, *branches), self.same(node, "where", *branches), span(node))
+
+
+def limits(dtype: str) -> tuple[int, int]:
+    """The least and the greatest number of an integer dtype."""
+    info = ml_dtypes.iinfo(dtype_of(dtype))
+    return int(info.min), int(info.max)
 
 
 def check_dtype(text: Text, word: Token, wanted: str) -> None:

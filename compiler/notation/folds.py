@@ -40,11 +40,16 @@ def outside(body: Term, indices: Sequence[Index]) -> tuple[Term, list[tuple[ast.
 
 def factors(body: Term) -> list[Term]:
     """The factors of a product."""
-    if isinstance(body, Apply) and body.function == "mul":
-        return [each for arg in body.args for each in factors(arg)]
-    if isinstance(body, Mask) and isinstance(body.condition, Apply) and body.condition.function == "and":
-        return [each for arg in body.condition.args for each in factors(Mask(arg, body.span))]
-    return [body]
+    found, waiting = list[Term](), [body]
+    while waiting:
+        match waiting.pop():
+            case Apply("mul", args):
+                waiting += reversed(args)
+            case Mask(Apply("and", args), where):
+                waiting += [Mask(arg, where) for arg in reversed(args)]
+            case factor:
+                found.append(factor)
+    return found
 
 
 def product(values: Walker, term: Fold, body: Term) -> Value:

@@ -15,8 +15,13 @@ from .diagnostics import Span, Text, span
 from .equations import Equations
 from .expressions import check_dtype, counted
 from .read import kinds, phrases, words
-from .sizes import bind, size
+from .sizes import bind, check_bytes, size
 from .terms import Array, Calling, Equation, Function, Left
+
+DEEPEST = 200
+"""How deeply calls of functions may be nested."""
+MOST = 1_000_000
+"""How many equations a function may have when its calls are inlined."""
 
 Places = tuple[tuple[str, ...], ...]
 
@@ -45,6 +50,7 @@ class Functions:
         results = [self.type(each, "result", extents) for each in kinds(node, "type")]
         statements, last = self.statements(node, extents, arrays)
         returned = self.returned(node, last, arrays, [array for array, _ in results])
+        depth, count = self.inlined(name, statements)
         made = Function(
             str(name),
             arguments,
@@ -56,9 +62,22 @@ class Functions:
             arrays,
             span(name),
             extents,
+            depth,
+            count,
         )
         self.done[made.name] = made
         return made
+
+    def inlined(self, name: Token, statements: Sequence[Equation | Calling]) -> tuple[int, int]:
+        """How deeply its calls are nested, and how many equations it has with those of the functions that it calls."""
+        called = [self.done[each.function] for each in statements if isinstance(each, Calling) and each.params is None]
+        depth = 1 + max((each.depth for each in called), default=0)
+        count = len(statements) + sum(each.count for each in called)
+        if depth > DEEPEST:
+            self.text.fail("too_deep", name)
+        if count > MOST:
+            self.text.fail("too_many", name, name=name, count=count, most=MOST)
+        return depth, count
 
     def formal(self, node: Node, extents: dict[str, int]) -> tuple[Array, Places]:
         word = words(phrases(node)[0])[0]
@@ -85,7 +104,9 @@ class Functions:
                 bind(self.text, words(named[0])[0], shape[-1], extents)
             names.append(str(words(named[0])[0]) if named else str(words(extent)[0]) if extent.data == "extent" else None)
             at.append(self.axes(words(kinds(dim, "places")[0]), value, shape[-1], used))
-        return Array(value, dtype, tuple(shape), span(node), tuple(names)), tuple(at)
+        array = Array(value, dtype, tuple(shape), span(node), tuple(names))
+        check_bytes(self.text, node, array)
+        return array, tuple(at)
 
     def axes(self, axes: Sequence[Token], value: str, extent: int, used: set[str]) -> tuple[str, ...]:
         """The axes of one dim, major to minor. Raises `Wrong` for those that cannot be there."""

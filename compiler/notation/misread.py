@@ -29,6 +29,7 @@ SPELLING = {
     "CALL": "a tactic",
     "ARROW": "`->`",
     "JOIN": "`++`",
+    "_NOTHING": "`()`",
     "LABEL": "`name`",
     "$END": "the end",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 from lark import Token, Tree
@@ -34,6 +35,14 @@ def words(node: Node) -> list[Token]:
 def phrases(node: Node) -> list[Node]:
     """The phrases directly in a phrase."""
     return [child for child in node.children if isinstance(child, Tree)]
+
+
+def left_spine(node: Node, among: Collection[str]) -> list[Node]:
+    """The phrase, its first part, the first part of that, and so on through phrases of these kinds: `a + b + c` is a chain."""
+    spine = [node]
+    while spine[-1].data in among:
+        spine.append(phrases(spine[-1])[0])
+    return spine
 
 
 def kinds(node: Node, kind: str) -> list[Node]:

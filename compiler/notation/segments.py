@@ -17,7 +17,7 @@ def segments(values: Walker, term: Fold, parts: Sequence[Term]) -> Value | None:
     """The sum as a scatter-add, if one factor says at which place of the result a looked-up index stands."""
     asked = {part: place for part in parts if isinstance(part, Mask) and (place := placed(part, term.indices))}
     indices = [index for index, _ in asked.values()]
-    rest = [part for part in parts if part not in asked]
+    rest = [part for part in parts if not (isinstance(part, Mask) and part in asked)]
     if not asked or len(set(indices)) < len(indices) or all(isinstance(part, Mask) or not free(part) for part in rest):
         return None
     if any(index in free(part) for part in rest for index in indices):

@@ -65,9 +65,9 @@ class _Printer:
         lines = [line for op in block.ops if not isinstance(op, func.ReturnOp) for line in self.op(op, indices)]
         returned = [self.returned(value, lines) for value in cast(Operation, block.last_op).operands]
         arguments = ", ".join(f"{self.values[each].text}: {_type(each)}" for each in block.args)
-        results = ", ".join(_type(each) for each in cast(Operation, block.last_op).operands)
+        results = ", ".join(_type(each) for each in cast(Operation, block.last_op).operands) or "()"
         name = fresh(self.traced.name, set(scalars.functions()) | {"lax"})
-        body = "".join(f"  {line}\n" for line in [*lines, f"return {', '.join(returned)}"])
+        body = "".join(f"  {line}\n" for line in [*lines, f"return {', '.join(returned) or '()'}"])
         return f"fn {name}({arguments}) -> {results} {{\n{body}}}\n"
 
     def name(self, value: SSAValue, said: str) -> None:

@@ -2,40 +2,71 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from lark import Token
 
+from ...dialects.dtypes import dtype_of
 from ...dialects.grammar import Node
-from .diagnostics import Text
-from .read import phrases, words
+from .diagnostics import Text, Where
+from .read import left_spine, phrases, words
 from .scalars import arithmetic
+from .terms import Array
+
+LARGEST = 2**63 - 1
+"""The largest extent, and the most bytes of an array, that XLA counts."""
+SIGNS = frozenset({"add", "sub", "mul", "div", "neg"})
 
 
 def size(text: Text, node: Node, known: Mapping[str, int]) -> int:
     """The value of an extent. Raises `Wrong` for an unknown name, and for what is no whole number of 0 or more."""
-    value = _value(text, node, known, node)
+    try:
+        value = _value(text, node, known)
+    except RecursionError:
+        raise text.wrong("too_deep", node) from None
     if value < 0:
         text.fail("extent_negative", node, said=text.said(node), value=value)
     return value
 
 
-def _value(text: Text, node: Node, known: Mapping[str, int], whole: Node) -> int:
+def _value(text: Text, node: Node, known: Mapping[str, int]) -> int:
+    """The value of a phrase; a chain of operators is walked from its first operand on, however long it is."""
+    *operators, first = left_spine(node, SIGNS)
+    value = _operand(text, first, known)
+    for each in reversed(operators):
+        value = _combined(text, each, [value, *(_value(text, right, known) for right in phrases(each)[1:])])
+    return value
+
+
+def _combined(text: Text, node: Node, values: list[int]) -> int:
+    if node.data == "div" and (not values[1] or values[0] % values[1]):
+        text.fail("extent_divide", node, said=text.said(node), value=f"{values[0]} / {values[1]}")
+    value = values[0] // values[1] if node.data == "div" else int(arithmetic(node.data, values) or 0)
+    if abs(value) > LARGEST:
+        text.fail("extent_large", node, said=text.said(node))
+    return value
+
+
+def _operand(text: Text, node: Node, known: Mapping[str, int]) -> int:
     match node.data:
         case "number" if (word := words(node)[0]).isdecimal():
+            if len(word.lstrip("0")) > len(str(LARGEST)) or int(word) > LARGEST:
+                text.fail("extent_large", node, said=word)
             return int(word)
         case "extent":
             return named(text, words(node)[0], known)
         case "name":
             word = words(node)[0]
             raise text.wrong("extent_lower", word, name=word, upper=word.upper())
-        case "add" | "sub" | "mul" | "div" | "neg":
-            values = [_value(text, each, known, whole) for each in phrases(node)]
-            if node.data == "div" and (not values[1] or values[0] % values[1]):
-                text.fail("extent_divide", node, said=text.said(node), value=f"{values[0]} / {values[1]}")
-            return values[0] // values[1] if node.data == "div" else int(arithmetic(node.data, values) or 0)
         case _:
             raise text.wrong("extent_number", node, said=text.said(node))
+
+
+def check_bytes(text: Text, where: Where, array: Array) -> None:
+    """Raises `Wrong` for an array of more bytes than XLA counts."""
+    if math.prod(array.shape) * dtype_of(array.dtype).itemsize > LARGEST:
+        text.fail("array_large", where, name=array.type)
 
 
 def named(text: Text, word: Token, known: Mapping[str, int]) -> int:

@@ -210,19 +210,21 @@ def free(term: Term) -> tuple[Index, ...]:
 
 
 def _free(term: Term) -> Iterator[Index]:
-    match term:
-        case Position(index):
-            yield index
-        case Fold(_, indices, body):
-            yield from (index for index in _free(body) if index not in indices)
-        case Read(_, subs):
-            for sub in subs:
-                yield from subscripts(sub)
-                if isinstance(sub, Look):
-                    yield from _free(sub.term)
-        case _:
-            for each in inner(term):
-                yield from _free(each)
+    # A sum of a thousand terms is a thousand deep, so what is still to be looked at is kept here and not on Python's stack.
+    waiting: list[tuple[Term, tuple[Index, ...]]] = [(term, ())]
+    while waiting:
+        term, bound = waiting.pop()
+        match term:
+            case Position(index):
+                yield from (each for each in (index,) if each not in bound)
+            case Fold(_, indices, body):
+                waiting.append((body, (*bound, *indices)))
+            case Read(_, subs):
+                for sub in subs:
+                    found = free(sub.term) if isinstance(sub, Look) else subscripts(sub)
+                    yield from (each for each in found if each not in bound)
+            case _:
+                waiting += [(each, bound) for each in reversed(inner(term))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,3 +272,7 @@ class Function:
     values: Mapping[str, Array]
     span: Span
     extents: Mapping[str, int] = field(default_factory=dict[str, int])
+    depth: int = 1
+    """How deeply its calls are nested."""
+    count: int = 0
+    """How many equations it has when its calls are inlined."""

@@ -181,12 +181,14 @@ def guarded(term: Fold) -> Fold:
 
 def _hanging(term: Term) -> Iterator[tuple[Affine, int, Span]]:
     """The windows that leave their dims; those under a further fold are that one's."""
-    if isinstance(term, Read):
-        for sub, extent in zip(term.subs, term.array.shape, strict=True):
-            if isinstance(sub, Affine) and len(sub.factors) > 1 and not _lies(sub, extent):
-                yield sub, extent, term.span
-    for each in inner(term) if not isinstance(term, Fold) else ():
-        yield from _hanging(each)
+    waiting = [term]
+    while waiting:
+        term = waiting.pop()
+        if isinstance(term, Read):
+            for sub, extent in zip(term.subs, term.array.shape, strict=True):
+                if isinstance(sub, Affine) and len(sub.factors) > 1 and not _lies(sub, extent):
+                    yield sub, extent, term.span
+        waiting += reversed(inner(term)) if not isinstance(term, Fold) else ()
 
 
 def _lies(affine: Affine, extent: int) -> bool:

@@ -83,7 +83,8 @@ class Addresses:
                 taken.update(zip(marks, values, strict=True))
         if not taken and "#" in glob and glob in self.by_op:
             taken[glob] = self.by_op[glob]
-        if not taken:
+        # All values of a program that has none are none.
+        if not taken and (paths or glob != "**"):
             no_list(glob)
             raise unknown(glob, [*paths, *self.inside])
         return taken

@@ -138,11 +138,14 @@ def _tile(eqn: JaxprEqn) -> Function:
 
 def _mulhi(eqn: JaxprEqn) -> Function:
     """The upper half of a product, of the products of halves: XLA does not lower its own op inside a `shard_map`."""
-    dtype = np.dtype(cast(Any, eqn.outvars[0].aval).dtype)
+    aval = cast(Any, eqn.outvars[0].aval)
+    dtype = np.dtype(aval.dtype)
     bits, unsigned = dtype.itemsize * 8, np.dtype(f"u{dtype.itemsize}")
     half, mask = unsigned.type(bits // 2), unsigned.type((1 << bits // 2) - 1)
 
-    def product(x: Array, y: Array) -> Array:
+    def product(*operands: Array) -> Array:
+        # A number beside an array is an array without dims.
+        x, y = (each if each.shape == aval.shape else lax.broadcast(each, aval.shape) for each in operands)
         (a, b), (c, d) = (((each.astype(unsigned) >> half), each.astype(unsigned) & mask) for each in (x, y))
         carried = (b * d >> half) + (a * d & mask) + b * c
         upper = (a * c + (a * d >> half) + (carried >> half)).astype(dtype)

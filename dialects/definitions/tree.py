@@ -230,9 +230,19 @@ class Definition:
         assert found is not None, f"{self.name} has no {name}"
         return found
 
+    @property
+    def title(self) -> str:
+        """The name that its text says: `lib.softmax.2` is one of several ops called `softmax`."""
+        return titled(self.name)
+
     def reads(self) -> Iterator[Read]:
         """Every read of an operand, those inside guards too."""
         return _reads(self.body)
+
+
+def titled(name: str) -> str:
+    """The name of an op without what tells it from its namesakes."""
+    return next(part for part in reversed(name.split(".")) if not part.isdecimal())
 
 
 def _stands_for(formals: tuple[Formal, ...], count: int) -> int:

@@ -36,6 +36,8 @@ class Extent(Range):
     def check(self) -> None:
         if self.n < 0:
             raise Error(f"an extent cannot be negative: {self.n}")
+        if self.n >= 2**63:
+            raise Error("an extent cannot be 2**63 or more")
 
     def __str__(self) -> str:
         return str(self.n)

@@ -39,6 +39,8 @@ def _parse(text: str, start: str) -> object:
         raise _unread(problem, text, start) from None
     except VisitError as problem:
         # The constructors' own errors say more than that a rule of the grammar failed.
+        if isinstance(problem.orig_exc, ValueError):
+            raise Error("an extent cannot be 2**63 or more") from None
         raise problem.orig_exc from None
 
 
@@ -98,7 +100,7 @@ class _Read(Transformer[Token, object]):
     def window(self, parts: list[Range | Token]) -> Range:
         return _applied(laws.window, [parts[-1], *parts[1:-1]])
 
-    def location(self, parts: list[Token]) -> str:
+    def place(self, parts: list[Token]) -> str:
         return str(parts[0])
 
     def added(self, parts: list[str]) -> tuple[str, str]:

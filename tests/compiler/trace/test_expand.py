@@ -3,7 +3,10 @@
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false
 
+from typing import Any
+
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from agreement import disagreement
@@ -38,3 +41,21 @@ def test_a_batch_dim_goes_through_it(call: Call) -> None:
     plan = plan.propagate("a")
     assert not [each for each in plan.collectives() if each.kind == "all_gather"]
     assert disagreement(jax.tree.leaves(plan.compile()(*call.args)), expected) == ""
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int8", "uint16"])
+@pytest.mark.parametrize("first", [True, False])
+def test_the_upper_half_of_a_product_with_a_number(dtype: str, first: bool):
+    x = jnp.asarray([-128, -1, 0, 127] if dtype[0] == "i" else [0, 1, 200, 255]).astype(dtype) * jnp.ones((), dtype)
+
+    def product(x: Any) -> Any:
+        return jax.lax.mulhi(jnp.asarray(3, dtype), x) if first else jax.lax.mulhi(x, jnp.asarray(3, dtype))
+
+    plan = pt.plan(product, pt.Mesh(a=2), x).tile("x", 0, "a")
+    assert (plan.compile()(x) == jax.jit(jax.lax.mulhi)(x, jnp.full(4, 3, dtype))).all()
+
+
+def test_the_upper_half_of_a_product_with_a_number_of_pythons():
+    x = jnp.asarray([2**30, -(2**31), 7, -1])
+    plan = pt.plan(lambda x: jax.lax.mulhi(x, 3), pt.Mesh(a=2), x).tile("x", 0, "a")
+    assert (plan.compile()(x) == jax.lax.mulhi(x, jnp.full(4, 3))).all()

@@ -1,0 +1,65 @@
+"""`partita-opt` ends with one error and exit status 1, whatever it is given."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from partita.compiler.cli import opt
+
+FUNCTION = "func.func @f(%x: !array.array<f32[8]>) -> !array.array<f32[{}]> {{ func.return %x : !array.array<f32[8]> }}"
+
+
+@pytest.mark.parametrize(
+    ("content", "args", "message"),
+    [
+        (b"func.func @f( {", (), "error: "),
+        (b"nonsense.op", (), "error: "),
+        (b'"' + b"a" * 1000, (), "does not end on its line"),
+        (b"\xff\xfe", (), "is not a text in UTF-8"),
+        (FUNCTION.format(9).encode(), (), "note: the op is `"),
+        (b"", ("-p", "lower"), "there is no pass `lower`"),
+        (b"", ("-p", "fus"), "did you mean `fuse`?"),
+        (b"", ("-p", "fuse{"), "cannot be read"),
+        (b"", ("-p", "to-flow{size=1}"), "cannot be read"),
+        (b"", ("-p", "to-flow{granularity=1}"), "cannot be read"),
+        (FUNCTION.format(8).encode(), ("-p", 'to-flow{granularity="x"}'), "granularity"),
+        (b"builtin.module {}", ("-p", "fuse"), "takes a module that begins with its `func.func`"),
+        (b"", ("-t", "mlir{"), "error: "),
+        (b"", ("-o", "/no/such/folder/x"), "cannot be written"),
+    ],
+)
+def test_bad_input_is_one_error(content: bytes, args: tuple[str, ...], message: str, tmp_path: Path, monkeypatch, capsys):  # type: ignore[no-untyped-def]
+    file = tmp_path / "program.mlir"
+    file.write_bytes(content)
+    assert message in refused(monkeypatch, str(file), *args)
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("name", ["missing.mlir", ".", "program.text"])
+def test_a_file_that_cannot_be_read_is_one_error(name: str, tmp_path: Path, monkeypatch):  # type: ignore[no-untyped-def]
+    (tmp_path / "program.text").write_text("")
+    assert "cannot be read" in refused(monkeypatch, str(tmp_path / name))
+
+
+def test_the_docstring_names_passes_that_there_are():
+    line = next(line for line in (opt.__doc__ or "").splitlines() if " -p " in line)
+    assert set(line.split()[-1].split(",")) <= set(opt.PASSES)
+
+
+def test_help_is_no_error(monkeypatch, capsys):  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(sys, "argv", ["partita-opt", "--help"])
+    with pytest.raises(SystemExit) as ended:
+        opt.main()
+    assert ended.value.code == 0
+    assert "to-spmd" in capsys.readouterr().out
+
+
+def refused(monkeypatch, *args: str) -> str:  # type: ignore[no-untyped-def]
+    """What the command says when it ends; the text of a SystemExit goes to stderr, with exit status 1."""
+    monkeypatch.setattr(sys, "argv", ["partita-opt", *args])
+    with pytest.raises(SystemExit) as ended:
+        opt.main()
+    assert isinstance(ended.value.code, str)
+    assert ended.value.code.startswith("error: ")
+    return ended.value.code
