@@ -33,11 +33,14 @@ ordered_effects: Any = import_module("jax._src.effects").ordered_effects
 lowerings: Any = import_module("jax._src.interpreters.mlir")._lowerings
 lower_fun: Any = import_module("jax._src.interpreters.mlir").lower_fun
 platform_lowerings: Any = import_module("jax._src.interpreters.mlir")._platform_specific_lowerings
+discharge_state: Any = import_module("jax._src.state.discharge").discharge_state
 dce_jaxpr: Any = import_module("jax._src.interpreters.partial_eval").dce_jaxpr
+internal_mutable_array_effect: Any = import_module("jax._src.core").internal_mutable_array_effect
 GatherScatterMode: Any = import_module("jax._src.lax.slicing").GatherScatterMode
 fancy_batchers: Any = import_module("jax._src.interpreters.batching").fancy_primitive_batchers
 prng: Any = import_module("jax._src.random.prng")
 source_info_util: Any = import_module("jax._src.source_info_util")
+Ref: Any = import_module("jax").Ref
 RefEffect: Any = import_module("jax._src.state.types").RefEffect
 ReadEffect: Any = import_module("jax._src.state.types").ReadEffect
 

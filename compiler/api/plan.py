@@ -196,5 +196,5 @@ def plan(
 
 
 def start(traced: Traced, mesh: Mesh) -> Plan:
-    """The plan on which nothing is placed, but for the program's own `shard_map`s."""
+    """The plan on which nothing is placed, but for what the program places itself."""
     return claims.place_own(Plan.start(traced, mesh))

@@ -1,7 +1,8 @@
 """Running a graph node by node: every kernel and every redistribution a `jax.jit(jax.shard_map(...))` of its own.
 
 A value whose layout a `NamedSharding` can say goes from node to node as that array; any other, pending or with its
-blocks out of order, as the raw local blocks, under leading dims that are the mesh's.
+blocks out of order, as the raw local blocks, under leading dims that are the mesh's. Numbers of less than a byte travel
+as bytes, since JAX packs them in a compiled program and not outside of it.
 
     f32[data*64, 8]{+model}   -->   f32[4, 2, 64, 8] over (data, model, None, None): one block a device
 """
@@ -26,7 +27,8 @@ from ...dialects.mesh import Mesh
 from ...dialects.types import ArrayType
 from ...rewrites.decide.op_layouts import natural_tiles
 from ...rewrites.lower.to_flow import change
-from ..jax_private import Device, jax
+from ..jax_private import Device, jax, jnp
+from ..run.collectives import BYTES
 from ..run.compiled import device_mesh, spec
 from ..run.device import run_local
 from ..run.on_mesh import over_devices
@@ -38,32 +40,35 @@ IN_FLIGHT = 16
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How a value of this type travels between programs: as its sharded array, or as raw blocks."""
+    """How a value of this type travels between programs: as its sharded array, or as raw blocks; and in which dtype."""
 
     raw: bool
     shape: tuple[int, ...]
     local: tuple[int, ...]
     dtype: str
+    travels: str
     spec: PartitionSpec
 
     @classmethod
     def of(cls, type: ArrayType, mesh: Mesh) -> Form:
-        layout = type.layout
+        layout, travels = type.layout, BYTES.get(type.dtype, type.dtype)
         shape, local, tiles = layout.global_shape(mesh), layout.local_shape(mesh), layout.tiles(mesh)
         if layout.pending or set(tiles) != set(natural_tiles(shape, tiles, mesh)):
-            return cls(True, (*mesh.axes.values(), *local), local, type.dtype, PartitionSpec(*mesh.axes))
-        return cls(False, shape, local, type.dtype, spec(len(shape), tiles))
+            return cls(True, (*mesh.axes.values(), *local), local, type.dtype, travels, PartitionSpec(*mesh.axes))
+        return cls(False, shape, local, type.dtype, travels, spec(len(shape), tiles))
 
     def unwrap(self, block: Array) -> Array:
         """What one device holds, from its part of the array that travels."""
+        block = block.astype(self.dtype)
         return block.reshape(self.local) if self.raw else block
 
     def wrap(self, local: Array) -> Array:
         """The inverse of `unwrap`."""
+        local = local.astype(self.travels)
         return local.reshape((1,) * (len(self.shape) - len(self.local)) + self.local) if self.raw else local
 
     def struct(self, mesh: DeviceMesh) -> ShapeDtypeStruct:
-        return jax.ShapeDtypeStruct(self.shape, self.dtype, sharding=NamedSharding(mesh, self.spec))
+        return jax.ShapeDtypeStruct(self.shape, self.travels, sharding=NamedSharding(mesh, self.spec))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,7 @@ class CompiledGraph:
         self.inputs = [Form.of(cast(ArrayType, arg.type), graph.mesh) for arg in block.args]
         end = cast(Operation, block.last_op)
         self.outputs = tuple(self.slots[value] for value in end.operands)
+        self.types = cast("Sequence[ArrayType]", end.operand_types)
         self.steps = self.compile(block)
 
     def compile(self, block: Block) -> list[Step]:
@@ -138,9 +144,9 @@ class CompiledGraph:
         self.check(leaves)
         env: dict[int, Array] = {}
         for slot, (leaf, form) in enumerate(zip(leaves, self.inputs, strict=True)):
-            env[slot] = jax.device_put(leaf, NamedSharding(self.mesh, form.spec))
+            env[slot] = jax.device_put(jnp.asarray(leaf, form.travels), NamedSharding(self.mesh, form.spec))
         self.issue(env)
-        results = [env[slot] for slot in self.outputs]
+        results = [env[slot].astype(type.dtype) for slot, type in zip(self.outputs, self.types, strict=True)]
         return tuple(results) if traced is None else traced.unflatten(results)
 
     def issue(self, env: dict[int, Array]) -> None:

@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast
 from jax.core import ShapedArray
 
 from ...dialects.errors import Error, Location, nearest
-from ..jax_private import shaped_abstractify, tree
+from ..jax_private import Ref, shaped_abstractify, tree
 from .checks import shown
 from .names import escape, join, path
 
@@ -156,6 +156,13 @@ class Function:
 
     def aval(self, leaf: object, name: Callable[[], str]) -> ShapedArray:
         """The aval of one leaf. Raises Error for what is no array."""
+        if isinstance(leaf, Ref):
+            path = name()
+            raise Error(
+                f"argument `{path}` of `{self.name}` is a mutable reference, expected an array",
+                location=self.location(path.split("/")[0]),
+                helps=["pass the array that it holds, `ref[...]`, and return its new value"],
+            )
         try:
             return shaped_abstractify(leaf)
         except TypeError:

@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 from jax import Array
+from jax.extend.core import jaxpr_as_fun
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.params import Literal, ParamsAttr, Record
 from ...dialects.types import ArrayType
 from ..define.by_call import derivation
 from ..jax_private import jax, jnp, lax
+from .barrier import barrier_p
 from .params import WHOLE, ArrayLike, decode, from_literal
+from .positions import POSITIONS, SCATTERS, inside, scattered, widened
 from .primitives import find
 from .prng_keys import unwrap, wrap
 from .shard_map import run_mapped
@@ -59,27 +62,15 @@ def bind_local(
     decoded = decode(name, params, shapes, tuple(out_types), foreign)
     if derived := derivation(name):
         return derived.block(decoded, inputs, out_types)
-    if name in _SCATTERS:
-        return [_SCATTERS[name](*inputs, **decoded)]
-    if name == "dynamic_slice":
-        inputs = _clamped(inputs, out_types[0][1])
+    if name in POSITIONS:
+        inputs = inside(name, widened(name, inputs), out_types[0][1], decoded)
+    if name in SCATTERS:
+        return [scattered(name, *inputs, params=decoded)]
     if name == "slice":
         # One without elements ends where it starts, whatever its stride.
         starts, limits = (cast("tuple[int, ...]", decoded[key]) for key in ("start_indices", "limit_indices"))
         decoded["limit_indices"] = tuple(map(max, starts, limits))
     return _bind(name, inputs, decoded)
-
-
-def _clamped(inputs: Sequence[Array], window: Sequence[int]) -> list[Array]:
-    """The starts moved so that the window lies inside: XLA does that too, but not where it merges two dynamic slices."""
-    x, *starts = inputs
-    room = [extent - size for extent, size in zip(np.shape(x), window, strict=True)]
-    return [x, *(_inside(start, most) for start, most in zip(starts, room, strict=True))]
-
-
-def _inside(start: Array, most: int) -> Array:
-    """A start from 0 to `most`; one of a narrow type may not reach so far."""
-    return jnp.clip(start, 0, min(most, int(jnp.iinfo(start.dtype).max))).astype(start.dtype)
 
 
 def constant(value: Literal, dtype: str) -> np.ndarray:
@@ -88,19 +79,8 @@ def constant(value: Literal, dtype: str) -> np.ndarray:
     return np.asarray(number, dtype=jnp.dtype(dtype))
 
 
-# A scatter's combiner is a parameter of the primitive that depends on the dtype: the public functions make it.
-_SCATTERS: Mapping[str, Callable[..., Array]] = {
-    "scatter": lax.scatter,
-    "scatter_add": lax.scatter_add,
-    "scatter_max": lax.scatter_max,
-    "scatter_min": lax.scatter_min,
-    "scatter_mul": lax.scatter_mul,
-    "scatter_sub": lax.scatter_sub,
-}
-
-
 def _bind(name: str, inputs: Sequence[Array], params: Mapping[str, object]) -> list[Array]:
-    primitive = find(name)
+    primitive = barrier_p if name == "optimization_barrier" else find(name)
     results = cast(Any, primitive).bind(*inputs, **params)
     return list(results) if primitive.multiple_results else [results]
 
@@ -158,21 +138,58 @@ _REGIONS: Mapping[str, Callable[[ParamsAttr, Sequence[Array], Sequence[Body]], l
 
 
 def run_block(block: Block, inputs: Sequence[Array], foreign: Sequence[object] = (), run: RunOp | None = None) -> list[Array]:
-    """The operands of the block's terminator, for these values of its arguments; `run` runs each op."""
+    """The operands of the block's terminator, for these values of its arguments; `run` runs each op without regions.
+
+    Regions are traced before the ops that have them, innermost first: however deep they nest, Python's stack does not.
+    """
+    bodies: dict[Block, Body] = {}
+    for inner in _inner(block):
+        bodies[inner] = _traced(partial(_run_ops, inner, foreign=foreign, run=run or run_op, bodies=dict(bodies)), inner)
+    return _run_ops(block, inputs, foreign, run or run_op, bodies)
+
+
+def _inner(block: Block) -> list[Block]:
+    """The blocks of all regions inside a block, each after those inside of it."""
+    found = [block]
+    for each in found:
+        found += [region.block for op in each.ops for region in op.regions]
+    return found[:0:-1]
+
+
+def _traced(body: Body, block: Block) -> Body:
+    """The body as a program that is traced already."""
+    types = cast("Sequence[ArrayType]", block.arg_types)
+
+    def run(*given: Array) -> Sequence[Array]:
+        return body(given)
+
+    closed = jax.make_jaxpr(run)(*(jax.ShapeDtypeStruct(each.shape, each.dtype) for each in types))
+    function = cast("Callable[..., Sequence[Array]]", jaxpr_as_fun(closed))
+
+    def traced(given: Sequence[Array]) -> Sequence[Array]:
+        return function(*given)
+
+    return traced
+
+
+def _run_ops(
+    block: Block, inputs: Sequence[Array], foreign: Sequence[object], run: RunOp, bodies: Mapping[Block, Body]
+) -> list[Array]:
     env: dict[SSAValue, Array] = dict(zip(block.args, inputs, strict=True))
     for op in block.ops:
         operands = [env[value] for value in op.operands]
         if op.next_op is None:
             return operands
-        env.update(zip(op.results, (run or run_op)(op, operands, foreign), strict=True))
+        own = [bodies[region.block] for region in op.regions]
+        results = run_op(op, operands, foreign, own) if own else run(op, operands, foreign)
+        env.update(zip(op.results, results, strict=True))
     raise AssertionError("a block ends in a terminator")
 
 
-def run_op(op: Operation, operands: Sequence[Array], foreign: Sequence[object], run: RunOp | None = None) -> list[Array]:
-    """The results of one named op; `run` runs the ops of its regions."""
+def run_op(op: Operation, operands: Sequence[Array], foreign: Sequence[object], bodies: Sequence[Body] = ()) -> list[Array]:
+    """The results of one named op; one with regions wants what runs them."""
     params = cast(ParamsAttr, op.properties["params"])
     types = [(array.dtype, array.shape) for array in cast("Sequence[ArrayType]", op.result_types)]
-    bodies = [partial(run_block, region.block, foreign=foreign, run=run) for region in op.regions]
     return bind_local(op.name.removeprefix("lax."), params, operands, types, bodies=bodies, foreign=foreign)
 
 

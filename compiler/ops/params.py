@@ -51,7 +51,7 @@ _RESULT_DTYPES: Mapping[str, str] = {
 # Primitives that have no `out_sharding`, unlike the other folds, with which they share a line of definitions.
 _NO_SHARDING = frozenset(each.reduce.__name__ for each in SPELLED.values() if each.reduce) - {"reduce_sum"}
 # What a `lax.whole` says about itself, beside the primitive's own parameters.
-WHOLE = frozenset({"primitive", "in_keys", "out_keys", "effects", "why"})
+WHOLE = frozenset({"primitive", "in_keys", "out_keys", "once", "placed", "why"})
 
 _ENUMS: Mapping[str, type[Enum]] = {
     kind.__name__: kind

@@ -83,12 +83,14 @@ def place(plan: Some, seeds: Sequence[Seed], text: str, *, propagate: bool = Tru
 
 
 def place_own(plan: Some) -> Some:
-    """The plan with the claims of the program's own `shard_map`s, made by a first action, and what follows from them."""
+    """The plan with the claims of ops that have axes of their own, made by a first action, and what follows from them."""
     found = own_claims(plan.source.program)
     if not found:
         return plan
     # Replaying passes over this line of the trace, because the program makes these claims again.
-    return replace(plan, table=_with_own(plan.table, found), actions=(Action("# the program's own shard_map", "place"),))
+    mapped = any(not node.signature.once for nodes in found.values() for node, _ in nodes)
+    said = "# the program's own shard_map" if mapped else "# what one device runs for all"
+    return replace(plan, table=_with_own(plan.table, found), actions=(Action(said, "place"),))
 
 
 def _claimed(plan: State, seeds: Sequence[Seed], number: int, propagate: bool, held: bool) -> Table:

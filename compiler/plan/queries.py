@@ -139,15 +139,19 @@ class WholeOp:
     why: str = ""
     makes: bool = True
     """Whether it has a result, and is not there for its effect alone."""
+    once: bool = False
+    """Whether one device runs it for all."""
 
     def __str__(self) -> str:
         where = f" at {self.source}" if self.source is not None and self.source.line else ""
         if self.own:
             runs = "as it is, on mesh axes of its own: its collectives are not counted"
-        elif self.makes:
-            runs = f"whole: {self.why or 'it has no definition'}"
-        else:
+        elif not self.makes:
             runs = f"whole, on one device: {self.why or 'it is an effect'}"
+        elif self.once:
+            runs = f"whole, on one device: {self.why or 'the others receive its result'}"
+        else:
+            runs = f"whole: {self.why or 'it has no definition'}"
         what = f", which {'makes' if self.makes else 'reads'} `{self.value}`," if self.value else ""
         return f"`{self.primitive}`{where}{what} runs {runs}"
 
@@ -320,6 +324,7 @@ def wholes(plan: State) -> list[WholeOp]:
             value = node.results[0] if node.results else node.operands[0] if node.operands else -1
             mapped = misfit(params, plan.mesh)
             reason = f"{mapped}: run through vmap on whole arrays" if mapped else str(params.get("why", ""))
-            where, own, makes = place_of(plan, value, node), bool(node.signature.own), bool(node.results)
-            found.append(WholeOp(str(params["primitive"]), names.get(value, ""), where, own, reason, makes))
+            where, once = place_of(plan, value, node), node.signature.once
+            own, makes = bool(node.signature.own) and not once, bool(node.results)
+            found.append(WholeOp(str(params["primitive"]), names.get(value, ""), where, own, reason, makes, once))
     return found

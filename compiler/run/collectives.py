@@ -16,18 +16,19 @@ from ...dialects import spmd
 from ...dialects.array import mesh_of
 from ...dialects.monoids import MONOIDS
 from ..jax_private import jax, jnp, lax
+from ..ops.barrier import barrier_p
 from ..ops.monoids import SPELLED
 
 
 def run_collective(op: Operation, operands: Sequence[Array]) -> list[Array]:
     """The results of one spmd op on this device's arrays."""
-    if isinstance(op, spmd.Collective) and (byte := _BYTES.get(operands[0].dtype.name)):
+    if isinstance(op, spmd.Collective) and (byte := BYTES.get(operands[0].dtype.name)):
         # XLA:CPU gathers numbers of two bits wrongly, so all that are less than a byte travel as bytes.
         return [made.astype(operands[0].dtype) for made in _RUN[op.name](op, [each.astype(byte) for each in operands])]
     return _RUN[op.name](op, operands)
 
 
-_BYTES: Mapping[str, str] = {
+BYTES: Mapping[str, str] = {
     "int2": "int8",
     "int4": "int8",
     "uint2": "uint8",
@@ -130,7 +131,7 @@ def _coordinate(op: Operation, operands: Sequence[Array]) -> list[Array]:
 
 
 def _barrier(op: Operation, operands: Sequence[Array]) -> list[Array]:
-    return list(lax.optimization_barrier(tuple(operands)))
+    return barrier_p.bind(*operands)
 
 
 def _group(op: spmd.Collective) -> int:

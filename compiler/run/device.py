@@ -10,8 +10,9 @@ from xdsl.ir import Block, Operation
 
 from ...dialects.array import mesh_of
 from ...dialects.params import ParamsAttr
-from ..jax_private import lax
-from ..ops.bind import bind_local, run_block, run_op
+from ...dialects.types import ArrayType
+from ..jax_private import jnp, lax
+from ..ops.bind import run_block, run_op
 from .collectives import run_collective
 
 
@@ -23,14 +24,15 @@ def run_local(block: Block, inputs: Sequence[Array], foreign: Sequence[object] =
 def _run(op: Operation, operands: Sequence[Array], foreign: Sequence[object]) -> list[Array]:
     if op.name.startswith("spmd."):
         return run_collective(op, operands)
-    if not op.results:
+    params = cast(ParamsAttr, op.properties["params"])
+    if params.get("once") and params.get("placed"):
         return _once(op, operands, foreign)
-    return run_op(op, operands, foreign, _run)
+    return run_op(op, operands, foreign)
 
 
 def _once(op: Operation, operands: Sequence[Array], foreign: Sequence[object]) -> list[Array]:
-    """An effect without results, such as a print: every device has the whole operands, and the first one alone runs it."""
-    params = cast(ParamsAttr, op.properties["params"])
+    """An op that runs once: every device has the whole operands, and the first one alone runs it; the others hold zeros."""
     first = lax.axis_index(tuple(mesh_of(op))) == 0
-    lax.cond(first, lambda: bind_local("whole", params, operands, (), foreign=foreign), list)
-    return []
+    types = cast("Sequence[ArrayType]", op.result_types)
+    zeros = lambda: [jnp.zeros(type.shape, type.dtype) for type in types]  # noqa: E731
+    return list(lax.cond(first, lambda: run_op(op, operands, foreign), zeros))

@@ -1,9 +1,9 @@
 """Folds with a combiner of the user's: `lax.reduce` and `lax.reduce_window` of several arrays at once.
 
-The combiner is associative and the initial value its unit, so the fold may be taken in any order: in halves, each combined
-elementwise. All dims that are not folded stay plain indices.
+The combiner is associative and commutative, so the fold may be taken in any order: in halves, each combined elementwise.
+The initial value counts once. All dims that are not folded stay plain indices.
 
-    reduce {computation} %x, %init   -->   %a = slice %x [0:4];  %b = slice %x [4:8];  combiner(%a, %b), and so on
+    reduce {computation} %x, %init   -->   %a = slice %x [0:4];  %b = slice %x [4:8];  ..., combiner(%init, ...)
 """
 
 from __future__ import annotations
@@ -28,28 +28,26 @@ def reduce(eqn: JaxprEqn) -> Callable[..., Arrays]:
     closed, dims = eqn.params["jaxpr"], eqn.params["dimensions"]
 
     def reduced(*values: Array) -> Arrays:
-        arrays, units = values[: len(values) // 2], values[len(values) // 2 :]
+        arrays, initial = values[: len(values) // 2], values[len(values) // 2 :]
+        shape = tuple(extent for dim, extent in enumerate(arrays[0].shape) if dim not in dims)
+        start = [lax.broadcast(each, shape) for each in initial]
+        if not all(arrays[0].shape[dim] for dim in dims):
+            return start
         for dim in dims:
-            arrays = _folded(_combiner(closed, len(arrays[0].shape)), arrays, units, dim)
-        arrays = [lax.squeeze(array, dims) for array in arrays]
-        shape = arrays[0].shape
-        return _combiner(closed, len(shape))([lax.broadcast(unit, shape) for unit in units], arrays)
+            arrays = _folded(_combiner(closed, len(arrays[0].shape)), arrays, dim)
+        return _combiner(closed, len(shape))(start, [lax.squeeze(array, dims) for array in arrays])
 
     return reduced
 
 
-def _folded(combine: Combine, arrays: Arrays, units: Arrays, dim: int) -> Arrays:
-    """Folds a dim to extent 1."""
-    while (extent := arrays[0].shape[dim]) != 1:
-        if extent % 2 or not extent:
-            arrays = [_padded(array, unit, dim) for array, unit in zip(arrays, units, strict=True)]
-        half = (extent + 1) // 2
-        arrays = combine(*(_each(arrays, dim, start, half or 1) for start in ((0, half) if half else (0, 0))))
-    return arrays
-
-
-def _padded(array: Array, unit: Array, dim: int) -> Array:
-    return lax.pad(array, unit, [(0, int(at == dim), 0) for at in range(array.ndim)])
+def _folded(combine: Combine, arrays: Arrays, dim: int) -> Arrays:
+    """Folds a dim to extent 1; what is left of an odd number of elements is combined at the end."""
+    extent = arrays[0].shape[dim]
+    if extent == 1:
+        return arrays
+    half = extent // 2
+    found = _folded(combine, combine(_each(arrays, dim, 0, half), _each(arrays, dim, half, half)), dim)
+    return combine(found, _each(arrays, dim, extent - 1, 1)) if extent % 2 else found
 
 
 def _each(arrays: Arrays, dim: int, start: int, length: int, stride: int = 1) -> Arrays:
@@ -70,27 +68,44 @@ def _combiner(closed: ClosedJaxpr, rank: int) -> Combine:
 
 
 def reduce_window(eqn: JaxprEqn) -> Callable[..., Arrays]:
-    """The rule of `reduce_window`: pads the operands, then takes one windowed dim after another."""
+    """The rule of `reduce_window`: pads the operands, then takes one windowed dim after another.
+
+    The initial values count once in each window, and what is padded not at all: they need not be a unit of the combiner.
+    """
     params = eqn.params
     closed = ClosedJaxpr(params["jaxpr"], params["consts"])
     dims = [*zip(*(params[name] for name in ("window_dimensions", "window_dilation", "window_strides")), strict=True)]
     edges = [(lo, hi, base - 1) for (lo, hi), base in zip(params["padding"], params["base_dilation"], strict=True)]
 
     def reduced(*values: Array) -> Arrays:
-        arrays, units = values[: len(values) // 2], values[len(values) // 2 :]
+        arrays, initial = values[: len(values) // 2], values[len(values) // 2 :]
         combine = _combiner(closed, len(dims))
-        if any(edge != (0, 0, 0) for edge in edges):
-            arrays = [lax.pad(array, unit, edges) for array, unit in zip(arrays, units, strict=True)]
+        if padded := any(edge != (0, 0, 0) for edge in edges):
+            there = lax.pad(lax.full(arrays[0].shape, True), False, edges)
+            arrays = [there, *(lax.pad(array, each, edges) for array, each in zip(arrays, initial, strict=True))]
+        fold = _where_there(combine) if padded else combine
         for dim, (width, dilation, stride) in enumerate(dims):
             count = max(0, (arrays[0].shape[dim] - (width - 1) * dilation - 1) // stride + 1)
             if not count:
-                shape = [*arrays[0].shape[:dim], 0, *arrays[0].shape[dim + 1 :]]
-                arrays = [lax.broadcast(unit, shape) for unit in units]
+                arrays = [lax.slice_in_dim(array, 0, 0, axis=dim) for array in arrays]
             elif width > 1 or stride > 1:
-                arrays = _windows(combine, arrays, dim, width, dilation, stride, count)
-        return combine([lax.broadcast(unit, arrays[0].shape) for unit in units], arrays)
+                arrays = _windows(fold, arrays, dim, width, dilation, stride, count)
+        start = [lax.broadcast(each, arrays[0].shape) for each in initial]
+        return fold([lax.full(arrays[0].shape, True), *start], arrays)[1:] if padded else fold(start, arrays)
 
     return reduced
+
+
+def _where_there(combine: Combine) -> Combine:
+    """The combiner on arrays of which the first one says where elements are: it takes what is there."""
+
+    def combined(left: Arrays, right: Arrays) -> Arrays:
+        (here, *left), (there, *right) = left, right
+        either = combine(left, right)
+        found = [lax.select(there, lax.select(here, b, r), e) for b, r, e in zip(either, right, left, strict=True)]
+        return [here | there, *found]
+
+    return combined
 
 
 def _windows(combine: Combine, arrays: Arrays, dim: int, width: int, dilation: int, stride: int, count: int) -> Arrays:

@@ -136,6 +136,12 @@ def _tile(eqn: JaxprEqn) -> Function:
     return tiled
 
 
+def _broadcast_to(eqn: JaxprEqn) -> Function:
+    """What is written to a reference, in the shape of the part that it is written to."""
+    shape = eqn.params["shape"]
+    return lambda x: lax.broadcast_in_dim(x, shape, tuple(range(len(shape) - x.ndim, len(shape))))
+
+
 def _mulhi(eqn: JaxprEqn) -> Function:
     """The upper half of a product, of the products of halves: XLA does not lower its own op inside a `shard_map`."""
     aval = cast(Any, eqn.outvars[0].aval)
@@ -216,6 +222,7 @@ def _seed(_: object, seeds: Array, **params: object) -> Array:
 
 
 _RULES: Mapping[str, Rule] = {
+    "broadcast_to": _broadcast_to,
     "convert_element_type": _convert,
     "empty": _empty,
     "empty2": _empty,

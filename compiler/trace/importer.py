@@ -38,6 +38,7 @@ from ..ops.shard_map import Body, dims_of
 from .derivative_rules import Rule
 from .expansions import expand
 from .vmapped_while import Loop
+from .why_whole import ONCE
 
 Handler: TypeAlias = "Callable[[Importer, JaxprEqn, list[SSAValue], Call | None], Sequence[SSAValue]]"
 
@@ -192,8 +193,8 @@ class Importer:
         for key, atoms in (("in_keys", eqn.invars), ("out_keys", eqn.outvars)):
             if any(is_key(atom.aval) for atom in atoms):
                 extra[key] = tuple(implementation(atom.aval) if is_key(atom.aval) else None for atom in atoms)
-        if eqn.effects:
-            extra["effects"] = tuple(sorted(type(effect).__name__ for effect in eqn.effects))
+        if eqn.effects or name in ONCE:
+            extra["once"] = True
         if why:
             extra["why"] = why
         return ParamsAttr.of(**dict(encode(name, eqn.params, self.foreign).items()), **extra)

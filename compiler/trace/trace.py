@@ -10,7 +10,7 @@ JAX traces the function to a jaxpr, `importer` turns that into operations; this 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -18,7 +18,7 @@ from typing import Any, cast
 import numpy as np
 from jax import Array
 from jax.core import ShapedArray
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
+from jax.extend.core import ClosedJaxpr
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Operation, Region, SSAValue
@@ -30,11 +30,9 @@ from ..inputs.lines import Sources, resolve
 from ..inputs.names import Tree, join, path, successors
 from ..jax_private import (
     PyTreeDef,
-    RefEffect,
     Tracer,
     dce_jaxpr,
     jax,
-    jaxprs_in_params,
     lax,
     ordered_effects,
     tree,
@@ -42,6 +40,7 @@ from ..jax_private import (
 from ..ops.prng_keys import implementation, is_key, is_void, text, unwrap, wrap
 from .derivative_rules import Rule
 from .importer import Importer
+from .references import check_references, with_effect, without_references
 from .scopes import addresses, value_names
 
 
@@ -197,8 +196,10 @@ def trace(fn: Callable[..., object], /, *args: object, static_argnames: str | Se
     with without_collector():
         structs = [jax.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in avals]
         closed = jax.make_jaxpr(function.names(flat, bound.arguments))(*tree.tree_unflatten(in_tree, structs))
+        check_references(function, closed)
         _check_effects(function, closed)
         _check_captured(function, closed)
+        closed = without_references(function, closed)
         importer, consts = _import(closed)
     out_tree, result_names = results[-1]
     arg_names = (*names, *(f"const/{number}" for number in range(len(consts))))
@@ -267,7 +268,7 @@ def _check_effects(function: Function, closed: ClosedJaxpr) -> None:
     ordered = [effect for effect in closed.effects if _is_ordered(effect)]
     if not ordered:
         return
-    eqn = next(_with_effect(closed.jaxpr), None)
+    eqn = next(with_effect(closed.jaxpr, _is_ordered), None)
     location = None if eqn is None else resolve((cast(Any, eqn).source_info, None)).location()
     kind = type(ordered[0]).__name__
     raise Error(
@@ -280,13 +281,4 @@ def _check_effects(function: Function, closed: ClosedJaxpr) -> None:
 
 
 def _is_ordered(effect: object) -> bool:
-    return ordered_effects.contains(effect) or isinstance(effect, RefEffect)
-
-
-def _with_effect(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
-    """The equations with an ordered effect, innermost first."""
-    for eqn in jaxpr.eqns:
-        if any(map(_is_ordered, eqn.effects)):
-            for inner in jaxprs_in_params(eqn.params):
-                yield from _with_effect(inner)
-            yield eqn
+    return ordered_effects.contains(effect)

@@ -15,7 +15,7 @@ _WHY: Mapping[str, str] = {
         assert_consumed_value check debug_callback debug_print inspect_sharding io_callback shape_assertion dce_sink""",
     "a token, not an array": "after_all create_token",
     "of a mutable reference, or of a kernel's body": """
-        accum_grad_in_ref broadcast_to create_linear free_ref freeze get new_ref pin run_scoped run_state swap unpin
+        accum_grad_in_ref create_linear free_ref freeze get new_ref pin run_scoped run_state swap unpin
         max_contiguous multiple_of reciprocal with_memory_space_constraint core_map custom_fusion fusible mpmd_map bitcast
         einshape_lo roll""",
     "a kernel or a function of the user's: what its dims mean, `pt.define` can say": """
@@ -38,3 +38,6 @@ _WHY: Mapping[str, str] = {
 
 REASONS: Mapping[str, str] = {name: why for why, names in _WHY.items() for name in names.split()}
 """Why a primitive runs whole, by its name."""
+
+ONCE = frozenset({"buffer_callback", "pure_callback", "rng_uniform"})
+"""Primitives that one device runs for all, beside those with an effect: two runs of them may give two answers."""

@@ -96,7 +96,8 @@ class _Mover:
     def fixed_values(self) -> None:
         """A value that a tactic placed by itself moves there from where its op produces it; an argument from the boundary.
 
-        What a scan leaves pending is done at once: nothing else could be done with it.
+        What a scan leaves pending is done at once: nothing else could be done with it. So is what one device alone computes,
+        for the zeros of the others are no numbers to compute with: `0 / 0` is not 0.
         """
         for value, home in self.placements.fixed.items():
             node = self.program.nodes[self.program.producer[value]]
@@ -105,7 +106,7 @@ class _Mover:
             produced, pend = placed.produced[position], placed.pending[position]
             if produced != home or pend:
                 self.settle(value, produced, pend, home)
-        for value, pend in self.placements.scanned.items():
+        for value, pend in self.placements.settled.items():
             self.settle(value, self.placements.homes[value], pend, self.placements.homes[value])
         for value in self.program.arguments:
             outside = boundary(self.placements, value)

@@ -80,8 +80,8 @@ class Placements:
     mesh: Mesh
     nodes: list[Placed]
     fixed: dict[int, Tiles] = field(default_factory=dict[int, Tiles])
-    scanned: dict[int, Pend] = field(default_factory=dict[int, Pend])
-    """What is pending of values that are scans of blocks: it is done where they are made."""
+    settled: dict[int, Pend] = field(default_factory=dict[int, Pend])
+    """What is pending of values and is done where they are made: scans of blocks, and what one device alone computes."""
     homes: list[Tiles] = field(default_factory=list[Tiles])
     sources: dict[int, Pend] = field(default_factory=dict[int, Pend])
     returns: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
@@ -128,23 +128,27 @@ def read(table: Table) -> Placements:
     nodes = _placed(table)
     homes: list[Tiles] = [()] * len(program.types)
     sources: dict[int, Pend] = {}
-    scanned: dict[int, Pend] = {}
+    settled: dict[int, Pend] = {}
+    returned = frozenset(program.returned)
     for value in program.arguments:
         homes[value] = table.tiles(value)
     for node, placed in zip(program.nodes, nodes, strict=True):
         for value, tiles, pend in zip(node.results, placed.produced, placed.pending, strict=True):
             homes[value] = tiles
             if pend:
-                (scanned if any(each.scans for each in pend) else sources)[value] = pend
+                at_once = any(each.scans for each in pend) or (
+                    node.signature.once and bool(program.uses[value] or value in returned)
+                )
+                (settled if at_once else sources)[value] = pend
     fixed = _fixed(table)
     for value, tiles in fixed.items():
         homes[value] = tiles
         sources.pop(value, None)
-        scanned.pop(value, None)
+        settled.pop(value, None)
     returns: dict[int, list[int]] = {}
     for position, value in enumerate(program.returned):
         returns.setdefault(value, []).append(position)
-    return Placements(table, program, mesh, nodes, fixed, scanned, homes, sources, returns)
+    return Placements(table, program, mesh, nodes, fixed, settled, homes, sources, returns)
 
 
 def _placed(table: Table) -> list[Placed]:

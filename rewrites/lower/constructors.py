@@ -179,6 +179,8 @@ class Fusing:
 
     def slice_outside(self, source: SSAValue, own: ArrayType) -> SSAValue:
         if not placed(own):
+            # A whole value is its own slice, which `build` must know: an op that gives it as it is builds nothing.
+            self.nest.sliced[source] = source
             return source
         key = (source, own)
         found = self.nest.slices.get(key)
@@ -257,7 +259,8 @@ class Fusing:
 
     def end_nest(self) -> None:
         """Close the nest; what it yields is known at the end, when all that stands behind it is there."""
-        if self.nest.block.ops:
+        # A nest without ops may still build something: of a whole value outside it, one with another type.
+        if self.nest.block.ops or self.nest.axes:
             op = BuildOp.create(properties={"place": AxesAttr.of(())}, regions=[Region(self.nest.block)])
             self.block.add_op(op)
             self.ended.append((self.nest, op))
@@ -267,19 +270,22 @@ class Fusing:
         """End the block with `last`, and give every nest the results that something outside it turned out to read."""
         self.end_nest()
         self.block.add_op(last)
-        for nest, op in self.ended:
-            self.settle(nest, op)
+        # What a nest yields may be what an earlier one builds, so all of them yield before the first one has its results.
+        yields = [YieldOp([leaf.local for leaf in nest.leaves]) for nest, _ in self.ended]
+        for (nest, op), leaves in zip(self.ended, yields, strict=True):
+            nest.block.add_op(leaves)
+            self.settle(nest, op, leaves)
 
-    def settle(self, nest: Nest, op: BuildOp) -> None:
+    def settle(self, nest: Nest, op: BuildOp, leaves: YieldOp) -> None:
         """Give the builder its results, or, where it uses no axis, put its ops in its place."""
-        block = nest.block
         if not nest.axes:
-            for each in list(block.ops):
+            results: Sequence[SSAValue] = list(leaves.operands)
+            leaves.detach()
+            leaves.erase()
+            for each in list(nest.block.ops):
                 each.detach()
                 self.block.insert_op_before(each, op)
-            results: Sequence[SSAValue] = [leaf.local for leaf in nest.leaves]
         else:
-            block.add_op(YieldOp([leaf.local for leaf in nest.leaves]))
             region = op.detach_region(op.body)
             build = BuildOp(in_order(nest.axes, self.mesh), region, [leaf.type for leaf in nest.leaves])
             self.block.insert_op_before(build, op)

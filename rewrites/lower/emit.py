@@ -19,6 +19,9 @@ IDS = "int32"
 WIDE = ("int64", "uint32", "uint64")
 """Dtypes with ids that are no i32."""
 
+EXACT = ("bool", "int", "uint")
+"""How the names of the dtypes begin that have one zero."""
+
 
 def type_at(value: SSAValue) -> ArrayType:
     """The type of a local value."""
@@ -46,9 +49,16 @@ class Emitter:
         plain: Literal = value
         if dtype == "bool":
             plain = bool(value)
-        elif not dtype.startswith(("int", "uint")):
+        elif not dtype.startswith(EXACT):
             plain = float(value)
         return self.make("constant", (), dtype, (), value=plain)
+
+    def zero(self, dtype: str) -> SSAValue:
+        """The unit of addition. That of floats is -0.0: it keeps the sign of a zero that it is added to."""
+        plain: Literal = -0.0
+        if dtype.startswith("complex"):
+            plain = Record("complex", (("real", -0.0), ("imag", -0.0)))
+        return self.number(0, dtype) if dtype.startswith(EXACT) else self.make("constant", (), dtype, (), value=plain)
 
     def cast(self, value: SSAValue, dtype: str) -> SSAValue:
         to = Record("dtype", (("name", dtype),))
@@ -78,10 +88,11 @@ class Emitter:
         type = type_at(value)
         return value if type.shape == shape else self.make("reshape", (value,), type.dtype, shape)
 
-    def select(self, keep: SSAValue, value: SSAValue, other: int = 0) -> SSAValue:
-        """The value where `keep`, else a number."""
+    def select(self, keep: SSAValue, value: SSAValue, other: int | None = None) -> SSAValue:
+        """The value where `keep`, else a number: zero, unless another one is given."""
         type = type_at(value)
-        rest = self.spread(self.number(other, type.dtype), type.shape)
+        number = self.zero(type.dtype) if other is None else self.number(other, type.dtype)
+        rest = self.spread(number, type.shape)
         return self.make("select_n", (keep, rest, value), type.dtype, type.shape)
 
     def both(self, one: SSAValue, other: SSAValue, kind: str = "and") -> SSAValue:

@@ -24,6 +24,7 @@ from ...dialects.lax import RegionOp
 from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.regions import BORDERS
 from .program import APART, Control, Node, Program, Region, Signature
+from .runs_once import once_signature
 from .shard_maps import fits, own_signature
 
 
@@ -129,6 +130,8 @@ class _Flattener:
         found = table.get(key)
         if found is None and params.get("own_axes") and fits(params, mesh := mesh_of(self.program.main)):
             found = table[key] = own_signature(params, mesh, ins, outs)
+        if found is None and params.get("once"):
+            found = table[key] = once_signature(mesh_of(self.program.main), ins, outs)
         if found is None:
             slow = (kind, params, ins, outs)
             found = table.get(slow)
@@ -272,7 +275,7 @@ def _bind(kind: str, params: ParamsAttr, ins: tuple[ArrayType, ...], outs: tuple
     in_types = [(t.dtype, t.shape) for t in ins]
     out_types = [(t.dtype, t.shape) for t in outs]
     if not outs:
-        # An effect without results: nothing of it can be placed.
+        # A border without results: a value that a region is told by, which all devices read whole.
         return Instance(definitions[kind], (), tuple(((),) * len(shape) for _, shape in in_types), (), moves=False)
     if kind in BORDERS:
         # Every region is given the same value.

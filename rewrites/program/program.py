@@ -34,7 +34,7 @@ APART = ("lax.optimization_barrier",)
 class Signature:
     """An instance with both directions of its index tables: index -> position in a value, and dim -> indices in it."""
 
-    __slots__ = ("instance", "operand_at", "operand_dims", "own", "placed", "result_at", "result_dims")
+    __slots__ = ("instance", "once", "operand_at", "operand_dims", "own", "placed", "result_at", "result_dims")
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
@@ -46,6 +46,8 @@ class Signature:
         self.placed: dict[object, object] = {}
         self.own: dict[str, int] = {}
         """Of an op with mesh axes of its own: axis -> the index that is placed on it, always."""
+        self.once = False
+        """Whether the first device alone runs the op; its own axes are then all axes of the mesh."""
 
     def set_dims(self, operands: tuple[Rows, ...], results: tuple[Rows, ...]) -> None:
         """Say per value, per dim, the (index, minor extent, extent) of each index in it, major to minor."""

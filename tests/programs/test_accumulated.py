@@ -164,3 +164,17 @@ def test_what_all_branches_leave_pending_is_summed_behind_them() -> None:
     plan = pt.plan(branches, MESH, *given).tile("y", 0, "data")
     assert sent(plan, *given) == {"all_reduce": 1}
     assert "cond" not in str(plan.collectives()[0])
+
+
+def test_two_loops_that_begin_with_the_same_zero_are_summed_one_after_the_other() -> None:
+    def total(rows: jax.Array) -> jax.Array:
+        return jax.lax.scan(lambda c, row: (c + row, None), jnp.float32(0), rows)[0]
+
+    def sums(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return total(x.sum(1)), total((x * x).sum(1))
+
+    x = jnp.arange(32.0).reshape(4, 8)
+    plan = pt.plan(sums, MESH, x).tile("x", 1, "data")
+    assert plan.counts()["all_reduce"] == 2
+    assert plan.compile()(x) == plan.lower("collective").run(x) == sums(x)
+    assert lowered_text(plan) == str(plan.spmd())

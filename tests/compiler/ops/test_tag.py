@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from lowered import lowered_text
 
 import partita as pt
 from partita.compiler.trace.trace import Traced
@@ -70,3 +71,34 @@ def test_keys_can_be_tagged():
 def test_a_tag_wants_a_name(name: Any):
     with pytest.raises(pt.Error, match="no name for a tag"):
         pt.tag(X, name)
+
+
+def summed(rows: jax.Array) -> jax.Array:
+    return jax.lax.scan(lambda total, row: (total + row, None), jnp.float32(0), rows)[0]
+
+
+TAGGED: dict[str, Callable[[jax.Array, jax.Array], Any]] = {
+    "an argument": lambda x, w: pt.tag(x, "h"),
+    "an argument, twice, beside itself": lambda x, w: (pt.tag(x, "h"), pt.tag(pt.tag(x, "g"), "k"), x),
+    "a constant": lambda x, w: pt.tag(jnp.float32(3), "h"),
+    "what a collective makes": lambda x, w: pt.tag(x @ w, "logits"),
+    "what a loop is given": lambda x, w: summed(pt.tag(x.sum(1), "h")),
+    "what a loop returns": lambda x, w: pt.tag(summed(x.sum(1)), "h"),
+    "what a branch returns": lambda x, w: pt.tag(jax.lax.cond(x[0, 0] > 1, lambda: pt.tag(x, "i"), lambda: x * 2), "h"),
+    "what a while carries": lambda x, w: pt.tag(
+        jax.lax.while_loop(lambda c: pt.tag(c, "c").sum() < 99, lambda c: pt.tag(c + pt.tag(x, "d"), "e"), pt.tag(x, "f")), "g"
+    ),
+}
+
+
+@pytest.mark.parametrize("tile", [None, ("x", 0), ("x", 1), ("w", 0), ("w", 1)])
+@pytest.mark.parametrize("what", TAGGED)
+def test_a_tagged_value_goes_wherever_the_value_goes(what: str, tile: tuple[str, int] | None) -> None:
+    x = np.linspace(0, 2, 32, dtype=np.float32).reshape(4, 8)
+    args = jnp.asarray(x), jnp.asarray(x.T)
+    plan = pt.plan(TAGGED[what], pt.Mesh(a=2), *args)
+    plan = plan if tile is None else plan.tile(*tile, "a")
+    for run in (plan.compile(), plan.lower("collective").run):
+        for ours, theirs in zip(jax.tree.leaves(run(*args)), jax.tree.leaves(TAGGED[what](*args)), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+    assert lowered_text(plan) == str(plan.spmd())

@@ -1,0 +1,64 @@
+"""An optimization barrier, which XLA keeps on every platform but the CPU: there it is left out.
+
+XLA:CPU merges what a barrier keeps apart all the same, but late, when it has decided already which values share a buffer.
+A `dynamic_update_slice` is then written in place over the very values that it still reads, and the numbers are wrong.
+That happens to a barrier in plain JAX too; a plan leaves out the user's own barriers with those that it makes itself.
+
+    %x, %y = barrier %x, %y    -->    on TPU and GPU: stablehlo.optimization_barrier %x, %y;    on CPU: nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from jax import Array
+from jax.extend.core import Primitive
+
+from ..jax_private import ad, batching, lax, mlir
+
+T = TypeVar("T")
+
+barrier_p: Any = Primitive("optimization_barrier_but_on_cpu")
+barrier_p.multiple_results = True
+
+
+def _identity(*values: T) -> list[T]:
+    return list(values)
+
+
+def _kept(*values: Array) -> list[Array]:
+    return list(lax.optimization_barrier(values))
+
+
+def _linear(values: Sequence[Array]) -> list[Array]:
+    """A barrier for tangents or cotangents; those that are zero stay symbols."""
+    found = iter(barrier_p.bind(*(each for each in values if type(each) is not ad.Zero)))
+    return [each if type(each) is ad.Zero else next(found) for each in values]
+
+
+def _jvp(primals: Sequence[Array], tangents: Sequence[Array]) -> tuple[list[Array], list[Array]]:
+    return barrier_p.bind(*primals), _linear(tangents)
+
+
+def _transpose(cotangents: Sequence[Array], *operands: object) -> list[Array]:
+    del operands
+    return _linear(cotangents)
+
+
+def _batch(values: Sequence[Array], dims: Sequence[int | None]) -> tuple[list[Array], Sequence[int | None]]:
+    return barrier_p.bind(*values), dims
+
+
+def _lower(ctx: object, *values: T) -> list[T]:
+    del ctx
+    return list(values)
+
+
+barrier_p.def_impl(_identity)
+barrier_p.def_abstract_eval(_identity)
+ad.primitive_jvps[barrier_p] = _jvp
+ad.primitive_transposes[barrier_p] = _transpose
+batching.primitive_batchers[barrier_p] = _batch
+mlir.register_lowering(barrier_p, mlir.lower_fun(_kept, multiple_results=True))
+mlir.register_lowering(barrier_p, _lower, platform="cpu")

@@ -1,0 +1,63 @@
+"""Mutable references become values, as they do when JAX compiles: what is written is the next value of the reference.
+
+r = new_ref 0.0;  r[...] += x;  y = r[...]   -->   %r = add 0.0, x;  y = %r
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
+
+from ...dialects.errors import Error
+from ..inputs.arguments import Function
+from ..inputs.lines import resolve
+from ..jax_private import RefEffect, dce_jaxpr, discharge_state, internal_mutable_array_effect, jaxprs_in_params
+
+_CURES = [
+    "make the reference inside the function with `jax.new_ref`",
+    "or take the array as an argument and return its new value",
+]
+
+
+def check_references(function: Function, closed: ClosedJaxpr) -> None:
+    """Raises Error for a reference from outside: the devices of a plan have copies of what it holds, or parts."""
+    if any(map(_is_reference, cast(Any, closed).effects)):
+        eqn = next(with_effect(closed.jaxpr, _is_reference))
+        raise Error(
+            f"`{function.name}` reads or writes a mutable reference that was made outside of it",
+            location=resolve((cast(Any, eqn).source_info, None)).location() or function.location(),
+            label="uses a reference from outside",
+            helps=_CURES,
+        )
+
+
+def without_references(function: Function, closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program without references; itself, if it makes none. Raises Error where JAX cannot tell what one holds."""
+    if internal_mutable_array_effect not in cast(Any, closed).effects:
+        return closed
+    try:
+        # Calls with derivative rules of their own stay calls, or nobody would see that the rules are lost.
+        live, _ = dce_jaxpr(closed.jaxpr, True, True)
+        return discharge_state(ClosedJaxpr(live, closed.consts), lower=False)
+    except NotImplementedError as error:
+        raise Error(
+            f"`{function.name}` uses a mutable reference in a way that JAX cannot replace by values",
+            location=function.location(),
+            notes=[str(error)],
+            helps=["use arrays there: return the new value in place of writing it"],
+        ) from error
+
+
+def with_effect(jaxpr: Jaxpr, wanted: Callable[[object], bool]) -> Iterator[JaxprEqn]:
+    """The equations with an effect that is wanted, innermost first."""
+    for eqn in jaxpr.eqns:
+        if any(map(wanted, eqn.effects)):
+            for inner in jaxprs_in_params(eqn.params):
+                yield from with_effect(inner, wanted)
+            yield eqn
+
+
+def _is_reference(effect: object) -> bool:
+    return isinstance(effect, RefEffect)

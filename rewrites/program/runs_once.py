@@ -1,0 +1,30 @@
+"""An op that runs once: an effect, a callback, a draw that differs from call to call.
+
+Devices that each ran it could each get another answer, and a loop that asks for it could end on some devices only. So the
+first device alone runs it, and the others hold zeros: each result is a sum over all devices that is still pending, and an
+`all_reduce` right behind the op shares it. The op has one index for each axis of the mesh, folded by a sum and placed on the
+axis from the start, and no array has that index.
+
+    io_callback {once = True} : f32[8]   -->   f32[8]{+data, +model}, then all_reduce add over (data, model)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...dialects.array import ArrayType
+from ...dialects.definitions.registry import definitions
+from ...dialects.definitions.tilings import Index, Instance
+from ...dialects.mesh import Mesh
+from .program import Signature
+
+
+def once_signature(mesh: Mesh, ins: Sequence[ArrayType], outs: Sequence[ArrayType]) -> Signature:
+    """The signature of an op that runs once: an index for each axis that has more than one device."""
+    axes = [axis for axis, size in mesh.axes.items() if size > 1]
+    operands, results = (tuple(((),) * len(type.shape) for type in side) for side in (ins, outs))
+    indices = tuple(Index(mesh[axis], monoid="add") for axis in axes)
+    signature = Signature(Instance(definitions["whole"], indices, operands, results, moves=False))
+    signature.own = {axis: number for number, axis in enumerate(axes)}
+    signature.once = True
+    return signature

@@ -1,0 +1,33 @@
+"""Numbers of less than a byte in graphs: between programs they travel as bytes."""
+
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import partita as pt
+
+Array = Any
+MESH = pt.Mesh(a=2)
+FUNCTIONS: dict[str, Any] = {
+    "elementwise": lambda x: x * x + x,
+    "moved": lambda x: x[::-1],
+    "compared": lambda x: x > x[::-1],
+    "made": lambda x: (x.astype(jnp.float32) * 2).astype(x.dtype),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("dtype", ["int4", "uint4", "float4_e2m1fn"])
+def test_a_graph_takes_and_gives_numbers_of_less_than_a_byte(dtype: str, name: str) -> None:
+    x = jnp.array([0, 1, 1, 0, 1, 2, 0, 1], jnp.float32).astype(dtype)
+    plan = pt.plan(FUNCTIONS[name], MESH, x).tile("x", 0, "a")
+    found, expected = plan.lower("collective").run(x), jax.jit(FUNCTIONS[name])(x)
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(np.asarray(found, np.float32), np.asarray(expected, np.float32))
