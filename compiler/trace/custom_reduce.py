@@ -25,7 +25,7 @@ FEW = 8
 
 def reduce(eqn: JaxprEqn) -> Callable[..., Arrays]:
     """The rule of `reduce`: operands, then as many initial values."""
-    closed, dims = eqn.params["jaxpr"], eqn.params["dimensions"]
+    closed, dims = eqn.params["jaxpr"], cast("tuple[int, ...]", eqn.params["dimensions"])
 
     def reduced(*values: Array) -> Arrays:
         arrays, initial = values[: len(values) // 2], values[len(values) // 2 :]

@@ -138,8 +138,12 @@ def _tile(eqn: JaxprEqn) -> Function:
 
 def _broadcast_to(eqn: JaxprEqn) -> Function:
     """What is written to a reference, in the shape of the part that it is written to."""
-    shape = eqn.params["shape"]
-    return lambda x: lax.broadcast_in_dim(x, shape, tuple(range(len(shape) - x.ndim, len(shape))))
+    shape = cast("tuple[int, ...]", eqn.params["shape"])
+
+    def spread(x: Array) -> Array:
+        return lax.broadcast_in_dim(x, shape, tuple(range(len(shape) - x.ndim, len(shape))))
+
+    return spread
 
 
 def _mulhi(eqn: JaxprEqn) -> Function:
