@@ -18,7 +18,7 @@ graph            the dataflow graph of kernels and redistributions
   graph_nodes, graph_text, graph_run           to read, to emit, to run node by node
 run, jit         one kernel with its collectives inside, as jax.jit(jax.shard_map(...))
   over_devices                                 a device-local function over a mesh
-  inlined_rules                                derivatives by a rule, which it has no more: not to be differentiated
+  partitioned                                  a plan as one JAX primitive: a transformation of it is a plan of its own
   execute, evaluate, collectives               ops by JAX primitives, on one device's arrays
 notation         programs in index notation, to functions, meshes and plans (its own flow is in its package)
 cli, opt         the commands `partita` and `partita-opt` (passes, universe)

@@ -25,6 +25,7 @@ mlir: Any = import_module("jax.interpreters.mlir")
 
 Tracer: Any = import_module("jax.core").Tracer
 eval_context: Any = import_module("jax._src.core").eval_context
+backends: Any = import_module("jax.extend.backend").backends
 jaxprs_in_params: Any = import_module("jax.extend.core").jaxprs_in_params
 shaped_abstractify: Any = import_module("jax._src.core").shaped_abstractify
 core_primitive: Any = import_module("jax._src.core").Primitive
@@ -38,6 +39,7 @@ dce_jaxpr: Any = import_module("jax._src.interpreters.partial_eval").dce_jaxpr
 internal_mutable_array_effect: Any = import_module("jax._src.core").internal_mutable_array_effect
 GatherScatterMode: Any = import_module("jax._src.lax.slicing").GatherScatterMode
 fancy_batchers: Any = import_module("jax._src.interpreters.batching").fancy_primitive_batchers
+linearize_jaxpr: Any = import_module("jax._src.interpreters.ad").linearize_jaxpr
 prng: Any = import_module("jax._src.random.prng")
 source_info_util: Any = import_module("jax._src.source_info_util")
 Ref: Any = import_module("jax").Ref

@@ -71,7 +71,7 @@ class Jitted(Generic[R]):
             plan = self.plan(*args, **kwargs)
             traced = plan.source.traced
             leaves = [*traced.flatten(args, kwargs), *traced.consts]
-            return cast(R, traced.unflatten(Compiled(plan, self.devices).mapped(*leaves)))
+            return cast(R, traced.unflatten(Compiled(plan, self.devices).program(*leaves)))
 
         return call
 
@@ -192,9 +192,8 @@ def jit(
 ) -> Jitted[R] | Callable[[Callable[..., R]], Jitted[R]]:
     """Partition `fn` by the tactics and compile it for the mesh, at the first call for each kind of arguments.
 
-    Also a decorator: `@pt.jit(mesh=..., tactics=[...])`. `vmap`, an outer `jit` and `grad` of it work, but for one thing: a
-    function inside with a derivative rule of its own, such as `jax.nn.relu`, has only its ops here, and `grad` says so. Take
-    the derivative first, `pt.jit(jax.grad(f), ...)`. Raises Error, at the call, where a tactic does not fit or the mesh is
+    Also a decorator: `@pt.jit(mesh=..., tactics=[...])`. `vmap`, an outer `jit` and all derivatives of it are those of `fn`,
+    partitioned by the same tactics. Raises Error, at the call, where a tactic does not fit or the mesh is
     larger than the devices.
 
         step = jax.jit(train_step)   -->   step = pt.jit(train_step, mesh=mesh, tactics=[...])

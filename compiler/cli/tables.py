@@ -14,7 +14,7 @@ all_gather   data   params/blocks/*/w1       8     98,304   ZeRO(stage=3, axis='
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,8 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
+
+from ...rewrites.redistribute.steps import Bytes
 
 if TYPE_CHECKING:
     from ..api.plan import Plan
@@ -85,13 +87,13 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table | None
 def _collectives(plan: Plan) -> Table | None:
     """Those of equal kind, axes, cause, place and name but for numbers are one row, with their sums."""
     times: Counter[tuple[str, ...]] = Counter()
-    received: Counter[tuple[str, ...]] = Counter()
+    received: dict[tuple[str, ...], Bytes] = defaultdict(int)
     for each in plan.collectives():
         row = (each.kind, ", ".join(each.axes), _NUMBER.sub("*", each.value), each.tactic, each.where)
         times[row] += each.times
-        received[row] += each.times * each.bytes
+        received[row] += each.times * each.received
     # Most programs have no branches and no loops of unknown trips.
     inside = any(row[-1] for row in times)
     columns = ("collective", "over", "value", *(("inside",) if inside else ()), "times", "bytes", "because of")
-    rows = [(*row[:3], *((row[4],) if inside else ()), f"{times[row]:,}", f"{received[row]:,}", row[3]) for row in times]
+    rows = [(*row[:3], *((row[4],) if inside else ()), f"{times[row]:,}", f"{round(received[row]):,}", row[3]) for row in times]
     return table(columns, rows)

@@ -11,26 +11,29 @@ The graph is its module in the flow dialect; nodes, edges, JSON and Graphviz tex
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from ...dialects import context
 from ...dialects.errors import Error, nearest
-from ...dialects.flow import GraphOp
+from ...dialects.flow import GraphOp, KernelOp
 from ...dialects.text import error_of, read_module
 from ...rewrites.lower.to_flow import check, to_flow
+from ...rewrites.program.executions import Marks, executions
 from ..gc_pause import without_collector
 from ..jax_private import Device
+from ..ops.shard_map import on_devices, own_collectives
 from ..plan.counts import Counts, most, tally
 from ..plan.lowered import ir
 from ..plan.state import State
 from .module import GraphModule
-from .nodes import Edge, Exchange, Node, edges, nodes
+from .nodes import Edge, Node, edges, nodes
 from .run import CompiledGraph, stablehlo
 from .text import to_dot, to_json
 
@@ -71,11 +74,21 @@ class Graph(GraphModule):
 
     def counts(self) -> Counts:
         """Executions of each kind of collective in one run: those of the plan."""
-        return tally((each.kind, each.times, _place(node, each)) for node in self.nodes for each in node.collectives)
+        foreign = self.traced.foreign if self.traced is not None else ()
+        rows = ((each.kind, each.times, each.where) for node in self.nodes for each in node.collectives)
+        maps = (each for each in self.executions() if on_devices(each[0]))
+        return tally(rows, own_collectives(maps, foreign))
 
     def bytes_per_device(self) -> int:
         """Bytes that one device receives in one run, all collectives together: those of the plan."""
-        return most((each.bytes * each.times, _place(node, each)) for node in self.nodes for each in node.collectives)
+        return round(most((each.received * each.times, each.where) for node in self.nodes for each in node.collectives))
+
+    def executions(self) -> Iterator[tuple[Operation, int, str]]:
+        """The ops of all kernels, in order of issue, with how often each runs and in which branches and loops."""
+        marks = Marks()
+        for op in self.op.body.block.ops:
+            if isinstance(op, KernelOp):
+                yield from executions(self.kernels[op.name_of_kernel].body.block, marks)
 
     def text(self) -> str:
         """The text of the graph and of its kernels, which `Graph.parse` and `partita-opt` take."""
@@ -120,11 +133,6 @@ class Graph(GraphModule):
     def run(self, *args: object, **kwargs: object) -> Any:
         """Run on the first devices that there are, and wait for the results; arguments and results are the function's."""
         return self._compiled(*args, **kwargs)
-
-
-def _place(node: Node, each: Exchange) -> str:
-    """What it depends on how often a collective runs; each node counts its loops and choices for itself."""
-    return each.where and f"{node.number}.{each.where}"
 
 
 def lower(plan: State, granularity: str) -> Graph:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -13,26 +12,31 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import flow, spmd
 from ...dialects.dtypes import itemsize
-from ...dialects.lax import CondOp, ScanOp
 from ...dialects.mesh import Mesh
 from ...dialects.signature import array_types
 from ...dialects.types import ArrayType
 from ...rewrites.lower.to_flow import change
-from ...rewrites.redistribute.steps import received
+from ...rewrites.program.executions import Marks, executions
+from ...rewrites.redistribute.steps import Bytes, received
 from ..plan.counts import most as total
 from .module import GraphModule
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A collective of a node: over which axes, how many bytes a device receives each time, how often."""
+    """A collective of a node: over which axes, what a device receives each time, exactly, and how often."""
 
     kind: str
     axes: tuple[str, ...]
-    bytes: int
+    received: Bytes
     times: int
     where: str = ""
     """The branch or loop of unknown trips that it is in: `cond#0:1`."""
+
+    @property
+    def bytes(self) -> int:
+        """The bytes that a device receives each time, rounded."""
+        return round(self.received)
 
     def __str__(self) -> str:
         times = (f" x {self.times}" if self.times != 1 else "") + (f" in {self.where}" if self.where else "")
@@ -65,7 +69,7 @@ class Node:
     @property
     def bytes(self) -> int:
         """What one device receives in the node's collectives, in one run; of branches, those of the dearest."""
-        return total((each.bytes * each.times, each.where) for each in self.collectives)
+        return round(total((each.received * each.times, each.where) for each in self.collectives))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,7 @@ def nodes(graph: GraphModule) -> tuple[Node, ...]:
     """The nodes of a graph in order of issue; arguments first, results last."""
     block, mesh = graph.op.body.block, graph.mesh
     values = _values(block, mesh)
-    inside = {name: tuple(exchanges(kernel, mesh)) for name, kernel in graph.kernels.items()}
+    marks = Marks()
     found = [
         Node(number, "argument", name, (), (values[arg],))
         for number, (name, arg) in enumerate(zip(graph.arguments, block.args, strict=True))
@@ -89,7 +93,7 @@ def nodes(graph: GraphModule) -> tuple[Node, ...]:
     *ops, end = block.ops
     for op in ops:
         ins, outs = _of(op.operands, values), _of(op.results, values)
-        kind, name, collectives = _what(op, mesh, inside)
+        kind, name, collectives = _what(op, graph, marks)
         found.append(Node(len(found), kind, name, ins, outs, collectives))
     for name, value in zip(graph.results, end.operands, strict=True):
         found.append(Node(len(found), "result", name, (values[value],), ()))
@@ -102,13 +106,15 @@ def edges(nodes: Sequence[Node]) -> tuple[Edge, ...]:
     return tuple(Edge(makers[value.name], node.number, value) for node in nodes for value in dict.fromkeys(node.operands))
 
 
-def _what(op: Operation, mesh: Mesh, inside: Mapping[str, tuple[Exchange, ...]]) -> tuple[str, str, tuple[Exchange, ...]]:
+def _what(op: Operation, graph: GraphModule, marks: Marks) -> tuple[str, str, tuple[Exchange, ...]]:
+    """The kind, the name and the collectives of a node; `marks` name the loops and choices of all nodes before it."""
     match op:
         case flow.KernelOp():
-            return "kernel", op.name_of_kernel, inside[op.name_of_kernel]
+            return "kernel", op.name_of_kernel, tuple(exchanges(graph.kernels[op.name_of_kernel], graph.mesh, marks))
         case flow.RedistributeOp():
             source, target = array_types([op.source, op.out])
-            return "redistribute", "redistribute", tuple(exchanges(change(source, target, mesh), mesh))
+            change_of = change(source, target, graph.mesh)
+            return "redistribute", "redistribute", tuple(exchanges(change_of, graph.mesh, marks))
         case _:
             kind = op.name.removeprefix("flow.")
             return kind, kind, ()
@@ -132,33 +138,10 @@ def _size(local: ArrayType) -> int:
     return prod(local.shape) * itemsize(local.dtype)
 
 
-def exchanges(kernel: FuncOp, mesh: Mesh) -> Iterator[Exchange]:
+def exchanges(kernel: FuncOp, mesh: Mesh, marks: Marks) -> Iterator[Exchange]:
     """The collectives of a device-local function, those of a loop's body times its trips."""
-    yield from _Exchanges(mesh).inside(kernel.body.block, 1, "")
-
-
-class _Exchanges:
-    """Walks the blocks of one function and counts its loops and choices."""
-
-    def __init__(self, mesh: Mesh) -> None:
-        self.mesh = mesh
-        self.numbers: Counter[str] = Counter()
-
-    def inside(self, block: Block, times: int, where: str) -> Iterator[Exchange]:
-        for op in block.ops:
-            trips, marks = self.regions(op)
-            for region, mark in zip(op.regions, marks, strict=True):
-                yield from self.inside(region.block, times * trips, "/".join(filter(None, (where, mark))))
-            if isinstance(op, spmd.Collective) and not isinstance(op, spmd.SliceOp):
-                kind, group = op.name.removeprefix("spmd."), op.over.size(self.mesh)
-                larger = max(_size(cast(ArrayType, value.type)) for value in (op.x, op.out))
-                yield Exchange(kind, op.axes, int(received(kind, larger, group)), times, where)
-
-    def regions(self, op: Operation) -> tuple[int, list[str]]:
-        """How often an op runs its regions, as far as that is known, and the mark of each."""
-        if not op.regions or isinstance(op, ScanOp):
-            return op.number("length") if isinstance(op, ScanOp) else 1, [""] * len(op.regions)
-        kind = op.name.removeprefix("lax.")
-        mark = f"{kind}#{self.numbers[kind]}"
-        self.numbers[kind] += 1
-        return 1, [f"{mark}:{at}" if isinstance(op, CondOp) else mark for at in range(len(op.regions))]
+    for op, times, where in executions(kernel.body.block, marks):
+        if isinstance(op, spmd.Collective) and not isinstance(op, spmd.SliceOp):
+            kind, group = op.name.removeprefix("spmd."), op.over.size(mesh)
+            larger = max(_size(cast(ArrayType, value.type)) for value in (op.x, op.out))
+            yield Exchange(kind, op.axes, received(kind, larger, group), times, where)

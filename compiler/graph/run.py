@@ -29,9 +29,9 @@ from ...rewrites.decide.op_layouts import natural_tiles
 from ...rewrites.lower.to_flow import change
 from ..jax_private import Device, jax, jnp
 from ..run.collectives import BYTES
-from ..run.compiled import device_mesh, spec
+from ..run.compiled import device_mesh
 from ..run.device import run_local
-from ..run.on_mesh import over_devices
+from ..run.on_mesh import over_devices, spec
 from .module import GraphModule
 
 # XLA:CPU ends the process when more than 32 programs over several devices wait for each other.

@@ -6,16 +6,17 @@ arrays are cut into the blocks that the body wants, and `jax.vmap` runs it on al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeAlias, cast
 
 from jax import Array
 from jax.sharding import PartitionSpec
-from xdsl.ir import Block
+from xdsl.ir import Block, Operation
 
 from ...dialects.params import ParamsAttr
+from ...rewrites.program.executions import Marks, executions
 from ..jax_private import jax
 
 Function: TypeAlias = Callable[..., Sequence[Array]]
@@ -43,9 +44,43 @@ def dims_of(spec: PartitionSpec, rank: int) -> Spec:
     return (*each, *((),) * (rank - len(each)))
 
 
+COLLECTIVES: Mapping[str, str] = {
+    **dict.fromkeys(("psum", "pmax", "pmin", "unreduced_psum"), "all_reduce"),
+    **dict.fromkeys(("all_gather", "all_gather_invariant", "all_gather_reduced"), "all_gather"),
+    **dict.fromkeys(("reduce_scatter", "unreduced_reduce_scatter"), "reduce_scatter"),
+    **dict.fromkeys(("all_to_all", "ragged_all_to_all"), "all_to_all"),
+    **dict.fromkeys(("ppermute", "pbroadcast"), "permute"),
+}
+"""JAX's collectives, and the kind of each."""
+
+
+def on_devices(op: Operation) -> bool:
+    """Whether an op of a device-local function is a `shard_map` whose body runs on the devices of the mesh."""
+    params = op.properties.get("params")
+    return isinstance(params, ParamsAttr) and bool(params.get("placed"))
+
+
+def own_collectives(maps: Iterable[tuple[Operation, int, str]], foreign: Sequence[object]) -> Iterator[tuple[str, int, str]]:
+    """The collectives in the bodies of `shard_map`s that run on devices, (kind, times, where), one for each array.
+
+    `maps` says of each how often it runs and where. Loops and choices in the bodies are marked `own.while#0`.
+    """
+    marks = Marks("own.")
+    for op, times, where in maps:
+        body = _body(cast(ParamsAttr, op.properties["params"]), foreign)
+        for each, count, at in executions(body.block, marks, times, where):
+            primitive = cast(ParamsAttr, each.properties["params"]).get("primitive") if each.name == "lax.whole" else ""
+            if kind := COLLECTIVES.get(str(primitive)):
+                yield from ((kind, count, at) for _ in each.operands)
+
+
+def _body(params: ParamsAttr, foreign: Sequence[object]) -> Body:
+    return cast(Body, foreign[cast(int, cast(Any, params["body"])["index"])])
+
+
 def run_mapped(params: ParamsAttr, inputs: Sequence[Array], foreign: Sequence[object]) -> list[Array]:
     """The results of a `shard_map` op, on what one device holds or on whole arrays."""
-    body = cast(Body, foreign[cast(int, cast(Any, params["body"])["index"])])
+    body = _body(params, foreign)
     if params.get("placed"):
         return body.run(*inputs)
     axes = dict(cast("tuple[tuple[str, int], ...]", params["own_axes"]))

@@ -68,7 +68,7 @@ def propagate(plan: Some, axis: str) -> Some:
         claims = table.touch(axis)
         held = [value for value in range(len(claims.values)) if table.claim(value, axis) is not None]
         carry(table, axis, held, len(plan.actions), False)
-    return replace(plan, table=table, actions=(*plan.actions, Action(text, "place")))
+    return replace(plan, table=table, actions=(*plan.actions, Action(text, "place", again=axis)))
 
 
 def place(plan: Some, seeds: Sequence[Seed], text: str, *, propagate: bool = True, held: bool = False) -> Some:
@@ -79,7 +79,8 @@ def place(plan: Some, seeds: Sequence[Seed], text: str, *, propagate: bool = Tru
     propagate = flag_of("propagate", propagate)
     with without_collector():
         table = _claimed(plan, seeds, len(plan.actions), propagate, held)
-    return replace(plan, table=table, actions=(*plan.actions, Action(text, "place")))
+    action = Action(text, "place", tuple(seed.value for seed in seeds), propagate, held)
+    return replace(plan, table=table, actions=(*plan.actions, action))
 
 
 def place_own(plan: Some) -> Some:

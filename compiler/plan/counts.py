@@ -7,12 +7,14 @@
     counts.branches             {"cond#0:1": {"all_reduce": 1}}: beside the five, where that branch is taken
     counts.unknown              {"while#0": {"all_reduce": 4}}: among the five, once for all trips
     counts.in_branches          {"all_reduce": 1}: what all branches together add, at most
+    counts.own                  {"all_reduce": 2, ...}: beside all these, in the program's own `shard_map`s
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from ...rewrites.redistribute.steps import Bytes
 from ..jax_private import tree
 
 MOST = 4
@@ -24,10 +26,16 @@ KINDS: tuple[str, ...] = ("all_gather", "all_reduce", "reduce_scatter", "all_to_
 class Counts(dict[str, int]):
     """Executions of each kind of collective in one call, as a plain mapping of the five kinds; branches stand apart."""
 
-    def __init__(self) -> None:
+    def __init__(self, own: Counts | None = None) -> None:
         super().__init__(dict.fromkeys(KINDS, 0))
         self.branches: dict[str, dict[str, int]] = {}
         self.unknown: dict[str, dict[str, int]] = {}
+        self._own = own
+
+    @property
+    def own(self) -> Counts:
+        """The collectives of the program's own `shard_map`s, which no plan moves; the counts leave them out."""
+        return Counts() if self._own is None else self._own
 
     def add(self, kind: str, times: int, where: str) -> None:
         """Count executions at a place of the program."""
@@ -41,7 +49,7 @@ class Counts(dict[str, int]):
     @property
     def in_branches(self) -> dict[str, int]:
         """The most of each kind that branches can add to what always runs: of a choice, the branch with the most."""
-        found = {kind: most((row.get(kind, 0), where) for where, row in self.branches.items()) for kind in self}
+        found = {kind: int(most((row.get(kind, 0), where) for where, row in self.branches.items())) for kind in self}
         return {kind: times for kind, times in found.items() if times}
 
     def choices(self, kind: str) -> list[str]:
@@ -58,7 +66,8 @@ class Counts(dict[str, int]):
         loops = {**self.unknown, **{where: row for where, row in self.branches.items() if "while#" in where}}
         again = [f"and in each further trip of {where}: {_listed(row)}" for where, row in list(loops.items())[:MOST]]
         more = [f"and so in {len(loops) - MOST} more loops"] if len(loops) > MOST else []
-        return ", ".join([said, *again, *more])
+        own = [f"and of the program's own shard_maps: {self.own.text()}"] if self._own else []
+        return ", ".join([said, *again, *more, *own])
 
 
 def _listed(row: Mapping[str, int]) -> str:
@@ -82,18 +91,19 @@ def _add(table: dict[str, dict[str, int]], where: str, kind: str, times: int) ->
     row[kind] = row.get(kind, 0) + times
 
 
-def tally(rows: Iterable[tuple[str, int, str]]) -> Counts:
-    """The counts of (kind, times, where)."""
-    counts = Counts()
+def tally(rows: Iterable[tuple[str, int, str]], own: Iterable[tuple[str, int, str]] = ()) -> Counts:
+    """The counts of (kind, times, where), and those of the program's own `shard_map`s."""
+    inside = list(own)
+    counts = Counts(tally(inside) if inside else None)
     for kind, times, where in rows:
         counts.add(kind, times, where)
     return counts
 
 
-def most(rows: Iterable[tuple[int, str]]) -> int:
+def most(rows: Iterable[tuple[Bytes, str]]) -> Bytes:
     """The sum of all (number, where) that one call can execute: of a choice, the branch with the most."""
-    total = 0
-    choices: dict[str, dict[str, list[tuple[int, str]]]] = {}
+    total: Bytes = 0
+    choices: dict[str, dict[str, list[tuple[Bytes, str]]]] = {}
     for size, where in rows:
         first, rest = _inside(where)
         op, _, branch = first.partition(":")

@@ -13,9 +13,10 @@ from ...rewrites.decide.decide import Move
 from ...rewrites.decide.op_layouts import boundary
 from ...rewrites.program.program import Node
 from ...rewrites.program.shard_maps import misfit
-from ...rewrites.redistribute.steps import Step
+from ...rewrites.redistribute.steps import Bytes, Step
 from ..inputs.lines import Source
 from ..inputs.names import Patterns
+from ..ops.shard_map import own_collectives
 from .claims import Some, replicate
 from .counts import Counts, most, tally
 from .lookups import made_by, why
@@ -24,12 +25,12 @@ from .state import State
 
 @dataclass(frozen=True, slots=True)
 class Collective:
-    """One collective of a plan with its provenance; `bytes` are those that a device receives each time."""
+    """One collective of a plan with its provenance; `received` is what a device receives each time, exactly."""
 
     kind: str
     axes: tuple[str, ...]
     value: str
-    bytes: int
+    received: Bytes
     times: int
     use: str
     source: Source | None
@@ -38,6 +39,11 @@ class Collective:
     """What it depends on how often it runs: `cond#0:1`, a branch, or `while#0`, a loop of unknown trips, counted once."""
     why: str = ""
     """What it has to do with looked-up indices or with scans, if anything."""
+
+    @property
+    def bytes(self) -> int:
+        """The bytes that a device receives each time, rounded."""
+        return round(self.received)
 
     def __str__(self) -> str:
         times = (f" x {self.times}" if self.times != 1 else "") + (f" in {self.where}" if self.where else "")
@@ -145,7 +151,7 @@ class WholeOp:
     def __str__(self) -> str:
         where = f" at {self.source}" if self.source is not None and self.source.line else ""
         if self.own:
-            runs = "as it is, on mesh axes of its own: its collectives are not counted"
+            runs = "as it is, on mesh axes of its own: its collectives are in `counts().own`"
         elif not self.makes:
             runs = f"whole, on one device: {self.why or 'it is an effect'}"
         elif self.once:
@@ -178,12 +184,15 @@ def brief(plan: State) -> str:
 
 def counts(plan: State) -> Counts:
     where = plan.source.program.where
-    return tally((step.kind, move.trips, where(move.region)) for move, step in _steps(plan))
+    program = plan.source.program
+    maps = ((node.op, program.trips(node.region), where(node.region)) for node in program.nodes if node.signature.own)
+    rows = ((step.kind, move.trips, where(move.region)) for move, step in _steps(plan))
+    return tally(rows, own_collectives(maps, plan.source.traced.foreign))
 
 
 def bytes_per_device(plan: State) -> int:
     where = plan.source.program.where
-    return most((int(step.bytes) * move.trips, where(move.region)) for move, step in _steps(plan))
+    return round(most((step.bytes * move.trips, where(move.region)) for move, step in _steps(plan)))
 
 
 def _steps(plan: State) -> Iterator[tuple[Move, Step]]:
@@ -205,7 +214,7 @@ def _collective(plan: State, move: Move, step: Step) -> Collective:
         step.kind,
         step.axes,
         addresses.names[move.value],
-        int(step.bytes),
+        step.bytes,
         move.trips,
         "the result" if node is None else node.kind,
         place_of(plan, move.value, node),

@@ -33,10 +33,15 @@ from .addresses import Addresses
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One line of a plan's trace."""
+    """One line of a plan's trace, with the values that it claims for, and how far it carries the claims."""
 
     text: str
     kind: str
+    values: tuple[int, ...] = ()
+    propagate: bool = True
+    held: bool = False
+    again: str = ""
+    """The axis along which it carries on all claims."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ JAX's tiled one; elsewhere the dim is taken apart around it, `M * block --> [M, 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 
 from jax import Array
 from xdsl.ir import Operation
@@ -15,7 +15,7 @@ from xdsl.ir import Operation
 from ...dialects import spmd
 from ...dialects.array import mesh_of
 from ...dialects.monoids import MONOIDS
-from ..jax_private import jax, jnp, lax
+from ..jax_private import jnp, lax
 from ..ops.barrier import barrier_p
 from ..ops.monoids import SPELLED
 
@@ -49,31 +49,10 @@ def _in_numbers(x: Array, fold: Callable[[Array], Array]) -> Array:
     return fold(x.astype(jnp.uint8)).astype(jnp.bool_) if x.dtype == jnp.bool_ else fold(x)
 
 
-def _extreme(fold: Callable[..., Array]) -> Callable[..., Array]:
-    """`pmax` or `pmin` with a derivative, which JAX does not give them: it goes to the devices that hold the extreme."""
-
-    @partial(jax.custom_jvp, nondiff_argnums=(1,))
-    def extreme(x: Array, axes: tuple[str, ...]) -> Array:
-        return fold(x, axes)
-
-    @extreme.defjvp
-    def _(axes: tuple[str, ...], primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-        (x,), (tangent,) = primals, tangents
-        found = extreme(x, axes)
-        here = (x == found).astype(x.dtype)
-        return found, lax.psum(here * tangent, axes) / lax.psum(here, axes)
-
-    def run(x: Array, axes: tuple[str, ...]) -> Array:
-        return extreme(x, axes) if jnp.issubdtype(x.dtype, jnp.inexact) else fold(x, axes)
-
-    return run
-
-
 @cache
 def _across(monoid: str) -> Callable[..., Array]:
     """What folds with a monoid over the devices of mesh axes."""
-    fold = getattr(lax, SPELLED[MONOIDS[monoid].fold].across)
-    return _extreme(fold) if MONOIDS[monoid].ordered else fold
+    return getattr(lax, SPELLED[MONOIDS[monoid].fold].across)
 
 
 def _all_gather(op: Operation, operands: Sequence[Array]) -> list[Array]:

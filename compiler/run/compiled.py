@@ -6,47 +6,40 @@ JAX compiles and dispatches; Partita adds nothing to a call. What is checked is 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
-from jax import Array
+from jax import Array, ShapeDtypeStruct
 from jax.extend.core import ClosedJaxpr
-from jax.sharding import AxisType, NamedSharding, PartitionSpec
+from jax.sharding import AxisType, NamedSharding
 from jax.sharding import Mesh as DeviceMesh
 from jax.stages import Lowered, Wrapped
-from xdsl.dialects import func
 
 from ...dialects.errors import Error
 from ...dialects.mesh import Mesh
-from ...rewrites.decide.op_layouts import Tiles, boundary
 from ..inputs.arguments import Function
 from ..inputs.checks import patterns_of, shown
 from ..inputs.names import Patterns, as_patterns, match
-from ..jax_private import Device, jax
-from ..plan.lowered import spmd
+from ..jax_private import Device, backends, jax
 from ..plan.state import State
-from ..trace.derivative_rules import guarded
-from .device import run_local
-from .on_mesh import over_devices
+from .partitioned import Partitioned
 
 
 class Compiled:
-    """A compiled plan: call it like the original function. `jit`, `vmap` and `grad` of it work.
+    """A compiled plan: call it like the original function.
 
-    `grad` is refused where the program holds a function with a derivative rule of its own: a plan has only its ops.
+    `jit`, `vmap` and all derivatives of it are those of the function, partitioned by the same tactics.
     `jitted` is the `jax.jit` function underneath, whose first argument is the list of arrays that the program closes over.
     """
 
     def __init__(self, plan: State, devices: Sequence[Device] | None = None, donate: Patterns = ()) -> None:
         self.plan = plan
-        traced, program = plan.source.traced, plan.source.program
+        self.traced = traced = plan.source.traced
         self.mesh = device_mesh(plan.mesh, devices)
-        placements = plan.decisions.placements
-        self.in_shardings = [self.sharding(value, boundary(placements, value)) for value in program.arguments]
-        self.out_shardings = [self.sharding(value, boundary(placements, value)) for value in program.returned]
-        self.mapped = self.map(plan)
+        self.program = Partitioned(plan, self.mesh)
+        self.in_shardings, self.out_shardings = self.program.shardings
         self.jitted = self.jit(donate)
         self.__name__ = traced.name
         self.__signature__ = traced.function.signature
@@ -54,38 +47,28 @@ class Compiled:
     def __repr__(self) -> str:
         return f"<{self.__name__}, compiled for {self.plan.mesh}>"
 
-    def sharding(self, value: int, tiles: Tiles) -> NamedSharding:
-        rank = max([len(self.plan.source.shape(value)), *(dim + 1 for _, dim, _ in tiles)])
-        return NamedSharding(self.mesh, spec(rank, tiles))
-
-    def map(self, plan: State) -> Callable[..., Sequence[Array]]:
-        """The device-local function over the mesh."""
-        main = cast(func.FuncOp, spmd(plan).body.block.first_op)
-        foreign = plan.source.traced.foreign
-
-        def local(*leaves: Array) -> tuple[Array, ...]:
-            return tuple(run_local(main.body.block, leaves, foreign))
-
-        local.__name__ = plan.source.traced.name
-        ins, outs = ([each.spec for each in side] for side in (self.in_shardings, self.out_shardings))
-        return guarded(over_devices(local, self.mesh, ins, outs), plan.source.traced)
-
     @cached_property
     def consts(self) -> list[Array]:
-        """The arrays that the program closes over, put where the plan wants them."""
-        traced = self.plan.source.traced
-        own = self.in_shardings[len(traced.in_avals) :]
+        """The arrays that the program closes over, put where the plan wants them; devices that only compile take none."""
+        if not any(self.mesh.devices.flat[0].client is backend for backend in backends().values()):
+            return list(self.traced.consts)
         with jax.ensure_compile_time_eval():
-            return [jax.device_put(const, sharding) for const, sharding in zip(traced.consts, own, strict=True)]
+            return [jax.device_put(const, at.sharding) for const, at in zip(self.traced.consts, self.shapes, strict=True)]
+
+    @cached_property
+    def shapes(self) -> list[ShapeDtypeStruct]:
+        """The types of these arrays: to lower a call none has to be put anywhere."""
+        own = zip(self.traced.consts, self.in_shardings[len(self.traced.in_avals) :], strict=True)
+        return [jax.ShapeDtypeStruct(const.shape, const.dtype, sharding=sharding) for const, sharding in own]
 
     def jit(self, donate: Patterns) -> Wrapped:
-        traced = self.plan.source.traced
+        traced = self.traced
         signature = traced.function.signature
         names = donated(traced.function, donate)
 
         def call(partita_consts: Sequence[Array], *args: object, **kwargs: object) -> object:
             leaves = traced.flatten(args, kwargs)
-            return traced.unflatten(self.mapped(*leaves, *partita_consts))
+            return traced.unflatten(self.program(*leaves, *partita_consts))
 
         first = inspect.Parameter("partita_consts", inspect.Parameter.POSITIONAL_ONLY)
         cast(Any, call).__signature__ = inspect.Signature([first, *signature.parameters.values()])
@@ -103,11 +86,11 @@ class Compiled:
 
     def lower(self, *args: object, **kwargs: object) -> Lowered:
         """JAX's `Lowered`, as `jax.jit(f).lower` gives it."""
-        return cast(Any, self.jitted).lower(self.consts, *args, **kwargs)
+        return cast(Any, self.jitted).lower(self.shapes, *args, **kwargs)
 
     def jaxpr(self, *args: object, **kwargs: object) -> ClosedJaxpr:
         """The jaxpr of a call, with every collective in it."""
-        return jax.make_jaxpr(self.jitted)(self.consts, *args, **kwargs)
+        return jax.make_jaxpr(self.jitted)(self.shapes, *args, **kwargs)
 
     def diagnose(self, args: Sequence[object], kwargs: dict[str, object]) -> None:
         """Say what is wrong with a call that JAX refused; nothing, if it is none of ours."""
@@ -196,12 +179,3 @@ def _distinct(devices: object) -> list[Device]:
         if each in found[:position]:
             raise Error(f"the device {each} is given twice", helps=["each place of the mesh has a device of its own"])
     return cast("list[Device]", found)
-
-
-def spec(rank: int, tiles: Tiles) -> PartitionSpec:
-    """The tiles as JAX says them: per dim its axes, major to minor."""
-    dims: list[tuple[str, ...] | str | None] = []
-    for dim in range(rank):
-        axes = [axis for axis, _, _ in sorted((t for t in tiles if t[1] == dim), key=lambda t: -t[2])]
-        dims.append(None if not axes else axes[0] if len(axes) == 1 else tuple(axes))
-    return PartitionSpec(*dims)

@@ -13,6 +13,7 @@ from jax import Array
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from jax.sharding import Mesh as DeviceMesh
 
+from ...rewrites.decide.op_layouts import Tiles
 from ..jax_private import jax, jnp
 
 T = TypeVar("T")
@@ -84,3 +85,12 @@ def _full(
         filled, mesh=mesh, in_specs=tuple(in_specs[place] for place in full), out_specs=tuple(out_specs), check_vma=False
     )
     return lambda *leaves: mapped(*(leaves[place] for place in full))
+
+
+def spec(rank: int, tiles: Tiles) -> PartitionSpec:
+    """The tiles as JAX says them: per dim its axes, major to minor."""
+    dims: list[tuple[str, ...] | str | None] = []
+    for dim in range(rank):
+        axes = [axis for axis, _, _ in sorted((t for t in tiles if t[1] == dim), key=lambda t: -t[2])]
+        dims.append(None if not axes else axes[0] if len(axes) == 1 else tuple(axes))
+    return PartitionSpec(*dims)

@@ -35,7 +35,6 @@ from ..ops.params import Foreign, encode, op_name
 from ..ops.primitives import check, name_of
 from ..ops.prng_keys import Aval, implementation, is_key, is_void, physical, unwrap
 from ..ops.shard_map import Body, dims_of
-from .derivative_rules import Rule
 from .expansions import expand
 from .vmapped_while import Loop
 from .why_whole import ONCE
@@ -64,17 +63,13 @@ class Recipe:
 
 
 class Importer:
-    """Fills one function. `origins` says where each operation comes from, `frame.arrays` what it captures.
-
-    `rules` are the derivatives that it leaves out.
-    """
+    """Fills one function. `origins` says where each operation comes from, `frame.arrays` what it captures."""
 
     def __init__(self, in_avals: Sequence[Aval]) -> None:
         self.types: dict[Aval, ArrayType] = {}
         self.recipes: dict[Hashable, Recipe] = {}
         self.origins: dict[Operation, Origin] = {}
         self.foreign = Foreign()
-        self.rules: list[Rule] = []
         self.frame = Frame(Block(arg_types=[self.type(aval) for aval in in_avals]))
         self.fixed: Origin | None = None
 
@@ -266,16 +261,6 @@ def _call(param: str) -> Handler:
     return handle
 
 
-def _ruled(handle: Handler) -> Handler:
-    """Notes the derivative rule that is left out."""
-
-    def noted(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
-        self.rules.append(Rule.of(eqn, self.fixed or (eqn.source_info, call)))
-        return handle(self, eqn, operands, call)
-
-    return noted
-
-
 def _remat(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
     """A region to recompute: once differentiated, its inputs pass a barrier, or the recomputation would be shared."""
     prevent = eqn.params["prevent_cse"]
@@ -332,7 +317,6 @@ def _shard_map(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Ca
     """A body on mesh axes of its own runs as it is: it is imported apart, and the op says where its operands lie."""
     params, jaxpr = eqn.params, eqn.params["jaxpr"]
     inner = Importer([var.aval for var in jaxpr.invars])
-    inner.rules = self.rules
     results = inner.run(jaxpr, list(inner.frame.block.args), Call(eqn.source_info, call))
     inner.frame.block.add_op(YieldOp.create(operands=results))
     body = Body(inner.frame.block, tuple(inner.frame.arrays), inner.foreign.values)
@@ -367,13 +351,12 @@ def _same(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | 
 
 
 _NO_PARAMS = {"params": NO_PARAMS}
-# What is expanded, and has a derivative of its own.
-_EXPANDED: Mapping[str, Handler] = dict.fromkeys(("custom_linear_solve", "linear_call", "random_gamma"), _ruled(Importer.plain))
 _HANDLERS: Mapping[str, Handler] = {
-    **dict.fromkeys(("jit", "pjit", "composite", "compute_on", "fused_call", "xla_metadata_call"), _call("jaxpr")),
-    **dict.fromkeys(("closed_call", "core_call", "call"), _call("call_jaxpr")),
-    **dict.fromkeys(("custom_jvp_call", "custom_vjp_call"), _ruled(_call("call_jaxpr"))),
-    "custom_vjp_call_jaxpr": _ruled(_call("fun_jaxpr")),
+    **dict.fromkeys(
+        ("jit", "pjit", "composite", "compute_on", "fused_call", "partitioned", "xla_metadata_call"), _call("jaxpr")
+    ),
+    **dict.fromkeys(("closed_call", "core_call", "call", "custom_jvp_call", "custom_vjp_call"), _call("call_jaxpr")),
+    "custom_vjp_call_jaxpr": _call("fun_jaxpr"),
     "custom_vmap_call": _call("call"),
     **dict.fromkeys(("checkpoint", "remat", "remat2"), _remat),
     "scan": _scan,
@@ -387,8 +370,7 @@ _HANDLERS: Mapping[str, Handler] = {
     **dict.fromkeys(("device_put", "layout_constraint", "reshard", "shard_alike", "sharding_constraint"), _same),
     # What a checker of keys or a device's compiler may be told.
     **dict.fromkeys(("consume", "xla_metadata_value"), _same),
-    **_EXPANDED,
 }
 
-INLINED = frozenset(_HANDLERS) - {"shard_map", "psum_invariant", "pvary", *_EXPANDED}
+INLINED = frozenset(_HANDLERS) - {"shard_map", "psum_invariant", "pvary"}
 """The names of the primitives that leave no op of their own, and of those that keep a region."""

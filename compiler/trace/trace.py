@@ -38,7 +38,6 @@ from ..jax_private import (
     tree,
 )
 from ..ops.prng_keys import implementation, is_key, is_void, text, unwrap, wrap
-from .derivative_rules import Rule
 from .importer import Importer
 from .references import check_references, with_effect, without_references
 from .scopes import addresses, value_names
@@ -49,8 +48,8 @@ class Traced:
     """A program and how it is called: what `pt.plan` starts from.
 
     The module's function takes the leaves of the arguments, then `consts`, the arrays that the function closes over, named
-    `const/0`, ... Keys are `uint32` arrays inside; `flatten` and `unflatten` go between them and the user's trees. `rules` are
-    the derivatives of the user's that the program no longer has.
+    `const/0`, ... Keys are `uint32` arrays inside; `flatten` and `unflatten` go between them and the user's trees. `jaxpr` is
+    the function as JAX traced it.
     """
 
     function: Function
@@ -66,7 +65,7 @@ class Traced:
     foreign: tuple[object, ...]
     static: Mapping[str, object]
     arguments: tuple[str, ...]
-    rules: tuple[Rule, ...]
+    jaxpr: ClosedJaxpr
 
     @property
     def name(self) -> str:
@@ -111,7 +110,14 @@ class Traced:
 
     def unflatten(self, leaves: Sequence[Array]) -> object:
         """The results as the function returns them, from those of the program."""
-        return tree.tree_unflatten(self.out_tree, [_returned(*each) for each in zip(leaves, self.out_avals, strict=True)])
+        return tree.tree_unflatten(self.out_tree, [as_aval(*each) for each in zip(leaves, self.out_avals, strict=True)])
+
+    def original(self, *leaves: Array) -> list[Array]:
+        """The results of the function as JAX traced it; the arrays that it closes over, `consts`, come behind its arguments."""
+        count = len(self.in_avals)
+        given = {id(const): leaf for const, leaf in zip(self.consts, leaves[count:], strict=True)}
+        consts = [given.get(id(const), const) for const in self.jaxpr.consts]
+        return jax.core.eval_jaxpr(self.jaxpr.jaxpr, consts, *leaves[:count])
 
     def _check(self, leaf: object, aval: ShapedArray, number: int) -> None:
         name = self.arg_names[number]
@@ -151,7 +157,7 @@ class Traced:
         return [whole, *parts] if parts else [whole]
 
 
-def _returned(leaf: Array, aval: ShapedArray) -> Array:
+def as_aval(leaf: Array, aval: ShapedArray) -> Array:
     """A leaf as the function returns it: keys as keys, and weak where it is weak, for what it is later promoted to."""
     if is_key(aval):
         return wrap(leaf, implementation(aval))
@@ -217,7 +223,7 @@ def trace(fn: Callable[..., object], /, *args: object, static_argnames: str | Se
         foreign=tuple(importer.foreign.values),
         static=static,
         arguments=tuple(bound.arguments),
-        rules=tuple(importer.rules),
+        jaxpr=closed,
     )
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from ...dialects.dtypes import itemsize
 from ...dialects.mesh import Mesh
 from ..redistribute.search import Path, path
+from ..redistribute.steps import Bytes
 from .op_layouts import Pend, Placements, Tiles, boundary, read
 from .pending import Carry, through
 from .table import Table
@@ -206,7 +207,7 @@ class _Mover:
         return Move(value, source, pend, target, way, before, shared, region, self.program.trips(region))
 
 
-def _cost(moves: Iterable[Move]) -> tuple[float, int]:
+def _cost(moves: Iterable[Move]) -> tuple[Bytes, int]:
     """Bytes received, then collectives."""
     return (
         sum(move.path.bytes for move in moves),

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from ...dialects.dtypes import divides, widens
 from ...dialects.monoids import MONOIDS
 from ..program.program import Node, Program
+from ..redistribute.steps import received
 from .linearity import linear_in, terms_beside
 from .min_cut import ENDLESS, Network
 from .op_layouts import Pend, Placed, Placements, without
@@ -282,5 +283,5 @@ def _price(placements: Placements, reach: _Reach, value: int) -> int:
     for axis in axes:
         group *= placements.mesh[axis]
     local = placements.local_bytes(value, without(reach.tiles[value], axes))
-    times = (1 if sliced else 2) * placements.trips(value)
-    return times * local * (group - 1) * RESOLVED // group + 1
+    bytes = received("reduce_scatter" if sliced else "all_reduce", local, group) * placements.trips(value)
+    return int(bytes * RESOLVED) + 1

@@ -23,6 +23,7 @@ from ...dialects.dtypes import itemsize
 from ...dialects.lax import RegionOp
 from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.regions import BORDERS
+from .executions import Marks, trips
 from .program import APART, Control, Node, Program, Region, Signature
 from .runs_once import once_signature
 from .shard_maps import fits, own_signature
@@ -78,8 +79,7 @@ class _Flattener:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.marks: dict[str, int] = {}
-        """How many ops of each kind there are whose regions nobody knows the trips of."""
+        self.marks = Marks()
 
     def block(self, block: Block, region: int) -> None:
         numbers = self.program.numbers
@@ -148,12 +148,6 @@ class _Flattener:
         program.controls.append([])
         return len(program.regions) - 1
 
-    def mark(self, kind: str) -> str:
-        """The name of the next op of this kind, as collectives inside it are marked: `while#0`."""
-        number = self.marks.get(kind, 0)
-        self.marks[kind] = number + 1
-        return f"{kind}#{number}"
-
     def border(
         self,
         kind: str,
@@ -195,7 +189,7 @@ class _Flattener:
 
     def scan(self, op: RegionOp, outer: int) -> Control:
         consts, carries = op.number("num_consts"), op.number("num_carry")
-        body = self.region(outer, op.number("length"))
+        body = self.region(outer, trips(op))
         control, block = Control(op, (body,), len(self.program.nodes)), op.regions[0].block
         for position, (value, arg) in enumerate(zip(self.values(op.operands), block.args, strict=True)):
             if consts <= position < consts + carries:
@@ -216,8 +210,7 @@ class _Flattener:
 
     def while_(self, op: RegionOp, outer: int) -> Control:
         asked, fixed = op.number("cond_nconsts"), op.number("body_nconsts")
-        mark = self.mark("while")
-        test, body = self.region(outer, 1, mark), self.region(outer, 1, mark)
+        test, body = (self.region(outer, 1, mark) for mark in self.marks.of(op))
         control = Control(op, (test, body), len(self.program.nodes))
         first, second = (region.block for region in op.regions)
         for position, value in enumerate(self.values(op.operands)):
@@ -240,8 +233,7 @@ class _Flattener:
         return control
 
     def cond(self, op: RegionOp, outer: int) -> Control:
-        mark = self.mark("cond")
-        branches = tuple(self.region(outer, 1, f"{mark}:{number}") for number in range(len(op.regions)))
+        branches = tuple(self.region(outer, 1, mark) for mark in self.marks.of(op))
         control = Control(op, branches, len(self.program.nodes))
         which, *given = self.values(op.operands)
         control.enters.append(self.border("enter", op, [(which, outer)], []))

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from ...dialects.layouts import Pending, chain_ok
 from ...dialects.mesh import Mesh
 from .collective_terms import Laws, Op, Spine, laws_on
-from .steps import Path, Step, Tile, Tiles, merged, received
+from .steps import Bytes, Path, Step, Tile, Tiles, merged, received
 
 __all__ = ["Path", "Step", "Tile", "path"]
 
@@ -93,13 +93,13 @@ class _Found(NamedTuple):
     """A term's steps with their cost: the best is the least (too large?, bytes, collectives, size while on the way)."""
 
     too_large: bool
-    bytes: float
+    bytes: Bytes
     collectives: int
     size: int
     steps: tuple[Step, ...]
 
     @property
-    def key(self) -> tuple[bool, float, int, int]:
+    def key(self) -> tuple[bool, Bytes, int, int]:
         return self[:4]
 
 

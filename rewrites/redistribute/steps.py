@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import product
 from math import prod
 
@@ -19,6 +20,8 @@ from ...dialects.mesh import Mesh
 
 Tile = tuple[str, int, int]
 Tiles = tuple[Tile, ...]
+Bytes = int | Fraction
+"""A device of three receives 2/3 of each byte twice in an all_reduce: exact, and rounded only where people read it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class Step:
 
     kind: str
     axes: tuple[str, ...]
-    bytes: float
+    bytes: Bytes
     before: Tiles
     after: Tiles
     monoid: str = ""
@@ -69,7 +72,7 @@ class Path:
     """The steps of a redistribution, the first one first, and the bytes that one device receives in all."""
 
     steps: tuple[Step, ...]
-    bytes: float
+    bytes: Bytes
 
     @property
     def collectives(self) -> int:
@@ -88,18 +91,16 @@ def block_of(tiles: Sequence[Tile], dim: int, stride: int, mesh: Mesh) -> int:
     return stride // prod(mesh[axis] for axis, on, below in tiles if on == dim and below < stride)
 
 
-def received(kind: str, larger: int, group: int) -> float:
-    """The bytes that one device of a group receives; `larger` is the larger side's local size in bytes."""
+def received(kind: str, larger: int, group: int) -> Bytes:
+    """The bytes that one device of a group receives, exactly; `larger` is the larger side's local size in bytes."""
     match kind:
         case "slice":
             return 0
         case "permute":
             return larger
-        case "all_reduce":
-            twice = 2 * larger * (group - 1)
-            return twice / group if twice % group else twice // group
         case _:
-            return larger * (group - 1) // group
+            shares = (2 if kind == "all_reduce" else 1) * larger * (group - 1)
+            return Fraction(shares, group) if shares % group else shares // group
 
 
 def merged(steps: Sequence[Step], local: Sequence[int], mesh: Mesh) -> tuple[Step, ...]:

@@ -11,6 +11,7 @@ and all_to_all V(n-1)/n, all_reduce twice that, permute V.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import count
 from math import prod
 from typing import Any, cast
@@ -39,7 +40,7 @@ class Collective:
     axes: tuple[str, ...]
     shape: tuple[int, ...]
     times: int
-    bytes: int
+    bytes: Fraction
     where: tuple[tuple[int, int], ...] = ()
     """The branches that it is in, outermost first: (number of the choice, number of the branch)."""
 
@@ -63,14 +64,18 @@ def in_branches(found: list[Collective]) -> dict[str, int]:
 
 
 def received(found: list[Collective]) -> int:
-    """Bytes that one device receives: the form of `plan.bytes_per_device()`."""
-    always = sum(each.bytes for each in found if not each.where)
+    """Bytes that one device receives, rounded: the form of `plan.bytes_per_device()`."""
+    return round(_received(found))
+
+
+def _received(found: list[Collective]) -> Fraction:
+    always = sum((each.bytes for each in found if not each.where), Fraction(0))
     branches: dict[int, dict[int, list[Collective]]] = {}
     for each in found:
         if each.where:
             (choice, branch), *rest = each.where
             branches.setdefault(choice, {}).setdefault(branch, []).append(replace(each, where=tuple(rest)))
-    return always + sum(max(map(received, inside.values())) for inside in branches.values())
+    return always + sum(max(map(_received, inside.values())) for inside in branches.values())
 
 
 Where = tuple[tuple[int, int], ...]
@@ -107,5 +112,5 @@ def _collectives(eqn: JaxprEqn, sizes: Mapping[str, int], times: int) -> Iterato
     for operand, result in zip(eqn.invars, eqn.outvars, strict=True):
         larger: Any = max(cast(tuple[Any, Any], (operand.aval, result.aval)), key=lambda aval: prod(aval.shape))
         share = {"permute": n, "all_reduce": 2 * (n - 1)}.get(kind, n - 1)
-        moved = larger.size * larger.dtype.itemsize * share // n
+        moved = Fraction(larger.size * larger.dtype.itemsize * share, n)
         yield Collective(kind, axes, larger.shape, times, moved * times)

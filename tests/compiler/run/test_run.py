@@ -255,3 +255,24 @@ def test_check_sees_a_difference() -> None:
     assert plan.check(X * np.nan) == 0
     with pytest.raises(pt.Error, match="plan again for other shapes"):
         plan.check(X[:8])
+
+
+def test_lowering_puts_no_array_that_is_closed_over_on_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Devices that only compile, such as those of a topology, take no arrays."""
+    scale = jnp.arange(8.0)[None]
+    plan = pt.plan(lambda x: jnp.tanh(x * scale), MESH, X).tile("x", 0, "data")
+    jitted = pt.jit(lambda x: jnp.tanh(x * scale), mesh=MESH, tactics=[pt.Tile({"x": 0}, "data")], devices=jax.devices()[:8])
+    shape = jax.ShapeDtypeStruct(X.shape, X.dtype)
+
+    def refused(*_: Any, **__: Any) -> Any:
+        raise AssertionError("an array is put on devices")
+
+    monkeypatch.setattr(jax, "device_put", refused)
+    compiled = plan.compile(devices=jax.devices()[:8])
+    assert "tanh" in compiled.lower(shape).as_text() and "tanh" in str(compiled.jaxpr(shape))
+    assert "tanh" in jitted.lower(shape).as_text()
+    monkeypatch.setattr("partita.compiler.run.compiled.backends", dict)
+    gradient = jax.grad(lambda x: plan.compile()(x).sum())
+    assert "tanh" in jax.jit(gradient).lower(shape).as_text()
+    monkeypatch.undo()
+    equal(compiled(X), np.tanh(X * np.arange(8.0)[None]))

@@ -1,0 +1,90 @@
+"""A plan that follows another one: of a derivative, or of the program under `vmap`.
+
+Its values are kin to values of that plan, in its arguments and results and in its tags: each tactic claims for them what it
+claimed there, and these claims are propagated as they were.
+
+    x: f32[data*64, 8] by tactic 0   -->   x, its tangent and its cotangent: f32[data*64, 8] by tactic 0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from ...rewrites.decide.propagate import propagate as carry
+from ...rewrites.decide.table import WHOLE, Claim, Table
+from ..ops.tag import cotangent_name
+from ..trace.trace import Traced
+from .claims import place_own
+from .state import Action, State
+
+
+class Kin(NamedTuple):
+    """A value of another plan that one is laid out as; `dims` says which dim of this one each of its dims is."""
+
+    table: Table
+    value: int
+    dims: tuple[int, ...]
+
+    def claim(self, axis: str, tactic: int) -> Claim | None:
+        """What a tactic claimed there."""
+        found = self.table.claim(self.value, axis)
+        if found is None or found.tactic != tactic:
+            return None
+        return found if found.at == WHOLE else found._replace(at=self.dims[found.at])
+
+
+def follow(root: State, traced: Traced, ends: Sequence[Kin | None]) -> State:
+    """The plan of a program by the tactics of `root`, its arguments and then its results laid out as their kin.
+
+    Where a tactic places a tagged value, the program's values of that tag, their tangents and cotangents follow too.
+    """
+    plan = place_own(State.start(traced, root.mesh))
+    program = plan.source.program
+    values = (*program.arguments[: len(traced.in_avals)], *program.returned)
+    kin = _tagged(root, plan) | {value: other for value, other in zip(values, ends, strict=True) if other is not None}
+    for number, action in enumerate(root.actions):
+        plan = replace(plan, table=_placed(plan, kin, number, action))
+    return replace(plan, actions=root.actions)
+
+
+def _placed(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action) -> Table:
+    """The plan's table with the claims that a tactic made on the kin of its values, and what follows from them."""
+    table = plan.table.copy()
+    for axis in plan.mesh.axes:
+        claims = {value: claim for value, other in kin.items() if (claim := other.claim(axis, tactic))}
+        new = {value: claim for value, claim in claims.items() if _fits(table, value, axis, claim)}
+        every = range(len(plan.source.program.types)) if action.again == axis else ()
+        changed = [*new, *(value for value in every if table.claim(value, axis))]
+        if not changed:
+            continue
+        touched = table.touch(axis)
+        for value, claim in new.items():
+            touched.values[value] = claim
+        if action.propagate:
+            carry(table, axis, changed, tactic, action.held)
+    return table
+
+
+def _fits(table: Table, value: int, axis: str, claim: Claim) -> bool:
+    """Whether the value has room for the claim: an earlier tactic may have carried others here."""
+    if table.claim(value, axis) is not None:
+        return False
+    return claim.at == WHOLE or table.fits_value(value, axis, claim.at, claim.stride)
+
+
+def _tagged(root: State, plan: State) -> dict[int, Kin]:
+    """The kin of tagged values, and of their tangents and cotangents: the values of that tag that tactics of `root` placed."""
+    found: dict[int, Kin] = {}
+    inside, shape = root.source.addresses.inside, root.source.program.shape
+    for placed in (value for action in root.actions for value in action.values):
+        name = root.source.addresses.names[placed]
+        own = inside.get(name, [])
+        for each in (name, f"tangent({name})", cotangent_name(name)) if placed in own else ():
+            there = plan.source.addresses.inside.get(each, [])
+            for value in [there[own.index(placed)]] if len(there) == len(own) else there:
+                more = len(plan.source.program.shape(value)) - len(shape(placed))
+                if plan.source.program.shape(value)[max(more, 0) :] == shape(placed):
+                    found[value] = Kin(root.table, placed, tuple(range(more, more + len(shape(placed)))))
+    return found

@@ -1,0 +1,109 @@
+"""Programs as jaxprs: the parts of one that a derivative or a batch is made of.
+
+y, r0, r1, r1 = forward x   -->   y, r1 = forward x, and r0, a constant, in the tangent
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, cast
+
+from jax import ShapeDtypeStruct
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, jaxpr_as_fun
+
+from ..jax_private import jax, jnp
+from ..ops.prng_keys import physical, unwrap
+from ..trace.trace import as_aval
+
+Array: TypeAlias = Any
+Flags: TypeAlias = tuple[bool, ...]
+"""Per argument or result, whether something is so of it."""
+
+
+def function(closed: ClosedJaxpr) -> Callable[..., list[Array]]:
+    """The program as a function of its arguments."""
+    return cast("Callable[..., list[Array]]", jaxpr_as_fun(closed))
+
+
+def avals(closed: ClosedJaxpr) -> tuple[list[Any], list[Any]]:
+    """The types of the arguments and of the results."""
+    return list(cast(Any, closed).in_avals), list(cast(Any, closed).out_avals)
+
+
+def is_smooth(aval: Any) -> bool:
+    """Whether a value has a tangent: integers have none."""
+    return bool(jnp.issubdtype(aval.dtype, jnp.inexact))
+
+
+def on_arrays(run: Callable[..., Sequence[Any]], types: Sequence[Any]) -> ClosedJaxpr:
+    """The function on the arrays that hold keys, where it takes or gives keys."""
+
+    def physically(*arrays: Array) -> list[Array]:
+        return [unwrap(each) for each in run(*(as_aval(array, aval) for array, aval in zip(arrays, types, strict=True)))]
+
+    return jax.make_jaxpr(physically)(*map(physical, types))
+
+
+def distinct(jaxpr: Jaxpr, count: int) -> tuple[list[int], list[int | None]]:
+    """The results to keep, the first `count` and each other once; and which of them the others are, None for a constant."""
+    dependent = _dependent(jaxpr)
+    at: dict[int, int | None] = {id(each): number for number, each in reversed(list(enumerate(jaxpr.outvars[:count])))}
+    kept = list(range(count))
+    for number, each in enumerate(jaxpr.outvars[count:], count):
+        if id(each) not in at:
+            computed = type(each) is not Literal and each in dependent
+            at[id(each)] = len(kept) if computed else None
+            kept += [number] if computed else []
+    return kept, [at[id(each)] for each in jaxpr.outvars[count:]]
+
+
+def _dependent(jaxpr: Jaxpr) -> set[Any]:
+    """The variables that are computed from an argument, or with an effect."""
+    found: set[Any] = set(jaxpr.invars)
+    for eqn in jaxpr.eqns:
+        if eqn.effects or any(type(atom) is not Literal and atom in found for atom in eqn.invars):
+            found.update(eqn.outvars)
+    return found
+
+
+def constants(closed: ClosedJaxpr, numbers: Sequence[int]) -> ClosedJaxpr:
+    """The program of those results alone, which are computed from no argument."""
+    jaxpr, dependent = closed.jaxpr, _dependent(closed.jaxpr)
+    eqns = [eqn for eqn in jaxpr.eqns if not eqn.effects and dependent.isdisjoint(eqn.outvars)]
+    outvars = [jaxpr.outvars[number] for number in numbers]
+    debug = jaxpr.debug_info.with_unknown_names()
+    alone = jaxpr.replace(invars=[], outvars=outvars, eqns=eqns, effects=set(), debug_info=debug)
+    return ClosedJaxpr(alone, closed.consts)
+
+
+def giving(closed: ClosedJaxpr, kept: Sequence[int]) -> ClosedJaxpr:
+    """The program with only these results."""
+    run = function(closed)
+
+    def fewer(*arrays: Array) -> list[Array]:
+        results = run(*arrays)
+        return [results[number] for number in kept]
+
+    return on_arrays(fewer, avals(closed)[0])
+
+
+def making(tangent: ClosedJaxpr, made: Flags, constants: ClosedJaxpr) -> ClosedJaxpr:
+    """The tangent that makes those of its residuals that are constants, and is given the others."""
+    run, make = function(tangent), function(constants)
+    makes = [*made, *[False] * (len(avals(tangent)[0]) - len(made))]
+
+    def pushed(*arrays: Array) -> list[Array]:
+        given, own = iter(arrays), iter(make())
+        return run(*(next(own) if makes else next(given) for makes in makes))
+
+    return on_arrays(pushed, [aval for aval, own in zip(avals(tangent)[0], makes, strict=True) if not own])
+
+
+def which(flags: Flags, wanted: bool = True) -> list[int]:
+    return [number for number, flag in enumerate(flags) if flag is wanted]
+
+
+def with_batch(struct: ShapeDtypeStruct, dim: int | None, size: int) -> ShapeDtypeStruct:
+    """The type of an array, with a dim more."""
+    shape = struct.shape if dim is None else (*struct.shape[:dim], size, *struct.shape[dim:])
+    return ShapeDtypeStruct(shape, struct.dtype)

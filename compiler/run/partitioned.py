@@ -1,0 +1,295 @@
+"""What a plan computes, as one JAX primitive, so that a transformation of it is a plan of its own.
+
+The derivative of a compiled plan is the plan of the original function's derivative, never the derivative of device-local code.
+It follows the same tactics. Tangents and cotangents lie as their primals do, and a batch dim is replicated.
+
+    jvp         y = partitioned[f] x                    -->   y, r = partitioned[forward] x
+                                                              dy = partitioned_linear[tangent] r dx
+    transpose   dy = partitioned_linear[tangent] r dx   -->   cx = partitioned[transposed] r cy
+    vmap        y = partitioned[f] x                    -->   y = partitioned[batched] x
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import chain
+from typing import Any, NamedTuple, TypeAlias, cast
+
+from jax.extend.core import ClosedJaxpr, Primitive
+from jax.sharding import Mesh as DeviceMesh
+from jax.sharding import NamedSharding
+from xdsl.dialects import func
+
+from ...rewrites.decide.op_layouts import boundary
+from ..jax_private import ad, apply_primitive, batching, jax, linearize_jaxpr, lower_fun, mlir
+from ..ops.prng_keys import physical
+from ..plan.kin import Kin, follow
+from ..plan.lowered import spmd
+from ..plan.state import State
+from ..trace.trace import trace
+from .device import run_local
+from .jaxprs import Flags, avals, constants, distinct, function, giving, is_smooth, making, on_arrays, which, with_batch
+from .on_mesh import over_devices, spec
+
+Array: TypeAlias = Any
+
+
+class Like(NamedTuple):
+    """The argument or result of a program that another one's is laid out as: its number, arguments first.
+
+    `dims` says which dim of the other one each of its dims is.
+    """
+
+    of: Partitioned
+    end: int
+    dims: tuple[int, ...]
+
+    def batched(self, dim: int | None) -> Like:
+        """The same for an array with one more dim, the batch's."""
+        return self if dim is None else self._replace(dims=tuple(at + (at >= dim) for at in self.dims))
+
+    def kin(self) -> Kin:
+        return Kin(self.of.plan.table, self.of.values[self.end], self.dims)
+
+
+@dataclass(frozen=True, slots=True)
+class Linearized:
+    """A program that also gives the residuals of its tangent, and the tangent, a program of residuals and tangents.
+
+    `varies` says which results have a tangent. `residuals` says which of the arguments and results of `forward` they are.
+    """
+
+    forward: Partitioned
+    tangent: Partitioned
+    varies: Flags
+    residuals: tuple[int, ...]
+
+
+@dataclass(eq=False)
+class Partitioned:
+    """A program on arrays, planned when it is first run. Its transformations are kept, so each is planned once.
+
+    A program that a transformation made has its jaxpr, and says what its arguments and results are laid out as, None where
+    propagation decides. It follows the tactics of `root`, the plan that it comes from.
+    """
+
+    root: State
+    mesh: DeviceMesh
+    made: ClosedJaxpr | None = None
+    likes: Sequence[Like | None] = ()
+    known: dict[Any, Any] = field(default_factory=dict[Any, Any])
+
+    def __repr__(self) -> str:
+        return self.root.source.traced.name
+
+    @cached_property
+    def plan(self) -> State:
+        if self.made is None:
+            return self.root
+        run = function(self.made)
+
+        def program(*arrays: Array) -> list[Array]:
+            return run(*arrays)
+
+        program.__name__ = self.root.source.traced.name
+        return follow(
+            self.root, trace(program, *map(physical, avals(self.made)[0])), [like and like.kin() for like in self.likes]
+        )
+
+    @cached_property
+    def jaxpr(self) -> ClosedJaxpr:
+        """The unpartitioned program; it takes and gives arrays that are no keys."""
+        if self.made is not None:
+            return self.made
+        traced = self.root.source.traced
+        return on_arrays(traced.original, [*traced.in_avals, *map(jax.typeof, traced.consts)])
+
+    @cached_property
+    def values(self) -> list[int]:
+        """The plan's numbers of the arguments and of the results."""
+        program = self.plan.source.program
+        return [*program.arguments[: len(avals(self.jaxpr)[0])], *program.returned]
+
+    @cached_property
+    def ends(self) -> list[Like]:
+        """What an argument or result of a transformed program that belongs to one of this program's is laid out as."""
+        own = [Like(self, end, tuple(range(aval.ndim))) for end, aval in enumerate(chain(*avals(self.jaxpr)))]
+        likes = self.likes or [None] * len(own)
+        return [like or each for like, each in zip(likes, own, strict=True)]
+
+    # --- on devices ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def shardings(self) -> tuple[list[NamedSharding], list[NamedSharding]]:
+        """Where the arguments, those that the program closes over too, and the results lie."""
+        program = self.plan.source.program
+        return [self.sharding(each) for each in program.arguments], [self.sharding(each) for each in program.returned]
+
+    def sharding(self, value: int) -> NamedSharding:
+        tiles = boundary(self.plan.decisions.placements, value)
+        rank = max([len(self.plan.source.shape(value)), *(dim + 1 for _, dim, _ in tiles)])
+        return NamedSharding(self.mesh, spec(rank, tiles))
+
+    @cached_property
+    def mapped(self) -> Callable[..., Any]:
+        """The device-local function over the mesh."""
+        main = cast(func.FuncOp, spmd(self.plan).body.block.first_op)
+        traced = self.plan.source.traced
+
+        def local(*arrays: Array) -> tuple[Array, ...]:
+            return tuple(run_local(main.body.block, arrays, traced.foreign))
+
+        local.__name__ = traced.name
+        ins, outs = ([each.spec for each in side] for side in self.shardings)
+        return over_devices(local, self.mesh, ins, outs)
+
+    def __call__(self, *arrays: Array) -> list[Array]:
+        """The results on devices."""
+        traced = self.plan.source.traced
+        captured = traced.consts[len(arrays) - len(traced.in_avals) :]
+
+        def run(*arrays: Array) -> Any:
+            return self.mapped(*arrays, *captured)
+
+        return partitioned_p.bind(*arrays, jaxpr=jax.make_jaxpr(run)(*arrays), program=self)
+
+    # --- transformed -----------------------------------------------------------------------------------------------
+
+    def once(self, make: Callable[..., Any], *how: Any) -> Any:
+        """What a transformation makes of the program, made the first time."""
+        key = make.__name__, *how
+        if key not in self.known:
+            self.known[key] = make(*how)
+        return self.known[key]
+
+    def derived(self, jaxpr: ClosedJaxpr, likes: Sequence[Like | None]) -> Partitioned:
+        return Partitioned(self.root, self.mesh, jaxpr, likes)
+
+    def linearized(self, varies: Flags) -> Linearized:
+        """The program linearized in the arguments that vary: each residual once, and none that the tangent can make."""
+        first, count, results = len(self.jaxpr.consts), len(varies), len(avals(self.jaxpr)[1])
+        allowed = (False,) * first + (True,) * count
+        forward, _, moving, inputs, tangent = linearize_jaxpr(self.jaxpr, varies, allow_fwds=allowed, is_vjp=True)
+        kept, places = distinct(forward.jaxpr, results)
+        program = self.derived(giving(forward, kept), [*self.ends, *[None] * (len(kept) - results)])
+        behind = iter(places)
+        found = [next(behind, None) if at is None else at - first - count for at in inputs]
+        residuals = tuple(count + at for at in found if at is not None)
+        fixed = constants(forward, [number for number, at in enumerate(places, results) if at is None])
+        pushed = making(tangent, tuple(at is None for at in found), fixed)
+        moved = [end for end, moves in zip(self.ends, (*varies, *moving), strict=True) if moves]
+        likes = [*(program.ends[at] for at in residuals), *moved]
+        return Linearized(program, self.derived(pushed, likes), tuple(moving), residuals)
+
+    def pushed(self, varies: Flags) -> Partitioned:
+        """The program and its tangent in one, for what JAX differentiates forward only."""
+        (ins, outs), run, moved = avals(self.jaxpr), function(self.jaxpr), which(varies)
+        smooth = [number for number, aval in enumerate(outs) if is_smooth(aval)]
+
+        def both(*arrays: Array) -> list[Array]:
+            def some(*given: Array) -> list[Array]:
+                every = dict(enumerate(arrays[: len(ins)])) | dict(zip(moved, given, strict=True))
+                return run(*every.values())
+
+            results, tangents = jax.jvp(some, [arrays[number] for number in moved], [*arrays[len(ins) :]])
+            return [*results, *(tangents[number] for number in smooth)]
+
+        jaxpr = jax.make_jaxpr(both)(*map(physical, (*ins, *(ins[number] for number in moved))))
+        more = [self.ends[number] for number in moved], [self.ends[len(ins) + number] for number in smooth]
+        return self.derived(jaxpr, [*self.ends[: len(ins)], *more[0], *self.ends[len(ins) :], *more[1]])
+
+    def transposed(self, linear: Flags, varies: Flags) -> Partitioned:
+        """The program, linear in some arguments, transposed in them: of the others and of the cotangents that there are."""
+        count, run = len(linear), function(self.jaxpr)
+        fixed, moved, given = which(linear, False), which(linear), [count + each for each in which(varies)]
+        structs = [physical(aval) for aval in chain(*avals(self.jaxpr))]
+
+        def pull(*arrays: Array) -> list[Array]:
+            def push(*tangents: Array) -> list[Array]:
+                both = dict(zip((*fixed, *moved), (*arrays[: len(fixed)], *tangents), strict=True))
+                results = run(*(both[each] for each in range(count)))
+                return [results[each - count] for each in given]
+
+            return list(jax.linear_transpose(push, *(structs[each] for each in moved))(list(arrays[len(fixed) :])))
+
+        jaxpr = jax.make_jaxpr(pull)(*(structs[each] for each in (*fixed, *given)))
+        return self.derived(jaxpr, [self.ends[each] for each in (*fixed, *given, *moved)])
+
+    def batched(self, dims: tuple[int | None, ...], size: int) -> Partitioned:
+        """The program mapped over a batch; all its results have the batch as their first dim."""
+        run = jax.vmap(function(self.jaxpr), in_axes=dims, out_axes=0, axis_size=size)
+        ins, outs = avals(self.jaxpr)
+        more = [with_batch(physical(aval), dim, size) for aval, dim in zip(ins, dims, strict=True)]
+        where = (*dims, *[0] * len(outs))
+        return self.derived(jax.make_jaxpr(run)(*more), [end.batched(dim) for end, dim in zip(self.ends, where, strict=True)])
+
+
+# --- the primitives ----------------------------------------------------------------------------------------------------
+
+
+def _jvp(primals: Sequence[Array], tangents: Sequence[Any], *, program: Partitioned, **_: Any) -> tuple[list[Array], list[Any]]:
+    varies = tuple(type(each) is not ad.Zero for each in tangents)
+    moving = [each for each in tangents if type(each) is not ad.Zero]
+    outs = avals(program.jaxpr)[1]
+    try:
+        made: Linearized = program.once(program.linearized, varies)
+    except ValueError:
+        # JAX has no linear tangent of some primitives, such as a window with a combiner of its own.
+        smooth = tuple(map(is_smooth, outs))
+        together = program.once(program.pushed, varies)(*primals, *moving)
+        results, found = together[: len(outs)], iter(together[len(outs) :])
+    else:
+        smooth, both = made.varies, [*primals, *made.forward(*primals)]
+        results = both[len(primals) : len(primals) + len(outs)]
+        found = iter(linear_p.bind(*(both[at] for at in made.residuals), *moving, program=made.tangent))
+    zeros = (ad.Zero(jax.typeof(each).to_tangent_aval()) for each in results)
+    return results, [next(found) if moves else zero for moves, zero in zip(smooth, zeros, strict=True)]
+
+
+def _transpose(cotangents: Sequence[Any], *arrays: Any, program: Partitioned, **_: Any) -> list[Any]:
+    linear: Flags = tuple(bool(ad.is_undefined_primal(each)) for each in arrays)
+    varies = tuple(type(each) is not ad.Zero for each in cotangents)
+    back: Partitioned = program.once(program.transposed, linear, varies)
+    known = (each for each, moves in zip(arrays, linear, strict=True) if not moves)
+    found = iter(back(*known, *(each for each in cotangents if type(each) is not ad.Zero)))
+    return [next(found) if moves else None for moves in linear]
+
+
+def _batch(
+    arrays: Sequence[Array], dims: Sequence[int | None], *, program: Partitioned, **params: Any
+) -> tuple[Any, list[int]]:
+    size = next(array.shape[dim] for array, dim in zip(arrays, dims, strict=True) if dim is not None)
+    made: Partitioned = program.once(program.batched, tuple(dims), size)
+    results = made(*arrays) if "jaxpr" in params else linear_p.bind(*arrays, program=made)
+    return results, [0] * len(results)
+
+
+def _run(*arrays: Array, program: Partitioned) -> list[Array]:
+    return program(*arrays)
+
+
+def _lower(ctx: Any, *arrays: Any, jaxpr: ClosedJaxpr, program: Partitioned) -> Any:
+    return mlir.core_call_lowering(ctx, *arrays, name=repr(program), call_jaxpr=jaxpr)
+
+
+def _types(*_: Any, program: Partitioned, jaxpr: ClosedJaxpr | None = None) -> tuple[list[Any], Any]:
+    closed = program.jaxpr if jaxpr is None else jaxpr
+    return avals(closed)[1], cast(Any, closed).effects
+
+
+partitioned_p: Any = Primitive("partitioned")
+"""A planned program, with what runs of it on devices."""
+linear_p: Any = Primitive("partitioned_linear")
+"""A tangent, planned only if it is run. That of a `custom_vjp` cannot be, and is transposed like any other."""
+
+for primitive in (partitioned_p, linear_p):
+    primitive.multiple_results = True
+    primitive.def_impl(partial(apply_primitive, primitive))
+    primitive.def_effectful_abstract_eval(_types)
+    ad.primitive_jvps[primitive] = _jvp
+    ad.primitive_transposes[primitive] = _transpose
+    batching.primitive_batchers[primitive] = _batch
+mlir.register_lowering(partitioned_p, _lower)
+mlir.register_lowering(linear_p, lower_fun(_run))

@@ -1,0 +1,45 @@
+"""How often the ops of a program run, and what that depends on where the program does not say it.
+
+lax.scan {length = 8} {%a}   -->   %a 8 times
+lax.while {%b} {%c}          -->   %b and %c at least once, in `while#0`
+lax.cond {%d} {%e}           -->   %d in `cond#0:0`, %e in `cond#0:1`
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from xdsl.ir import Block, Operation
+
+from ...dialects.lax import CondOp, ScanOp
+
+
+class Marks:
+    """The names of the loops of unknown trips and of the choices, numbered in program order for each kind."""
+
+    def __init__(self, prefix: str = "") -> None:
+        self.prefix = prefix
+        self.numbers: Counter[str] = Counter()
+
+    def of(self, op: Operation) -> list[str]:
+        """The mark of each region of the next op: empty where the op says how often it runs them."""
+        if not op.regions or isinstance(op, ScanOp):
+            return [""] * len(op.regions)
+        kind = self.prefix + op.name.removeprefix("lax.")
+        mark = f"{kind}#{self.numbers[kind]}"
+        self.numbers[kind] += 1
+        return [f"{mark}:{branch}" if isinstance(op, CondOp) else mark for branch in range(len(op.regions))]
+
+
+def trips(op: Operation) -> int:
+    """How often an op runs its regions; once where that is unknown."""
+    return op.number("length") if isinstance(op, ScanOp) else 1
+
+
+def executions(block: Block, marks: Marks, times: int = 1, where: str = "") -> Iterator[tuple[Operation, int, str]]:
+    """Each op of a block and of the regions in it, with how often it runs, and in which marked regions."""
+    for op in block.ops:
+        for region, mark in zip(op.regions, marks.of(op), strict=True):
+            yield from executions(region.block, marks, times * trips(op), "/".join(filter(None, (where, mark))))
+        yield op, times, where
