@@ -7,13 +7,15 @@ and the protocols say what Partita asks of JAX's private types.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from inspect import getclosurevars
 from types import CodeType
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias, cast
 
+from jax import Array
 from jax.core import ShapedArray
-from jax.extend.core import ClosedJaxpr
+from jax.extend.core import ClosedJaxpr, Primitive
 
 jax: Any = import_module("jax")
 jnp: Any = import_module("jax.numpy")
@@ -177,3 +179,33 @@ class GridMapping(Protocol):
 def pallas() -> Any:
     """The module of kernels, which a program that has one has imported."""
     return import_module("jax.experimental.pallas")
+
+
+def python_lowering(primitive: Primitive) -> Callable[..., list[Array]] | None:
+    """The function by which JAX lowers a primitive, returning a list of results; None if it emits operations itself.
+
+    JAX keeps only the rule that `lower_fun` makes of such a function, so its variables are asked.
+    """
+    rule = getattr(lowerings.get(primitive), "rule", None)
+    if rule is None or getattr(rule, "__qualname__", "") != _LOWERED_BY_TRACING:
+        return None
+    made_of = getclosurevars(rule).nonlocals
+    return _listed(made_of["fun"], made_of["multiple_results"])
+
+
+def python_evaluation(primitive: Primitive) -> Callable[..., list[Array]] | None:
+    """The function by which JAX evaluates a primitive, returning a list of results; None if it compiles it, or cannot."""
+    rule = getattr(primitive, "impl", None)
+    compiled = getattr(rule, "func", None) is apply_primitive
+    missing = rule is None or getattr(rule, "__func__", None) is core_primitive.impl
+    return None if rule is None or compiled or missing else _listed(rule, primitive.multiple_results)
+
+
+_LOWERED_BY_TRACING = lower_fun(lambda: ()).__qualname__
+
+
+def _listed(function: Callable[..., object], several: bool) -> Callable[..., list[Array]]:
+    def alone(*args: Array, **params: object) -> list[object]:
+        return [function(*args, **params)]
+
+    return cast("Callable[..., list[Array]]", function if several else alone)

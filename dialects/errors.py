@@ -106,5 +106,11 @@ def _source(location: Location, label: str) -> list[str]:
 
 
 def nearest(name: str, names: Iterable[str], n: int = 3) -> list[str]:
-    """At most `n` of `names` that `name` may have been meant to be, the likeliest first: for "did you mean"."""
+    """At most `n` of `names` that `name` may have been meant to be, the likeliest first."""
     return difflib.get_close_matches(name, list(dict.fromkeys(names)), n=n, cutoff=0.5)
+
+
+def did_you_mean(name: str, names: Iterable[str], *otherwise: str, most: int = 1) -> list[str]:
+    """The help for an unknown name: "did you mean `data`?", or, where no name comes near, what to say `otherwise`."""
+    near = nearest(name, names, most)
+    return [f"did you mean {' or '.join(f'`{each}`' for each in near)}?"] if near else list(otherwise)

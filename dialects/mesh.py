@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Never
 
-from .errors import Error, nearest
+from .errors import Error, did_you_mean
 from .interned import Interned, intern
 
 # `data`, or `data.0`: one of the sub-axes that a refined mesh has in the place of `data`.
@@ -111,9 +111,8 @@ class Mesh(Interned, Mapping[str, int]):
                 return size
         if parts := self.sub_axes(name):
             return math.prod(parts)
-        close = nearest(name, self)
         have = ", ".join(f"`{axis}`" for axis in self) or "no axes"
-        helps = [f"did you mean {' or '.join(f'`{axis}`' for axis in close)}?"] if close else [f"the mesh has {have}"]
+        helps = did_you_mean(name, self, f"the mesh has {have}", most=3)
         raise UnknownAxis(f"the mesh has no axis `{name}`", helps=helps)
 
     def __iter__(self) -> Iterator[str]:

@@ -12,8 +12,16 @@ import hypothesis
 import pytest
 from figures import figures, pytest_terminal_summary
 from mlir_files import pytest_collect_file
+from shuffled import pytest_collection_modifyitems
 
-__all__ = ["figures", "golden", "pytest_addoption", "pytest_collect_file", "pytest_terminal_summary"]
+__all__ = [
+    "figures",
+    "golden",
+    "pytest_addoption",
+    "pytest_collect_file",
+    "pytest_collection_modifyitems",
+    "pytest_terminal_summary",
+]
 
 # A collective that some device never joins ends the process after this, not after many minutes.
 TIMEOUT = "--xla_cpu_collective_call_terminate_timeout_seconds=60"
@@ -22,6 +30,8 @@ os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {TIMEOUT}".strip()
 os.environ["JAX_NUM_CPU_DEVICES"] = "8"
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
+# XLA rewrites programs as ever, and LLVM translates them as they are: it takes seconds to optimise what runs for milliseconds.
+os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
 
 # `make test` tries the same examples everywhere, `make fuzz` goes looking for new ones.
 hypothesis.settings.register_profile("default", deadline=None, derandomize=True)
@@ -31,6 +41,7 @@ hypothesis.settings.load_profile("default")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update", action="store_true", help="write the expected texts anew instead of comparing them")
+    parser.addoption("--shuffle", type=int, metavar="SEED", help="run the tests in another order")
 
 
 @pytest.fixture
@@ -40,6 +51,6 @@ def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
     def compare(path: Path, text: str) -> None:
         if request.config.getoption("--update"):
             path.write_text(text)
-        assert text == (path.read_text() if path.exists() else ""), f"{path.name} differs: make update"
+        assert text == (path.read_bytes().decode() if path.exists() else ""), f"{path.name} differs: make update"
 
     return compare

@@ -17,7 +17,7 @@ from typing import Any
 
 from jax import ShapeDtypeStruct
 
-from ...dialects.errors import Error, nearest
+from ...dialects.errors import Error, did_you_mean
 from ...dialects.mesh import Mesh
 from ..inputs.literals import Written
 from ..jax_private import jax
@@ -66,9 +66,8 @@ class Notation:
         `mesh` stands in for the text's. Raises Error for an unknown name, and at its line for a tactic that is refused.
         """
         if name is not None and name not in self.blocks:
-            near = nearest(name, self.blocks)
-            said = [f"did you mean `{near[0]}`?"] if near else [f"its plans: {', '.join(self.blocks) or 'none'}"]
-            raise Error(f"`{Path(self.program.text.file).name}` has no plan `{name}`", helps=said)
+            helps = did_you_mean(name, self.blocks, f"its plans: {', '.join(self.blocks) or 'none'}")
+            raise Error(f"`{Path(self.program.text.file).name}` has no plan `{name}`", helps=helps)
         chosen = self._function(self.blocks[name].function if name is not None else function)
         if (over := mesh or self.mesh) is None:
             file = Path(self.program.text.file).name
@@ -90,8 +89,7 @@ class Notation:
                 f"`{Path(self.program.text.file).name}` has no function", helps=["write one: `fn f(x: f32[8]) -> f32[8]`"]
             )
         if name is not None and name not in known:
-            near = nearest(name, known)
-            helps = [f"did you mean `{near[0]}`?"] if near else [f"its functions: {', '.join(known)}"]
+            helps = did_you_mean(name, known, f"its functions: {', '.join(known)}")
             raise Error(f"`{Path(self.program.text.file).name}` has no function `{name}`", helps=helps)
         return known[name or list(known)[-1]]
 

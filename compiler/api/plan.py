@@ -18,13 +18,14 @@ from ..inputs.checks import mesh_given, run_tactic
 from ..inputs.names import Patterns
 from ..jax_private import Device
 from ..notation.show import notation
-from ..plan import claims, lowered, queries
+from ..plan import claims, collectives, lowered, queries
 from ..plan.claims import Seed
+from ..plan.collectives import Collective
 from ..plan.counts import Counts
 from ..plan.diff import Diff, diff
 from ..plan.expect import expect
 from ..plan.explain import explain
-from ..plan.queries import Collective, Conflict, Stop, WholeOp
+from ..plan.queries import Conflict, Stop, WholeOp
 from ..plan.state import State
 from ..run.compare import check
 from ..run.compiled import Compiled
@@ -93,15 +94,15 @@ class Plan(State):
         these can add. The trip count of a `while` is unknown, so its body is counted once, and `.unknown["while#0"]` says
         how much of the counts that is.
         """
-        return queries.counts(self)
+        return collectives.counts(self)
 
     def collectives(self) -> list[Collective]:
         """Every collective, with its provenance: kind, axes, value, bytes received, times, source line, tactic."""
-        return queries.collectives(self)
+        return collectives.collectives(self)
 
     def bytes_per_device(self) -> int:
         """Bytes that one device receives in one call, all collectives together; of branches, the most expensive one."""
-        return queries.bytes_per_device(self)
+        return collectives.bytes_per_device(self)
 
     def layout(self, values: Patterns = "**") -> dict[str, str]:
         """The layout of each value that the patterns match: `{"w1": "f32[8, model*8]"}`."""

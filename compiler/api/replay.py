@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from ...dialects.errors import Error, Location, nearest
+from ...dialects.errors import Error, Location, did_you_mean
 from ...dialects.mesh import Mesh
 from ..inputs.checks import shown
 from .plan import Plan, plan
@@ -50,8 +50,7 @@ def _tactic(line: str, location: Location) -> Callable[[Plan], Plan]:
         make = partial(_constructed, Tactic.known[name])
         takes = list(inspect.signature(Tactic.known[name]).parameters)
     else:
-        near = nearest(name, (*Tactic.known, *ACTIONS))
-        helps = [f"did you mean {' or '.join(f'`{each}`' for each in near)}?"] if near else [_help()]
+        helps = did_you_mean(name, (*Tactic.known, *ACTIONS), _help(), most=3)
         raise Error(f"there is no tactic `{name}`", location=location, helps=helps)
     try:
         made = make(*args, **kwargs)

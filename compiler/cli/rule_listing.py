@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ...dialects.definitions.registry import definitions
-from ...dialects.errors import Error, nearest
+from ...dialects.errors import Error, did_you_mean
 
 ROOT = Path(__file__).parents[2]
 FILES = (("dialects/definitions", "*.def"), ("rewrites/rules", "*.rules"))
@@ -31,8 +31,7 @@ def laws(patterns: Sequence[str] = (), defined: bool = False) -> dict[str, list[
     known = [name for found in entries.values() for text in found for name in _names(text)]
     for pattern in patterns:
         if not fnmatch.filter(known, pattern):
-            near = " or ".join(f"`{name}`" for name in nearest(pattern, known))
-            raise Error(f"no definition or rule is called `{pattern}`", helps=[f"did you mean {near}?"] if near else [])
+            raise Error(f"no definition or rule is called `{pattern}`", helps=did_you_mean(pattern, known, most=3))
     chosen = {
         file: [text for text in found if not patterns or any(fnmatch.filter(_names(text), p) for p in patterns)]
         for file, found in entries.items()

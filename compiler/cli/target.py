@@ -17,7 +17,7 @@ from types import ModuleType
 import jax
 
 from ...dialects.dtypes import short
-from ...dialects.errors import Error, nearest
+from ...dialects.errors import Error, did_you_mean
 from ...dialects.layouts import parse_array
 from ...dialects.mesh import Mesh
 from ..api.notation import load
@@ -42,8 +42,7 @@ def find(target: str) -> Callable[..., object]:
     found = vars(module).get(name)
     if not callable(found):
         functions = [each for each, value in vars(module).items() if callable(value)]
-        helps = [f"did you mean {' or '.join(f'`{each}`' for each in near)}?"] if (near := nearest(name, functions)) else []
-        raise Error(f"`{file}` has no function `{name}`", helps=helps)
+        raise Error(f"`{file}` has no function `{name}`", helps=did_you_mean(name, functions, most=3))
     return found
 
 

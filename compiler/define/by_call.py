@@ -10,11 +10,11 @@ what is inside of it takes its place.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn, cast
 
+from jax.core import ShapedArray
 from jax.extend.core import ClosedJaxpr, JaxprEqn
 
 from ...dialects.definitions.registry import definitions
@@ -24,11 +24,13 @@ from ...dialects.errors import Error
 from ...dialects.params import NO_PARAMS
 from ...dialects.reference.user_functions import FUNCTIONS
 from ..inputs.literals import Written
-from ..ops.params import ArrayLike
+from ..ops.bind import CALLS, RunCall
 from ..ops.primitives import name_of
 from . import kernels, sharding_rules
+from .candidate import Candidate
+from .compared import types_of
 from .op import read
-from .verify import Candidate, accept
+from .verify import accept
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class Derivation:
     """
 
     text: Callable[[JaxprEqn], tuple[str, str]]
-    block: Callable[[Mapping[str, Any], Sequence[Any], Sequence[ArrayLike]], list[Any]]
+    block: RunCall
     tried: bool = False
     inside: str = ""
 
@@ -80,20 +82,15 @@ def _op(derivation: Derivation, text: str, eqn: JaxprEqn) -> str:
     """The op that a text defines. Raises Error if the call does not fit it."""
     known, written = _OPS.get(text), Written(text)
     definition = known or read(written)
-    ins: list[Any] = [atom.aval for atom in eqn.invars]
-    outs: list[Any] = [var.aval for var in eqn.outvars]
-    bind(definition, NO_PARAMS, *([(aval.dtype.name, aval.shape) for aval in avals] for avals in (ins, outs)))
+    ins, outs = (cast("list[ShapedArray]", [atom.aval for atom in atoms]) for atoms in (eqn.invars, eqn.outvars))
+    bind(definition, NO_PARAMS, types_of(ins), types_of(outs))
     if known is None:
         definition = _OPS[text] = definitions.add(definition)
         FUNCTIONS[definition.name] = _foreign
+        CALLS[definition.name] = derivation.block
     if derivation.tried:
         accept(Candidate(definition, written, derivation.block), eqn.params, ins, outs)
     return definition.name
-
-
-def derivation(op: str) -> Derivation | None:
-    """How the calls are cut that the op of this name stands for."""
-    return DERIVED.get(re.sub(r"\.\d+$", "", op))
 
 
 def _foreign(*_: object) -> NoReturn:

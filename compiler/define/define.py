@@ -20,7 +20,7 @@ from jax.extend.core import Primitive
 
 from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.tree import Definition, Formal, Param, titled
-from ...dialects.errors import Error, nearest
+from ...dialects.errors import Error, did_you_mean
 from ..inputs.checks import shown
 from ..inputs.literals import Written
 from ..jax_private import Tracer, jax, jnp
@@ -183,8 +183,7 @@ def _signature(function: Callable[..., object], definition: Definition, written:
     for formal in definition.operands:
         if formal.name not in known:
             name = getattr(function, "__name__", definition.name)
-            near = nearest(formal.name, known, 1)
-            helps = (f"did you mean `{near[0]}`?",) if near else (f"its parameters are {signature}",)
+            helps = did_you_mean(formal.name, known, f"its parameters are {signature}")
             title = f"`{formal.name}` is no parameter of `{name}`"
             raise Error(title, location=written.find(formal.name, head=True), helps=helps)
     return signature

@@ -33,7 +33,8 @@ from ..jax_private import PyTreeDef, Tracer, ad, batching, eval_context, jax, jn
 from ..ops.params import ArrayLike, Foreign, decode, encode
 from ..ops.primitives import remember
 from ..ops.prng_keys import text
-from .verify import Candidate, accept
+from .candidate import Candidate
+from .verify import accept
 
 Run: TypeAlias = Callable[..., object]
 """(operands, in the definition's order, **static parameters) -> a tree of results."""

@@ -21,7 +21,7 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from ...dialects import context
-from ...dialects.errors import Error, nearest
+from ...dialects.errors import Error, did_you_mean
 from ...dialects.flow import GraphOp, KernelOp
 from ...dialects.text import error_of, read_module
 from ...rewrites.lower.to_flow import check, to_flow
@@ -29,7 +29,8 @@ from ...rewrites.program.executions import Marks, executions
 from ..gc_pause import without_collector
 from ..jax_private import Device
 from ..ops.shard_map import on_devices, own_collectives
-from ..plan.counts import Counts, most, tally
+from ..plan.counts import Counts
+from ..plan.exchanges import Exchange, counted, received
 from ..plan.lowered import ir
 from ..plan.state import State
 from .module import GraphModule
@@ -75,13 +76,15 @@ class Graph(GraphModule):
     def counts(self) -> Counts:
         """Executions of each kind of collective in one run: those of the plan."""
         foreign = self.traced.foreign if self.traced is not None else ()
-        rows = ((each.kind, each.times, each.where) for node in self.nodes for each in node.collectives)
         maps = (each for each in self.executions() if on_devices(each[0]))
-        return tally(rows, own_collectives(maps, foreign))
+        return counted(self._exchanges(), own_collectives(maps, foreign))
 
     def bytes_per_device(self) -> int:
         """Bytes that one device receives in one run, all collectives together: those of the plan."""
-        return round(most((each.received * each.times, each.where) for node in self.nodes for each in node.collectives))
+        return received(self._exchanges())
+
+    def _exchanges(self) -> Iterator[Exchange]:
+        return (each for node in self.nodes for each in node.collectives)
 
     def executions(self) -> Iterator[tuple[Operation, int, str]]:
         """The ops of all kernels, in order of issue, with how often each runs and in which branches and loops."""
@@ -109,9 +112,8 @@ class Graph(GraphModule):
         """The function of a kernel. Raises Error, with the nearest names, for a name that is none."""
         found = self.kernels.get(name.removeprefix("@"))
         if found is None:
-            close = [f"did you mean `{each}`?" for each in nearest(name, self.kernels)[:1]]
             known = ", ".join(f"`{each}`" for each in self.kernels) or "none"
-            raise Error(f"the graph has no kernel `{name}`", helps=[*close, f"its kernels: {known}"])
+            raise Error(f"the graph has no kernel `{name}`", helps=[*did_you_mean(name, self.kernels), f"its kernels: {known}"])
         return found
 
     def stablehlo(self, kernel: str) -> str:

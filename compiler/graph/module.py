@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 from ...dialects.array import mesh_of
 from ...dialects.flow import GraphOp
 from ...dialects.mesh import Mesh
+from ...dialects.names import ARGUMENTS, RESULTS, names_of
 from ..trace.trace import Traced
 
 
@@ -38,18 +39,15 @@ class GraphModule:
     @cached_property
     def arguments(self) -> tuple[str, ...]:
         """The names of the arguments' leaves."""
-        return self._names("arg_names", len(self.op.body.block.args))
+        return self._names(ARGUMENTS, len(self.op.body.block.args))
 
     @cached_property
     def results(self) -> tuple[str, ...]:
         """The names of the results' leaves."""
-        return self._names("result_names", len(self.op.function_type.outputs))
+        return self._names(RESULTS, len(self.op.function_type.outputs))
 
     def _names(self, key: str, count: int) -> tuple[str, ...]:
-        names = self.op.attributes.get(key)
-        if not isinstance(names, ArrayAttr):
-            return tuple(map(str, range(count)))
-        return tuple(each.data for each in cast("ArrayAttr[StringAttr]", names))
+        return names_of(self.op, key) or tuple(map(str, range(count)))
 
     @cached_property
     def kernels(self) -> dict[str, FuncOp]:

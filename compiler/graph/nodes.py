@@ -17,30 +17,10 @@ from ...dialects.signature import array_types
 from ...dialects.types import ArrayType
 from ...rewrites.lower.to_flow import change
 from ...rewrites.program.executions import Marks, executions
-from ...rewrites.redistribute.steps import Bytes, received
-from ..plan.counts import most as total
+from ...rewrites.redistribute.steps import received
+from ..plan.exchanges import Exchange
+from ..plan.exchanges import received as total
 from .module import GraphModule
-
-
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """A collective of a node: over which axes, what a device receives each time, exactly, and how often."""
-
-    kind: str
-    axes: tuple[str, ...]
-    received: Bytes
-    times: int
-    where: str = ""
-    """The branch or loop of unknown trips that it is in: `cond#0:1`."""
-
-    @property
-    def bytes(self) -> int:
-        """The bytes that a device receives each time, rounded."""
-        return round(self.received)
-
-    def __str__(self) -> str:
-        times = (f" x {self.times}" if self.times != 1 else "") + (f" in {self.where}" if self.where else "")
-        return f"{self.kind} over {', '.join(self.axes)}{times}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +49,7 @@ class Node:
     @property
     def bytes(self) -> int:
         """What one device receives in the node's collectives, in one run; of branches, those of the dearest."""
-        return round(total((each.received * each.times, each.where) for each in self.collectives))
+        return total(self.collectives)
 
 
 @dataclass(frozen=True, slots=True)

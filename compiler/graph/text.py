@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
+from ..plan.exchanges import Exchange
 from .module import GraphModule
-from .nodes import Edge, Exchange, Node, Value
+from .nodes import Edge, Node, Value
 
 _SHAPES = {"argument": "plain", "result": "plain", "kernel": "box", "redistribute": "ellipse", "barrier": "point"}
 

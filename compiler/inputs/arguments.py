@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 
 from jax.core import ShapedArray
 
-from ...dialects.errors import Error, Location, nearest
+from ...dialects.errors import Error, Location, did_you_mean
 from ..jax_private import Ref, shaped_abstractify, tree
 from .checks import shown
 from .names import escape, join, path
@@ -53,8 +53,7 @@ class Function:
         if not self.keyword:
             for name in static:
                 if name not in self.signature.parameters:
-                    near = nearest(name, self.signature.parameters)
-                    helps = [f"did you mean `{each}`?" for each in near[:1]]
+                    helps = did_you_mean(name, self.signature.parameters)
                     raise Error(f"`{self.name}` has no argument `{name}` to be static", location=self.location(), helps=helps)
         return self
 

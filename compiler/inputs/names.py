@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol, TypeAlias
 
-from ...dialects.errors import Error, nearest
+from ...dialects.errors import Error, did_you_mean
 from .checks import patterns_of
 
 Patterns: TypeAlias = str | Sequence[str]
@@ -98,10 +98,8 @@ def match(given: Patterns, names: Iterable[str], *, what: str = "value", under: 
 
 def unknown(glob: str, names: Sequence[str], what: str = "value") -> Error:
     """The error of a pattern that takes nothing: it shows the nearest names."""
-    near = nearest(glob, [*names, *inner(names)])
-    if near:
-        helps = [f"did you mean {' or '.join(f'`{name}`' for name in near)}?"]
-    else:
+    helps = did_you_mean(glob, [*names, *inner(names)], most=3)
+    if not helps:
         shown = ", ".join(f"`{name}`" for name in names[:8])
         helps = [f"there are {len(names)}: {shown}{', ...' if len(names) > 8 else ''}"] if names else []
         if what == "value" and glob.isidentifier():

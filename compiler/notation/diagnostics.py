@@ -19,7 +19,7 @@ from typing import NoReturn, TypeAlias
 
 from lark import Token, Tree
 
-from ...dialects.errors import Error, Location, nearest
+from ...dialects.errors import Error, Location, did_you_mean
 from ...dialects.grammar import Node
 
 
@@ -100,10 +100,8 @@ class Text:
         """The error of that kind. `among` are the names that the last word may have been meant to be."""
         diagnostic = DIAGNOSTICS[kind]
         words = {key: shortened(str(value)) for key, value in words.items()}
-        close = nearest(str(next(iter(words.values()), "")), among, 2)
-        helps = [f"did you mean {' or '.join(f'`{each}`' for each in close)}?"] if close else []
-        if diagnostic.help and not close:
-            helps.append(diagnostic.help.format(**words))
+        otherwise = [diagnostic.help.format(**words)] if diagnostic.help else []
+        helps = did_you_mean(str(next(iter(words.values()), "")), among, *otherwise, most=2)
         title, label = diagnostic.title.format(**words), diagnostic.label.format(**words)
         error = Wrong(title, location=self.location(where), label=label, notes=notes, helps=helps)
         error.kind = kind

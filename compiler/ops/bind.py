@@ -1,4 +1,4 @@
-"""Running the named ops with JAX: on one device's part of each array, or a whole program unpartitioned.
+"""Running the named ops with JAX, on whole arrays or on one device's part of each.
 
 Local and global arrays have the same parameters, because extents follow from the types.
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from jax import Array
@@ -18,7 +18,6 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.params import Literal, ParamsAttr, Record
 from ...dialects.types import ArrayType
-from ..define.by_call import derivation
 from ..jax_private import jax, jnp, lax
 from .barrier import barrier_p
 from .params import WHOLE, ArrayLike, decode, from_literal
@@ -27,13 +26,15 @@ from .primitives import find
 from .prng_keys import unwrap, wrap
 from .shard_map import run_mapped
 
-if TYPE_CHECKING:
-    from ..trace.trace import Traced
-
 Body: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
 """A region: what its block takes in, what it yields out."""
 RunOp: TypeAlias = Callable[[Operation, Sequence[Array], Sequence[object]], list[Array]]
 """Runs one op on its operands, given the program's parameters without text."""
+RunCall: TypeAlias = Callable[[Mapping[str, Any], Sequence[Array], Sequence[ArrayLike]], list[Array]]
+"""Runs a call on blocks of its operands: (JAX parameters of the whole call, operands, types of the results) -> results."""
+
+CALLS: dict[str, RunCall] = {}
+"""How ops run whose parameters say more about their extents than a definition can drop, by name. Their definers add them."""
 
 
 def bind_local(
@@ -55,13 +56,13 @@ def bind_local(
     if name in _REGIONS:
         return _REGIONS[name](params, inputs, bodies)
     if name == "whole" and "own_axes" in params:
-        return run_mapped(params, inputs, foreign)
+        return run_mapped(params, inputs, foreign, run_block)
     if name == "whole":
         return _whole(params, inputs, foreign)
     shapes = tuple(np.shape(each) for each in inputs)
     decoded = decode(name, params, shapes, tuple(out_types), foreign)
-    if derived := derivation(name):
-        return derived.block(decoded, inputs, out_types)
+    if run_call := CALLS.get(name):
+        return run_call(decoded, inputs, out_types)
     if name in POSITIONS:
         inputs = inside(name, widened(name, inputs), out_types[0][1], decoded)
     if name in SCATTERS:
@@ -191,15 +192,3 @@ def run_op(op: Operation, operands: Sequence[Array], foreign: Sequence[object], 
     params = cast(ParamsAttr, op.properties["params"])
     types = [(array.dtype, array.shape) for array in cast("Sequence[ArrayType]", op.result_types)]
     return bind_local(op.name.removeprefix("lax."), params, operands, types, bodies=bodies, foreign=foreign)
-
-
-# Any: the results are in the tree that the traced function makes.
-def run_global(traced: Traced) -> Callable[..., Any]:
-    """A function with the signature of the traced one that runs the program unpartitioned: the oracle of plans."""
-
-    def run(*args: object, **kwargs: object) -> object:
-        inputs = [*traced.flatten(args, kwargs), *traced.consts]
-        return traced.unflatten(run_block(traced.main.body.block, inputs, traced.foreign))
-
-    run.__name__ = traced.name
-    return jax.jit(run, static_argnames=tuple(traced.static))

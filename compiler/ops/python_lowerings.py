@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, cast
 from jax import Array
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Primitive
 
-from ..jax_private import apply_primitive, core_primitive, jax, jaxprs_in_params, lower_fun, lowerings
+from ..jax_private import jax, jaxprs_in_params, python_evaluation, python_lowering
 from .prng_keys import implementation, is_key, physical, unwrap, wrap
 
 Function: TypeAlias = Callable[..., Any]
@@ -24,24 +24,7 @@ Function: TypeAlias = Callable[..., Any]
 @lru_cache(maxsize=1 << 10)
 def written(primitive: Primitive) -> Function | None:
     """The function by which JAX lowers, or else evaluates, the primitive, returning a list; None if it has none of its own."""
-    entry = lowerings.get(primitive)
-    if entry is not None and getattr(entry.rule, "__code__", None) is _LOWERED:
-        inside = dict(
-            zip(entry.rule.__code__.co_freevars, (cell.cell_contents for cell in entry.rule.__closure__), strict=True)
-        )
-        return _listed(inside["fun"], inside["multiple_results"])
-    evaluates = cast(Any, primitive).impl
-    if getattr(evaluates, "func", None) is apply_primitive or getattr(evaluates, "__func__", None) is core_primitive.impl:
-        return None
-    return _listed(evaluates, primitive.multiple_results)
-
-
-# Every rule that `lower_fun` makes is a closure with this code.
-_LOWERED = lower_fun(lambda: ()).__code__
-
-
-def _listed(function: Function, several: bool) -> Function:
-    return function if several else lambda *args, **params: [function(*args, **params)]
+    return python_lowering(primitive) or python_evaluation(primitive)
 
 
 def unfold(eqn: JaxprEqn) -> ClosedJaxpr | None:

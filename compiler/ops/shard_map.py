@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any, TypeAlias, cast
 
@@ -21,6 +22,8 @@ from ..jax_private import jax
 
 Function: TypeAlias = Callable[..., Sequence[Array]]
 Spec: TypeAlias = tuple[tuple[str, ...], ...]
+RunBlock: TypeAlias = Callable[[Block, Sequence[Array], Sequence[object]], list[Array]]
+"""Runs a block of ops on these values of its arguments, given the program's parameters without text."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,10 +34,8 @@ class Body:
     arrays: tuple[Array, ...]
     foreign: Sequence[object]
 
-    def run(self, *inputs: Array) -> list[Array]:
+    def run(self, run_block: RunBlock, *inputs: Array) -> list[Array]:
         """The body on one block of each operand, where its axes have names."""
-        from .bind import run_block
-
         return run_block(self.block, [*inputs, *self.arrays], self.foreign)
 
 
@@ -78,15 +79,15 @@ def _body(params: ParamsAttr, foreign: Sequence[object]) -> Body:
     return cast(Body, foreign[cast(int, cast(Any, params["body"])["index"])])
 
 
-def run_mapped(params: ParamsAttr, inputs: Sequence[Array], foreign: Sequence[object]) -> list[Array]:
+def run_mapped(params: ParamsAttr, inputs: Sequence[Array], foreign: Sequence[object], run_block: RunBlock) -> list[Array]:
     """The results of a `shard_map` op, on what one device holds or on whole arrays."""
     body = _body(params, foreign)
     if params.get("placed"):
-        return body.run(*inputs)
+        return body.run(run_block, *inputs)
     axes = dict(cast("tuple[tuple[str, int], ...]", params["own_axes"]))
     specs = cast("tuple[Spec, ...]", params["in_specs"]), cast("tuple[Spec, ...]", params["out_specs"])
     blocks = [_cut(x, spec, axes) for x, spec in zip(inputs, specs[0], strict=True)]
-    function: Function = body.run
+    function: Function = partial(body.run, run_block)
     for axis, size in reversed(axes.items()):
         mapped = [0 if any(axis in dim for dim in spec) else None for spec in specs[0]]
         function = _over(function, axis, size, mapped)

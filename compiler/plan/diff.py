@@ -8,8 +8,9 @@ from typing import TypeVar, cast
 
 from ...dialects.errors import Error
 from ..inputs.checks import shown
+from .collectives import bytes_per_device, counts
 from .counts import Counts
-from .queries import bytes_per_device, counts, layouts
+from .queries import layouts
 from .state import State
 
 Value = TypeVar("Value")

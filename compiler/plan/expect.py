@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...dialects.errors import Error, nearest
+from ...dialects.errors import Error, did_you_mean
 from ..inputs.checks import count_of
+from .collectives import collectives, counts
 from .counts import Counts
-from .queries import collectives, counts
 from .state import State
 
 MOST = 20
@@ -23,8 +23,7 @@ def expect(plan: State, wanted: Mapping[str, int]) -> None:
     added = have.in_branches
     for kind in wanted:
         if kind not in have:
-            near = nearest(kind, have)
-            helps = [f"did you mean `{near[0]}`?"] if near else [f"the kinds are {', '.join(have)}"]
+            helps = did_you_mean(kind, have, f"the kinds are {', '.join(have)}")
             raise Error(f"there is no collective `{kind}` to expect", helps=helps)
         count_of(kind, wanted[kind])
     wrong = {kind: count for kind, count in wanted.items() if have[kind] + added.get(kind, 0) != count}

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from ...rewrites.decide.decide import Move
 from ...rewrites.decide.table import WHOLE, Claim
 from ..inputs.names import Patterns
+from .collectives import line_of, use_of
 from .lookups import lines, why
-from .queries import place_of, use_of
 from .state import State
 
 MOST = 3
@@ -51,7 +51,7 @@ def _placed(plan: State, name: str, value: int, carried: dict[str, dict[int, lis
             if move.value != value:
                 yield f"    further on, for `{plan.source.addresses.names[move.value]}`: {_lost(plan, move, axis)}"
     for text, node in lines(plan, value):
-        place = place_of(plan, value, node)
+        place = line_of(plan, value, node)
         yield f"  {text.format(f' at {place}' if place else '')}"
 
 
@@ -60,7 +60,7 @@ def _moved(plan: State, move: Move) -> Iterator[str]:
     node = use_of(plan, move)
     target = plan.layout_text(move.value, move.target)
     use = "the result" if node is None else f"`{node.kind}`"
-    place = place_of(plan, move.value, node)
+    place = line_of(plan, move.value, node)
     reasons = dict.fromkeys(said for step in move.path.steps if (said := why(plan, move, step)))
     because = f" ({'; '.join(reasons)})" if reasons else ""
     yield f"  for {use}{f' at {place}' if place else ''}: {target} by {move.path}{because}"

@@ -6,16 +6,16 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ...rewrites.lower.materialise import materialise
 from ...rewrites.lower.to_spmd import to_spmd
+from ..define.block_sizes import try_block_sizes
 from ..gc_pause import without_collector
-from .block_sizes import try_cuts
 from .state import State
 
 
 def ir(plan: State, fused: bool = True) -> ModuleOp:
     """The placed builders and slicers: claims --> decisions --> one nest for each kernel."""
     with without_collector():
-        try_cuts(plan)
         decisions = plan.decisions
+        try_block_sizes(decisions.placements, plan.source.traced.foreign)
         return materialise(decisions, fused)
 
 

@@ -2,57 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
 from ...dialects.errors import Error
 from ...dialects.params import ParamsAttr
 from ...rewrites.decide import table as placement
-from ...rewrites.decide.decide import Move
 from ...rewrites.decide.op_layouts import boundary
 from ...rewrites.program.program import Node
 from ...rewrites.program.shard_maps import misfit
-from ...rewrites.redistribute.steps import Bytes, Step
 from ..inputs.lines import Source
 from ..inputs.names import Patterns
-from ..ops.shard_map import own_collectives
 from .claims import Some, replicate
-from .counts import Counts, most, tally
-from .lookups import made_by, why
+from .collectives import bytes_per_device, counts, line_of
 from .state import State
-
-
-@dataclass(frozen=True, slots=True)
-class Collective:
-    """One collective of a plan with its provenance; `received` is what a device receives each time, exactly."""
-
-    kind: str
-    axes: tuple[str, ...]
-    value: str
-    received: Bytes
-    times: int
-    use: str
-    source: Source | None
-    tactic: str
-    where: str = ""
-    """What it depends on how often it runs: `cond#0:1`, a branch, or `while#0`, a loop of unknown trips, counted once."""
-    why: str = ""
-    """What it has to do with looked-up indices or with scans, if anything."""
-
-    @property
-    def bytes(self) -> int:
-        """The bytes that a device receives each time, rounded."""
-        return round(self.received)
-
-    def __str__(self) -> str:
-        times = (f" x {self.times}" if self.times != 1 else "") + (f" in {self.where}" if self.where else "")
-        where = f" at {self.source}" if self.source is not None else ""
-        what = f"{self.kind} of `{self.value}` over {', '.join(self.axes)}"
-        why = f" ({self.why})" if self.why else ""
-        return f"{what}: {self.bytes} bytes{times} for {self.use}{where}, by {self.tactic}{why}"
-
-    __repr__ = __str__
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,89 +145,6 @@ def brief(plan: State) -> str:
     return "\n".join(lines)
 
 
-def counts(plan: State) -> Counts:
-    where = plan.source.program.where
-    program = plan.source.program
-    maps = ((node.op, program.trips(node.region), where(node.region)) for node in program.nodes if node.signature.own)
-    rows = ((step.kind, move.trips, where(move.region)) for move, step in _steps(plan))
-    return tally(rows, own_collectives(maps, plan.source.traced.foreign))
-
-
-def bytes_per_device(plan: State) -> int:
-    where = plan.source.program.where
-    return round(most((step.bytes * move.trips, where(move.region)) for move, step in _steps(plan)))
-
-
-def _steps(plan: State) -> Iterator[tuple[Move, Step]]:
-    """Every step that communicates. (A dead value's home is never moved to.)"""
-    for move in plan.decisions.moves:
-        for step in move.path.steps:
-            if step.kind != "slice":
-                yield move, step
-
-
-def collectives(plan: State) -> list[Collective]:
-    return [_collective(plan, move, step) for move, step in _steps(plan)]
-
-
-def _collective(plan: State, move: Move, step: Step) -> Collective:
-    addresses = plan.source.addresses
-    node = use_of(plan, move)
-    return Collective(
-        step.kind,
-        step.axes,
-        addresses.names[move.value],
-        step.bytes,
-        move.trips,
-        "the result" if node is None else node.kind,
-        place_of(plan, move.value, node),
-        _cause(plan, move, step),
-        plan.source.program.where(move.region),
-        why(plan, move, step),
-    )
-
-
-def use_of(plan: State, move: Move) -> Node | None:
-    nodes = plan.source.program.nodes
-    if not move.uses:
-        return nodes[plan.source.program.producer[move.value]] if plan.source.program.producer[move.value] >= 0 else None
-    number = move.uses[0][0]
-    return nodes[number] if number < len(nodes) else None
-
-
-def place_of(plan: State, value: int, node: Node | None) -> Source | None:
-    """The line of the use, or else of the op that makes the value."""
-    program, sources = plan.source.program, plan.source.traced.sources
-    made = program.producer[value]
-    for each in (node, program.nodes[made] if made >= 0 else None):
-        if each is not None and each.op in sources:
-            return sources[each.op]
-    return None
-
-
-def _cause(plan: State, move: Move, step: Step) -> str:
-    """The tactic whose claim the step answers: the one that placed the fold, or the tile that is moved."""
-    axis = step.axes[0]
-    table = plan.table.axes[axis]
-    number: int | None = None
-    if step.kind in ("all_reduce", "reduce_scatter"):
-        number = _folded_by(plan, move.value, axis)
-    if number is None:
-        claim = plan.table.claim(move.value, axis)
-        number = claim.tactic if claim is not None else None
-    if number is None and move.uses and move.uses[0][0] < len(table.nodes):
-        claim = table.nodes[move.uses[0][0]]
-        number = claim.tactic if claim is not None else None
-    return plan.actions[number].text if number is not None else "the program"
-
-
-def _folded_by(plan: State, value: int, axis: str) -> int | None:
-    """The tactic that placed the fold whose sum is pending here, however many linear ops it came through."""
-    node = made_by(plan, value)
-    claim = plan.table.axes[axis].nodes[node.number] if node is not None else None
-    return claim.tactic if claim is not None else None
-
-
 def layouts(plan: State, values: Patterns = "**") -> dict[str, str]:
     addresses, placements = plan.source.addresses, plan.decisions.placements
     result_values = set(addresses.results.values())
@@ -297,7 +177,7 @@ def _conflict(plan: State, each: placement.Conflict) -> Conflict:
         claims.append(f"{who} `{name}` on dim {claim.at}, from {tactic}")
         if node is not None and who.startswith("operand"):
             operands.append(name)
-    where = place_of(plan, each.value if node is None else node.results[0], node)
+    where = line_of(plan, each.value if node is None else node.results[0], node)
     op = f"argument `{names[each.value]}`" if node is None else f"`{node.kind}`"
     return Conflict(plan, op, each.axis, where, tuple(claims), tuple(dict.fromkeys(operands)))
 
@@ -317,7 +197,7 @@ def stops(plan: State) -> list[Stop]:
         if plan.table.axes[each.axis].nodes[each.node] is None:
             node = program.nodes[each.node]
             value = node.operands[each.operand] if each.operand >= 0 else node.results[-1 - each.operand]
-            where = place_of(plan, value, node)
+            where = line_of(plan, value, node)
             stop = Stop(node.kind, names[value], each.dim, each.extent, each.axis, each.size, each.reason, where)
             found.append(stop)
     # Ops of one line may stop the same dim of the same value, as the two halves of a split do.
@@ -333,7 +213,7 @@ def wholes(plan: State) -> list[WholeOp]:
             value = node.results[0] if node.results else node.operands[0] if node.operands else -1
             mapped = misfit(params, plan.mesh)
             reason = f"{mapped}: run through vmap on whole arrays" if mapped else str(params.get("why", ""))
-            where, once = place_of(plan, value, node), node.signature.once
+            where, once = line_of(plan, value, node), node.signature.once
             own, makes = bool(node.signature.own) and not once, bool(node.results)
             found.append(WholeOp(str(params["primitive"]), names.get(value, ""), where, own, reason, makes, once))
     return found

@@ -18,7 +18,7 @@ from ...dialects.definitions.registry import definitions
 from ...dialects.lax import OPS
 from ...dialects.regions import BORDERS
 from ..define.by_call import DERIVED
-from ..jax_private import apply_primitive, core_primitive, fancy_batchers, lowerings, platform_lowerings
+from ..jax_private import fancy_batchers, lowerings, platform_lowerings, python_evaluation
 from ..ops.params import op_name
 from ..ops.python_lowerings import written
 from ..ops.tag import tag_p
@@ -79,7 +79,7 @@ def primitives() -> dict[str, Primitive]:
     tables: Iterable[Iterable[Primitive]] = [lowerings, *platform_lowerings.values()]
     lowered = set[Primitive]().union(*tables)
     # The tables of lowerings have the primitives of other packages too, the user's own among them.
-    found = {each.name: each for each, public in _held() if public or each in lowered or _evaluates(each)}
+    found = {each.name: each for each, public in _held() if public or each in lowered or python_evaluation(each)}
     return {name: found[name] for name in sorted(found) if found[name] is not tag_p}
 
 
@@ -89,12 +89,6 @@ def _held() -> Iterator[tuple[Primitive, bool]]:
         for value in list(vars(module).values()):
             if isinstance(value, Primitive):
                 yield value, name == "jax.extend.core.primitives"
-
-
-def _evaluates(primitive: Primitive) -> bool:
-    """Has it an evaluation rule of its own? The rule of most is to be lowered, and then it stands in those tables."""
-    rule = getattr(primitive, "impl", None)
-    return getattr(rule, "__func__", None) is not core_primitive.impl and getattr(rule, "func", None) is not apply_primitive
 
 
 def row(primitive: Primitive) -> Row | None:

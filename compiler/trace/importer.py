@@ -19,7 +19,7 @@ import numpy as np
 from jax import Array
 from jax.core import ShapedArray
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...dialects.definitions.registry import definitions
 from ...dialects.dtypes import kind_of
@@ -44,9 +44,13 @@ Handler: TypeAlias = "Callable[[Importer, JaxprEqn, list[SSAValue], Call | None]
 
 @dataclass(slots=True)
 class Frame:
-    """A block that is being filled: its constants so far, and the arrays it captures, each a trailing block argument."""
+    """A block that is being filled: its constants so far, and the arrays it captures.
+
+    Each of those is an argument of the block; the first one comes before the argument at `first`.
+    """
 
     block: Block
+    first: int
     constants: dict[Hashable, SSAValue] = field(default_factory=dict[Hashable, SSAValue])
     captured: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
     arrays: list[Array] = field(default_factory=list[Array])
@@ -70,7 +74,7 @@ class Importer:
         self.recipes: dict[Hashable, Recipe] = {}
         self.origins: dict[Operation, Origin] = {}
         self.foreign = Foreign()
-        self.frame = Frame(Block(arg_types=[self.type(aval) for aval in in_avals]))
+        self.frame = Frame(Block(arg_types=[self.type(aval) for aval in in_avals]), len(in_avals))
         self.fixed: Origin | None = None
 
     def run(self, jaxpr: Jaxpr, inputs: Sequence[SSAValue], call: Call | None = None) -> list[SSAValue]:
@@ -126,18 +130,16 @@ class Importer:
         self.fixed = outer
         return results
 
-    def body(self, closed: ClosedJaxpr, place: int, call: Call, last: bool = False) -> tuple[Block, list[SSAValue]]:
-        """The block of a region, and what stands around it for the arrays that it captures.
+    def body(self, closed: ClosedJaxpr, first: int, call: Call) -> tuple[Block, list[SSAValue]]:
+        """The block of a region, and the values around it of the arrays that it captures.
 
-        The captured come as arguments of the block before the one at `place`, or behind all of them.
+        The captured arrays are arguments of the block before the one at `first`.
         """
-        outer, self.frame = self.frame, Frame(Block(arg_types=[self.type(var.aval) for var in closed.jaxpr.invars]))
+        outer, self.frame = self.frame, Frame(Block(arg_types=[self.type(var.aval) for var in closed.jaxpr.invars]), first)
         frame, arguments = self.frame, list(self.frame.block.args)
         inputs = [*map(self.capture, closed.consts), *arguments]
         frame.block.add_op(YieldOp.create(operands=self.run(closed.jaxpr, inputs, call)))
         self.frame = outer
-        place = len(arguments) if last else place
-        _order(frame.block, [*arguments[:place], *frame.captured.values(), *arguments[place:]])
         return frame.block, [self.capture(array) for array in frame.arrays]
 
     def control(
@@ -229,7 +231,7 @@ class Importer:
         frame = self.frame
         found = frame.captured.get(id(array))
         if found is None:
-            found = frame.block.insert_arg(self.type(jax.typeof(array)), len(frame.block.args))
+            found = frame.block.insert_arg(self.type(jax.typeof(array)), frame.first + len(frame.arrays))
             frame.captured[id(array)] = found
             frame.arrays.append(array)
         return found
@@ -302,7 +304,7 @@ def _cond(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | 
     around = Call(eqn.source_info, call)
     blocks, captured = list[Block](), list[SSAValue]()
     for branch in eqn.params["branches"]:
-        block, own = self.body(branch, 0, around, last=True)
+        block, own = self.body(branch, len(operands) - 1, around)
         for other in blocks:
             for value in own:
                 other.insert_arg(value.type, len(other.args))
@@ -336,13 +338,6 @@ def _summed(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call 
     """A sum inside a `shard_map` that says of its result that it varies no more, which only JAX's checker wants to know."""
     said = ParamsAttr.of(primitive="psum", axes=tuple(eqn.params["axes"]), axis_index_groups=None)
     return self.emit(WholeOp, operands, [self.type(var.aval) for var in eqn.outvars], {"params": said}, None)
-
-
-def _order(block: Block, arguments: Sequence[SSAValue]) -> None:
-    """Puts the arguments of a block in this order."""
-    for index, argument in enumerate(arguments):
-        cast(BlockArgument, argument).index = index
-    block._args = cast("tuple[BlockArgument, ...]", tuple(arguments))  # pyright: ignore[reportPrivateUsage]  # xDSL only inserts and erases arguments
 
 
 def _same(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:

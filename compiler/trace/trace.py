@@ -20,10 +20,11 @@ from jax import Array
 from jax.core import ShapedArray
 from jax.extend.core import ClosedJaxpr
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, Region, SSAValue
 
 from ...dialects.errors import Error
+from ...dialects.names import set_names
 from ..gc_pause import without_collector
 from ..inputs.arguments import Function, said
 from ..inputs.lines import Sources, resolve
@@ -202,10 +203,7 @@ def trace(fn: Callable[..., object], /, *args: object, static_argnames: str | Se
     with without_collector():
         structs = [jax.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in avals]
         closed = jax.make_jaxpr(function.names(flat, bound.arguments))(*tree.tree_unflatten(in_tree, structs))
-        check_references(function, closed)
-        _check_effects(function, closed)
-        _check_captured(function, closed)
-        closed = without_references(function, closed)
+        closed = _checked(function, closed)
         importer, consts = _import(closed)
     out_tree, result_names = results[-1]
     arg_names = (*names, *(f"const/{number}" for number in range(len(consts))))
@@ -227,6 +225,14 @@ def trace(fn: Callable[..., object], /, *args: object, static_argnames: str | Se
     )
 
 
+def _checked(function: Function, closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program with its references read as values. Raises Error for effects and captured tracers that no plan can keep."""
+    check_references(function, closed)
+    _check_effects(function, closed)
+    _check_captured(function, closed)
+    return without_references(function, closed)
+
+
 def _import(closed: ClosedJaxpr) -> tuple[Importer, list[Array]]:
     """The live part of a jaxpr as the operations of one block, and the arrays that it captures."""
     jaxpr, _ = dce_jaxpr(closed.jaxpr, True, True)
@@ -243,8 +249,7 @@ def _module(importer: Importer, arg_names: Sequence[str], result_names: Sequence
     last = cast(Operation, block.last_op)
     types = ([arg.type for arg in block.args], [value.type for value in last.operands])
     main = func.FuncOp("main", types, Region(block))
-    main.attributes["arg_names"] = ArrayAttr([StringAttr(name) for name in arg_names])
-    main.attributes["result_names"] = ArrayAttr([StringAttr(name) for name in result_names])
+    set_names(main, arg_names, result_names)
     return ModuleOp([main])
 
 

@@ -186,3 +186,10 @@ def inner(body: Ground) -> tuple[Ground, ...]:
             return (inside,)
         case _:
             return ()
+
+
+def factors_of(body: Ground) -> list[Ground]:
+    """The factors of a product, in order; anything else is its own one factor."""
+    if isinstance(body, Binary) and body.sign == "*":
+        return factors_of(body.left) + factors_of(body.right)
+    return [body]

@@ -15,7 +15,7 @@ from lark import Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from .. import grammar
-from ..errors import Error, Location, nearest
+from ..errors import Error, Location, did_you_mean
 from .front_ends import FRONT_ENDS
 from .phrases import Node, assign, bare, expr, formal, placing, target, tokens, trees
 from .tree import Definition, Formal, Read
@@ -55,8 +55,7 @@ class _Reader:
     def fail(self, token: Token, title: str, label: str = "", among: Collection[str] = ()) -> NoReturn:
         line, column = token.line or 1, token.column or 1
         location = self.location(line, column, token.end_column or column + 1)
-        close = nearest(bare(token), among, 1)
-        raise Error(title, location=location, label=label, helps=[f"did you mean `{close[0]}`?"] if close else [])
+        raise Error(title, location=location, label=label, helps=did_you_mean(bare(token), among))
 
     def tree(self) -> Node:
         try:

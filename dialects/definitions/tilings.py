@@ -34,6 +34,7 @@ from .ground_form import (
     Grounded,
     Guarded,
     Part,
+    factors_of,
     inner,
 )
 from .grounding import ground
@@ -255,7 +256,7 @@ class _Roles:
                 self.roles[index].monoid = monoid and monoid.name
                 # An idempotent monoid may take an operand on every coordinate.
                 self.roles[index].once = () if monoid is None or monoid.idempotent else context.beside
-        factors = _factors(fold.body)
+        factors = factors_of(fold.body)
         for factor in factors:
             if isinstance(factor, Guarded):
                 others = tuple(other.array for other in factors if isinstance(other, Access))
@@ -344,9 +345,3 @@ class _Roles:
 def renamed(dim: Dim, old: int, new: int) -> Dim:
     """A dim with one index for another."""
     return tuple(new if index == old else index for index in dim) if isinstance(dim, tuple) else dim
-
-
-def _factors(body: Ground) -> list[Ground]:
-    if isinstance(body, Binary) and body.sign == "*":
-        return _factors(body.left) + _factors(body.right)
-    return [body]

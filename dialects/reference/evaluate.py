@@ -32,6 +32,7 @@ from ..definitions.ground_form import (
     Guarded,
     Lands,
     Part,
+    factors_of,
 )
 from ..definitions.grounding import ground
 from ..definitions.registry import definitions
@@ -278,7 +279,7 @@ class _Evaluator:
     # Folds
 
     def fold(self, fold: Folding, context: _Context) -> Labelled:
-        factors = _factors(fold.body)
+        factors = factors_of(fold.body)
         inner = _Context(fold.monoid)
         for factor in factors:
             if isinstance(factor, Guarded):
@@ -398,12 +399,6 @@ class _Evaluator:
 def _computable(value: Labelled) -> Labelled:
     """With integers of less than a byte as wider ones, which wrap around where they are written."""
     return Labelled(widen(value.array), value.ids) if is_narrow(value.array.dtype) else value
-
-
-def _factors(body: Ground) -> list[Ground]:
-    if isinstance(body, Binary) and body.sign == "*":
-        return _factors(body.left) + _factors(body.right)
-    return [body]
 
 
 def _ids(dim: Dim) -> tuple[int, ...]:

@@ -25,7 +25,7 @@ from ..mesh import Mesh
 from ..params import ParamsAttr
 from ..types import ArrayType
 from .evaluate import evaluate
-from .lockstep import Value, collect, cut, distribute, fold, groups, join, rank, redistribute, split
+from .lockstep import Value, collect, cut, distribute, fold, groups, join, library, rank, redistribute, split
 
 
 def interpret(program: Operation, args: Sequence[Array], mesh: Mesh | None = None) -> list[Array]:
@@ -140,17 +140,21 @@ class Machine:
         if isinstance(op, lax.ConstantOp):
             value = evaluate("constant", op.params, [], [(_type(op.results[0]).dtype, ())])[0]
             return [[value] * self.mesh.size]
-        types = [(_type(result).dtype, _type(result).shape) for result in op.results]
         done: dict[tuple[int, ...], list[Array]] = {}
-        results: list[Value] = [[] for _ in types]
+        results: list[Value] = [[] for _ in op.results]
         for device in range(self.mesh.size):
             inputs = [value[device] for value in operands]
             key = tuple(map(id, inputs))
             if key not in done:
-                done[key] = evaluate(op.primitive(), op.params, inputs, types)
+                done[key] = self.on_device(op, inputs)
             for result, held in zip(results, done[key], strict=True):
                 result.append(held)
         return results
+
+    def on_device(self, op: lax.LaxOp, inputs: list[Array]) -> list[Array]:
+        """A named op on what one device holds."""
+        types = [(_type(result).dtype, _type(result).shape) for result in op.results]
+        return evaluate(op.primitive(), op.params, inputs, types)
 
     def scan(self, op: lax.ScanOp, operands: list[Value], env: dict[SSAValue, Value]) -> list[Value]:
         """One trip after another."""
@@ -226,7 +230,7 @@ def _exchange(op: spmd.Collective, held: list[Array]) -> list[Array]:
             to = op.number("concat"), op.number("concat_block")
             return [join([part[number] for part in sent], *to) for number in range(count)]
         case spmd.PermuteOp():
-            received = [np.zeros_like(each) for each in held]
+            received = [library(each).zeros_like(each) for each in held]
             for source, target in op.pairs.data:
                 received[target] = held[source]
             return received

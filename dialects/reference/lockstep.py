@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -172,25 +172,33 @@ def _within(held: np.ndarray[tuple[int], np.dtype[np.int64]], wanted: np.ndarray
     return [index[int(place)] for place in wanted]
 
 
-# Collectives on the arrays of one group.
+# Collectives on the arrays of one group. They work on the arrays of any library that follows the array API standard.
 
 
 def split(array: Array, dim: int, block: int, count: int) -> list[Array]:
     """What each of `count` devices takes of a dim: blocks, dealt in turn."""
-    dealt = np.reshape(range(array.shape[dim]), (-1, count, block))
-    return [np.take(array, dealt[:, number].reshape(-1), axis=dim) for number in range(count)]
+    before, length, after = array.shape[:dim], array.shape[dim], array.shape[dim + 1 :]
+    dealt = array.reshape(*before, length // (count * block), count, block, *after)
+    rows = (slice(None),) * (dim + 1)
+    return [dealt[(*rows, number)].reshape(*before, length // count, *after) for number in range(count)]
 
 
 def join(arrays: Sequence[Array], dim: int, block: int) -> Array:
     """The inverse of `split`."""
-    count, length = len(arrays), arrays[0].shape[dim]
-    order = np.reshape(range(count * length), (count, -1, block)).swapaxes(0, 1).reshape(-1)
-    return np.take(np.concatenate(arrays, axis=dim), order, axis=dim)
+    before, length, after = arrays[0].shape[:dim], arrays[0].shape[dim], arrays[0].shape[dim + 1 :]
+    dealt = [array.reshape(*before, length // block, block, *after) for array in arrays]
+    return library(arrays[0]).stack(dealt, axis=dim + 1).reshape(*before, len(arrays) * length, *after)
 
 
 def fold(monoid: str, arrays: Sequence[Array]) -> Array:
     """In the order of the devices. Narrow floats are added in their own type: so does the IR."""
+    combine = getattr(library(arrays[0]), MONOIDS[monoid].function.__name__)
     result = arrays[0]
     for array in arrays[1:]:
-        result = MONOIDS[monoid].function(result, array)
+        result = combine(result, array)
     return result.astype(arrays[0].dtype) if is_float(result.dtype) else result
+
+
+def library(array: Array) -> Any:
+    """The functions for arrays of this kind: NumPy's, or those of the library that made it."""
+    return array.__array_namespace__()

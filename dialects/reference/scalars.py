@@ -18,7 +18,7 @@ import ml_dtypes
 import numpy as np
 
 from ..dtypes import Array, is_float, is_narrow, kind_of, widen
-from ..errors import Error, nearest
+from ..errors import Error, did_you_mean
 from ..params import ParamsAttr, Record
 
 Function: TypeAlias = Callable[..., Array]
@@ -76,8 +76,7 @@ def _function(name: str) -> Function:
         import scipy.special  # pyright: ignore[reportMissingTypeStubs]
 
         return cast(Function, getattr(scipy.special, _SPECIAL[name]))
-    close = nearest(name, [*_FUNCTIONS, *_SPECIAL])
-    raise Error(f"no scalar function is called `{name}`", helps=[f"did you mean `{close[0]}`?"] if close else [])
+    raise Error(f"no scalar function is called `{name}`", helps=did_you_mean(name, [*_FUNCTIONS, *_SPECIAL]))
 
 
 def known(name: str) -> bool:

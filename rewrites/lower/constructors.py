@@ -170,12 +170,19 @@ class Fusing:
         """An op joins the open nest."""
 
     def slice(self, source: Global, target: ArrayType) -> SSAValue:
-        """Slice by the value's own layout, which a builder of this nest answers with its body; then cut finer."""
+        """Slice by the value's own layout, then cut finer. What this nest builds itself is there already, by `beta`."""
         own = type_of(source)
-        built = ("build", own, source.local) if isinstance(source, Built) and source.nest is self.nest else source
-        found = self.rules.rewrite_root(("slice", own, built), {})
-        base = cast(SSAValue, found[0]) if found is not None else self.slice_outside(self.force(source), own)
+        if isinstance(source, Built) and source.nest is self.nest:
+            base = self.ruled(("slice", own, ("build", own, source.local)))
+        else:
+            base = self.slice_outside(self.force(source), own)
         return base if own is target else self.cut(base, own, target)
+
+    def ruled(self, term: object) -> SSAValue:
+        """What a law makes of a builder that meets its slicer."""
+        found = self.rules.rewrite_root(term, {})
+        assert found is not None, "the layouts are the same"
+        return cast(SSAValue, found[0])
 
     def slice_outside(self, source: SSAValue, own: ArrayType) -> SSAValue:
         if not placed(own):
@@ -221,10 +228,11 @@ class Fusing:
         return [self.build(local, type) for local, type in results]
 
     def build(self, local: SSAValue, type: ArrayType) -> Global:
+        """Build a value. A slice built again in its own layout is what was sliced, by `eta`."""
         source = self.nest.sliced.get(local)
-        body = local if source is None else ("slice", source.type, source)
-        found = self.rules.rewrite_root(("build", type, body), {})
-        return cast(SSAValue, found[0]) if found is not None else Built(self.nest, local, type)
+        if source is not None and source.type is type:
+            return self.ruled(("build", type, ("slice", type, source)))
+        return Built(self.nest, local, type)
 
     def redistribute(self, source: Global, target: ArrayType) -> Global:
         op = RedistributeOp(self.outside(source), target)

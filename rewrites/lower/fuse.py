@@ -25,6 +25,7 @@ from ...dialects.array import (
 )
 from ...dialects.lax import RegionOp
 from ...dialects.lax import YieldOp as RegionYieldOp
+from ...dialects.names import keep_names
 from ...dialects.types import ArrayType
 from .constructors import Constructor, Fusing, Global
 
@@ -34,9 +35,7 @@ def fuse(module: ModuleOp) -> ModuleOp:
     main = cast(func.FuncOp, module.body.block.first_op)
     mesh = mesh_of(main)
     made = func.FuncOp(main.sym_name.data, (list(main.function_type.inputs), list(main.function_type.outputs)))
-    for key in ("arg_names", "result_names"):
-        if key in main.attributes:
-            made.attributes[key] = main.attributes[key]
+    keep_names(main, made)
     _Replay().block(main.body.block, Fusing(made.body.block, mesh))
     result = ModuleOp([made])
     set_mesh(result, mesh)

@@ -11,6 +11,7 @@ here knows an op by name but the tag, which is the identity.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import TypeAlias, cast
 
@@ -32,7 +33,23 @@ from .lookups import Vectors, masked, shifted
 OP = "op"
 """The leaf of a term that stands for the op itself, with what its other indices ask for."""
 
-Term: TypeAlias = "str | int | tuple[Term, ...]"
+
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """A looked-up index: the elements of operand `ids`."""
+
+    ids: int
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A looked-up index: one component of the index vectors that operand `ids` holds."""
+
+    ids: int
+    number: int
+
+
+Term: TypeAlias = "str | int | Elements | Component | tuple[Term, ...]"
 
 
 def localise(
@@ -80,9 +97,8 @@ class _Local:
                 if not self.program.zero[self.node.operands[operand]]:
                     yield ("add", operand, ("sum", index, OP))
             for ids, component, width in info.lookups:
-                k: Term = (ids, component)
-                if width > 1:
-                    k = ruled(("window", k, width))
+                looked_up = Elements(ids) if component == ELEMENT else Component(ids, component)
+                k: Term = looked_up if width == 1 else ruled(("window", looked_up, width))
                 if info.monoid is not None:
                     yield ("take", k, ("build", index, block, OP))
                 elif component == ELEMENT:
@@ -112,10 +128,10 @@ class _Local:
                 return self.emit(rest)
             case ("add", ("iota", _), ("offset", int(index), _)):
                 return [self.plus_offset(self.emit(rest)[0], index)]
-            case ("mask", ("mine", int(index), int(block), (int(ids), -1)), _):
+            case ("mask", ("mine", int(index), int(block), Elements(ids)), _):
                 mask = self.shift(index, block, ids)
                 return [masked(self.emit(rest)[0], mask, ids, self.node.signature.result_at[0], self.node, self.ops)]
-            case ("join", _, ("shift", int(index), int(block), (int(ids), -1)), ("mask", _, int(operand))):
+            case ("join", _, ("shift", int(index), int(block), Elements(ids)), ("mask", _, int(operand))):
                 mask, at = self.shift(index, block, ids), self.node.signature.operand_at[operand]
                 self.locals[operand] = masked(self.locals[operand], mask, ids, at, self.node, self.ops)
                 return self.emit(rest)
@@ -140,19 +156,18 @@ class _Local:
 
     def looked_up(self, k: Term) -> int:
         """The component that a lookup asks for; the vectors are ready then, and where it asks for rows, they are rows."""
-        widen = False
         match k:
-            case ("add", (int(operand), int(component)), ("iota", _)):
-                widen = True
-            case (int(operand), int(component)):
-                pass
+            case Component():
+                rows, of = False, k
+            case ("add", Component() as of, ("iota", _)):
+                rows = True
             case _:
                 raise AssertionError(f"no index vectors in {k}")
         if self.vectors is None:
             self.vectors = self.found_vectors()
         # Each scalar start is a component of its own.
-        component += operand - self.starts[0]
-        if widen:
+        component = of.number + of.ids - self.starts[0]
+        if rows:
             self.vectors.rows(component)
         return component
 

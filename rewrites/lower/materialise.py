@@ -19,6 +19,7 @@ from ...dialects.array import set_mesh
 from ...dialects.lax import YieldOp
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
+from ...dialects.names import keep_names
 from ...dialects.types import ArrayType
 from ..decide.decide import Decisions, Move
 from ..decide.op_layouts import Pend, Tiles, boundary
@@ -59,9 +60,7 @@ class _Writer:
         inputs = [self.type_at(value, boundary(self.placements, value)) for value in program.arguments]
         outputs = [self.type_at(value, boundary(self.placements, value)) for value in program.returned]
         main = func.FuncOp(program.main.sym_name.data, (inputs, outputs))
-        for key in ("arg_names", "result_names"):
-            if key in program.main.attributes:
-                main.attributes[key] = program.main.attributes[key]
+        keep_names(program.main, main)
         block = main.body.block
         into = self.constructor(block, self.mesh)
         for value, arg in zip(program.arguments, block.args, strict=True):

@@ -19,9 +19,10 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region
 
 from ...dialects import flow
 from ...dialects.array import BarrierOp, BuildOp, RedistributeOp, mesh_of, set_mesh
-from ...dialects.errors import Error, nearest
+from ...dialects.errors import Error, did_you_mean
 from ...dialects.lax import ConstantOp
 from ...dialects.mesh import Mesh
+from ...dialects.names import keep_names
 from ...dialects.types import ArrayType
 from .to_spmd import Lowering
 
@@ -55,9 +56,8 @@ def check(granularity: str) -> None:
     known = " or ".join(f"`{name}`" for name in GRANULARITIES)
     if granularity in LATER:
         raise Error(f"`{granularity}` cuts at the stages of a pipeline, and plans have none yet", helps=[f"take {known}"])
-    close = nearest(granularity, GRANULARITIES)
-    helps = [f"did you mean `{close[0]}`?"] if close else []
-    raise Error(f"`{granularity}` is no granularity", helps=[*helps, f"take {known}"])
+    helps = [*did_you_mean(granularity, GRANULARITIES), f"take {known}"]
+    raise Error(f"`{granularity}` is no granularity", helps=helps)
 
 
 def runs(ops: Sequence[Operation]) -> Iterator[list[Operation]]:
@@ -164,9 +164,7 @@ class _Writer:
         self.block.add_op(flow.ReturnOp([self.values[value] for value in results]))
         outputs = [cast(ArrayType, type) for type in self.main.function_type.outputs]
         graph = flow.GraphOp(self.main.sym_name.data, Region(self.block), outputs)
-        for key in ("arg_names", "result_names"):
-            if key in self.main.attributes:
-                graph.attributes[key] = self.main.attributes[key]
+        keep_names(self.main, graph)
         module = ModuleOp([graph, *self.kernels.values()])
         set_mesh(module, self.mesh)
         return module

@@ -30,6 +30,7 @@ from ...dialects.array import (
 from ...dialects.dtypes import itemsize
 from ...dialects.lax import RegionOp
 from ...dialects.mesh import Mesh
+from ...dialects.names import keep_names
 from ...dialects.types import ArrayType
 from ..redistribute.search import Step, path
 from ..redistribute.steps import pairs
@@ -45,9 +46,7 @@ def to_spmd(module: ModuleOp) -> ModuleOp:
     lowering.block(main.body.block, block)
     types = ([arg.type for arg in block.args], [lowering.local(type) for type in main.function_type.outputs])
     made = func.FuncOp(main.sym_name.data, types, Region(block))
-    for key in ("arg_names", "result_names"):
-        if key in main.attributes:
-            made.attributes[key] = main.attributes[key]
+    keep_names(main, made)
     result = ModuleOp([made])
     set_mesh(result, mesh)
     return result

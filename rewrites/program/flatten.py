@@ -13,7 +13,7 @@ from math import prod
 from typing import cast
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.array import ArrayType, mesh_of
@@ -21,6 +21,7 @@ from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.tilings import Instance, bind
 from ...dialects.dtypes import itemsize
 from ...dialects.lax import RegionOp
+from ...dialects.names import ARGUMENTS, RESULTS, names_of
 from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.regions import BORDERS
 from .executions import Marks, trips
@@ -39,20 +40,17 @@ def flatten(module: ModuleOp) -> Program:
     program.arguments = tuple(_value(program, arg, -1, 0) for arg in block.args)
     for value in program.arguments:
         program.parameter[value] = True
-    program.argument_names = _names(main, "arg_names", len(program.arguments), "argument")
+    program.argument_names = names_of(main, ARGUMENTS) or _numbered("argument", len(program.arguments))
     flattener.block(block, 0)
     last = block.last_op
     assert isinstance(last, func.ReturnOp)
     program.returned = tuple(program.numbers[value] for value in last.operands)
-    program.result_names = _names(main, "result_names", len(program.returned), "result")
+    program.result_names = names_of(main, RESULTS) or _numbered("result", len(program.returned))
     return program
 
 
-def _names(main: func.FuncOp, key: str, count: int, stem: str) -> tuple[str, ...]:
-    names = main.attributes.get(key)
-    if names is None:
-        return tuple(f"{stem}/{i}" for i in range(count))
-    return tuple(name.data for name in cast("Iterable[StringAttr]", names))
+def _numbered(stem: str, count: int) -> tuple[str, ...]:
+    return tuple(f"{stem}/{number}" for number in range(count))
 
 
 def _value(program: Program, ssa: SSAValue, producer: int, region: int) -> int:

@@ -102,7 +102,7 @@ def programs() -> Iterator[Table]:
     yield from watched()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def fired() -> dict[str, int]:
     """How often each rule fired; what was remembered from earlier programs is forgotten first."""
     redistribute.path.cache_clear()
@@ -167,12 +167,17 @@ def lowered() -> str:
     return "".join(f"{module}{to_spmd(module)}" for module in placed)
 
 
+@cache
+def of_all_laws() -> str:
+    return lowered()
+
+
 LAWS = [(file, rule.name) for file in ("builders", "linearity", "masks") for rule in all_rules()[file]]
 
 
 @pytest.mark.parametrize(("file", "name"), LAWS)
 def test_a_law_that_is_taken_away_is_missed(file: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = lowered()
+    whole = of_all_laws()
     fewer = {each: rules.without(name) if each == file else rules for each, rules in all_rules().items()}
     for module in (constructors, linearity, localise):
         monkeypatch.setattr(module, "rules", fewer.__getitem__)

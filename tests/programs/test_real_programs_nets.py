@@ -6,7 +6,7 @@ The counts are derived, not copied: what each tensor costs is said beside the nu
 # JAX and the libraries of models annotate their functions only in part.
 # pyright: basic
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -131,14 +131,6 @@ WAYS = [(program, way) for program, module in MODULES.items() for way in module.
 def traced(name: str) -> Plan:
     """The step of a program, before any tactic."""
     return pt.plan(PROGRAMS[name]().step, MESH, *PROGRAMS[name]().args)
-
-
-@pytest.fixture(autouse=True)
-def quick_compiles() -> Iterator[None]:
-    """XLA takes seconds to optimise what runs for milliseconds here."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.mark.parametrize(("name", "way"), WAYS)

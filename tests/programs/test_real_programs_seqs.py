@@ -4,7 +4,8 @@ can count by reasoning, forward and backward."""
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import jax
@@ -22,14 +23,6 @@ BOUND = 2e-4
 DATA = pt.DataParallel("data", inputs="batch")
 
 
-@pytest.fixture(autouse=True)
-def quick_compiles() -> Iterator[None]:
-    """XLA takes seconds to optimise what runs for milliseconds here."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-
-
 def holds(plan: Plan, *args: Any, **counts: int) -> None:
     """The plan communicates as counted, leaves nothing open and nothing whole, and computes what the program does."""
     assert {kind: count for kind, count in plan.counts().items() if count} == counts
@@ -40,7 +33,12 @@ def holds(plan: Plan, *args: Any, **counts: int) -> None:
 
 # A mixture of experts. Of five parameters three are the experts': the loss and the two other gradients are summed over tokens.
 
-MOE = moe.arguments(moe.Config(groups=8, tokens=16, width=16, experts=8, hidden=32))
+
+@cache
+def tokens() -> Any:
+    return moe.arguments(moe.Config(groups=8, tokens=16, width=16, experts=8, hidden=32))
+
+
 LAYERS = pytest.mark.parametrize("layer", [moe.mixture, moe.scattered_mixture])
 
 
@@ -48,7 +46,7 @@ def moe_plan(layer: moe.Layer, mesh: pt.Mesh) -> Plan:
     def step(params: Any, batch: Any) -> Any:
         return moe.train_step(params, batch, layer)
 
-    return pt.plan(step, mesh, *MOE)
+    return pt.plan(step, mesh, *tokens())
 
 
 @LAYERS
@@ -56,12 +54,12 @@ def test_tokens_travel_to_their_experts_and_back_and_so_do_their_gradients(layer
     # Into the experts and out of them, forward and backward; the experts' gradients are whole where the expert lives.
     plan = moe_plan(layer, pt.Mesh(data=8)).apply(*moe.TACTICS)
     assert plan.layout("result/0/experts/w1") == {"result/0/experts/w1": "f32[data, 16, 32]"}
-    holds(plan, *MOE, all_to_all=2 + 2, all_reduce=1 + 2)
+    holds(plan, *tokens(), all_to_all=2 + 2, all_reduce=1 + 2)
 
 
 @LAYERS
 def test_tokens_travel_to_their_experts_and_back_forward_alone(layer: moe.Layer) -> None:
-    params, batch = MOE
+    params, batch = tokens()
     plan = pt.plan(layer, pt.Mesh(data=8), params, batch["x"])
     plan = plan.apply(pt.ExpertParallel("data", experts="params/experts"), pt.DataParallel("data", inputs="x"))
     holds(plan, params, batch["x"], all_to_all=2)
@@ -69,7 +67,7 @@ def test_tokens_travel_to_their_experts_and_back_forward_alone(layer: moe.Layer)
 
 @LAYERS
 def test_a_mixture_of_experts_whose_tokens_alone_are_placed_sums_each_gradient(layer: moe.Layer) -> None:
-    holds(moe_plan(layer, pt.Mesh(data=8)).apply(DATA), *MOE, all_reduce=1 + 5)
+    holds(moe_plan(layer, pt.Mesh(data=8)).apply(DATA), *tokens(), all_reduce=1 + 5)
 
 
 @LAYERS
@@ -78,16 +76,16 @@ def test_experts_that_are_split_themselves_add_the_sums_of_megatron(layer: moe.L
     megatron = pt.Megatron("model", column={"params/experts/w1": 2}, row={"params/experts/w2": 1})
     plan = moe_plan(layer, pt.Mesh(data=4, model=2)).apply(*moe.TACTICS, megatron)
     assert plan.layout("params/experts/b1") == {"params/experts/b1": "f32[data*2, model*16]"}
-    holds(plan, *MOE, all_to_all=2 + 2, all_reduce=1 + 2 + 2)
+    holds(plan, *tokens(), all_to_all=2 + 2, all_reduce=1 + 2 + 2)
 
 
 def test_the_trace_of_expert_parallelism_replays() -> None:
-    plan = pt.plan(moe.train_step, pt.Mesh(data=8), *MOE).apply(*moe.TACTICS)
-    assert pt.replay(moe.train_step, pt.Mesh(data=8), plan.trace, *MOE).counts() == plan.counts()
+    plan = pt.plan(moe.train_step, pt.Mesh(data=8), *tokens()).apply(*moe.TACTICS)
+    assert pt.replay(moe.train_step, pt.Mesh(data=8), plan.trace, *tokens()).counts() == plan.counts()
 
 
 def test_a_plan_says_who_sent_the_tokens() -> None:
-    plan = pt.plan(moe.train_step, pt.Mesh(data=8), *MOE).apply(*moe.TACTICS)
+    plan = pt.plan(moe.train_step, pt.Mesh(data=8), *tokens()).apply(*moe.TACTICS)
     sent = [each for each in plan.collectives() if each.kind == "all_to_all"]
     assert all("moe.py" in str(each.source) for each in sent)
     assert "ExpertParallel" in plan.explain("params/experts/w1")
@@ -97,30 +95,34 @@ def test_a_plan_says_who_sent_the_tokens() -> None:
 
 S = 2
 GRAPH = graphs.Config(nodes=8, edges=32, features=4, width=8, steps=S)
-NETWORK = graphs.parameters(GRAPH), graphs.random_graph(GRAPH)
+
+
+@cache
+def network() -> Any:
+    return graphs.parameters(GRAPH), graphs.random_graph(GRAPH)
 
 
 def test_edges_over_devices_sum_once_a_step_what_arrives_at_the_nodes() -> None:
-    plan = pt.plan(graphs.forward, pt.Mesh(data=8), *NETWORK).apply(graphs.EDGES)
-    holds(plan, *NETWORK, all_reduce=S)
+    plan = pt.plan(graphs.forward, pt.Mesh(data=8), *network()).apply(graphs.EDGES)
+    holds(plan, *network(), all_reduce=S)
 
 
 def test_a_graph_network_trains_with_its_edges_over_devices() -> None:
     # Backward what the nodes get from both ends of the edges, added to their own before it is summed, and the gradients of
     # the edges' perceptron.
-    plan = pt.plan(graphs.train_step, pt.Mesh(data=8), *NETWORK).apply(graphs.EDGES)
-    holds(plan, *NETWORK, all_reduce=S * (1 + 1 + 3))
+    plan = pt.plan(graphs.train_step, pt.Mesh(data=8), *network()).apply(graphs.EDGES)
+    holds(plan, *network(), all_reduce=S * (1 + 1 + 3))
 
 
 def test_perceptrons_split_over_a_second_axis_add_the_sums_of_megatron() -> None:
     # Behind each perceptron forward, before it backward, on every edge or node of the device.
     megatron = pt.Megatron("model", column="params/**/w1", row="params/**/w2")
-    plan = pt.plan(graphs.train_step, pt.Mesh(data=4, model=2), *NETWORK).apply(graphs.EDGES, megatron)
-    holds(plan, *NETWORK, all_reduce=S * (1 + 1 + 3) + S * (2 + 2))
+    plan = pt.plan(graphs.train_step, pt.Mesh(data=4, model=2), *network()).apply(graphs.EDGES, megatron)
+    holds(plan, *network(), all_reduce=S * (1 + 1 + 3) + S * (2 + 2))
 
 
 def test_graphs_over_devices_sum_the_loss_and_each_gradient() -> None:
-    params, _ = NETWORK
+    params, _ = network()
     many = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(graphs.random_graph(GRAPH, seed) for seed in range(8)))
     plan = pt.plan(graphs.train_step_on_many, pt.Mesh(data=8), params, many)
     holds(plan.apply(pt.DataParallel("data", inputs="graphs")), params, many, all_reduce=1 + len(jax.tree.leaves(params)))
@@ -129,67 +131,79 @@ def test_graphs_over_devices_sum_the_loss_and_each_gradient() -> None:
 # An LSTM of T steps; the gradients of its three weights inside the loop, of the one behind it, and the loss are summed once.
 
 T = 5
-LSTM = lstm.arguments(lstm.Config(batch=8, length=T, features=4, hidden=8))
 ONCE = 3 + 1 + 1
 
 
+@cache
+def series() -> Any:
+    return lstm.arguments(lstm.Config(batch=8, length=T, features=4, hidden=8))
+
+
 def test_an_lstm_over_a_batch_sums_the_gradients_of_all_trips_at_once() -> None:
-    plan = pt.plan(lstm.train_step, pt.Mesh(data=8), *LSTM).apply(lstm.DATA)
+    plan = pt.plan(lstm.train_step, pt.Mesh(data=8), *series()).apply(lstm.DATA)
     assert {each.times for each in plan.collectives()} == {1}
-    holds(plan, *LSTM, all_reduce=ONCE)
+    holds(plan, *series(), all_reduce=ONCE)
 
 
 def test_an_lstm_over_its_units_gathers_those_of_the_step_before() -> None:
     # Forward the units are gathered in each trip, and summed behind the loop by `out`. Backward they are gathered again for
     # the gradient of `wh`, and what the gates want of them is summed where each unit lies.
-    plan = lstm.settled(pt.plan(lstm.train_step, lstm.MESH, *LSTM).apply(lstm.UNITS), LSTM)
+    plan = lstm.settled(pt.plan(lstm.train_step, lstm.MESH, *series()).apply(lstm.UNITS), series())
     assert plan.layout("params/w[xh]") == {"params/wh": "f32[8, 4, model*4]", "params/wx": "f32[4, 4, model*4]"}
-    holds(plan, *LSTM, all_gather=T + T, reduce_scatter=T, all_reduce=1)
+    holds(plan, *series(), all_gather=T + T, reduce_scatter=T, all_reduce=1)
 
 
 def test_an_lstm_over_batch_and_units_does_both() -> None:
-    plan = lstm.settled(pt.plan(lstm.train_step, lstm.MESH, *LSTM).apply(lstm.DATA, lstm.UNITS), LSTM)
-    holds(plan, *LSTM, all_gather=T + T, reduce_scatter=T, all_reduce=ONCE + 1)
+    plan = lstm.settled(pt.plan(lstm.train_step, lstm.MESH, *series()).apply(lstm.DATA, lstm.UNITS), series())
+    holds(plan, *series(), all_gather=T + T, reduce_scatter=T, all_reduce=ONCE + 1)
 
 
 # A decoder of L layers that makes N tokens; the cache has room for them.
 
 L, N = 2, 4
 SIZES = {"heads": 4, "layers": L, "batch": 4, "length": N, "width": 8, "head": 2, "vocabulary": 8}
-HEADS = decode.arguments(decode.Config(kv=4, **SIZES))
-ONE_HEAD = decode.arguments(decode.Config(kv=1, **SIZES))
+
+
+@cache
+def heads() -> Any:
+    return decode.arguments(decode.Config(kv=4, **SIZES))
+
+
+@cache
+def one_head() -> Any:
+    return decode.arguments(decode.Config(kv=1, **SIZES))
 
 
 def test_decoding_over_a_batch_communicates_nothing() -> None:
     batch = pt.DataParallel("data", inputs=["cache", "first"])
-    holds(pt.plan(decode.decode, decode.MESH, *ONE_HEAD).apply(batch), *ONE_HEAD)
+    holds(pt.plan(decode.decode, decode.MESH, *one_head()).apply(batch), *one_head())
 
 
 def test_decoding_with_heads_over_devices_sums_twice_a_layer_and_step() -> None:
-    plan = pt.plan(decode.decode, decode.MESH, *HEADS).apply(decode.MULTI_HEAD)
+    plan = pt.plan(decode.decode, decode.MESH, *heads()).apply(decode.MULTI_HEAD)
     assert plan.layout("cache/0/k") == {"cache/0/k": "f32[4, 4, model, 2]"}
-    holds(plan, *HEADS, all_reduce=2 * L * N)
+    holds(plan, *heads(), all_reduce=2 * L * N)
 
 
 def test_decoding_with_one_head_of_keys_on_every_device_sums_as_often() -> None:
-    plan = pt.plan(decode.decode, decode.MESH, *ONE_HEAD).apply(decode.MULTI_QUERY)
+    plan = pt.plan(decode.decode, decode.MESH, *one_head()).apply(decode.MULTI_QUERY)
     assert plan.layout("cache/0/k") == {"cache/0/k": "f32[4, 4, 1, 2]"}
-    holds(plan, *ONE_HEAD, all_reduce=2 * L * N)
+    holds(plan, *one_head(), all_reduce=2 * L * N)
 
 
 def test_a_cache_by_its_batch_sends_the_queries_there_and_what_they_find_back() -> None:
     # The queries are made by heads, attention runs by rows of the batch, and `wo` reads heads again.
-    plan = pt.plan(decode.decode, decode.MESH, *ONE_HEAD).apply(decode.BATCHED, decode.MULTI_QUERY)
+    plan = pt.plan(decode.decode, decode.MESH, *one_head()).apply(decode.BATCHED, decode.MULTI_QUERY)
     kept = "f32[model, 4, 1, 2]"
     assert plan.layout(["cache/0/k", "result/1/0/k"]) == {"cache/0/k": kept, "result/1/0/k": kept}
-    holds(plan, *ONE_HEAD, all_reduce=2 * L * N, all_to_all=2 * L * N)
+    holds(plan, *one_head(), all_reduce=2 * L * N, all_to_all=2 * L * N)
 
 
 def test_a_cache_by_its_positions_puts_together_what_is_found_in_each() -> None:
     # The largest score, the sum of the weights, the weighted sum; a device writes a new key only where its place is there.
-    plan = pt.plan(decode.decode, decode.MESH, *ONE_HEAD).apply(decode.POSITIONS)
+    plan = pt.plan(decode.decode, decode.MESH, *one_head()).apply(decode.POSITIONS)
     assert plan.layout("result/1/0/v") == {"result/1/0/v": "f32[4, model, 1, 2]"}
-    holds(plan, *ONE_HEAD, all_reduce=3 * L * N)
+    holds(plan, *one_head(), all_reduce=3 * L * N)
 
 
 def ending(kv: int) -> Any:
@@ -231,9 +245,9 @@ def taught(args: Any) -> Any:
     return {**params, "layers": params["layers"][:1]}, cache[:1], jax.random.randint(jax.random.key(1), (N + 1, 4), 0, 8)
 
 
-@pytest.mark.parametrize("args", [HEADS, ONE_HEAD], ids=["multi-head", "multi-query"])
-def test_the_gradient_through_a_cache_by_its_batch_is_summed_behind_the_loop(args: Any) -> None:
-    given = taught(args)
+@pytest.mark.parametrize("args", [heads, one_head], ids=["multi-head", "multi-query"])
+def test_the_gradient_through_a_cache_by_its_batch_is_summed_behind_the_loop(args: Callable[[], Any]) -> None:
+    given = taught(args())
     batch = pt.Tile({"cache": 0, "tokens": 1}, "data")
     plan = pt.plan(jax.value_and_grad(decode.surprise), decode.MESH, *given).apply(batch)
     holds(plan, *given, all_reduce=1 + len(jax.tree.leaves(given[0])))
@@ -241,20 +255,22 @@ def test_the_gradient_through_a_cache_by_its_batch_is_summed_behind_the_loop(arg
 
 def test_the_gradient_through_a_cache_by_its_positions_sums_what_each_device_knows() -> None:
     # Backward through the softmax, to the query, and to the new key and the new value, which the device of their place has.
-    given = taught(ONE_HEAD)
+    given = taught(one_head())
     plan = pt.plan(jax.value_and_grad(decode.surprise), decode.MESH, *given).apply(decode.POSITIONS)
     holds(plan, *given, all_reduce=(3 + 4) * N)
 
 
 @pytest.mark.parametrize(
     ("args", "tactic", "behind"),
-    [(HEADS, decode.MULTI_HEAD, 0), (ONE_HEAD, decode.MULTI_QUERY, 2)],
+    [(heads, decode.MULTI_HEAD, 0), (one_head, decode.MULTI_QUERY, 2)],
     ids=["multi-head", "multi-query"],
 )
-def test_the_gradient_through_a_cache_sums_before_each_part_of_the_layer(args: Any, tactic: Any, behind: int) -> None:
+def test_the_gradient_through_a_cache_sums_before_each_part_of_the_layer(
+    args: Callable[[], Any], tactic: Any, behind: int
+) -> None:
     # Before attention and before the perceptron. The one head of keys and values has its gradients from all queries, and they
     # stay sums: the loop adds them up, and those of `wk` and `wv` are summed behind it.
-    given = taught(args)
+    given = taught(args())
     plan = pt.plan(jax.value_and_grad(decode.surprise), decode.MESH, *given).apply(tactic)
     holds(plan, *given, all_reduce=(2 + 2) * N + behind)
 
@@ -276,27 +292,31 @@ def test_a_block_of_parallel_parts_sums_once_forward() -> None:
 
 # A vocabulary over devices.
 
-WORDS = vocabulary.arguments(vocabulary.Config(vocabulary=16, width=8, batch=4, length=5))
 # The rows that are looked up, the largest logit of a token, the sum of their exponentials, the logit of the right one.
 FORWARD = 4
 
 
+@cache
+def words() -> Any:
+    return vocabulary.arguments(vocabulary.Config(vocabulary=16, width=8, batch=4, length=5))
+
+
 def test_a_loss_over_the_vocabulary_sums_rows_and_never_logits() -> None:
-    plan = pt.plan(vocabulary.loss, pt.Mesh(model=8), *WORDS).apply(vocabulary.VOCABULARY)
+    plan = pt.plan(vocabulary.loss, pt.Mesh(model=8), *words()).apply(vocabulary.VOCABULARY)
     assert max(each.bytes for each in plan.collectives()) == 2 * (4 * 4 * 8 * 4) * 7 // 8
-    holds(plan, *WORDS, all_reduce=FORWARD)
+    holds(plan, *words(), all_reduce=FORWARD)
 
 
 def test_the_gradient_of_a_lookup_is_added_where_the_row_lies() -> None:
     # Backward only the sum over the vocabulary in what the logits want of the mixed rows; scattering sends nothing.
-    plan = pt.plan(vocabulary.train_step, pt.Mesh(model=8), *WORDS).apply(vocabulary.VOCABULARY)
+    plan = pt.plan(vocabulary.train_step, pt.Mesh(model=8), *words()).apply(vocabulary.VOCABULARY)
     assert plan.layout("result/0/in") == {"result/0/in": "f32[model*2, 8]"}
-    holds(plan, *WORDS, all_reduce=FORWARD + 1)
+    holds(plan, *words(), all_reduce=FORWARD + 1)
 
 
 def test_a_vocabulary_and_a_batch_over_devices_add_the_gradients_of_the_batch() -> None:
-    plan = pt.plan(vocabulary.train_step, pt.Mesh(data=2, model=4), *WORDS).apply(vocabulary.DATA, vocabulary.VOCABULARY)
-    holds(plan, *WORDS, all_reduce=FORWARD + 1 + 1 + 3)
+    plan = pt.plan(vocabulary.train_step, pt.Mesh(data=2, model=4), *words()).apply(vocabulary.DATA, vocabulary.VOCABULARY)
+    holds(plan, *words(), all_reduce=FORWARD + 1 + 1 + 3)
 
 
 def test_a_vocabulary_shared_by_both_ends_sums_as_often() -> None:
@@ -307,6 +327,6 @@ def test_a_vocabulary_shared_by_both_ends_sums_as_often() -> None:
 
         return jax.value_and_grad(loss)(params)
 
-    params, tokens = WORDS
+    params, tokens = words()
     given = {"in": params["in"], "mix": params["mix"]}, tokens
     holds(pt.plan(tied, pt.Mesh(model=8), *given).tile("params/in", 0, "model"), *given, all_reduce=FORWARD + 1)

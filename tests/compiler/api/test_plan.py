@@ -29,7 +29,7 @@ def plan() -> Plan:
     return pt.plan(chain, MESH, X, W1, W2)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def training() -> Plan:
     return pt.plan(train_step, MESH, *SMALL.shapes())
 

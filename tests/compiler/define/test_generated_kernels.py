@@ -22,10 +22,12 @@ from jax.experimental.pallas import tpu as pltpu
 from kernels import call, f32, normal
 
 from partita.compiler.define.by_call import DERIVED
-from partita.compiler.define.verify import Candidate, accept
+from partita.compiler.define.candidate import Candidate
+from partita.compiler.define.verify import accept
 from partita.compiler.inputs.literals import Written
 from partita.compiler.ops.python_lowerings import equations
 from partita.dialects.definitions.parse import parse_definitions
+from partita.dialects.definitions.registry import definitions
 
 Dim = tuple[int | None, int, bool]
 """The grid axis along which a dim is read block by block, how long a block is, and whether it is read from the end."""
@@ -115,7 +117,7 @@ def test_a_derived_definition_is_true_of_the_call(figures: Figures) -> None:
         seen.update(calls=1, derived=bool(text))
         assert text or why
         if text and known:
-            (definition,) = parse_definitions(text).values()
+            definition = definitions.add(*parse_definitions(text).values())
             ins, outs = (cast("list[ShapedArray]", [atom.aval for atom in atoms]) for atoms in (eqn.invars, eqn.outvars))
             accept(Candidate(definition, Written(text), DERIVED["pallas_call"].block), eqn.params, ins, outs)
 

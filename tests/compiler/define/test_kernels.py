@@ -16,7 +16,8 @@ from kernels import KERNELS, SQUARE, Kernel, W, X, attention, call, doubled, f32
 
 import partita as pt
 from partita.compiler.define.by_call import DERIVED
-from partita.compiler.define.verify import Candidate, accept
+from partita.compiler.define.candidate import Candidate
+from partita.compiler.define.verify import accept
 from partita.compiler.inputs.literals import Written
 from partita.compiler.ops.python_lowerings import equations
 from partita.dialects.definitions.parse import parse_definitions
@@ -93,7 +94,7 @@ SIMPLE = ("a sum in scratch", "squeezed blocks", "two results", "columns by plac
 def test_a_derived_definition_is_accepted_as_a_user_s_is(kernel: Kernel) -> None:
     (eqn,) = _calls(jax.make_jaxpr(kernel.function)(*kernel.args).jaxpr)
     text, _ = DERIVED["pallas_call"].text(eqn)
-    (definition,) = parse_definitions(text).values()
+    definition = definitions.add(*parse_definitions(text).values())
     ins, outs = [atom.aval for atom in eqn.invars], [var.aval for var in eqn.outvars]
     accept(Candidate(definition, Written(text), DERIVED["pallas_call"].block), eqn.params, ins, outs)
 

@@ -35,7 +35,7 @@ def equal(ours: Any, theirs: Any) -> None:
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-7), ours, theirs)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def compiled() -> Compiled:
     plan = pt.plan(loss, MESH, X, W).tile("x", 0, "data").tile("w", 1, "model")
     assert plan.counts()["all_reduce"] == 1

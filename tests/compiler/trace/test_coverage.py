@@ -48,7 +48,7 @@ ALL = """
 import json, pkgutil, warnings
 from importlib import import_module
 import jax
-from partita.compiler.coverage import primitives
+from partita.compiler.trace.coverage import primitives
 warnings.simplefilter("ignore")
 known = set(primitives())
 for module in pkgutil.walk_packages(jax.__path__, "jax.", onerror=lambda name: None):

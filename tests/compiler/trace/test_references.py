@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from unpartitioned import unpartitioned
 
 import partita as pt
-from partita.compiler.ops.bind import run_global
 
 Array = Any
 MESH = pt.Mesh(a=2)
@@ -115,7 +115,7 @@ PROGRAMS = [
 def test_a_reference_is_a_value_that_can_be_placed(function: Callable[..., Any]) -> None:
     plan = pt.plan(function, MESH, X).tile("x", 0, "a")
     expected = jax.jit(function)(X)
-    for run in (plan.compile(), plan.lower("collective").run, run_global(plan.source.traced)):
+    for run in (plan.compile(), plan.lower("collective").run, unpartitioned(plan.source.traced)):
         for one, other in zip(jax.tree.leaves(run(X)), jax.tree.leaves(expected), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-6)
     assert not plan.whole
@@ -140,9 +140,8 @@ def ruled(x: Array) -> Array:
     return r[...].sum()
 
 
-def test_a_derivative_rule_beside_a_reference_is_still_known_to_be_lost() -> None:
-    with pytest.raises(pt.Error, match="has no derivative"):
-        jax.grad(pt.plan(ruled, MESH, X).compile())(X)
+def test_a_derivative_rule_beside_a_reference_holds() -> None:
+    np.testing.assert_array_equal(jax.grad(pt.plan(ruled, MESH, X).compile())(X), 2 * np.ones_like(X))
 
 
 @jax.custom_jvp

@@ -15,11 +15,11 @@ import numpy as np
 import optax
 import pytest
 from jax import lax
+from unpartitioned import unpartitioned
 from xdsl.ir import OpResult
 from xdsl.parser import Parser
 
 import partita as pt
-from partita.compiler.ops.bind import run_global
 from partita.compiler.trace.trace import Traced
 from partita.dialects import context
 from partita.dialects.lax import WholeOp
@@ -57,7 +57,7 @@ def check(fn: Callable[..., Any], *args: Any) -> Traced:
     """Traces, verifies, runs unpartitioned, and compares with the function itself, compiled together to save time."""
     traced = pt.trace(fn, *args)
     traced.module.verify()
-    got, want = jax.jit(lambda *args: (run_global(traced)(*args), fn(*args)))(*args)
+    got, want = jax.jit(lambda *args: (unpartitioned(traced)(*args), fn(*args)))(*args)
     jax.tree.map(same, got, want)
     return traced
 
@@ -273,7 +273,7 @@ class TestNames:
         assert traced.arg_names == ("params/w", "xs/0", "xs/1", "more/lr")
         assert traced.result_names == ("result/loss", "result/rest/0")
         assert traced.name == "step"
-        out = run_global(traced)({"w": X, "off": None}, X, X, mode="train", lr=0.1)
+        out = unpartitioned(traced)({"w": X, "off": None}, X, X, mode="train", lr=0.1)
         assert out["rest"][1] is None
         same(out["loss"], 3 * X)
 

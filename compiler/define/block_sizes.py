@@ -1,0 +1,43 @@
+"""Whether the ops that users defined have been tried on blocks as small as a plan cuts them to.
+
+A definition is tried on blocks of some sizes, and believed of blocks whose size is a multiple. A kernel with steps of its own
+may agree on 4 rows and on 2, and compute nonsense on one:
+
+    x: f32[8, 16] on data=8    -->    softmax is tried on blocks of one row, before the plan is lowered
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from ...dialects.params import ParamsAttr
+from ...rewrites.decide.op_layouts import Placements
+from ...rewrites.program.program import Node
+from ..ops.params import decode
+from .samples import Type
+from .verify import CANDIDATES, accept_blocks
+
+
+def try_block_sizes(placements: Placements, foreign: Sequence[object]) -> None:
+    """Raises Error, with a counter-example, if an op of the user's is cut into blocks that its function does not take."""
+    for node in placements.program.nodes:
+        if node.kind in CANDIDATES and (sizes := _sizes(placements, node)):
+            ins, outs = (_types(placements, values) for values in (node.operands, node.results))
+            stored = cast(ParamsAttr, node.op.properties["params"])
+            params = decode(node.kind, stored, tuple(shape for _, shape in ins), tuple(outs), foreign)
+            accept_blocks(CANDIDATES[node.kind], params, ins, outs, sizes)
+
+
+def _types(placements: Placements, values: Sequence[int]) -> list[Type]:
+    types = placements.program.types
+    return [(types[value].dtype, types[value].shape) for value in values]
+
+
+def _sizes(placements: Placements, node: Node) -> dict[int, int]:
+    """How many values of each placed index one device has."""
+    sizes: dict[int, int] = {}
+    for axis, index, _ in placements.nodes[node.number].placement:
+        extent = sizes.get(index, node.signature.instance.indices[index].extent)
+        sizes[index] = extent // placements.mesh[axis]
+    return sizes

@@ -1,0 +1,49 @@
+"""A definition that is still to be tried, and what is said of one that fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypeAlias
+
+from jax import Array
+
+from ...dialects.definitions.tree import Definition
+from ..inputs.literals import Written
+from .kept_together import kept_together
+from .samples import Type
+
+Run: TypeAlias = Callable[[Mapping[str, Any], Sequence[Array], Sequence[Type]], Sequence[Array]]
+"""(static parameters, operands, types of the results) -> results."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A function, and the definition that its author wrote for it."""
+
+    definition: Definition
+    written: Written
+    run: Run
+
+    @property
+    def title(self) -> str:
+        return self.definition.title
+
+    def refuse(self, variable: str, notes: Sequence[str], ways: Iterable[str] = (), size: int = 0, larger: int = 0) -> NoReturn:
+        """Raises the counter-example, with ways out; for blocks of `size` that are too small, those that are `larger` agree."""
+        bare = variable.rstrip(".")
+        helps = [f"write `{variable}:` for {'dims' if bare != variable else 'a dim'} that must be whole", *ways]
+        problem = "cannot be placed"
+        if larger:
+            problem = f"cannot be cut into blocks of {size}"
+            helps.insert(0, kept_together(self.written.text, self.definition, variable, larger))
+        title = f"`{self.title}` is not what its definition says: `{variable}` {problem}"
+        self.written.fail(bare, title, notes=tuple(notes), helps=tuple(helps))
+
+
+class Unfit(Exception):
+    """The function does not take these shapes. With a `variable`, it takes no blocks of them: larger ones may do."""
+
+    def __init__(self, problem: str, variable: str = "") -> None:
+        super().__init__(problem)
+        self.variable = variable

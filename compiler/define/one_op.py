@@ -1,0 +1,83 @@
+"""A program of one op, with one of its indices placed: what devices run of it, on one device in lockstep.
+
+The program is lowered like any other, and each of its ops runs as it would on a device. Only the collectives are computed
+here, on the arrays of all devices at once, so no second device is needed and `jax.grad` goes through.
+
+    %y = lax.f %x, its index placed over 2 devices   -->   %0 = spmd.slice %x;  %1 = lax.f %0;  %y = spmd.all_gather %1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias, cast
+
+import numpy as np
+from jax import Array
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+
+from ...dialects.lax import OPS, LaxOp
+from ...dialects.mesh import Mesh
+from ...dialects.params import ParamsAttr
+from ...dialects.reference.interpret import Machine
+from ...dialects.types import ArrayType
+from ...rewrites.decide.decide import decide
+from ...rewrites.decide.table import WHOLE, Claim, Table
+from ...rewrites.lower.materialise import materialise
+from ...rewrites.lower.to_spmd import to_spmd
+from ...rewrites.program.flatten import flatten
+from ...rewrites.program.program import Program
+from ..ops.bind import run_op
+from .samples import Type
+
+Function: TypeAlias = Callable[[Sequence[Array], Sequence[Type]], Sequence[Array]]
+"""(operands, types of the results) -> results: the op itself."""
+
+_AXIS = "blocks"
+
+
+def program_of(kind: str, params: ParamsAttr, ins: Sequence[Type], outs: Sequence[Type]) -> Program:
+    """The program that is this op on whole arrays."""
+    takes, gives = ([ArrayType.whole(dtype, shape) for dtype, shape in side] for side in (ins, outs))
+    main = func.FuncOp("main", (takes, gives))
+    op = OPS[kind].of(main.body.block.args, gives, params)
+    main.body.block.add_ops([op, func.ReturnOp(*op.results)])
+    return flatten(ModuleOp([main]))
+
+
+def in_blocks(program: Program, index: int, count: int, function: Function, operands: Sequence[Array]) -> list[list[Array]]:
+    """For each result what `count` devices hold of it once they have put it together; equal arrays stand there once."""
+    mesh = Mesh({_AXIS: count})
+    main = _placed(program, index, mesh)
+    machine = _Devices(mesh, program.nodes[0].kind, function)
+    # The machine's values are NumPy's for a type checker, and JAX's arrays here.
+    given = cast("list[list[np.ndarray]]", [[operand] * count for operand in operands])
+    held = cast("list[list[Array]]", machine.block(main.body.block, given))
+    return [list({id(array): array for array in value}.values()) for value in held]
+
+
+def _placed(program: Program, index: int, mesh: Mesh) -> func.FuncOp:
+    """The device-local function: the op's index lies over all devices, and its operands and results on each of them."""
+    table = Table(program, mesh)
+    claims = table.touch(_AXIS)
+    (node,) = program.nodes
+    claims.nodes[node.number] = Claim(index, node.signature.instance.indices[index].extent // mesh.size, 0)
+    for value in (*program.arguments, *program.returned):
+        claims.values[value] = Claim(WHOLE, 0, 0)
+    return cast(func.FuncOp, to_spmd(materialise(decide(table))).body.block.first_op)
+
+
+class _Devices(Machine):
+    """All devices in lockstep, on JAX's arrays: an op runs as it does on a device."""
+
+    def __init__(self, mesh: Mesh, kind: str, function: Function) -> None:
+        super().__init__(mesh)
+        self.kind = kind
+        self.function = function
+
+    def on_device(self, op: LaxOp, inputs: list[np.ndarray]) -> list[np.ndarray]:
+        given = cast("list[Array]", inputs)
+        if op.primitive() != self.kind:
+            return cast("list[np.ndarray]", run_op(op, given, ()))
+        types = [(out.dtype, out.shape) for out in cast("Sequence[ArrayType]", op.result_types)]
+        return cast("list[np.ndarray]", list(self.function(given, types)))

@@ -1,0 +1,301 @@
+"""One trial of a definition: the function on whole arrays of some types, and the op as devices run it with an index placed.
+
+Results are compared, and the gradients of a function that has them. A definition without `@` says all of what an op
+computes, so its text is evaluated too.
+
+    softmax(x)   out[b.., d] = @(x[b.., d]),   d over 2 devices   -->   out[0, 0] is 0.0421 at once, and 0.0817 in blocks
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import TypeAlias, cast
+
+import numpy as np
+from jax import Array
+
+from ...dialects.definitions.dims import Sites, names
+from ...dialects.definitions.tree import Var
+from ...dialects.errors import Error
+from ...dialects.monoids import MONOIDS
+from ...dialects.params import ParamsAttr
+from ...dialects.reference.evaluate import evaluate
+from ...rewrites.program.program import Position, Program, Rows, Signature
+from ..jax_private import jax, jnp
+from ..ops.params import decode
+from ..ops.python_lowerings import equations
+from .candidate import Candidate, Unfit
+from .compared import first_difference, listed, shown, spelled, told_apart, types_of
+from .kernels import without_steps
+from .one_op import in_blocks, program_of
+from .samples import Type, arrays
+
+Results: TypeAlias = Callable[[Sequence[Array]], list[list[Array]]]
+"""Of operands: for each result an array, or several that should be equal."""
+Derived: TypeAlias = Callable[[Sequence[Array]], tuple[list[list[Array]], Sequence[Array]]]
+"""Of operands: the results, and the gradients of the floating operands."""
+
+COUNTS = (2, 4)
+"""The numbers of devices over which an index is placed."""
+MOST = 16
+"""The largest number of devices tried for an index that is major in a joint dim."""
+
+# What is compiled runs once.
+_QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+
+
+@dataclass(frozen=True, slots=True)
+class AtOnce:
+    """What a function gives of whole arrays; the gradients are None for a function that has none."""
+
+    operands: list[Array]
+    results: list[Array]
+    gradients: Sequence[Array] | None
+
+
+@dataclass(eq=False)
+class Trial:
+    """A function on arrays of some types; `larger` is the size of blocks that agree, where smaller ones are tried."""
+
+    candidate: Candidate
+    params: ParamsAttr
+    foreign: tuple[object, ...]
+    ins: list[Type]
+    outs: list[Type]
+    larger: int = 0
+    sizes: dict[int, set[int]] = field(default_factory=dict[int, set[int]], init=False)
+    """Per index the sizes of the blocks that agree with the whole."""
+
+    @cached_property
+    def program(self) -> Program:
+        return program_of(self.candidate.definition.name, self.params, self.ins, self.outs)
+
+    @property
+    def signature(self) -> Signature:
+        return self.program.nodes[0].signature
+
+    def run(self) -> None:
+        """Tries every index. Raises Error where the function differs, and Unfit where it takes no arrays like these."""
+        if "@" not in self.candidate.written.text:
+            self.compare_with_text()
+        else:
+            self.at_once  # noqa: B018  # a function that takes no such arrays is not asked for blocks of them
+        for index in range(len(self.signature.instance.indices)):
+            self.place(index)
+
+    def place(self, index: int) -> None:
+        """Tries one index over each number of devices that divides it.
+
+        Blocks that are too short for the function are no fault, but blocks that the definition keeps together are. An odd
+        number of rows, less than others that agree, may be no step of a kernel: it is tried again when a plan cuts so.
+        """
+        extent, together = self.signature.instance.indices[index].extent, self.kept_together(index)
+        counts = dict.fromkeys(count for count in (*COUNTS, *together) if extent % count == 0)
+        problems: list[Unfit] = []
+        for count in counts:
+            try:
+                self.compare(index, count)
+            except Unfit as problem:
+                problems.append(problem)
+            except Error:
+                if together or extent // count % 2 == 0 or index not in self.sizes:
+                    raise
+        agreed = self.sizes.get(index, set[int]())
+        if problems and (not agreed or any(extent // count not in agreed for count in together)):
+            raise Unfit(str(problems[0]), self.variable(index))
+
+    def kept_together(self, index: int) -> list[int]:
+        """For an index that is major in a joint dim, as many devices as it has values: each has one of its blocks."""
+        extent = self.signature.instance.indices[index].extent
+        tables = (*self.signature.operand_at, *self.signature.result_at)
+        joined = any(at[index][1] > 1 for at in tables if index in at)
+        return [extent] if joined and COUNTS[-1] < extent <= MOST else []
+
+    def compare(self, index: int, count: int) -> None:
+        """Compares the op over so many devices with the function. Raises Unfit if it does not take such blocks."""
+        known = self.at_once
+        cut = partial(in_blocks, self.program, index, count, self.function)
+        # The gradient tells nothing new of more blocks.
+        derived = known.gradients is not None and count == COUNTS[0]
+        try:
+            made, gradients = self.compiled(self.with_gradient(cut) if derived else _alone(cut), known.operands)
+        except Unfit as error:
+            raise Unfit(f"over {count} blocks, {error}") from error
+        for position, (name, parts) in enumerate(zip(self.results(), made, strict=True)):
+            for part in parts:
+                self.same(index, count, name, position, known.results[position], part)
+        for n, one, other in zip(self.floats, known.gradients or (), gradients, strict=False):
+            self.same(index, count, f"gradient of {self.operands()[n]}", None, one, other)
+        self.sizes.setdefault(index, set()).add(self.signature.instance.indices[index].extent // count)
+
+    def same(self, index: int, count: int, name: str, result: int | None, one: Array, other: Array) -> None:
+        """Raises Error with the first element that differs."""
+        at = first_difference(one, other)
+        if at is None:
+            return
+        info = self.signature.instance.indices[index]
+        cut = [
+            f"{operand} {shown([type])} in parts of {shown([_part(type, table[index], count)])}"
+            for operand, type, table in zip(self.operands(), self.ins, self.signature.operand_at, strict=True)
+            if index in table
+        ]
+        how = "" if result is None else f"; the parts of `{name}` {self.put_together(index, result)}"
+        notes = (
+            f"over {count} blocks: {', '.join(cut) or 'no operand is cut'}{how}",
+            told_apart(name, at, one, "at once", other, "in blocks"),
+        )
+        ways = (
+            () if info.monoid is None else (f"or say how the parts are put together, if not by `{MONOIDS[info.monoid].fold}`",)
+        )
+        self.candidate.refuse(self.variable(index), notes, ways, info.extent // count, self.larger)
+
+    def put_together(self, index: int, result: int) -> str:
+        """How a result comes from the blocks."""
+        info = self.signature.instance.indices[index]
+        if index in self.signature.result_at[result]:
+            return "side by side" if info.scan is None else "side by side, each with what stands before it"
+        return "one like the other" if info.monoid is None else f"combined by `{MONOIDS[info.monoid].fold}`"
+
+    # What runs
+
+    def function(self, operands: Sequence[Array], outs: Sequence[Type]) -> Sequence[Array]:
+        """The function on arrays that may be blocks; the static parameters that are extents follow from their types."""
+        shapes = tuple(tuple(x.shape) for x in operands)
+        own = decode(self.candidate.definition.name, self.params, shapes, tuple(outs), self.foreign)
+        results = self.candidate.run(own, operands, outs)
+        got = types_of([jax.typeof(x) for x in results])
+        if got != list(outs):
+            raise Unfit(f"on {self.listed(operands)} it gives {shown(got)}, and its definition says {shown(outs)}")
+        return results
+
+    @cached_property
+    def at_once(self) -> AtOnce:
+        """The function on whole arrays: on positive ones, if it is not finite on others."""
+        below = {ids: info.extent for info in self.signature.instance.indices for ids, _, _ in info.lookups}
+        found = self.on_whole(cast("list[Array]", arrays(self.ins, below, positive=False)))
+        if all(np.isfinite(np.asarray(x, np.complex128)).all() for x in found.results):
+            return found
+        return self.on_whole(cast("list[Array]", arrays(self.ins, below, positive=True)))
+
+    def on_whole(self, operands: list[Array]) -> AtOnce:
+        def once(operands: Sequence[Array]) -> list[list[Array]]:
+            return [[x] for x in self.function(operands, self.outs)]
+
+        try:
+            results, gradients = self.compiled(self.with_gradient(once), operands)
+        except Unfit:
+            results, gradients = self.compiled(_alone(once), operands)[0], None
+        return AtOnce(operands, [x for (x,) in results], gradients)
+
+    def compiled(self, function: Derived, operands: Sequence[Array]) -> tuple[list[list[Array]], Sequence[Array]]:
+        """The function of these operands, compiled; what it raises is a reason to try other shapes."""
+        try:
+            options = _QUICK if jax.default_backend() == "cpu" else None
+            traced = jax.jit(function, compiler_options=options).trace(operands)
+            if any(without_steps(eqn) for eqn in equations(traced.jaxpr)):
+                raise Unfit(f"on {self.listed(operands)} it runs a kernel that has no steps")
+            # A callback raises when it runs.
+            return jax.block_until_ready(traced.lower().compile()(operands))
+        except (Unfit, Error):
+            raise
+        except Exception as error:
+            first = str(error).strip().splitlines() or [""]
+            raise Unfit(f"on {self.listed(operands)} it raises {type(error).__name__}: {first[0]:.200}") from error
+
+    def with_gradient(self, function: Results) -> Derived:
+        """The results, and the gradients of the floating operands for fixed weights of the floating results."""
+        weights = [x if _is_float(x.dtype) else None for x in arrays(self.outs, {}, positive=True)]
+        at = self.floats
+
+        def both(operands: Sequence[Array]) -> tuple[list[list[Array]], Sequence[Array]]:
+            def weighed(*given: Array) -> tuple[Array, list[list[Array]]]:
+                full = list(operands)
+                for n, x in zip(at, given, strict=True):
+                    full[n] = x
+                results = function(full)
+                pairs = zip(results, weights, strict=True)
+                terms = (jnp.sum(x[0] * weight.astype(x[0].dtype)) for x, weight in pairs if weight is not None)
+                total = sum((term.astype("float32") for term in terms), jnp.zeros(()))
+                return cast(Array, total), results
+
+            gradient = jax.grad(weighed, tuple(range(len(at))), has_aux=True)
+            pulled, results = gradient(*(operands[n] for n in at))
+            return results, pulled
+
+        return both
+
+    def compare_with_text(self) -> None:
+        """A definition without `@` is evaluated, and the function must give the same."""
+        known = self.at_once
+        operands = cast("list[np.ndarray]", known.operands)
+        told = evaluate(self.candidate.definition.name, self.params, operands, self.outs)
+        for name, one, other in zip(self.results(), known.results, told, strict=True):
+            if (at := first_difference(one, other)) is not None:
+                title = f"`{self.candidate.title}` is not what its definition says"
+                note = told_apart(name, at, one, "by the function", other, "by the definition")
+                help = "`@` stands for what index notation does not say: `out[i] = @(x[i, j:])`"
+                self.candidate.written.fail(
+                    self.candidate.title, title, notes=(f"on {self.listed(known.operands)}", note), helps=(help,)
+                )
+
+    # Names and types
+
+    @property
+    def floats(self) -> list[int]:
+        """The operands that have a gradient."""
+        return [n for n, (dtype, _) in enumerate(self.ins) if _is_float(jnp.dtype(dtype))]
+
+    def operands(self) -> list[str]:
+        return spelled(self.candidate.definition.operands, len(self.ins))
+
+    def results(self) -> list[str]:
+        return spelled(self.candidate.definition.results, len(self.outs))
+
+    def listed(self, operands: Sequence[Array]) -> str:
+        return listed(self.candidate.definition.operands, operands)
+
+    def variable(self, index: int) -> str:
+        """The name of an index in the text."""
+        shapes = [shape for _, shape in self.ins], [shape for _, shape in self.outs]
+        definition = self.candidate.definition.with_arity(len(self.ins), len(self.outs))
+        for site in Sites(definition, self.params, *shapes).all:
+            table: Mapping[int, Position]
+            table = self.signature.operand_at[site.array] if site.array >= 0 else self.signature.result_at[-1 - site.array]
+            for number, _, dim in site.placed:
+                term = site.terms[number]
+                if index in table and table[index][0] == dim and names(term):
+                    return f"{names(term)[0]}.." if isinstance(term, Var) and term.many else names(term)[0]
+        return self.candidate.title
+
+    def resized(self, index: int, extent: int) -> tuple[list[Type], list[Type]]:
+        """The types with another extent of one index."""
+        old = self.signature.instance.indices[index].extent
+
+        def dim(n: int, row: tuple[tuple[int, int, int], ...]) -> int:
+            return n // old * extent if any(at == index for at, _, _ in row) else n
+
+        def sized(types: Sequence[Type], dims: Sequence[Rows]) -> list[Type]:
+            return [(dtype, tuple(map(dim, shape, rows))) for (dtype, shape), rows in zip(types, dims, strict=True)]
+
+        return sized(self.ins, self.signature.operand_dims), sized(self.outs, self.signature.result_dims)
+
+
+def _part(type: Type, at: Position, count: int) -> Type:
+    """The type of one of `count` parts of an array."""
+    dtype, shape = type
+    return dtype, tuple(n // count if dim == at[0] else n for dim, n in enumerate(shape))
+
+
+def _alone(function: Results) -> Derived:
+    """Results without gradients."""
+
+    def results(operands: Sequence[Array]) -> tuple[list[list[Array]], Sequence[Array]]:
+        return function(operands), ()
+
+    return results
+
+
+def _is_float(dtype: object) -> bool:
+    return bool(jnp.issubdtype(dtype, jnp.floating))

@@ -1,0 +1,123 @@
+"""The collectives of a plan, each with its provenance: what is sent, how often, and which tactic is the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ...rewrites.decide.decide import Move
+from ...rewrites.program.program import Node
+from ...rewrites.redistribute.steps import Step
+from ..inputs.lines import Source
+from ..ops.shard_map import own_collectives
+from .counts import Counts
+from .exchanges import Exchange, counted, received
+from .lookups import made_by, why
+from .state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Collective(Exchange):
+    """One collective of a plan with its provenance: the value it moves, the use that needs it, the tactic behind it."""
+
+    value: str = field(kw_only=True)
+    use: str = field(kw_only=True)
+    source: Source | None = field(kw_only=True)
+    tactic: str = field(kw_only=True)
+    why: str = field(kw_only=True, default="")
+    """What it has to do with looked-up indices or with scans, if anything."""
+
+    def __str__(self) -> str:
+        where = f" at {self.source}" if self.source is not None else ""
+        what = f"{self.kind} of `{self.value}` over {', '.join(self.axes)}"
+        why = f" ({self.why})" if self.why else ""
+        return f"{what}: {self.bytes} bytes{self.often} for {self.use}{where}, by {self.tactic}{why}"
+
+    __repr__ = __str__
+
+
+def counts(plan: State) -> Counts:
+    """Executions of each kind of collective in one call."""
+    program = plan.source.program
+    maps = ((node.op, program.trips(node.region), program.where(node.region)) for node in program.nodes if node.signature.own)
+    return counted(_exchanges(plan), own_collectives(maps, plan.source.traced.foreign))
+
+
+def bytes_per_device(plan: State) -> int:
+    """Bytes that one device receives in one call."""
+    return received(_exchanges(plan))
+
+
+def _exchanges(plan: State) -> Iterator[Exchange]:
+    where = plan.source.program.where
+    return (Exchange(step.kind, step.axes, step.bytes, move.trips, where(move.region)) for move, step in _steps(plan))
+
+
+def _steps(plan: State) -> Iterator[tuple[Move, Step]]:
+    """Every step that communicates. (Nothing moves to the home of a dead value.)"""
+    for move in plan.decisions.moves:
+        for step in move.path.steps:
+            if step.kind != "slice":
+                yield move, step
+
+
+def collectives(plan: State) -> list[Collective]:
+    return [_collective(plan, move, step) for move, step in _steps(plan)]
+
+
+def _collective(plan: State, move: Move, step: Step) -> Collective:
+    addresses = plan.source.addresses
+    node = use_of(plan, move)
+    return Collective(
+        step.kind,
+        step.axes,
+        step.bytes,
+        move.trips,
+        plan.source.program.where(move.region),
+        value=addresses.names[move.value],
+        use="the result" if node is None else node.kind,
+        source=line_of(plan, move.value, node),
+        tactic=_cause(plan, move, step),
+        why=why(plan, move, step),
+    )
+
+
+def use_of(plan: State, move: Move) -> Node | None:
+    nodes = plan.source.program.nodes
+    if not move.uses:
+        return nodes[plan.source.program.producer[move.value]] if plan.source.program.producer[move.value] >= 0 else None
+    number = move.uses[0][0]
+    return nodes[number] if number < len(nodes) else None
+
+
+def line_of(plan: State, value: int, node: Node | None) -> Source | None:
+    """The line of the use, or else of the op that makes the value."""
+    program, sources = plan.source.program, plan.source.traced.sources
+    made = program.producer[value]
+    for each in (node, program.nodes[made] if made >= 0 else None):
+        if each is not None and each.op in sources:
+            return sources[each.op]
+    return None
+
+
+def _cause(plan: State, move: Move, step: Step) -> str:
+    """The tactic whose claim the step answers: the one that placed the fold, or the tile that is moved."""
+    axis = step.axes[0]
+    table = plan.table.axes[axis]
+    number: int | None = None
+    if step.kind in ("all_reduce", "reduce_scatter"):
+        number = _folded_by(plan, move.value, axis)
+    if number is None:
+        claim = plan.table.claim(move.value, axis)
+        number = claim.tactic if claim is not None else None
+    if number is None and move.uses and move.uses[0][0] < len(table.nodes):
+        claim = table.nodes[move.uses[0][0]]
+        number = claim.tactic if claim is not None else None
+    return plan.actions[number].text if number is not None else "the program"
+
+
+def _folded_by(plan: State, value: int, axis: str) -> int | None:
+    """The tactic that placed the fold whose sum is pending here, however many linear ops it came through."""
+    node = made_by(plan, value)
+    claim = plan.table.axes[axis].nodes[node.number] if node is not None else None
+    return claim.tactic if claim is not None else None

@@ -1,0 +1,31 @@
+"""The names of a program's arguments and results: attributes of its function, which every form of the program keeps.
+
+func.func @main(%0: f32[8]) -> f32[8] attributes {arg_names = ["x"], result_names = ["result"]}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.ir import Operation
+
+ARGUMENTS, RESULTS = "arg_names", "result_names"
+
+
+def set_names(program: Operation, arguments: Sequence[str], results: Sequence[str]) -> None:
+    """Names the arguments and the results."""
+    for key, names in ((ARGUMENTS, arguments), (RESULTS, results)):
+        program.attributes[key] = ArrayAttr([StringAttr(name) for name in names])
+
+
+def keep_names(old: Operation, new: Operation) -> None:
+    """Gives a new form of a program the names that the old one has."""
+    new.attributes.update({key: old.attributes[key] for key in (ARGUMENTS, RESULTS) if key in old.attributes})
+
+
+def names_of(program: Operation, key: str) -> tuple[str, ...] | None:
+    """The names of the arguments or of the results; None if they have none."""
+    found = cast("ArrayAttr[StringAttr] | None", program.attributes.get(key))
+    return None if found is None else tuple(each.data for each in found)
