@@ -31,7 +31,7 @@ os.environ["JAX_NUM_CPU_DEVICES"] = "8"
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 # XLA rewrites programs as ever, and LLVM translates them as they are: it takes seconds to optimise what runs for milliseconds.
-os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 # `make test` tries the same examples everywhere, `make fuzz` goes looking for new ones.
 hypothesis.settings.register_profile("default", deadline=None, derandomize=True)
