@@ -1,7 +1,7 @@
 """From a person's program to devices: the flow, in the order in which it runs.
 
 trace            a JAX function becomes an xDSL module in named ops, with names and source lines
-  arguments, paths, names, scopes, sources     what leaves and values are called, and where they stand
+  arguments, names, scopes, sources     what leaves and values are called, and where they stand
   importer, expand, primitives, params, keys, tag    jaxpr -> ops; composite primitives in terms of defined ones
   unfold, combine, batched, mapped             those that JAX writes with others; with a combiner; under vmap; shard_map
   coverage, reasons                            what becomes of each primitive, and why some run whole

@@ -1,16 +1,21 @@
-"""JAX as the tracer sees it: untyped.
+"""JAX as the tracer sees it: untyped modules, and the private names that Partita uses.
 
-JAX annotates little of what a tracer needs, and part of that is in private modules. Both facts stop here: everything below
-is `Any`, and every private name of JAX's that Partita uses is in this list, to be looked at when JAX changes.
+JAX annotates few of the functions that a tracer calls, and some of them are in private modules. Both facts stop here: the
+modules below are `Any`, every private name of JAX's that Partita uses is in this list, to be looked at when JAX changes,
+and the protocols say what Partita asks of JAX's private types.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from inspect import getclosurevars
-from typing import Any, TypeAlias
+from types import CodeType
+from typing import Any, Protocol, Self, TypeAlias, cast
 
-PyTreeDef: TypeAlias = Any
+from jax import Array
+from jax.core import ShapedArray
+from jax.extend.core import ClosedJaxpr, Primitive
 
 jax: Any = import_module("jax")
 jnp: Any = import_module("jax.numpy")
@@ -44,12 +49,139 @@ RefEffect: Any = import_module("jax._src.state.types").RefEffect
 ReadEffect: Any = import_module("jax._src.state.types").ReadEffect
 
 
+class Device(Protocol):
+    """A device of JAX's, whose class is in a library without types."""
+
+    @property
+    def id(self) -> int: ...
+
+
+class PyTreeDef(Protocol):
+    """The structure of a tree, whose class is in a library without types."""
+
+    @property
+    def num_leaves(self) -> int: ...
+    def children(self) -> Sequence[PyTreeDef]: ...
+
+
+class NameStack(Protocol):
+    """The `jax.named_scope`s and transformations around an equation."""
+
+    def __add__(self, other: NameStack, /) -> NameStack: ...
+
+
+class Traceback(Protocol):
+    """The Python frames in which an equation was traced, innermost first."""
+
+    def raw_frames(self) -> tuple[Sequence[CodeType], Sequence[int]]: ...
+
+
+class SourceInfo(Protocol):
+    """What JAX notes of where an equation comes from."""
+
+    @property
+    def traceback(self) -> Traceback | None: ...
+    @property
+    def name_stack(self) -> NameStack: ...
+
+
+class Frame(Protocol):
+    """One frame of a traceback, with the columns of the expression in it, which count from 0."""
+
+    @property
+    def file_name(self) -> str: ...
+    @property
+    def function_name(self) -> str: ...
+    @property
+    def start_line(self) -> int: ...
+    @property
+    def start_column(self) -> int: ...
+    @property
+    def end_line(self) -> int: ...
+    @property
+    def end_column(self) -> int: ...
+
+
+class Shaped(Protocol):
+    """An array, or what JAX knows of one before it runs."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    # Any: a dtype of NumPy's, or an extended one of JAX's, as that of keys, which have no common type.
+    @property
+    def dtype(self) -> Any: ...
+
+
+Factors: TypeAlias = "str | tuple[str, ...]"
+"""A dim of a sharding rule: one factor, or a product of several, major to minor."""
+
+
+class ShardingRule(Protocol):
+    """The `SdyShardingRule` of a `custom_partitioning` call."""
+
+    @property
+    def operand_mappings(self) -> Sequence[Sequence[Factors]]: ...
+    @property
+    def result_mappings(self) -> Sequence[Sequence[Factors]]: ...
+    @property
+    def factor_sizes(self) -> Mapping[str, int]: ...
+    @property
+    def reduction_factors(self) -> Sequence[str]: ...
+    @property
+    def need_replication_factors(self) -> Sequence[str]: ...
+    @property
+    def permutation_factors(self) -> Sequence[str]: ...
+
+
+class BlockMapping(Protocol):
+    """How the steps of a Pallas grid take the blocks of one array."""
+
+    @property
+    def array_aval(self) -> ShapedArray: ...
+    @property
+    def block_shape(self) -> Sequence[object]: ...
+    @property
+    def index_map_jaxpr(self) -> ClosedJaxpr: ...
+    @property
+    def origin(self) -> str: ...
+    @property
+    def transforms(self) -> Sequence[object]: ...
+    def replace(self, *, array_aval: ShapedArray) -> Self: ...
+
+
+class GridMapping(Protocol):
+    """The grid of a Pallas call, and the blocks that its steps take."""
+
+    @property
+    def grid(self) -> tuple[int, ...]: ...
+    @property
+    def grid_names(self) -> object: ...
+    @property
+    def local_grid_env(self) -> object: ...
+    @property
+    def vmapped_dims(self) -> Sequence[int]: ...
+    @property
+    def block_mappings(self) -> Sequence[BlockMapping]: ...
+    @property
+    def index_map_avals(self) -> Sequence[ShapedArray]: ...
+    @property
+    def scratch_avals(self) -> Sequence[ShapedArray]: ...
+    @property
+    def num_index_operands(self) -> int: ...
+    @property
+    def num_inputs(self) -> int: ...
+    @property
+    def num_dynamic_grid_bounds(self) -> int: ...
+    def replace(self, *, grid: tuple[int, ...], block_mappings: tuple[BlockMapping, ...]) -> Self: ...
+
+
+# Any: a module without types, like those above.
 def pallas() -> Any:
     """The module of kernels, which a program that has one has imported."""
     return import_module("jax.experimental.pallas")
 
 
-def python_lowering(primitive: Any) -> Any:
+def python_lowering(primitive: Primitive) -> Callable[..., list[Array]] | None:
     """The function by which JAX lowers a primitive, returning a list of results; None if it emits operations itself.
 
     JAX keeps only the rule that `lower_fun` makes of such a function, so its variables are asked.
@@ -61,19 +193,19 @@ def python_lowering(primitive: Any) -> Any:
     return _listed(made_of["fun"], made_of["multiple_results"])
 
 
-def python_evaluation(primitive: Any) -> Any:
+def python_evaluation(primitive: Primitive) -> Callable[..., list[Array]] | None:
     """The function by which JAX evaluates a primitive, returning a list of results; None if it compiles it, or cannot."""
     rule = getattr(primitive, "impl", None)
     compiled = getattr(rule, "func", None) is apply_primitive
     missing = rule is None or getattr(rule, "__func__", None) is core_primitive.impl
-    return None if compiled or missing else _listed(rule, primitive.multiple_results)
+    return None if rule is None or compiled or missing else _listed(rule, primitive.multiple_results)
 
 
 _LOWERED_BY_TRACING = lower_fun(lambda: ()).__qualname__
 
 
-def _listed(function: Any, several: bool) -> Any:
-    def alone(*args: Any, **params: Any) -> list[Any]:
+def _listed(function: Callable[..., object], several: bool) -> Callable[..., list[Array]]:
+    def alone(*args: Array, **params: object) -> list[object]:
         return [function(*args, **params)]
 
-    return function if several else alone
+    return cast("Callable[..., list[Array]]", function if several else alone)

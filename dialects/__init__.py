@@ -1,6 +1,7 @@
 """What the IR is: values that lie on a mesh, the ops on them, and what the ops mean.
 
-    errors, mesh                  what everything else speaks with
+    errors, mesh, dtypes          what everything else speaks with
+    monoids                       the one table of what folds: names, units, what each may do across devices
     ranges, layouts               how many, and where: the algebra behind every type
     types, params                 attributes: `f32[data*128, 256]{+model}`, `{axes = (0,)}`
     definitions.def, definition   the meaning of each named op, in index notation; all else is derived from it
@@ -10,7 +11,7 @@
     instance, tilings             which indices can be placed, and what that asks of the local op
       extents, rows               the parameters that follow from local types; windows as rows of one dim
     evaluate, interpret           an op's values, and a program's, in NumPy: the oracle of the tests
-      scalars, scans, windows, wholes, matrices, functions     what is computed at one place, along a dim, of whole dims
+      scalars, scans, whole_dims, linalg, user_functions     what is computed at one place, along a dim, of whole dims
 
     lax      the named ops, one class for each definition             %2 = lax.dot_general %0, %1 {...} : ...
     array    placed values: builders, slicers, redistributions        %3 = array.slice %2 to f32[data*64, 8] : ...

@@ -14,7 +14,7 @@ Nothing here knows JAX or devices, and everything here preserves meaning. The ro
 
 * the program. `flatten` makes the tables of `program` from a module, those of a `shard_map` by `own_axes`; `placement` is the
   table of a plan, `propagate` carries claims, `pending` and `decide` say where sums resolve and what is redistributed.
-  `constructors`, `localise` and `materialise` write it into the IR, fused by the builder rules as it is built: `vectors` and
-  `elements` count looked-up indices from a block's first row. `lower` leaves what one device does, `across` makes a scan of
+  `constructors`, `localise` and `materialise` write it into the IR, fused by the builder rules as it is built: `lookups`
+  counts looked-up indices from a block's first row. `lower` leaves what one device does, `across` makes a scan of
   blocks one of the whole, and `emit` makes the small ops of all of these.
 """

@@ -10,29 +10,39 @@ import functools
 import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar, cast, overload
+
+from jax.stages import Lowered
+from jax.stages import Wrapped as JitWrapped
 
 from ...dialects.definitions.registry import definitions
 from ...dialects.mesh import Mesh
 from ..inputs.arguments import Function
 from ..inputs.checks import mesh_given, shown, tactics_given
-from ..jax_private import jax, tree
+from ..jax_private import Device, jax, tree
 from ..run.compiled import Compiled, device_mesh, donated, misplaced
 from .plan import Plan, Tactic
 from .plan import plan as make_plan
 
+R = TypeVar("R")
 
-class Jitted:
-    """A partitioned function with the signature of the original; made by `pt.jit`."""
+
+class Jitted(Generic[R]):
+    """A partitioned function with the signature of the original; made by `pt.jit`.
+
+    Like a `jax.jit` function it takes NumPy arrays and numbers too, where the original says `jax.Array`.
+    """
+
+    __name__: str
 
     def __init__(
         self,
-        fn: Callable[..., Any],
+        fn: Callable[..., R],
         mesh: Mesh,
         tactics: Sequence[Tactic],
         static_argnames: str | Sequence[str],
         donate_argnames: str | Sequence[str],
-        devices: Sequence[Any] | None,
+        devices: Sequence[Device] | None,
     ) -> None:
         function = Function.of(fn, static_argnames)
         self.fn = fn
@@ -49,32 +59,32 @@ class Jitted:
     def __repr__(self) -> str:
         return f"<{getattr(self.fn, '__name__', 'function')}, partitioned for {self.mesh} by {len(self.tactics)} tactics>"
 
-    def fresh(self) -> Any:
+    def fresh(self) -> JitWrapped:
         """A `jax.jit` function that has traced nothing yet."""
         return jax.jit(self.partitioned(), static_argnames=self.static, donate_argnames=self.donated)
 
-    def partitioned(self) -> Callable[..., Any]:
+    def partitioned(self) -> Callable[..., R]:
         """What JAX traces: the plan of these arguments, applied to them."""
 
         @functools.wraps(self.fn)
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: object, **kwargs: object) -> R:
             plan = self.plan(*args, **kwargs)
             traced = plan.source.traced
             leaves = [*traced.flatten(args, kwargs), *traced.consts]
-            return traced.unflatten(Compiled(plan, self.devices).program(*leaves))
+            return cast(R, traced.unflatten(Compiled(plan, self.devices).program(*leaves)))
 
         return call
 
-    def plan(self, *args: Any, **kwargs: Any) -> Plan:
+    def plan(self, *args: object, **kwargs: object) -> Plan:
         """The plan for these arguments: arrays, or `jax.ShapeDtypeStruct`s."""
         return make_plan(self.fn, self.mesh, *args, static_argnames=self.static, **kwargs).apply(*self.tactics)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> R:
         if self.replaced != definitions.replaced:
             # An op was defined anew: what was traced with the old one may be another program now.
             self.jitted, self.replaced = self.fresh(), definitions.replaced
         try:
-            return self.jitted(*args, **kwargs)
+            return cast(R, self.jitted(*args, **kwargs))
         except (ValueError, TypeError) as error:
             there = device_mesh(self.mesh, self.devices)
             problem = misplaced(self.plan(*args, **kwargs), args, kwargs, there, self.cures())
@@ -85,11 +95,12 @@ class Jitted:
         move = "args = jax.device_put(args, f.in_shardings(*args))"
         return [f"leave it uncommitted, or move all: {move}", "or run on its devices: pt.jit(..., devices=...)"]
 
-    def lower(self, *args: Any, **kwargs: Any) -> Any:
+    def lower(self, *args: object, **kwargs: object) -> Lowered:
         """JAX's `Lowered`, as `jax.jit(f).lower` gives it."""
-        return self.jitted.lower(*args, **kwargs)
+        return cast(Any, self.jitted).lower(*args, **kwargs)
 
-    def in_shardings(self, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+    # Any: one tree of shardings for each argument, as the argument is one of arrays.
+    def in_shardings(self, *args: object, **kwargs: object) -> tuple[Any, ...]:
         """Where the plan wants the positional arguments, in the trees that they are. Static ones are given by name.
 
         params, batch = jax.device_put((params, batch), f.in_shardings(params, batch))
@@ -104,17 +115,21 @@ class Jitted:
         bound = inspect.BoundArguments(self.__signature__, OrderedDict((name, trees[name]) for name in names))
         return bound.args[: len(args)]
 
-    def __get__(self, instance: object, owner: type | None = None) -> Jitted | Method:
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Jitted[R]: ...
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> Method[R]: ...
+    def __get__(self, instance: object, owner: type | None = None) -> Jitted[R] | Method[R]:
         """As a method: what it is called with follows `self`, which is an argument like the others."""
         return self if instance is None else Method(self, instance)
 
 
-class Method:
+class Method(Generic[R]):
     """A partitioned method of one object, `object.method`."""
 
     __slots__ = ("function", "instance")
 
-    def __init__(self, function: Jitted, instance: object) -> None:
+    def __init__(self, function: Jitted[R], instance: object) -> None:
         self.function = function
         self.instance = instance
 
@@ -129,31 +144,52 @@ class Method:
     def __signature__(self) -> inspect.Signature:
         return inspect.Signature(list(self.function.__signature__.parameters.values())[1:])
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> R:
         return self.function(self.instance, *args, **kwargs)
 
-    def plan(self, *args: Any, **kwargs: Any) -> Plan:
+    def plan(self, *args: object, **kwargs: object) -> Plan:
         """The plan for these arguments: arrays, or `jax.ShapeDtypeStruct`s."""
         return self.function.plan(self.instance, *args, **kwargs)
 
-    def lower(self, *args: Any, **kwargs: Any) -> Any:
+    def lower(self, *args: object, **kwargs: object) -> Lowered:
         """JAX's `Lowered`, as `jax.jit(f).lower` gives it."""
         return self.function.lower(self.instance, *args, **kwargs)
 
-    def in_shardings(self, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+    # Any: one tree of shardings for each argument, as the argument is one of arrays.
+    def in_shardings(self, *args: object, **kwargs: object) -> tuple[Any, ...]:
         """Where the plan wants the positional arguments behind `self`, in the trees that they are."""
         return self.function.in_shardings(self.instance, *args, **kwargs)[1:]
 
 
+@overload
 def jit(
-    fn: Callable[..., Any] | None = None,
+    fn: Callable[..., R],
     *,
     mesh: Mesh,
     tactics: Sequence[Tactic] = (),
     static_argnames: str | Sequence[str] = (),
     donate_argnames: str | Sequence[str] = (),
-    devices: Sequence[Any] | None = None,
-) -> Any:
+    devices: Sequence[Device] | None = None,
+) -> Jitted[R]: ...
+@overload
+def jit(
+    fn: None = None,
+    *,
+    mesh: Mesh,
+    tactics: Sequence[Tactic] = (),
+    static_argnames: str | Sequence[str] = (),
+    donate_argnames: str | Sequence[str] = (),
+    devices: Sequence[Device] | None = None,
+) -> Callable[[Callable[..., R]], Jitted[R]]: ...
+def jit(
+    fn: Callable[..., R] | None = None,
+    *,
+    mesh: Mesh,
+    tactics: Sequence[Tactic] = (),
+    static_argnames: str | Sequence[str] = (),
+    donate_argnames: str | Sequence[str] = (),
+    devices: Sequence[Device] | None = None,
+) -> Jitted[R] | Callable[[Callable[..., R]], Jitted[R]]:
     """Partition `fn` by the tactics and compile it for the mesh, at the first call for each kind of arguments.
 
     Also a decorator: `@pt.jit(mesh=..., tactics=[...])`. `vmap`, an outer `jit` and all derivatives of it are those of `fn`,

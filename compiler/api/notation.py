@@ -15,6 +15,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from jax import ShapeDtypeStruct
+
 from ...dialects.errors import Error, did_you_mean
 from ...dialects.mesh import Mesh
 from ..inputs.literals import Written
@@ -53,7 +55,7 @@ class Notation:
     def plans(self) -> tuple[str, ...]:
         return tuple(self.blocks)
 
-    def arguments(self, function: str | None = None) -> dict[str, Any]:
+    def arguments(self, function: str | None = None) -> dict[str, ShapeDtypeStruct]:
         """The types of a function's arguments, by name, as `jax.ShapeDtypeStruct`s; of the last function, if none is named."""
         found = self._function(function)
         return {each.name: jax.ShapeDtypeStruct(each.shape, each.dtype) for each in found.arguments}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -17,6 +16,7 @@ from ...dialects.mesh import Mesh
 from ..graph.graph import Graph, lower
 from ..inputs.checks import mesh_given, run_tactic
 from ..inputs.names import Patterns
+from ..jax_private import Device
 from ..notation.show import notation
 from ..plan import claims, collectives, lowered, queries
 from ..plan.claims import Seed
@@ -179,16 +179,18 @@ class Plan(State):
         """The dataflow graph: `whole` is one kernel with its collectives inside, `collective` cuts at each redistribution."""
         return lower(self, granularity)
 
-    def compile(self, devices: Sequence[Any] | None = None, donate: Patterns = ()) -> Compiled:
+    def compile(self, devices: Sequence[Device] | None = None, donate: Patterns = ()) -> Compiled:
         """A callable with the original's signature, run by `jax.jit(jax.shard_map(...))`."""
         return Compiled(self, devices, donate)
 
-    def check(self, *args: Any, **kwargs: Any) -> float:
+    def check(self, *args: object, **kwargs: object) -> float:
         """Run the original and the partitioned program on these arrays; the largest |a-b|/(1e-3+|b|) of any result."""
         return check(self, args, kwargs)
 
 
-def plan(fn: Callable[..., Any], mesh: Mesh, /, *args: Any, static_argnames: Sequence[str] = (), **kwargs: Any) -> Plan:
+def plan(
+    fn: Callable[..., object], mesh: Mesh, /, *args: object, static_argnames: Sequence[str] = (), **kwargs: object
+) -> Plan:
     """Trace a function on arrays or `jax.ShapeDtypeStruct`s and start a plan on which nothing is placed."""
     mesh = mesh_given(mesh)
     return start(trace(fn, *args, static_argnames=static_argnames, **kwargs), mesh)

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 from ...dialects.errors import Error, Location, did_you_mean
 from ...dialects.mesh import Mesh
@@ -22,9 +21,11 @@ ACTIONS = ("tile", "replicate", "name", "propagate")
 """The methods of a plan that a line of a trace may call."""
 
 
-def replay(fn: Callable[..., Any], mesh: Mesh, text: str, /, *args: Any, **kwargs: Any) -> Plan:
+def replay(
+    fn: Callable[..., object], mesh: Mesh, text: str, /, *args: object, static_argnames: Sequence[str] = (), **kwargs: object
+) -> Plan:
     """A plan of `fn` with the tactics of `plan.trace`; blank lines and lines that begin with `#` are skipped."""
-    return plan(fn, mesh, *args, **kwargs).apply(*tactics_of(text))
+    return plan(fn, mesh, *args, static_argnames=static_argnames, **kwargs).apply(*tactics_of(text))
 
 
 def tactics_of(text: str) -> list[Callable[[Plan], Plan]]:
@@ -79,7 +80,7 @@ def _bound(method: Callable[..., Plan], *args: object, **kwargs: object) -> Call
     return lambda plan: method(plan, *args, **kwargs)
 
 
-def _call(line: str, location: Location) -> tuple[str, list[Any], dict[str, Any]]:
+def _call(line: str, location: Location) -> tuple[str, list[object], dict[str, object]]:
     """The name and the arguments of the call that a line is."""
 
     def no_tactic(why: str) -> Error:
@@ -92,7 +93,7 @@ def _call(line: str, location: Location) -> tuple[str, list[Any], dict[str, Any]
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         raise no_tactic("not a call of a name")
     values = {"": call.args, **{each.arg or "**": [each.value] for each in call.keywords}}
-    found: dict[str, list[Any]] = {}
+    found: dict[str, list[object]] = {}
     for key, nodes in values.items():
         found[key] = []
         for each in nodes:

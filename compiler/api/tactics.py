@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar
+from dataclasses import Field, dataclass, fields, replace
+from typing import ClassVar
 
 from ...dialects.errors import Error
 from ...rewrites.decide.table import WHOLE
@@ -57,7 +57,7 @@ class Tactic:
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-def _default(tactic: Tactic, field: Any) -> bool:
+def _default(tactic: Tactic, field: Field[object]) -> bool:
     return bool(getattr(tactic, field.name) == field.default)
 
 

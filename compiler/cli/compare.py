@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from jax import Array
+from jax.core import ShapedArray
 
 from ...dialects.errors import Error
 from ..inputs.names import match
@@ -31,8 +33,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from ..api.plan import Plan
-
-Array = Any
 
 
 def host_devices(count: int) -> None:
@@ -51,7 +51,7 @@ def enough_devices(plan: Plan) -> None:
         raise Error(f"the mesh {plan.mesh} needs {wanted} devices, and there are {there}", helps=helps)
 
 
-def inputs(plan: Plan, given: Sequence[str], seed: int) -> list[Array]:
+def inputs(plan: Plan, given: Sequence[str], seed: int) -> list[Array | np.ndarray]:
     """The leaves of the arguments: from files, `x=x.npy` or `all.npz`, and random where none is given."""
     traced = plan.source.traced
     names = traced.arg_names[: len(traced.in_avals)]
@@ -69,9 +69,9 @@ def inputs(plan: Plan, given: Sequence[str], seed: int) -> list[Array]:
     return [files[name] if name in files else drawn(random, aval) for name, aval in zip(names, traced.in_avals, strict=True)]
 
 
-def read(given: Sequence[str]) -> Mapping[str, Array]:
+def read(given: Sequence[str]) -> Mapping[str, np.ndarray]:
     """The arrays of the files, by name."""
-    found: dict[str, Array] = {}
+    found: dict[str, np.ndarray] = {}
     for each in given:
         name, equals, file = each.rpartition("=")
         try:
@@ -89,7 +89,7 @@ def read(given: Sequence[str]) -> Mapping[str, Array]:
     return found
 
 
-def drawn(random: np.random.Generator, aval: Any) -> Array:
+def drawn(random: np.random.Generator, aval: ShapedArray) -> Array:
     """A random array: small floats, small numbers, truth values, keys."""
     if is_key(aval):
         return jax.random.split(jax.random.key(int(random.integers(1 << 30))), aval.shape) if aval.shape else jax.random.key(0)
@@ -124,13 +124,13 @@ class Trial:
         return Group(title, *parts, Padding(Text(summary(self.plan)), (1, 0, 0, 0)))
 
 
-def trial(plan: Plan, leaves: Sequence[Array], tolerance: float) -> Trial:
+def trial(plan: Plan, leaves: Sequence[Array | np.ndarray], tolerance: float) -> Trial:
     """Runs the original and the partitioned program on these arrays."""
     args, kwargs = called(plan, leaves)
     return Trial(plan, differences(plan, args, kwargs), tolerance)
 
 
-def called(plan: Plan, leaves: Sequence[Array]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def called(plan: Plan, leaves: Sequence[Array | np.ndarray]) -> tuple[tuple[object, ...], dict[str, object]]:
     """The arguments as the function takes them."""
     traced = plan.source.traced
     values = tree.tree_unflatten(traced.in_tree, leaves)

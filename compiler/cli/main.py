@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 import click
 
@@ -28,13 +28,22 @@ if TYPE_CHECKING:
 
     from ..api.plan import Plan
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
+
+
+class Asked(TypedDict):
+    """What `takes_a_plan` asks of a command line."""
+
+    target: str
+    shapes: tuple[str, ...]
+    mesh: str
+    tactics: tuple[str, ...]
 
 
 class Commands(click.Group):
     """A group whose commands end with our errors as they are rendered, without a traceback."""
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
         except Error as error:
@@ -82,7 +91,7 @@ def printed(report: RenderableType) -> None:
 @main.command()
 @takes_a_plan
 @click.option("--notation", is_flag=True, help="Print the program in index notation instead.")
-def show(notation: bool, **what: Any) -> None:
+def show(notation: bool, **what: Unpack[Asked]) -> None:
     """Print a plan: layouts, collectives, bytes, and what could not be decided.
 
     NAME is a function of a Python file that returns a plan, or that is partitioned here: then SHAPES are those of its
@@ -109,7 +118,7 @@ LOWERED: dict[str, Callable[[Plan], object]] = {
 @main.command()
 @takes_a_plan
 @click.option("--to", "form", type=click.Choice(list(LOWERED)), default="spmd", show_default=True)
-def lower(form: str, **what: Any) -> None:
+def lower(form: str, **what: Unpack[Asked]) -> None:
     """Print what a plan lowers to.
 
     ir: placed builders and slicers, fused; unfused: as partita-opt takes them; spmd: what each device runs; graph, json,
@@ -121,7 +130,7 @@ def lower(form: str, **what: Any) -> None:
 @main.command()
 @takes_a_plan
 @click.option("--value", help="The value's name: params/w1, result/0, the name of a tag.")
-def explain(value: str | None, **what: Any) -> None:
+def explain(value: str | None, **what: Unpack[Asked]) -> None:
     """Print why a value is laid out as it is, step by step."""
     if value is None:
         said = next((each for each in what["shapes"] if "[" not in each), "")
@@ -139,7 +148,7 @@ def explain(value: str | None, **what: Any) -> None:
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random arrays.")
 @click.option("--tolerance", type=float, default=0.01, show_default=True, help="The largest |a-b|/(1e-3+|b|) that agrees.")
 @click.option("--devices", type=int, default=8, show_default=True, help="How many, on a host without accelerators.")
-def run(files: Sequence[str], seed: int, tolerance: float, devices: int, **what: Any) -> None:
+def run(files: Sequence[str], seed: int, tolerance: float, devices: int, **what: Unpack[Asked]) -> None:
     """Run a plan on arrays, and compare it with the unpartitioned run.
 
     NAME and SHAPES are as for `show`: FILE.partita runs what the last function's annotations say, FILE.partita:PLAN a plan.

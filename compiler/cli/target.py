@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import jax
 
@@ -28,7 +27,7 @@ from ..api.replay import tactics_of
 NOTATION = ".partita"
 
 
-def find(target: str) -> Callable[..., Any]:
+def find(target: str) -> Callable[..., object]:
     """The function that `FILE:FUNCTION` names; the file is run, as Python does, with its folder first on the path.
 
     Raises `Error` when there is no such file, or no such function in it (the nearest names are shown).

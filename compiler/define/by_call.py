@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import NoReturn, cast
 
+from jax.core import ShapedArray
 from jax.extend.core import ClosedJaxpr, JaxprEqn
 
 from ...dialects.definitions.registry import definitions
@@ -81,7 +82,7 @@ def _op(derivation: Derivation, text: str, eqn: JaxprEqn) -> str:
     """The op that a text defines. Raises Error if the call does not fit it."""
     known, written = _OPS.get(text), Written(text)
     definition = known or read(written)
-    ins, outs = [atom.aval for atom in eqn.invars], [var.aval for var in eqn.outvars]
+    ins, outs = (cast("list[ShapedArray]", [atom.aval for atom in atoms]) for atoms in (eqn.invars, eqn.outvars))
     bind(definition, NO_PARAMS, types_of(ins), types_of(outs))
     if known is None:
         definition = _OPS[text] = definitions.add(definition)

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
+from jax import Array
+
 from ...dialects.definitions.tree import Definition
 from ..inputs.literals import Written
 from .kept_together import kept_together
 from .samples import Type
 
-Array: TypeAlias = Any
 Run: TypeAlias = Callable[[Mapping[str, Any], Sequence[Array], Sequence[Type]], Sequence[Array]]
 """(static parameters, operands, types of the results) -> results."""
 

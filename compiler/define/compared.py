@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
 
 import numpy as np
+from jax import Array
 
 from ...dialects.definitions.tree import Formal
 from ...dialects.dtypes import short
+from ..jax_private import Shaped
 from .samples import Type
-
-Array: TypeAlias = Any
 
 _TOLERANCE = {8: 1e-9, 4: 2e-4, 2: 3e-2, 1: 0.3}
 """How far sums in another order may lie apart, relative to the largest element, by the bytes of a floating number."""
 
 
-def first_difference(one: Array, other: Array) -> tuple[int, ...] | None:
+def first_difference(one: Array | np.ndarray, other: Array | np.ndarray) -> tuple[int, ...] | None:
     """The first element where two arrays differ by more than their precision; None if they agree."""
     exact = one.dtype.kind in "iub"
     left, right = (np.asarray(x).astype(np.int64 if exact else np.complex128) for x in (one, other))
@@ -33,17 +32,19 @@ def first_difference(one: Array, other: Array) -> tuple[int, ...] | None:
     return tuple(map(int, found[0])) if len(found) else None
 
 
-def told_apart(name: str, at: tuple[int, ...], one: Array, how: str, other: Array, otherwise: str) -> str:
+def told_apart(
+    name: str, at: tuple[int, ...], one: Array | np.ndarray, how: str, other: Array | np.ndarray, otherwise: str
+) -> str:
     """The elements of two arrays: `out[0, 0] is 1 at once, and 2 in blocks`."""
     return f"{name}[{', '.join(map(str, at))}] is {_number(one[at])} {how}, and {_number(other[at])} {otherwise}"
 
 
-def _number(value: Any) -> str:
+def _number(value: object) -> str:
     found = np.asarray(value)
     return f"{found.item():.6g}" if found.dtype.kind in "fV" else f"{found.item()}"
 
 
-def types_of(arrays: Sequence[Any]) -> list[Type]:
+def types_of(arrays: Sequence[Shaped]) -> list[Type]:
     """The types of arrays or avals."""
     return [(each.dtype.name, tuple(map(int, each.shape))) for each in arrays]
 

@@ -13,8 +13,9 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Generic, TypeVar, cast, overload
 
+from jax import Array
 from jax.extend.core import Primitive
 
 from ...dialects.definitions.registry import definitions
@@ -27,6 +28,8 @@ from ..ops.params import OP_NAMES, op_name
 from ..ops.primitives import known, name_of, names
 from ..ops.prng_keys import is_key
 from .op import Op, existing, made, read
+
+R = TypeVar("R")
 
 _OWNERS: dict[str, Owner] = {}
 """Who defined the op of a name: it may define it again."""
@@ -55,10 +58,10 @@ class Owner:
         return self.function == other.function and (self.module == other.module or self.file == other.file != "<definition>")
 
 
-class Defined:
+class Defined(Generic[R]):
     """A function that is one op of a jaxpr: called, differentiated and mapped like the function that it wraps."""
 
-    def __init__(self, function: Callable[..., Any], written: Written, module: str, checked: bool) -> None:
+    def __init__(self, function: Callable[..., R], written: Written, module: str, checked: bool) -> None:
         self.function = function
         self.written = written
         self.definition = definition = read(written)
@@ -73,23 +76,24 @@ class Defined:
     def __repr__(self) -> str:
         return f"<{self.written.text.strip()}>"
 
+    # Any: whatever the wrapped function has.
     def __getattr__(self, name: str) -> Any:
         # `defvjp` and `defjvp` of the function that is wrapped, which may follow the decorator.
         if name == "function":
             raise AttributeError(name)
         return getattr(self.function, name)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> R:
         """The function's results; in a trace, by one equation."""
         arrays, params = self.split(args, kwargs)
-        return self.op.call(arrays, params)
+        return cast(R, self.op.call(arrays, params))
 
-    def check(self, *args: Any, **kwargs: Any) -> None:
+    def check(self, *args: object, **kwargs: object) -> None:
         """Try the definition now, on arrays like these: `jax.ShapeDtypeStruct`s will do. Raises Error if it is wrong."""
         arrays, params = self.split(args, kwargs)
         self.op.try_on(arrays, params)
 
-    def split(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    def split(self, args: Sequence[object], kwargs: Mapping[str, object]) -> tuple[list[Array], dict[str, object]]:
         """The operands in the definition's order, and the static parameters. Raises Error for what is neither."""
         title = self.op.title
         try:
@@ -103,7 +107,7 @@ class Defined:
             given = ", ".join(f"{count} in `{name}`" for name, count in counts.items())
             self.written.fail(title, f"`{title}` takes as many arrays in one group as in the other, and is given {given}")
         arrays = [each for group in groups.values() for each in group]
-        params: dict[str, Any] = {}
+        params: dict[str, object] = {}
         for name, value in bound.arguments.items():
             kind = self.signature.parameters[name].kind
             params |= value if kind is inspect.Parameter.VAR_KEYWORD else {name: value}
@@ -111,19 +115,19 @@ class Defined:
             self.check_static(name, value)
         return arrays, params
 
-    def group(self, formal: Formal, value: Any) -> list[Any]:
+    def group(self, formal: Formal, value: object) -> list[Array]:
         """The arrays that are given as an operand: one, or those of a variadic one."""
         if not formal.variadic:
             return [self.array(formal.name, value)]
         if not isinstance(value, Iterable):
             title = f"operand `{formal.name}` of `{self.op.title}` is a {type(value).__name__}, no tuple of arrays"
             self.written.fail(formal.name, title, helps=(f"`{formal.name}*` stands for any number of arrays: give a tuple",))
-        return [self.array(formal.name, each) for each in cast("Iterable[Any]", value)]
+        return [self.array(formal.name, each) for each in cast("Iterable[object]", value)]
 
-    def array(self, name: str, value: Any) -> Any:
+    def array(self, name: str, value: object) -> Array:
         """An operand as an array."""
         if isinstance(value, jax.ShapeDtypeStruct):
-            return value
+            return cast(Array, value)
         try:
             found = value if isinstance(value, jax.Array) else jnp.asarray(value)
         except (TypeError, ValueError):
@@ -133,9 +137,9 @@ class Defined:
         if is_key(found):
             helps = ("pass `jax.random.key_data(key)`, and wrap it inside",)
             self.written.fail(name, f"operand `{name}` of `{self.op.title}` is an array of keys", helps=helps)
-        return found
+        return cast(Array, found)
 
-    def check_static(self, name: str, value: Any) -> None:
+    def check_static(self, name: str, value: object) -> None:
         title = self.op.title
         if isinstance(value, jax.Array | Tracer) or (hasattr(value, "__array__") and getattr(value, "shape", ()) != ()):
             helps = (
@@ -148,7 +152,7 @@ class Defined:
             title = f"parameter `{name}` of `{title}` is a {type(value).__name__}, which has no hash"
             self.written.fail(name, title, helps=("pass a tuple or a frozen dataclass",))
 
-    def run(self, *arrays: Any, **params: Any) -> Any:
+    def run(self, *arrays: Array, **params: object) -> R:
         """The function itself on operands in the definition's order."""
         bound = self.definition.with_arity(len(arrays), len(self.definition.results))
         parts = {each.name: [arrays[at] for at in bound.positions(each.name)] for each in self.formals}
@@ -163,7 +167,7 @@ class Defined:
         return self.function(*bound.args, **bound.kwargs)
 
 
-def _signature(function: Callable[..., Any], definition: Definition, written: Written) -> inspect.Signature:
+def _signature(function: Callable[..., object], definition: Definition, written: Written) -> inspect.Signature:
     """The function's parameters, among which are all operands; those of the text where Python knows no names."""
     try:
         signature = inspect.signature(function)
@@ -226,14 +230,24 @@ def _is_free(name: str, owner: Owner) -> bool:
     return owner.is_same(other) or name not in definitions
 
 
+@overload
+def define(
+    text: str, function: Callable[..., R], *, example: Sequence[object] | None = None, check: bool = True
+) -> Defined[R]: ...
+@overload
+def define(
+    text: str, *, example: Sequence[object] | None = None, check: bool = True
+) -> Callable[[Callable[..., R]], Defined[R]]: ...
+@overload
+def define(text: str, *, primitive: Primitive, example: Sequence[object] | None = None, check: bool = True) -> Primitive: ...
 def define(
     text: str,
-    function: Callable[..., Any] | None = None,
+    function: Callable[..., R] | None = None,
     *,
     primitive: Primitive | None = None,
-    example: Sequence[Any] | None = None,
+    example: Sequence[object] | None = None,
     check: bool = True,
-) -> Any:
+) -> Defined[R] | Callable[[Callable[..., R]], Defined[R]] | Primitive:
     """Say in a line of index notation what a function computes, and it can be partitioned like any op.
 
     A decorator, or a call with the function: any that JAX can trace, also a `jax.custom_vjp`, which keeps its rule, a Pallas
@@ -265,7 +279,7 @@ def define(
 
 
 def _define_primitive(
-    written: Written, module: str, primitive: Primitive, example: Sequence[Any] | None, check: bool
+    written: Written, module: str, primitive: Primitive, example: Sequence[object] | None, check: bool
 ) -> Primitive:
     definition = read(written)
     own = name_of(primitive)
@@ -286,10 +300,12 @@ def _define_primitive(
     return primitive
 
 
-def _define_function(written: Written, module: str, function: Any, example: Sequence[Any] | None, check: bool) -> Defined:
+def _define_function(
+    written: Written, module: str, function: Callable[..., R], example: Sequence[object] | None, check: bool
+) -> Defined[R]:
     if not callable(function):
         raise Error(f"{shown(function)} is no function", helps=["`pt.define(text)` is a decorator of a function"])
-    defined = Defined(cast("Callable[..., Any]", function), written, module, check)
+    defined = Defined(function, written, module, check)
     _try(defined.op, functools.partial(defined.check, *example) if example is not None else None)
     return defined
 

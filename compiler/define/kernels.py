@@ -19,15 +19,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
-from jax.extend.core import JaxprEqn, Literal
+from jax import Array
+from jax.core import ShapedArray
+from jax.extend.core import Jaxpr, JaxprEqn, Literal
 
-from ..jax_private import ReadEffect, RefEffect, pallas
+from ..jax_private import BlockMapping, GridMapping, ReadEffect, RefEffect, pallas
 from ..ops.params import ArrayLike
 from ..ops.prng_keys import is_key
 from ..ops.python_lowerings import equations
+
+C = TypeVar("C")
 
 _LETTERS = "ijklmnopqrstuvw"
 
@@ -45,20 +49,24 @@ def text(eqn: JaxprEqn) -> tuple[str, str]:
     return call.written(set(places)), ""
 
 
-def block(params: Mapping[str, Any], inputs: Sequence[Any], outs: Sequence[ArrayLike]) -> list[Any]:
+def block(params: Mapping[str, object], inputs: Sequence[Array], outs: Sequence[ArrayLike]) -> list[Array]:
     """The results of a call on blocks of its operands: the same kernel on as many steps as fill them."""
-    mapping = params["grid_mapping"]
+    mapping = cast(GridMapping, params["grid_mapping"])
     shapes = [*map(np.shape, inputs[mapping.num_index_operands :]), *(shape for _, shape in outs)]
     grid = list(mapping.grid)
-    blocks: list[Any] = []
+    blocks: list[BlockMapping] = []
     for each, shape in zip(mapping.block_mappings, shapes, strict=True):
         moves = zip(_places(each, mapping.grid), each.array_aval.shape, shape, each.block_shape, strict=True)
         for (axis, _), whole, own, size in moves:
             if axis is not None and own != whole:
-                grid[axis] = own // _size(size)
-        blocks.append(each.replace(array_aval=each.array_aval.update(shape=shape)))
-    results = tuple(aval.update(shape=shape) for aval, (_, shape) in zip(params["out_avals"], outs, strict=True))
-    local = {"grid_mapping": mapping.replace(grid=tuple(grid), block_mappings=tuple(blocks)), "out_avals": results}
+                grid[axis] = own // cast(int, _size(size))
+        blocks.append(each.replace(array_aval=cast(Any, each.array_aval).update(shape=shape)))
+    avals = cast("Sequence[ShapedArray]", params["out_avals"])
+    results = tuple(cast(Any, aval).update(shape=shape) for aval, (_, shape) in zip(avals, outs, strict=True))
+    local: dict[str, object] = {
+        "grid_mapping": mapping.replace(grid=tuple(grid), block_mappings=tuple(blocks)),
+        "out_avals": results,
+    }
     cost = params["cost_estimate"]
     if cost is not None:
         local["cost_estimate"] = _cheaper(cost, prod(grid), prod(mapping.grid))
@@ -70,7 +78,7 @@ def without_steps(eqn: JaxprEqn) -> bool:
     return eqn.primitive.name == "pallas_call" and any(n == 0 for n in eqn.params["grid_mapping"].grid if isinstance(n, int))
 
 
-def _cheaper(cost: Any, steps: int, of: int) -> Any:
+def _cheaper(cost: C, steps: int, of: int) -> C:
     """What an author said that a call costs, for so many of its steps."""
     names = ("flops", "transcendentals", "bytes_accessed", "remote_bytes_transferred")
     return type(cost)(**{name: getattr(cost, name) * steps // of for name in names if hasattr(cost, name)})
@@ -83,11 +91,11 @@ class Call:
     eqn: JaxprEqn
 
     @cached_property
-    def mapping(self) -> Any:
+    def mapping(self) -> GridMapping:
         return self.eqn.params["grid_mapping"]
 
     @cached_property
-    def kernel(self) -> Any:
+    def kernel(self) -> Jaxpr:
         return self.eqn.params["jaxpr"]
 
     @cached_property
@@ -121,8 +129,9 @@ class Call:
         if effects:
             return f"its kernel has an effect (`{type(effects[0]).__name__}`)"
         first = mapping.num_index_operands
+        written = [cast(Any, each) for each in self.kernel.effects if not isinstance(each, ReadEffect)]
         read = self.kernel.invars[: first + mapping.num_inputs]
-        if params["input_output_aliases"] or any(e.input in read for e in self.kernel.effects if not isinstance(e, ReadEffect)):
+        if params["input_output_aliases"] or any(each.input in read for each in written):
             return "it writes into its operands"
         odd = len(self.eqn.invars) != first + mapping.num_inputs or any(each.transforms for each in mapping.block_mappings)
         if odd or any(is_key(atom.aval) for atom in (*self.eqn.invars, *self.eqn.outvars)):
@@ -147,14 +156,14 @@ class Call:
                 found[axis] = f"its kernel asks for `program_id({self.own.index(axis)})`"
         return dict(sorted(found.items()))
 
-    def strays(self, each: Any) -> Iterator[tuple[int, str]]:
+    def strays(self, each: BlockMapping) -> Iterator[tuple[int, str]]:
         """The axes along which the blocks of an array do not simply follow one another."""
         grid, seen = self.mapping.grid, set[int]()
         for (axis, used), extent, size in zip(_places(each, grid), each.array_aval.shape, each.block_shape, strict=True):
             yield from ((other, "are where it computes") for other in used if other != axis)
             if axis is not None and _size(size) is None:
                 yield axis, "are no whole blocks"
-            elif axis is not None and grid[axis] * _size(size) != extent:
+            elif axis is not None and grid[axis] * cast(int, _size(size)) != extent:
                 yield axis, f"do not fill its {extent} elements"
             if axis in seen:
                 yield axis, "move along two dims"
@@ -166,16 +175,16 @@ class Call:
         sizes = dict[str, int]()
         fresh = iter(range(1 << 10))
 
-        def term(axis: int | None, size: Any) -> str:
+        def term(axis: int | None, size: object) -> str:
             if axis is None or axis not in placed:
                 return f"d{next(fresh)}:"
-            elements = _size(size)
+            elements = cast(int, _size(size))
             if elements == 1:
                 return _LETTERS[axis]
             sizes[f"b{elements}"] = elements
             return f"({_LETTERS[axis]} b{elements})"
 
-        def array(name: str, dims: Iterable[tuple[int | None, Any]]) -> str:
+        def array(name: str, dims: Iterable[tuple[int | None, object]]) -> str:
             return f"{name}[{', '.join(term(axis, size) for axis, size in dims)}]"
 
         scalars = [[(None, None)] * len(aval.shape) for aval in mapping.index_map_avals[len(mapping.grid) :]]
@@ -194,14 +203,14 @@ class Call:
 _ASKS = ("program_id", "num_programs")
 
 
-def _size(block: Any) -> Any:
+def _size(block: object) -> int | None:
     """How many elements of a dim a block has; None for one that is not counted in blocks."""
     if isinstance(block, pallas().Squeezed):
         return 1
-    return block.block_size if isinstance(block, pallas().Blocked) else None
+    return cast(Any, block).block_size if isinstance(block, pallas().Blocked) else None
 
 
-def _places(each: Any, grid: Sequence[int]) -> list[tuple[int | None, frozenset[int]]]:
+def _places(each: BlockMapping, grid: Sequence[int]) -> list[tuple[int | None, frozenset[int]]]:
     """For each dim the axis that is the number of its block, and all axes that this depends on."""
     jaxpr = each.index_map_jaxpr.jaxpr
     none = frozenset[int]()

@@ -9,8 +9,10 @@ here, on the arrays of all devices at once, so no second device is needed and `j
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
+import numpy as np
+from jax import Array
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
@@ -28,7 +30,6 @@ from ...rewrites.program.program import Program
 from ..ops.bind import run_op
 from .samples import Type
 
-Array: TypeAlias = Any
 Function: TypeAlias = Callable[[Sequence[Array], Sequence[Type]], Sequence[Array]]
 """(operands, types of the results) -> results: the op itself."""
 
@@ -49,7 +50,9 @@ def in_blocks(program: Program, index: int, count: int, function: Function, oper
     mesh = Mesh({_AXIS: count})
     main = _placed(program, index, mesh)
     machine = _Devices(mesh, program.nodes[0].kind, function)
-    held = machine.block(main.body.block, [[operand] * count for operand in operands])
+    # The machine's values are NumPy's for a type checker, and JAX's arrays here.
+    given = cast("list[list[np.ndarray]]", [[operand] * count for operand in operands])
+    held = cast("list[list[Array]]", machine.block(main.body.block, given))
     return [list({id(array): array for array in value}.values()) for value in held]
 
 
@@ -72,8 +75,9 @@ class _Devices(Machine):
         self.kind = kind
         self.function = function
 
-    def on_device(self, op: LaxOp, inputs: list[Array]) -> list[Array]:
+    def on_device(self, op: LaxOp, inputs: list[np.ndarray]) -> list[np.ndarray]:
+        given = cast("list[Array]", inputs)
         if op.primitive() != self.kind:
-            return run_op(op, inputs, ())
+            return cast("list[np.ndarray]", run_op(op, given, ()))
         types = [(out.dtype, out.shape) for out in cast("Sequence[ArrayType]", op.result_types)]
-        return list(self.function(inputs, types))
+        return cast("list[np.ndarray]", list(self.function(given, types)))

@@ -12,11 +12,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
-from jax import dtypes
-from jax.extend.core import Primitive
+from jax import Array, ShapeDtypeStruct, dtypes
+from jax.core import ShapedArray
+from jax.extend.core import ClosedJaxpr, Primitive
 
 from ...dialects.definitions import printer
 from ...dialects.definitions.dims import groups, names
@@ -25,18 +26,18 @@ from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.tree import Definition, Group, Reading, Var, Whole, with_reads
 from ...dialects.errors import Error
 from ...dialects.lax_shapes import disagreement
+from ...dialects.params import ParamsAttr
 from ...dialects.reference.user_functions import FUNCTIONS
 from ...dialects.types import ArrayType
 from ..inputs.literals import Written
-from ..jax_private import Tracer, ad, batching, eval_context, jax, jnp, mlir, shaped_abstractify, tree
-from ..ops.params import Foreign, decode, encode
+from ..jax_private import PyTreeDef, Tracer, ad, batching, eval_context, jax, jnp, mlir, shaped_abstractify, tree
+from ..ops.params import ArrayLike, Foreign, decode, encode
 from ..ops.primitives import remember
 from ..ops.prng_keys import text
 from .candidate import Candidate
 from .verify import accept
 
-Array: TypeAlias = Any
-Run: TypeAlias = Callable[..., Any]
+Run: TypeAlias = Callable[..., object]
 """(operands, in the definition's order, **static parameters) -> a tree of results."""
 
 
@@ -48,7 +49,9 @@ class Op:
     written: Written
     run: Run
     primitive: Any
-    traced: dict[object, tuple[list[Any], Any]] = field(default_factory=dict[object, tuple[list[Any], Any]])
+    traced: dict[object, tuple[list[ShapedArray], PyTreeDef]] = field(
+        default_factory=dict[object, tuple[list[ShapedArray], PyTreeDef]]
+    )
     mapped: dict[tuple[bool, ...], Op | None] = field(default_factory=dict[tuple[bool, ...], "Op | None"])
     checked: bool = True
     """Whether the definition is tried before a program may hold the op."""
@@ -59,18 +62,18 @@ class Op:
     def name(self) -> str:
         return self.definition.name
 
-    def leaves(self, *arrays: Array, **params: Any) -> list[Array]:
+    def leaves(self, *arrays: Array, **params: object) -> list[Array]:
         """The results without their tree."""
         return tree.tree_leaves(self.run(*arrays, **params))
 
-    def call(self, arrays: Sequence[Array], params: Mapping[str, Any]) -> Any:
+    def call(self, arrays: Sequence[Array], params: Mapping[str, object]) -> object:
         """The results as the function gives them, by one equation."""
         _, structure = self.trace([jax.typeof(each) for each in arrays], params)
         return tree.tree_unflatten(structure, self.primitive.bind(*arrays, **params))
 
     # What JAX asks of a primitive
 
-    def trace(self, avals: Sequence[Any], params: Mapping[str, Any]) -> tuple[list[Any], Any]:
+    def trace(self, avals: Sequence[ShapedArray], params: Mapping[str, object]) -> tuple[list[ShapedArray], PyTreeDef]:
         """The types and the tree of the results. Raises Error where they are not what the definition says."""
         key = (jax.config.jax_enable_x64, *avals, *params.items())
         if key not in self.traced:
@@ -82,7 +85,7 @@ class Op:
             self.traced[key] = outs, tree.tree_structure(shapes)
         return self.traced[key]
 
-    def check_ranks(self, avals: Sequence[Any]) -> None:
+    def check_ranks(self, avals: Sequence[ShapedArray]) -> None:
         """Raises Error for an operand that has other dims than the definition names, before the function sees it."""
         bound = self.definition.with_arity(len(avals), len(self.definition.results))
         for read in () if self.definition.front else self.definition.reads():
@@ -95,7 +98,7 @@ class Op:
                     title = f"operand `{read.array}` of `{self.title}` is {text(avals[at])}, and its definition names {wanted}"
                     self.written.fail(read.array, title, helps=("`i..` stands for any number of dims, also none",))
 
-    def traced_once(self, structs: Sequence[Any], params: Mapping[str, Any]) -> tuple[Any, Any]:
+    def traced_once(self, structs: Sequence[ShapeDtypeStruct], params: Mapping[str, object]) -> tuple[ClosedJaxpr, object]:
         """The jaxpr of the function and the types of its results; Error for what cannot be run in parts."""
         try:
             closed, shapes = jax.make_jaxpr(partial(self.run, **params), return_shape=True)(*structs)
@@ -120,7 +123,7 @@ class Op:
             self.written.fail(self.title, f"`{self.title}` closes over a value that is being traced, {shape}", helps=helps)
         return closed, shapes
 
-    def check_types(self, avals: Sequence[Any], outs: Sequence[Any], params: Mapping[str, Any]) -> None:
+    def check_types(self, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray], params: Mapping[str, object]) -> None:
         variadic = any(formal.variadic for formal in self.definition.results)
         wanted = len(self.definition.results)
         if len(outs) != wanted and not (variadic and len(outs) >= wanted - 1):
@@ -142,10 +145,10 @@ class Op:
         """The name that the user wrote."""
         return self.definition.title
 
-    def abstract(self, *avals: Any, **params: Any) -> list[Any]:
+    def abstract(self, *avals: ShapedArray, **params: object) -> list[ShapedArray]:
         return self.trace(avals, params)[0]
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    def jvp(self, primals: Sequence[Array], tangents: Sequence[Array], **params: object) -> tuple[list[Array], list[Array]]:
         """Through the function, along the operands that have a tangent."""
         along = [at for at, tangent in enumerate(tangents) if type(tangent) is not ad.Zero]
         function = self.along(along, primals, params)
@@ -156,7 +159,7 @@ class Op:
             for x, t in zip(results, pushed, strict=True)
         ]
 
-    def transpose(self, cotangents: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
+    def transpose(self, cotangents: Sequence[Array], *args: Array, **params: object) -> list[Array | None]:
         """Through the function, which is linear in the operands that are not known."""
         along = [at for at, arg in enumerate(args) if ad.is_undefined_primal(arg)]
         function = self.along(along, args, params)
@@ -166,10 +169,10 @@ class Op:
         given = dict(zip(along, found, strict=True))
         return [given.get(at) for at in range(len(args))]
 
-    def along(self, some: Sequence[int], args: Sequence[Any], params: Mapping[str, Any]) -> Callable[..., list[Any]]:
+    def along(self, some: Sequence[int], args: Sequence[Array], params: Mapping[str, object]) -> Callable[..., list[Array]]:
         """The function of some operands alone, the others as they are."""
 
-        def function(*given: Any) -> list[Any]:
+        def function(*given: Array) -> list[Array]:
             full = list(args)
             for at, each in zip(some, given, strict=True):
                 full[at] = each
@@ -177,7 +180,7 @@ class Op:
 
         return function
 
-    def batch(self, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> tuple[list[Any], list[int]]:
+    def batch(self, args: Sequence[Array], dims: Sequence[int | None], **params: object) -> tuple[list[Array], list[int]]:
         """`vmap` adds an index in front of what it maps, so the mapped op has a definition too."""
         formals = self.formals(len(args))
         batched = tuple(any(dims[at] is not None for at in group) for group in formals)
@@ -210,7 +213,7 @@ class Op:
         title = f"vmap_{self.title}" + ("" if all(batched) else f"_{'_'.join(names)}")
         written = self.written.renamed(printer.definition(_mapped(self.definition, names, title)))
 
-        def run(*arrays: Array, **params: Any) -> Any:
+        def run(*arrays: Array, **params: object) -> object:
             mapped = [at for group, each in zip(self.formals(len(arrays)), batched, strict=True) if each for at in group]
             axes = tuple(0 if at in mapped else None for at in range(len(arrays)))
             return jax.vmap(partial(self.run, **params), in_axes=axes)(*arrays)
@@ -219,26 +222,26 @@ class Op:
 
     # What Partita asks of an op
 
-    def encoded(self, params: Mapping[str, Any]) -> Any:
+    def encoded(self, params: Mapping[str, object]) -> ParamsAttr:
         return encode(self.name, params, Foreign(), self.definition.dropped)
 
-    def interpret(self, inputs: Sequence[Array], params: Any, outs: Sequence[Any]) -> list[Array]:
+    def interpret(self, inputs: Sequence[np.ndarray], params: ParamsAttr, outs: Sequence[ArrayLike]) -> list[np.ndarray]:
         """The function on NumPy arrays, for the interpreter."""
         if "foreign(" in params.text:
             raise Error(f"`{self.title}` has a parameter without text, {params.text}, so the interpreter cannot run it")
         own = decode(self.name, params, tuple(each.shape for each in inputs), tuple(outs))
         with eval_context():
-            return [np.asarray(each) for each in self.leaves(*inputs, **own)]
+            return [np.asarray(each) for each in self.leaves(*cast("Sequence[Array]", inputs), **own)]
 
-    def accept(self, params: Mapping[str, Any], ins: Sequence[Any], outs: Sequence[Any]) -> None:
+    def accept(self, params: Mapping[str, object], ins: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> None:
         """Raises Error, with a counter-example, unless the function may be cut as the definition says."""
 
-        def run(params: Mapping[str, Any], arrays: Sequence[Array], _: Sequence[object]) -> list[Array]:
+        def run(params: Mapping[str, object], arrays: Sequence[Array], _: Sequence[object]) -> list[Array]:
             return self.leaves(*arrays, **params)
 
         accept(Candidate(self.definition, self.own or self.written, run), params, ins, outs)
 
-    def try_on(self, arrays: Sequence[Any], params: Mapping[str, Any] | None = None) -> None:
+    def try_on(self, arrays: Sequence[object], params: Mapping[str, object] | None = None) -> None:
         """Accept or refuse the definition for arrays like these, or structs."""
         avals = [shaped_abstractify(each) for each in arrays]
         self.accept(params or {}, avals, self.trace(avals, params or {})[0])
@@ -254,7 +257,7 @@ class Op:
         remember(self.primitive, self.name, self.accept if self.checked else None)
 
 
-def _types(avals: Sequence[Any]) -> tuple[ArrayType, ...]:
+def _types(avals: Sequence[ShapedArray]) -> tuple[ArrayType, ...]:
     return tuple(ArrayType.whole(aval.dtype.name, tuple(map(int, aval.shape))) for aval in avals)
 
 
@@ -321,9 +324,9 @@ def _check_wholes(definition: Definition, written: Written) -> None:
                 written.fail(name, title, helps=helps)
 
 
-def existing(written: Written, primitive: Any, checked: bool, name: str) -> Op:
+def existing(written: Written, primitive: Primitive, checked: bool, name: str) -> Op:
     """The op of a primitive that there is, under this name or the next one behind it."""
-    op = Op(definitions.add(replace(read(written), name=name)), written, primitive.bind, primitive, checked=checked)
+    op = Op(definitions.add(replace(read(written), name=name)), written, cast(Any, primitive).bind, primitive, checked=checked)
     op.register()
     return op
 

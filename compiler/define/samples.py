@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import count
 from math import prod
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -101,15 +101,13 @@ class _Classes:
         self.parent[right] = left
 
 
-def arrays(types: Sequence[Type], below: dict[int, int], positive: bool) -> list[np.ndarray[Any, Any]]:
+def arrays(types: Sequence[Type], below: dict[int, int], positive: bool) -> list[np.ndarray]:
     """Random arrays; operand `at` of `below` holds positions below a number, other integers are small."""
     random = np.random.default_rng(0)
     return [_array(random, jnp.dtype(dtype), shape, below.get(at, 4), positive) for at, (dtype, shape) in enumerate(types)]
 
 
-def _array(
-    random: np.random.Generator, dtype: np.dtype[Any], shape: tuple[int, ...], below: int, positive: bool
-) -> np.ndarray[Any, Any]:
+def _array(random: np.random.Generator, dtype: np.dtype, shape: tuple[int, ...], below: int, positive: bool) -> np.ndarray:
     if dtype == np.bool_:
         return random.random(shape) < 0.5
     if dtype.kind in "iu":

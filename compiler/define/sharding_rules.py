@@ -10,14 +10,15 @@ arrays of these shapes on one device.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
-from jax.extend.core import JaxprEqn, jaxpr_as_fun
+from jax import Array
+from jax.extend.core import ClosedJaxpr, JaxprEqn, jaxpr_as_fun
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from ..jax_private import jax, tree
+from ..jax_private import Factors, ShardingRule, jax, tree
 from ..ops.params import ArrayLike
 from ..ops.prng_keys import is_key
 
@@ -36,12 +37,12 @@ def text(eqn: JaxprEqn) -> tuple[str, str]:
     names = {factor: f"f{place}" for place, factor in enumerate(dict.fromkeys(_factors((*ins, *outs))))}
     blocks, whole = _blocks(rule), _whole(rule)
 
-    def term(dim: Any) -> str:
+    def term(dim: Factors) -> str:
         if isinstance(dim, str):
             return f"{names[dim]}{'..' if dim.startswith(_BATCHING) else ''}{':' if dim in whole else ''}"
         return "d:" if whole.intersection(dim) else f"({' '.join(names[factor] for factor in dim)})"
 
-    def side(letter: str, mappings: Sequence[Any]) -> str:
+    def side(letter: str, mappings: Sequence[Sequence[Factors]]) -> str:
         return ", ".join(f"{letter}{n}[{', '.join(map(term, each))}]" for n, each in enumerate(mappings))
 
     summed = ", ".join(names[factor] for factor in rule.reduction_factors if factor not in whole)
@@ -51,13 +52,13 @@ def text(eqn: JaxprEqn) -> tuple[str, str]:
     return f"{head}   {side('y', outs)} = {body}", ""
 
 
-def _blocks(rule: Any) -> dict[str, int]:
+def _blocks(rule: ShardingRule) -> dict[str, int]:
     """The factors whose elements stay together, with their sizes: the rule says it, and none stands in front of a dim."""
     first = {dim[0] for dim in _joined(rule)}
     return {factor: size for factor, size in rule.factor_sizes.items() if factor not in first}
 
 
-def _whole(rule: Any) -> set[str]:
+def _whole(rule: ShardingRule) -> set[str]:
     """The factors that cannot be placed, blocks aside."""
     read, made = set(_factors(rule.operand_mappings)), set(_factors(rule.result_mappings))
     # A block has no other way to know how long an index is than by an operand.
@@ -69,29 +70,32 @@ def _whole(rule: Any) -> set[str]:
     return found
 
 
-def _joined(rule: Any) -> list[tuple[str, ...]]:
+def _joined(rule: ShardingRule) -> list[tuple[str, ...]]:
     """The dims that are products of factors."""
     return [dim for each in (*rule.operand_mappings, *rule.result_mappings) for dim in each if not isinstance(dim, str)]
 
 
-def block(params: Mapping[str, Any], inputs: Sequence[Any], outs: Sequence[ArrayLike]) -> list[Any]:
+def block(params: Mapping[str, object], inputs: Sequence[Array], outs: Sequence[ArrayLike]) -> list[Array]:
     """The results of a call on blocks of its operands; on whole ones they are the function's own."""
-    if [tuple(np.shape(each)) for each in inputs] == [aval.shape for aval in params["call"].in_avals]:
-        whole = cast(Any, jaxpr_as_fun)(params["call"])
+    call = cast(ClosedJaxpr, params["call"])
+    if [tuple(np.shape(each)) for each in inputs] == [aval.shape for aval in call.in_avals]:
+        whole = cast(Any, jaxpr_as_fun)(call)
         return list(whole(*inputs))
     mesh = Mesh(np.array(jax.local_devices()[:1]), ("device",))
 
-    def structs(side: Any, types: Sequence[ArrayLike]) -> Any:
+    def structs(side: str, types: Sequence[ArrayLike]) -> object:
         here = [NamedSharding(mesh, PartitionSpec(*[None] * len(shape))) for _, shape in types]
         each = [jax.ShapeDtypeStruct(shape, dtype, sharding=at) for (dtype, shape), at in zip(types, here, strict=True)]
         return tree.tree_unflatten(params[side], each)
 
     ins = structs("in_tree", [(each.dtype.name, tuple(np.shape(each))) for each in inputs])
-    _, function, _, _ = params["partition"](*params["static_args"], mesh, ins, structs("out_tree", outs))
+    _, function, _, _ = cast("Callable[..., Any]", params["partition"])(
+        *cast("Sequence[object]", params["static_args"]), mesh, ins, structs("out_tree", outs)
+    )
     return tree.tree_leaves(function(*tree.tree_unflatten(params["in_tree"], inputs)))
 
 
-def _factors(mappings: Sequence[Any]) -> Iterator[str]:
+def _factors(mappings: Sequence[Sequence[Factors]]) -> Iterator[str]:
     """The factors of arrays, in their order."""
     for mapping in mappings:
         for dim in mapping:

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
+from jax import Array
 
 from ...dialects.definitions.dims import Sites, groups, names
 from ...dialects.errors import Error
@@ -30,7 +31,6 @@ from .kernels import without_steps
 from .one_op import in_blocks, program_of
 from .samples import Type, arrays
 
-Array: TypeAlias = Any
 Results: TypeAlias = Callable[[Sequence[Array]], list[list[Array]]]
 """Of operands: for each result an array, or several that should be equal."""
 Derived: TypeAlias = Callable[[Sequence[Array]], tuple[list[list[Array]], Sequence[Array]]]
@@ -173,10 +173,10 @@ class Trial:
     def at_once(self) -> AtOnce:
         """The function on whole arrays: on positive ones, if it is not finite on others."""
         below = {ids: info.extent for info in self.signature.instance.indices for ids, _, _ in info.lookups}
-        found = self.on_whole(arrays(self.ins, below, positive=False))
+        found = self.on_whole(cast("list[Array]", arrays(self.ins, below, positive=False)))
         if all(np.isfinite(np.asarray(x, np.complex128)).all() for x in found.results):
             return found
-        return self.on_whole(arrays(self.ins, below, positive=True))
+        return self.on_whole(cast("list[Array]", arrays(self.ins, below, positive=True)))
 
     def on_whole(self, operands: list[Array]) -> AtOnce:
         def once(operands: Sequence[Array]) -> list[list[Array]]:
@@ -216,7 +216,8 @@ class Trial:
                 results = function(full)
                 pairs = zip(results, weights, strict=True)
                 terms = (jnp.sum(x[0] * weight.astype(x[0].dtype)) for x, weight in pairs if weight is not None)
-                return sum((term.astype("float32") for term in terms), jnp.zeros(())), results
+                total = sum((term.astype("float32") for term in terms), jnp.zeros(()))
+                return cast(Array, total), results
 
             gradient = jax.grad(weighed, tuple(range(len(at))), has_aux=True)
             pulled, results = gradient(*(operands[n] for n in at))
@@ -227,7 +228,8 @@ class Trial:
     def compare_with_text(self) -> None:
         """A definition without `@` is evaluated, and the function must give the same."""
         known = self.at_once
-        told = evaluate(self.candidate.definition.name, self.params, known.operands, self.outs)
+        operands = cast("list[np.ndarray]", known.operands)
+        told = evaluate(self.candidate.definition.name, self.params, operands, self.outs)
         for name, one, other in zip(self.results(), known.results, told, strict=True):
             if (at := first_difference(one, other)) is not None:
                 title = f"`{self.candidate.title}` is not what its definition says"
@@ -294,5 +296,5 @@ def _alone(function: Results) -> Derived:
     return results
 
 
-def _is_float(dtype: Any) -> bool:
+def _is_float(dtype: object) -> bool:
     return bool(jnp.issubdtype(dtype, jnp.floating))

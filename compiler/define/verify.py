@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import lcm
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from ...dialects.params import ParamsAttr
-from ..jax_private import eval_context, jax
+from ..jax_private import Shaped, eval_context, jax
 from ..ops.params import Foreign, encode
 from .candidate import Candidate, Unfit
 from .compared import types_of
@@ -40,13 +40,13 @@ CANDIDATES: dict[str, Candidate] = {}
 """The definitions that were accepted, by the op's name."""
 
 
-def accept(candidate: Candidate, params: Mapping[str, Any], ins: Sequence[Any], outs: Sequence[Any]) -> None:
+def accept(candidate: Candidate, params: Mapping[str, object], ins: Sequence[Shaped], outs: Sequence[Shaped]) -> None:
     """Raises Error unless the function agrees with its definition on calls of this kind: avals and static parameters."""
     _tried_on(candidate, params, types_of(ins), types_of(outs))
 
 
 def accept_blocks(
-    candidate: Candidate, params: Mapping[str, Any], ins: list[Type], outs: list[Type], sizes: Mapping[int, int]
+    candidate: Candidate, params: Mapping[str, object], ins: list[Type], outs: list[Type], sizes: Mapping[int, int]
 ) -> None:
     """Raises Error unless the function agrees with its definition on blocks of so many values of these indices.
 
@@ -61,7 +61,7 @@ def accept_blocks(
             known.add(size)
 
 
-def _try_block(candidate: Candidate, params: Mapping[str, Any], tried: Tried, index: int, size: int) -> None:
+def _try_block(candidate: Candidate, params: Mapping[str, object], tried: Tried, index: int, size: int) -> None:
     """Tries blocks of one size on arrays that are made of blocks which the function takes."""
     stored, foreign = _stored(candidate, params)
     base = Trial(candidate, stored, foreign, tried.ins, tried.outs)
@@ -74,7 +74,7 @@ def _try_block(candidate: Candidate, params: Mapping[str, Any], tried: Tried, in
             candidate.refuse(trial.variable(index), (str(problem),), size=size, larger=trial.larger)
 
 
-def _tried_on(candidate: Candidate, params: Mapping[str, Any], ins: list[Type], outs: list[Type]) -> Tried:
+def _tried_on(candidate: Candidate, params: Mapping[str, object], ins: list[Type], outs: list[Type]) -> Tried:
     """What the definition was tried on for calls of this kind, once."""
     stored, foreign = _stored(candidate, params)
     kind = tuple((dtype, tuple(n == 1 for n in shape)) for side in (ins, outs) for dtype, shape in side)
@@ -95,7 +95,7 @@ def _tried_on(candidate: Candidate, params: Mapping[str, Any], ins: list[Type], 
     return _untried(candidate, stored, unfit)
 
 
-def _stored(candidate: Candidate, params: Mapping[str, Any]) -> tuple[ParamsAttr, tuple[object, ...]]:
+def _stored(candidate: Candidate, params: Mapping[str, object]) -> tuple[ParamsAttr, tuple[object, ...]]:
     """The parameters as a program holds them, and those that have no text."""
     foreign = Foreign()
     stored = encode(candidate.definition.name, params, foreign, candidate.definition.dropped)

@@ -27,6 +27,7 @@ from ...dialects.text import error_of, read_module
 from ...rewrites.lower.to_flow import check, to_flow
 from ...rewrites.program.executions import Marks, executions
 from ..gc_pause import without_collector
+from ..jax_private import Device
 from ..ops.shard_map import on_devices, own_collectives
 from ..plan.counts import Counts
 from ..plan.exchanges import Exchange, counted, received
@@ -122,7 +123,7 @@ class Graph(GraphModule):
         """
         return stablehlo(self, self.kernel(kernel))
 
-    def compile(self, devices: Sequence[Any] | None = None) -> CompiledGraph:
+    def compile(self, devices: Sequence[Device] | None = None) -> CompiledGraph:
         """A callable that runs the graph node by node; every kernel is compiled before it returns."""
         return CompiledGraph(self, devices)
 
@@ -130,7 +131,8 @@ class Graph(GraphModule):
     def _compiled(self) -> CompiledGraph:
         return self.compile()
 
-    def run(self, *args: Any, **kwargs: Any) -> Any:
+    # Any: the results are in the tree that the traced function makes, which a graph does not know.
+    def run(self, *args: object, **kwargs: object) -> Any:
         """Run on the first devices that there are, and wait for the results; arguments and results are the function's."""
         return self._compiled(*args, **kwargs)
 

@@ -13,8 +13,9 @@ from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
+from jax import Array, ShapeDtypeStruct
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from jax.sharding import Mesh as DeviceMesh
 from xdsl.dialects.func import FuncOp
@@ -26,14 +27,12 @@ from ...dialects.mesh import Mesh
 from ...dialects.types import ArrayType
 from ...rewrites.decide.op_layouts import natural_tiles
 from ...rewrites.lower.to_flow import change
-from ..jax_private import jax, jnp
+from ..jax_private import Device, jax, jnp
 from ..run.collectives import BYTES
 from ..run.compiled import device_mesh
 from ..run.device import run_local
 from ..run.on_mesh import over_devices, spec
 from .module import GraphModule
-
-Array: TypeAlias = Any
 
 # XLA:CPU ends the process when more than 32 programs over several devices wait for each other.
 IN_FLIGHT = 16
@@ -68,7 +67,7 @@ class Form:
         local = local.astype(self.travels)
         return local.reshape((1,) * (len(self.shape) - len(self.local)) + self.local) if self.raw else local
 
-    def struct(self, mesh: DeviceMesh) -> Any:
+    def struct(self, mesh: DeviceMesh) -> ShapeDtypeStruct:
         return jax.ShapeDtypeStruct(self.shape, self.travels, sharding=NamedSharding(mesh, self.spec))
 
 
@@ -85,7 +84,7 @@ class Step:
 class CompiledGraph:
     """A graph on devices, every program of it compiled: call it like the original function."""
 
-    def __init__(self, graph: GraphModule, devices: Sequence[Any] | None) -> None:
+    def __init__(self, graph: GraphModule, devices: Sequence[Device] | None) -> None:
         self.graph = graph
         self.mesh = device_mesh(graph.mesh, devices)
         self.programs: dict[Hashable, Callable[..., Sequence[Array]]] = {}
@@ -136,10 +135,12 @@ class CompiledGraph:
         lowered = jax.jit(mapped).lower(*(form.struct(self.mesh) for form in takes))
         return lowered.compile()
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    # Any: the results are in the tree that the traced function makes, which a graph does not know.
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Issue the programs one after another, and wait for the results."""
         traced = self.graph.traced
-        leaves = self.given(args, kwargs) if traced is None else [*traced.flatten(args, kwargs), *traced.consts]
+        given = cast("Sequence[Array]", args)
+        leaves = self.given(given, kwargs) if traced is None else [*traced.flatten(args, kwargs), *traced.consts]
         self.check(leaves)
         env: dict[int, Array] = {}
         for slot, (leaf, form) in enumerate(zip(leaves, self.inputs, strict=True)):
@@ -163,7 +164,7 @@ class CompiledGraph:
         # The limit is the process's, and the next run counts from nothing.
         jax.block_until_ready(list(flying))
 
-    def given(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Array]:
+    def given(self, args: Sequence[Array], kwargs: dict[str, object]) -> list[Array]:
         """The arrays for a graph that was read from text, as they are called there."""
         names = self.graph.arguments
         if kwargs or len(args) != len(names):
@@ -177,14 +178,17 @@ class CompiledGraph:
                 raise Error(f"argument `{name}` is {form.dtype}{list(form.shape)}, not {found}")
         return list(args)
 
-    def check(self, leaves: Sequence[Any]) -> None:
+    def check(self, leaves: Sequence[object]) -> None:
         """Raise Error for what cannot be put on the devices without being asked for."""
         here = set(self.mesh.devices.flat)
         for name, leaf in zip(self.graph.arguments, leaves, strict=True):
             if isinstance(leaf, jax.core.Tracer):
                 raise Error(f"argument `{name}` is traced", helps=["a graph runs on arrays: in `jax.jit` use plan.compile()"])
-            if isinstance(leaf, jax.Array) and leaf.committed and leaf.sharding.device_set != here:
-                there = ", ".join(sorted(map(str, leaf.sharding.device_set)))
+            devices = (
+                cast("set[Device]", cast(Any, leaf.sharding).device_set) if isinstance(leaf, Array) and leaf.committed else here
+            )
+            if devices != here:
+                there = ", ".join(sorted(map(str, devices)))
                 helps = ["leave it uncommitted", "or compile for its devices: graph.compile(devices=...)"]
                 raise Error(f"argument `{name}` is committed to {there}, and the graph runs elsewhere", helps=helps)
 

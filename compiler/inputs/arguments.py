@@ -14,13 +14,16 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, TypeVar, cast
+
+from jax.core import ShapedArray
 
 from ...dialects.errors import Error, Location, did_you_mean
 from ..jax_private import Ref, shaped_abstractify, tree
 from .checks import shown
-from .names import escape, join
-from .paths import path
+from .names import escape, join, path
+
+F = TypeVar("F", bound=Callable[..., object])
 
 _ANYTHING = inspect.Signature(
     [
@@ -37,11 +40,11 @@ _VAR_POSITIONAL, _VAR_KEYWORD = inspect.Parameter.VAR_POSITIONAL, inspect.Parame
 class Function:
     """A function of the user's, with the names of its static arguments."""
 
-    fn: Callable[..., Any]
+    fn: Callable[..., object]
     static: tuple[str, ...]
 
     @classmethod
-    def of(cls, fn: Callable[..., Any], static_argnames: str | Sequence[str] = ()) -> Function:
+    def of(cls, fn: Callable[..., object], static_argnames: str | Sequence[str] = ()) -> Function:
         """Raises Error if `fn` cannot be called or has no argument of one of the static names."""
         if not callable(fn):
             raise Error(f"{fn!r} is no function", helps=["the first argument is the function to trace"])
@@ -92,7 +95,7 @@ class Function:
                 return Location(str(file), first + number, found.start() + 1, found.end() + 1, line.rstrip("\n"))
         return None
 
-    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[inspect.BoundArguments, dict[str, Any]]:
+    def bind(self, args: Sequence[object], kwargs: Mapping[str, object]) -> tuple[inspect.BoundArguments, dict[str, object]]:
         """The arguments by name, in the order of the parameters, and the static ones apart."""
         try:
             bound = self.signature.bind(*args, **kwargs)
@@ -111,7 +114,7 @@ class Function:
             self._check_hashable(name, value)
         return bound, static
 
-    def _check_hashable(self, name: str, value: Any) -> None:
+    def _check_hashable(self, name: str, value: object) -> None:
         try:
             hash(value)
         except TypeError:
@@ -122,12 +125,12 @@ class Function:
             ]
             raise Error(title, location=self.location(name), helps=helps) from None
 
-    def call(self, values: Sequence[Any], names: Sequence[str], static: Mapping[str, Any]) -> Any:
+    def call(self, values: Sequence[object], names: Sequence[str], static: Mapping[str, object]) -> object:
         """Calls the function with the values of the arguments called `names`, and the static ones."""
         given = dict(zip(names, values, strict=True))
         more = {name: value for name, value in static.items() if name not in self.signature.parameters}
-        arguments = {
-            name: {**given[name], **more} if name == self.keyword else given[name]
+        arguments: dict[str, object] = {
+            name: {**cast("Mapping[str, object]", given[name]), **more} if name == self.keyword else given[name]
             for name in self.signature.parameters
             if name in given
         }
@@ -136,13 +139,13 @@ class Function:
         extra = more if self.keyword and self.keyword not in given else {}
         return self.fn(*bound.args, **bound.kwargs, **extra)
 
-    def names(self, call: Callable[..., Any], arguments: Iterable[str]) -> Callable[..., Any]:
+    def names(self, call: F, arguments: Iterable[str]) -> F:
         """The same callable, which JAX's errors call as the user's function, by its name, place and arguments."""
         parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in arguments]
         vars(call).update(__wrapped__=self.fn, __signature__=inspect.Signature(parameters))
         return call
 
-    def leaf_names(self, arguments: Mapping[str, Any]) -> list[str]:
+    def leaf_names(self, arguments: Mapping[str, object]) -> list[str]:
         """The paths of the leaves, in the order of JAX's flattening."""
         names: list[str] = []
         for name, value in arguments.items():
@@ -150,7 +153,7 @@ class Function:
             names += [join(escape(name), *path(keys)) for keys, _ in leaves]
         return names
 
-    def aval(self, leaf: Any, name: Callable[[], str]) -> Any:
+    def aval(self, leaf: object, name: Callable[[], str]) -> ShapedArray:
         """The aval of one leaf. Raises Error for what is no array."""
         if isinstance(leaf, Ref):
             path = name()
@@ -183,7 +186,7 @@ def _static_names(given: object) -> tuple[str, ...]:
     return cast("tuple[str, ...]", names)
 
 
-def said(leaf: Any) -> str:
+def said(leaf: object) -> str:
     """What a leaf that is no array is: functions by their names, anything else as it shows itself."""
     if callable(leaf) and hasattr(leaf, "__name__"):
         return f"the function `{leaf.__name__}`"

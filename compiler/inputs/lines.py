@@ -7,19 +7,15 @@ what JAX noted, with the calls around it, and a `Source` is made when somebody a
 from __future__ import annotations
 
 import linecache
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import CodeType
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from xdsl.ir import Operation
 
 from ...dialects.errors import Location
-from ..jax_private import source_info_util
-
-Info: TypeAlias = Any
-"""JAX's `SourceInfo`: a traceback and a name stack."""
+from ..jax_private import Frame, NameStack, SourceInfo, Traceback, source_info_util
 
 # Our own frames are never the user's; the examples beside these rooms are.
 _OURS = tuple(f"{Path(__file__).parents[2] / room}/" for room in ("compiler", "dialects", "rewrites"))
@@ -30,17 +26,17 @@ _TRACERS = frozenset({"trace_to_jaxpr", "trace_to_jaxpr_dynamic", "trace_to_jaxp
 class Call:
     """A call that was inlined: what JAX noted of it, and the call around it."""
 
-    info: Info
+    info: SourceInfo
     outer: Call | None
 
     @property
-    def scope(self) -> Any:
+    def scope(self) -> NameStack:
         """The name stack of the call, from the program's outermost function on."""
         own = self.info.name_stack
         return own if self.outer is None else self.outer.scope + own
 
 
-Origin: TypeAlias = "tuple[Info, Call | None]"
+Origin: TypeAlias = "tuple[SourceInfo, Call | None]"
 """What is kept of an operation: JAX's note, and the call that it was inlined from."""
 
 
@@ -86,13 +82,13 @@ def resolve(origin: Origin) -> Source:
     return Source(frame.file_name, frame.start_line, column, end, frame.function_name, scope)
 
 
-def _frame(traceback: Any, inlined: bool) -> Any:
+def _frame(traceback: Traceback | None, inlined: bool) -> Frame | None:
     """The innermost frame of the user's.
 
     A function that was traced on its own and then inlined is traced once, however often it is called: what lies outside
     it in its tracebacks is its first caller, and the right one is the call that it is inlined from.
     """
-    frames: tuple[Sequence[CodeType], Sequence[int]] = traceback.raw_frames() if traceback else ((), ())
+    frames = traceback.raw_frames() if traceback else ((), ())
     for code, position in zip(*frames, strict=True):
         if inlined and code.co_name in _TRACERS:
             return None

@@ -158,3 +158,16 @@ def _root(tree: Tree) -> str:
     """The key under which a part of the result stands: `params` of `result/params/w`."""
     split = parts(tree.names[0])
     return split[1] if len(split) > 1 else ""
+
+
+_FIELDS = ("key", "idx", "name")
+
+
+def path(keys: Sequence[object]) -> list[str]:
+    """The parts of a leaf's name that its key path gives: `(DictKey("mlp"), SequenceKey(3))` --> `["mlp", "3"]`."""
+    return [escape(_key(key)) for key in keys]
+
+
+def _key(key: object) -> object:
+    # DictKey and FlattenedIndexKey hold a key, SequenceKey an idx, GetAttrKey a name; a class may register its own kind.
+    return next((getattr(key, field) for field in _FIELDS if hasattr(key, field)), key)

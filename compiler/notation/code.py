@@ -5,12 +5,21 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypedDict, cast
 
 from ...dialects.definitions.signs import SIGNS
 from ...dialects.errors import Span
 
 Expr: TypeAlias = ast.expr
+
+
+class At(TypedDict):
+    """Where Python's nodes stand."""
+
+    lineno: int
+    col_offset: int
+    end_lineno: int
+    end_col_offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +29,7 @@ class Code:
     span: Span
 
     @property
-    def at(self) -> dict[str, Any]:
+    def at(self) -> At:
         line, end = self.span.line, self.span.end_line
         return {
             "lineno": line,

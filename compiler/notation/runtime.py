@@ -11,6 +11,7 @@ from functools import cache, partial
 from typing import Any, cast
 
 import numpy as np
+from jax import Array
 
 from ...dialects.definitions.registry import definitions
 from ...dialects.dtypes import short
@@ -24,8 +25,6 @@ from ..ops.params import ArrayLike, decode
 from ..ops.primitives import find
 from . import scalars
 from .keywords import parameters
-
-Array = Any
 
 
 def take(function: str, name: str, dtype: str, shape: tuple[int, ...], x: Array) -> Array:
@@ -44,13 +43,13 @@ def take(function: str, name: str, dtype: str, shape: tuple[int, ...], x: Array)
 
 def apply(name: str, text: str, dtype: str, *args: Array) -> Array:
     """The elementwise op of a name; numbers take the dtype of the arrays."""
-    arrays = [np.asarray(arg, jnp.dtype(dtype)) if isinstance(arg, bool | int | float) else arg for arg in args]
+    arrays = [cast(Array, np.asarray(arg, jnp.dtype(dtype))) if isinstance(arg, bool | int | float) else arg for arg in args]
     return scalars.compute(name, text, dtype, arrays)
 
 
 def literal(value: float, dtype: str) -> Array:
     """A number where a primitive takes an array."""
-    return np.asarray(value, jnp.dtype(dtype))
+    return cast(Array, np.asarray(value, jnp.dtype(dtype)))
 
 
 def opaque(name: str, text: str, shapes: Sequence[tuple[int, ...]], *arrays: Array) -> list[Array]:

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, cast
 
 import numpy as np
+from jax import Array
 
 from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.signs import ARITHMETIC, Function
@@ -55,14 +56,14 @@ def result(name: str, dtypes: Sequence[str], text: str) -> str:
     that it does not take."""
     given = [jax.ShapeDtypeStruct((), each) for each in dtypes]
 
-    def called(*args: Any) -> Any:
+    def called(*args: Array) -> Array:
         return compute(name, text, dtypes[0], args)
 
     made = jax.eval_shape(called, *given)
     return str(made.dtype.name)
 
 
-def compute(name: str, text: str, dtype: str, args: Sequence[Any]) -> Any:
+def compute(name: str, text: str, dtype: str, args: Sequence[Array]) -> Array:
     """The function on arrays of one shape."""
     if name in ACTIVATIONS:
         return cast("Callable[..., Any]", getattr(jax.nn, name))(*args, **dict(parameters(text).items()))

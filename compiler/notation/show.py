@@ -80,7 +80,7 @@ class _Printer:
         self.taken.add(text)
         self.values[value] = Value(text, array.dtype, array.shape)
 
-    def number(self, value: SSAValue, made: Any) -> None:
+    def number(self, value: SSAValue, made: np.ndarray) -> None:
         """A value that is a number: it is written where it is used."""
         self.numbers[value] = made
         self.values[value] = Value(_written(made), cast(ArrayType, value.type).dtype, (), number=True)
@@ -125,7 +125,7 @@ class _Printer:
         )
 
 
-def _written(made: Any) -> str:
+def _written(made: np.ndarray) -> str:
     """A number in as few digits as its dtype needs; one that is neither whole nor a float says its dtype."""
     value = made.item()
     if isinstance(value, bool):

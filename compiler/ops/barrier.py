@@ -10,44 +10,47 @@ That happens to a barrier in plain JAX too; a plan leaves out the user's own bar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
+from jax import Array
 from jax.extend.core import Primitive
 
 from ..jax_private import ad, batching, lax, mlir
+
+T = TypeVar("T")
 
 barrier_p: Any = Primitive("optimization_barrier_but_on_cpu")
 barrier_p.multiple_results = True
 
 
-def _identity(*values: Any) -> list[Any]:
+def _identity(*values: T) -> list[T]:
     return list(values)
 
 
-def _kept(*values: Any) -> list[Any]:
+def _kept(*values: Array) -> list[Array]:
     return list(lax.optimization_barrier(values))
 
 
-def _linear(values: Sequence[Any]) -> list[Any]:
+def _linear(values: Sequence[Array]) -> list[Array]:
     """A barrier for tangents or cotangents; those that are zero stay symbols."""
     found = iter(barrier_p.bind(*(each for each in values if type(each) is not ad.Zero)))
     return [each if type(each) is ad.Zero else next(found) for each in values]
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+def _jvp(primals: Sequence[Array], tangents: Sequence[Array]) -> tuple[list[Array], list[Array]]:
     return barrier_p.bind(*primals), _linear(tangents)
 
 
-def _transpose(cotangents: Sequence[Any], *operands: Any) -> list[Any]:
+def _transpose(cotangents: Sequence[Array], *operands: object) -> list[Array]:
     del operands
     return _linear(cotangents)
 
 
-def _batch(values: Sequence[Any], dims: Sequence[Any]) -> tuple[list[Any], Sequence[Any]]:
+def _batch(values: Sequence[Array], dims: Sequence[int | None]) -> tuple[list[Array], Sequence[int | None]]:
     return barrier_p.bind(*values), dims
 
 
-def _lower(ctx: Any, *values: Any) -> list[Any]:
+def _lower(ctx: object, *values: T) -> list[T]:
     del ctx
     return list(values)
 

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, TypeAlias, cast
 
 import numpy as np
+from jax import Array
 from jax.extend.core import jaxpr_as_fun
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -26,8 +27,6 @@ from .primitives import find
 from .prng_keys import unwrap, wrap
 from .shard_map import run_mapped
 
-Array: TypeAlias = Any
-"""A JAX array, a tracer, or the NumPy array of a constant."""
 Body: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
 """A region: what its block takes in, what it yields out."""
 RunOp: TypeAlias = Callable[[Operation, Sequence[Array], Sequence[object]], list[Array]]
@@ -54,7 +53,7 @@ def bind_local(
     with regions wants its `bodies`, and `foreign` is the program's list of parameters without text.
     """
     if name == "constant":
-        return [constant(params["value"], out_types[0][0])]
+        return [cast(Array, constant(params["value"], out_types[0][0]))]
     if name in _REGIONS:
         return _REGIONS[name](params, inputs, bodies)
     if name == "whole" and "own_axes" in params:
@@ -71,17 +70,18 @@ def bind_local(
         return [scattered(name, *inputs, params=decoded)]
     if name == "slice":
         # One without elements ends where it starts, whatever its stride.
-        decoded["limit_indices"] = tuple(map(max, decoded["start_indices"], decoded["limit_indices"]))
+        starts, limits = (cast("tuple[int, ...]", decoded[key]) for key in ("start_indices", "limit_indices"))
+        decoded["limit_indices"] = tuple(map(max, starts, limits))
     return _bind(name, inputs, decoded)
 
 
-def constant(value: Literal, dtype: str) -> np.ndarray[Any, Any]:
+def constant(value: Literal, dtype: str) -> np.ndarray:
     """The array of rank 0 that a `lax.constant` is."""
     number = complex(cast(float, value["real"]), cast(float, value["imag"])) if isinstance(value, Record) else value
     return np.asarray(number, dtype=jnp.dtype(dtype))
 
 
-def _bind(name: str, inputs: Sequence[Array], params: Mapping[str, Any]) -> list[Array]:
+def _bind(name: str, inputs: Sequence[Array], params: Mapping[str, object]) -> list[Array]:
     primitive = barrier_p if name == "optimization_barrier" else find(name)
     results = cast(Any, primitive).bind(*inputs, **params)
     return list(results) if primitive.multiple_results else [results]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from jax import Array, lax
-from jax import numpy as jnp
+from jax import Array
+
+from ..jax_private import jnp, lax
 
 
 @dataclass(frozen=True, slots=True)

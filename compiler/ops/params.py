@@ -101,7 +101,7 @@ def op_name(primitive: str) -> str:
     return OP_NAMES.get(primitive) or primitive.replace("-", "_")
 
 
-def encode(name: str, params: Mapping[str, Any], foreign: Foreign, dropped: Collection[str] = ()) -> ParamsAttr:
+def encode(name: str, params: Mapping[str, object], foreign: Foreign, dropped: Collection[str] = ()) -> ParamsAttr:
     """The IR's form of the parameters of the primitive called `name`, without those that are `dropped`."""
     defaults = _DEFAULTS.get(name, {})
     derived = _RESULT_DTYPES.get(name)
@@ -114,7 +114,7 @@ def encode(name: str, params: Mapping[str, Any], foreign: Foreign, dropped: Coll
     return ParamsAttr.of(**stored)
 
 
-def to_literal(value: Any, foreign: Foreign) -> Literal:
+def to_literal(value: object, foreign: Foreign) -> Literal:
     """One parameter as the IR holds it."""
     match value:
         case None | bool() | str():
@@ -135,18 +135,18 @@ def to_literal(value: Any, foreign: Foreign) -> Literal:
             return _compound(value, foreign)
 
 
-def _compound(value: Any, foreign: Foreign) -> Literal:
+def _compound(value: object, foreign: Foreign) -> Literal:
     kind = type(value).__name__
     if kind in _TUPLES:
-        names = [field.name for field in fields(value)] if is_dataclass(value) else value._fields
+        names: Sequence[str] = [field.name for field in fields(value)] if is_dataclass(value) else cast(Any, value)._fields
         pairs = [(name, getattr(value, name)) for name in names]
         return Record(kind, tuple((field, to_literal(each, foreign)) for field, each in pairs))
     if kind in ("tuple", "list"):
-        return tuple(to_literal(each, foreign) for each in value)
+        return tuple(to_literal(each, foreign) for each in cast("Sequence[object]", value))
     return foreign.record(value)
 
 
-def from_literal(value: Literal, foreign: Sequence[object] = ()) -> Any:
+def from_literal(value: Literal, foreign: Sequence[object] = ()) -> object:
     """One parameter as JAX wants it."""
     match value:
         case tuple():
@@ -171,7 +171,7 @@ def decode(
     in_shapes: tuple[Shape, ...],
     outs: tuple[ArrayLike, ...],
     foreign: Sequence[object] = (),
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The JAX parameters of `lax.NAME` for operands and results of these (local) types."""
     if "foreign(" in params.text:
         return _decode(name, params, in_shapes, outs, foreign)
@@ -179,7 +179,7 @@ def decode(
 
 
 @lru_cache(maxsize=1 << 14)
-def _decoded(name: str, params: ParamsAttr, in_shapes: tuple[Shape, ...], outs: tuple[ArrayLike, ...]) -> dict[str, Any]:
+def _decoded(name: str, params: ParamsAttr, in_shapes: tuple[Shape, ...], outs: tuple[ArrayLike, ...]) -> dict[str, object]:
     return _decode(name, params, in_shapes, outs, ())
 
 
@@ -189,7 +189,7 @@ def _decode(
     in_shapes: tuple[Shape, ...],
     outs: tuple[ArrayLike, ...],
     foreign: Sequence[object],
-) -> dict[str, Any]:
+) -> dict[str, object]:
     literals: dict[str, Literal] = {**_DEFAULTS.get(name, {}), **dict(params.items())}
     definition: Definition | None = definitions.get(name)
     if definition is not None and name != "whole":

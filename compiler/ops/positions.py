@@ -9,13 +9,13 @@ never reach XLA.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import cast
 
 import numpy as np
+from jax import Array
+from jax import lax as lax_types
 
 from ..jax_private import jnp, lax
-
-Array: TypeAlias = Any
 
 
 def _second(_: Array, update: Array) -> Array:
@@ -47,7 +47,7 @@ def widened(name: str, inputs: Sequence[Array]) -> list[Array]:
     return made
 
 
-def inside(name: str, inputs: Sequence[Array], window: Sequence[int], params: Mapping[str, Any]) -> list[Array]:
+def inside(name: str, inputs: Sequence[Array], window: Sequence[int], params: Mapping[str, object]) -> list[Array]:
     """The operands of an op that reads, its positions moved so that each window lies inside, where the op does that.
 
     A read that fills is looked up by JAX with a mask.
@@ -57,22 +57,23 @@ def inside(name: str, inputs: Sequence[Array], window: Sequence[int], params: Ma
         return [x, *(jnp.clip(s, 0, n - w).astype(s.dtype) for s, n, w in zip(positions, np.shape(x), window, strict=True))]
     if name != "gather" or np.prod(positions[0].shape[:-1]) != 1 or params["mode"] is lax.GatherScatterMode.FILL_OR_DROP:
         return [x, *positions]
-    room = _room(x, positions[0], params["slice_sizes"], params["dimension_numbers"].start_index_map)
+    numbers = cast(lax_types.GatherDimensionNumbers, params["dimension_numbers"])
+    room = _room(x, positions[0], cast("Sequence[int]", params["slice_sizes"]), numbers.start_index_map)
     return [x, jnp.clip(positions[0], 0, room).astype(positions[0].dtype)]
 
 
-def _room(array: Array, ids: Array, window: Sequence[int], dims: Sequence[int]) -> Array:
+def _room(array: Array, ids: Array, window: Sequence[int], dims: Sequence[int]) -> np.ndarray:
     """How far each component of the index vectors reaches, as an array that is compared with them."""
     room = np.array([array.shape[dim] - window[dim] for dim in dims], ids.dtype)
     return room.reshape((1,) * (ids.ndim - 1) + room.shape)
 
 
-def scattered(name: str, acc: Array, ids: Array, updates: Array, params: Mapping[str, Any]) -> Array:
+def scattered(name: str, acc: Array, ids: Array, updates: Array, params: Mapping[str, object]) -> Array:
     """A scatter. An update by one vector is written over what is there, or, where it would be dropped, that over itself."""
     scatter, combine = SCATTERS[name]
     if np.prod(ids.shape[:-1]) != 1 or lax.GatherScatterMode.from_any(params["mode"]) is lax.GatherScatterMode.CLIP:
         return scatter(acc, ids, updates, **params)
-    numbers = params["dimension_numbers"]
+    numbers = cast(lax_types.ScatterDimensionNumbers, params["dimension_numbers"])
     single = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
     spans = iter([updates.shape[dim] for dim in numbers.update_window_dims])
     window = tuple(1 if dim in single else next(spans) for dim in range(acc.ndim))

@@ -9,61 +9,69 @@ And arrays of `float0`, what JAX has for the derivative by an integer: `bool` in
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import TypeAlias, cast
 
 import jax
 import numpy as np
+from jax import Array
+from jax.core import AbstractValue
 
 from ...dialects.dtypes import short
 from .. import jax_private as untyped
+from ..jax_private import Shaped
+
+Aval: TypeAlias = "Shaped | AbstractValue"
+"""What is known of an array; the avals of equations have no shape for a type checker."""
 
 
-def is_key(aval: Any) -> bool:
+def is_key(aval: object) -> bool:
     """Is it an aval or array of random keys?"""
-    return hasattr(aval, "dtype") and untyped.jax.dtypes.issubdtype(aval.dtype, untyped.jax.dtypes.prng_key)
+    return hasattr(aval, "dtype") and untyped.jax.dtypes.issubdtype(cast(Shaped, aval).dtype, untyped.jax.dtypes.prng_key)
 
 
-def is_void(aval: Any) -> bool:
+def is_void(aval: object) -> bool:
     """Is it an aval or array of `float0`, which holds nothing but a shape?"""
     return getattr(aval, "dtype", None) == untyped.jax.dtypes.float0
 
 
-def implementation(aval: Any) -> str:
+def implementation(aval: Aval) -> str:
     """The name of the generator whose keys these are: `threefry2x32`."""
-    return cast(str, aval.dtype._impl.name)
+    return cast(str, cast(Shaped, aval).dtype._impl.name)
 
 
-def key_shape(aval: Any) -> tuple[int, ...]:
+def key_shape(aval: Aval) -> tuple[int, ...]:
     """The shape of the `uint32` array that holds one element: `(2,)` for a threefry key, `()` for what is no key."""
-    return tuple(cast("tuple[int, ...]", aval.dtype._impl.key_shape)) if is_key(aval) else ()
+    return tuple(cast("tuple[int, ...]", cast(Shaped, aval).dtype._impl.key_shape)) if is_key(aval) else ()
 
 
-def key_rank(aval: Any) -> int:
+def key_rank(aval: Aval) -> int:
     """How many trailing dims of the physical array make one element; 0 for what is no key."""
     return len(key_shape(aval))
 
 
-def physical(aval: Any) -> jax.ShapeDtypeStruct:
+def physical(aval: Aval) -> jax.ShapeDtypeStruct:
     """The shape and dtype that an aval has inside a program."""
+    aval = cast(Shaped, aval)
     if is_key(aval):
         return jax.ShapeDtypeStruct((*aval.shape, *key_shape(aval)), "uint32")
     dtype = bool if is_void(aval) else aval.dtype
     return jax.ShapeDtypeStruct(aval.shape, dtype, weak_type=getattr(aval, "weak_type", False))
 
 
-def text(aval: Any) -> str:
+def text(aval: Aval) -> str:
     """An aval as errors write it: `f32[4, 8]`, `key<fry>[2]`."""
+    aval = cast(Shaped, aval)
     dtype = aval.dtype.name if is_key(aval) else short(str(aval.dtype))
     return f"{dtype}[{', '.join(map(str, aval.shape))}]"
 
 
-def unwrap(array: Any) -> Any:
+def unwrap(array: Array) -> Array:
     """The `uint32` array inside an array of keys, `False` for what holds nothing; anything else as it is."""
     if is_void(array):
-        return np.zeros(array.shape, bool)
+        return cast(Array, np.zeros(array.shape, bool))
     return untyped.jax.random.key_data(array) if is_key(array) else array
 
 
-def wrap(array: Any, impl: str | None) -> Any:
+def wrap(array: Array, impl: str | None) -> Array:
     """The array of keys of a generator that a `uint32` array holds; the array itself without a generator."""
     return array if impl is None else untyped.jax.random.wrap_key_data(array, impl=impl)

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, TypeAlias, cast
 
-from jax.extend.core import ClosedJaxpr, JaxprEqn, Primitive
+from jax import Array
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Primitive
 
 from ..jax_private import jax, jaxprs_in_params, python_evaluation, python_lowering
 from .prng_keys import implementation, is_key, physical, unwrap, wrap
@@ -33,7 +34,7 @@ def unfold(eqn: JaxprEqn) -> ClosedJaxpr | None:
         return None
     keys = [implementation(atom.aval) if is_key(atom.aval) else None for atom in eqn.invars]
 
-    def physically(*arrays: Any) -> list[Any]:
+    def physically(*arrays: Array) -> list[Array]:
         results = function(*(wrap(array, key) for array, key in zip(arrays, keys, strict=True)), **eqn.params)
         return [unwrap(result) for result in results]
 
@@ -55,7 +56,7 @@ def primitives_of(closed: ClosedJaxpr) -> set[Primitive]:
     return {eqn.primitive for eqn in equations(closed.jaxpr)}
 
 
-def equations(jaxpr: Any) -> Iterator[JaxprEqn]:
+def equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
     """The equations of a program and of the bodies in their parameters."""
     for eqn in jaxpr.eqns:
         yield eqn

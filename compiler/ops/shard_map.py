@@ -12,6 +12,7 @@ from functools import partial
 from math import prod
 from typing import Any, TypeAlias, cast
 
+from jax import Array
 from jax.sharding import PartitionSpec
 from xdsl.ir import Block, Operation
 
@@ -19,7 +20,7 @@ from ...dialects.params import ParamsAttr
 from ...rewrites.program.executions import Marks, executions
 from ..jax_private import jax
 
-Array: TypeAlias = Any
+Function: TypeAlias = Callable[..., Sequence[Array]]
 Spec: TypeAlias = tuple[tuple[str, ...], ...]
 RunBlock: TypeAlias = Callable[[Block, Sequence[Array], Sequence[object]], list[Array]]
 """Runs a block of ops on these values of its arguments, given the program's parameters without text."""
@@ -30,7 +31,7 @@ class Body:
     """The imported body of a `shard_map`, with the arrays that it captures and its parameters without text."""
 
     block: Block
-    arrays: tuple[Any, ...]
+    arrays: tuple[Array, ...]
     foreign: Sequence[object]
 
     def run(self, run_block: RunBlock, *inputs: Array) -> list[Array]:
@@ -86,19 +87,19 @@ def run_mapped(params: ParamsAttr, inputs: Sequence[Array], foreign: Sequence[ob
     axes = dict(cast("tuple[tuple[str, int], ...]", params["own_axes"]))
     specs = cast("tuple[Spec, ...]", params["in_specs"]), cast("tuple[Spec, ...]", params["out_specs"])
     blocks = [_cut(x, spec, axes) for x, spec in zip(inputs, specs[0], strict=True)]
-    function: Any = partial(body.run, run_block)
+    function: Function = partial(body.run, run_block)
     for axis, size in reversed(axes.items()):
         mapped = [0 if any(axis in dim for dim in spec) else None for spec in specs[0]]
         function = _over(function, axis, size, mapped)
     return [_joined(y, spec, axes) for y, spec in zip(function(*blocks), specs[1], strict=True)]
 
 
-def _over(function: Any, axis: str, size: int, mapped: Sequence[int | None]) -> Any:
+def _over(function: Function, axis: str, size: int, mapped: Sequence[int | None]) -> Function:
     """The function mapped over one axis, also where none of its operands is cut along it."""
 
-    def run(*inputs: Array) -> Any:
+    def run(*inputs: Array) -> list[Array]:
         # An operand of its own, so that something is mapped.
-        def one(_: Array, *given: Array) -> Any:
+        def one(_: Array, *given: Array) -> Sequence[Array]:
             return function(*given)
 
         counted = jax.numpy.arange(size)

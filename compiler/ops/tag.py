@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar, cast
 
+from jax import Array
 from jax.extend.core import Primitive
 
 from ...dialects.errors import Error
 from ..inputs.checks import shown
-from ..inputs.paths import path
+from ..inputs.names import path
 from ..jax_private import ad, batching, mlir, tree
 
 T = TypeVar("T")
@@ -43,27 +44,27 @@ def cotangent_name(name: str) -> str:
     return f"grad({name.removeprefix('tangent(').removesuffix(')')})" if name.startswith("tangent(") else f"grad({name})"
 
 
-def _identity(x: Any, *, name: str) -> Any:
+def _identity(x: T, *, name: str) -> T:
     del name
     return x
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, name: str) -> tuple[Any, Any]:
+def _jvp(primals: Sequence[Array], tangents: Sequence[Array], *, name: str) -> tuple[Array, Array]:
     (x,), (t,) = primals, tangents
     named = t if type(t) is ad.Zero else tag_p.bind(t, name=f"tangent({name})")
     return tag_p.bind(x, name=name), named
 
 
-def _transpose(ct: Any, x: Any, *, name: str) -> list[Any]:
+def _transpose(ct: Array, x: Array, *, name: str) -> list[Array]:
     del x
     return [ct if type(ct) is ad.Zero else tag_p.bind(ct, name=cotangent_name(name))]
 
 
-def _batch(args: Sequence[Any], dims: Sequence[Any], *, name: str) -> tuple[Any, Any]:
+def _batch(args: Sequence[Array], dims: Sequence[int | None], *, name: str) -> tuple[Array, int | None]:
     return tag_p.bind(args[0], name=name), dims[0]
 
 
-def _lower(ctx: Any, x: Any, *, name: str) -> list[Any]:
+def _lower(ctx: object, x: T, *, name: str) -> list[T]:
     del ctx, name
     return [x]
 

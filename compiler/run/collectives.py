@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, TypeAlias
 
+from jax import Array
 from xdsl.ir import Operation
 
 from ...dialects import spmd
@@ -18,8 +18,6 @@ from ...dialects.monoids import MONOIDS
 from ..jax_private import jnp, lax
 from ..ops.barrier import barrier_p
 from ..ops.monoids import SPELLED
-
-Array: TypeAlias = Any
 
 
 def run_collective(op: Operation, operands: Sequence[Array]) -> list[Array]:

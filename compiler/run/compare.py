@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -15,12 +14,12 @@ from .compiled import Compiled
 from .on_mesh import untied
 
 
-def check(plan: State, args: Sequence[Any], kwargs: Mapping[str, Any]) -> float:
+def check(plan: State, args: Sequence[object], kwargs: Mapping[str, object]) -> float:
     """The largest |a-b|/(1e-3+|b|) between the partitioned and the original function's results."""
     return max(differences(plan, args, kwargs).values(), default=0.0)
 
 
-def differences(plan: State, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, float]:
+def differences(plan: State, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, float]:
     """Result -> the largest |a-b|/(1e-3+|b|) of its elements. Raises Error where only one of the two is finite."""
     traced = plan.source.traced
     ours = tree.tree_leaves(Compiled(plan)(*args, **kwargs))
@@ -35,7 +34,7 @@ def differences(plan: State, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
     }
 
 
-def difference(name: str, a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> float:
+def difference(name: str, a: np.ndarray, b: np.ndarray) -> float:
     """The largest |a-b|/(1e-3+|b|); equal infinities and NaNs do not differ."""
     wide = np.complex128 if b.dtype.kind == "c" else np.float64
     left, right = a.astype(wide), b.astype(wide)

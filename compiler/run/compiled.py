@@ -6,20 +6,23 @@ JAX compiles and dispatches; Partita adds nothing to a call. What is checked is 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
+from jax import Array, ShapeDtypeStruct
+from jax.extend.core import ClosedJaxpr
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import Mesh as DeviceMesh
+from jax.stages import Lowered, Wrapped
 
 from ...dialects.errors import Error
 from ...dialects.mesh import Mesh
 from ..inputs.arguments import Function
 from ..inputs.checks import patterns_of, shown
 from ..inputs.names import Patterns, as_patterns, match
-from ..jax_private import backends, jax
+from ..jax_private import Device, backends, jax
 from ..plan.state import State
 from .partitioned import Partitioned
 
@@ -31,7 +34,7 @@ class Compiled:
     `jitted` is the `jax.jit` function underneath, whose first argument is the list of arrays that the program closes over.
     """
 
-    def __init__(self, plan: State, devices: Sequence[Any] | None = None, donate: Patterns = ()) -> None:
+    def __init__(self, plan: State, devices: Sequence[Device] | None = None, donate: Patterns = ()) -> None:
         self.plan = plan
         self.traced = traced = plan.source.traced
         self.mesh = device_mesh(plan.mesh, devices)
@@ -45,7 +48,7 @@ class Compiled:
         return f"<{self.__name__}, compiled for {self.plan.mesh}>"
 
     @cached_property
-    def consts(self) -> list[Any]:
+    def consts(self) -> list[Array]:
         """The arrays that the program closes over, put where the plan wants them; devices that only compile take none."""
         if not any(self.mesh.devices.flat[0].client is backend for backend in backends().values()):
             return list(self.traced.consts)
@@ -53,17 +56,17 @@ class Compiled:
             return [jax.device_put(const, at.sharding) for const, at in zip(self.traced.consts, self.shapes, strict=True)]
 
     @cached_property
-    def shapes(self) -> list[Any]:
+    def shapes(self) -> list[ShapeDtypeStruct]:
         """The types of these arrays: to lower a call none has to be put anywhere."""
         own = zip(self.traced.consts, self.in_shardings[len(self.traced.in_avals) :], strict=True)
         return [jax.ShapeDtypeStruct(const.shape, const.dtype, sharding=sharding) for const, sharding in own]
 
-    def jit(self, donate: Patterns) -> Callable[..., Any]:
+    def jit(self, donate: Patterns) -> Wrapped:
         traced = self.traced
         signature = traced.function.signature
         names = donated(traced.function, donate)
 
-        def call(partita_consts: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+        def call(partita_consts: Sequence[Array], *args: object, **kwargs: object) -> object:
             leaves = traced.flatten(args, kwargs)
             return traced.unflatten(self.program(*leaves, *partita_consts))
 
@@ -72,23 +75,24 @@ class Compiled:
         call.__name__ = traced.name
         return jax.jit(call, static_argnames=tuple(traced.static), donate_argnames=names)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    # Any: the results are in the tree that the traced function makes, which a plan does not know.
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """The results, as arrays with the `NamedSharding` that the plan gives them."""
         try:
-            return self.jitted(self.consts, *args, **kwargs)
+            return cast(Any, self.jitted(self.consts, *args, **kwargs))
         except (ValueError, TypeError) as error:
             self.diagnose(args, kwargs)
             raise error
 
-    def lower(self, *args: Any, **kwargs: Any) -> Any:
+    def lower(self, *args: object, **kwargs: object) -> Lowered:
         """JAX's `Lowered`, as `jax.jit(f).lower` gives it."""
         return cast(Any, self.jitted).lower(self.shapes, *args, **kwargs)
 
-    def jaxpr(self, *args: Any, **kwargs: Any) -> Any:
+    def jaxpr(self, *args: object, **kwargs: object) -> ClosedJaxpr:
         """The jaxpr of a call, with every collective in it."""
         return jax.make_jaxpr(self.jitted)(self.shapes, *args, **kwargs)
 
-    def diagnose(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    def diagnose(self, args: Sequence[object], kwargs: dict[str, object]) -> None:
         """Say what is wrong with a call that JAX refused; nothing, if it is none of ours."""
         problem = misplaced(self.plan, args, kwargs, self.mesh)
         if problem is not None:
@@ -113,7 +117,7 @@ def donated(function: Function, given: Patterns) -> tuple[str, ...]:
 
 
 def misplaced(
-    plan: State, args: Sequence[Any], kwargs: dict[str, Any], mesh: DeviceMesh, cures: Sequence[str] = ()
+    plan: State, args: Sequence[object], kwargs: dict[str, object], mesh: DeviceMesh, cures: Sequence[str] = ()
 ) -> Error | None:
     """The error of the first argument that is no array yet, or lies on other devices than the mesh's; None if none does.
 
@@ -126,7 +130,7 @@ def misplaced(
             return Error(title, helps=["shapes are enough to plan, and for `lower` and `jaxpr`"])
         if not isinstance(leaf, jax.Array) or isinstance(leaf, jax.core.Tracer) or not leaf.committed:
             continue
-        there = leaf.sharding.device_set
+        there = cast("set[Device]", cast(Any, leaf.sharding).device_set)
         if there != set(devices):
             return _elsewhere(plan, name, f"on {', '.join(sorted(map(str, there)))}", f"on {len(devices)} devices", cures)
         if isinstance(leaf.sharding, NamedSharding) and list(cast(Any, leaf.sharding.mesh).devices.flat) != devices:
@@ -147,7 +151,7 @@ def _elsewhere(plan: State, name: str, there: str, here: str, cures: Sequence[st
     )
 
 
-def device_mesh(mesh: Mesh, devices: Sequence[Any] | None) -> DeviceMesh:
+def device_mesh(mesh: Mesh, devices: Sequence[Device] | None) -> DeviceMesh:
     """The mesh on real devices, in order. Raises Error where there are too few."""
     found = _distinct(jax.devices() if devices is None else devices)
     if len(found) < mesh.size and devices is None:
@@ -166,7 +170,7 @@ def device_mesh(mesh: Mesh, devices: Sequence[Any] | None) -> DeviceMesh:
     return DeviceMesh(np.array(found[: mesh.size]).reshape(shape), tuple(mesh.axes), axis_types=auto)
 
 
-def _distinct(devices: object) -> list[Any]:
+def _distinct(devices: object) -> list[Device]:
     """The devices as a list. Raises Error for what is no device, and for one that is given twice."""
     found: list[object] = list(cast("Iterable[object]", devices)) if isinstance(devices, Iterable) else [devices]
     for position, each in enumerate(found):
@@ -174,4 +178,4 @@ def _distinct(devices: object) -> list[Any]:
             raise Error(f"{shown(each)} is no device", helps=["give `devices` a list of those in jax.devices()"])
         if each in found[:position]:
             raise Error(f"the device {each} is given twice", helps=["each place of the mesh has a device of its own"])
-    return found
+    return cast("list[Device]", found)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias, cast
+from typing import cast
 
+from jax import Array
 from xdsl.ir import Block, Operation
 
 from ...dialects.array import mesh_of
@@ -13,8 +14,6 @@ from ...dialects.types import ArrayType
 from ..jax_private import jnp, lax
 from ..ops.bind import run_block, run_op
 from .collectives import run_collective
-
-Array: TypeAlias = Any
 
 
 def run_local(block: Block, inputs: Sequence[Array], foreign: Sequence[object] = ()) -> list[Array]:

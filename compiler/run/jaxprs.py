@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast
 
-from jax import ShapeDtypeStruct
-from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, jaxpr_as_fun
+from jax import Array, ShapeDtypeStruct
+from jax.core import ShapedArray
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Var, jaxpr_as_fun
 
 from ..jax_private import jax, jnp
 from ..ops.prng_keys import physical, unwrap
 from ..trace.trace import as_aval
 
-Array: TypeAlias = Any
 Flags: TypeAlias = tuple[bool, ...]
 """Per argument or result, whether something is so of it."""
 
@@ -25,17 +25,17 @@ def function(closed: ClosedJaxpr) -> Callable[..., list[Array]]:
     return cast("Callable[..., list[Array]]", jaxpr_as_fun(closed))
 
 
-def avals(closed: ClosedJaxpr) -> tuple[list[Any], list[Any]]:
+def avals(closed: ClosedJaxpr) -> tuple[list[ShapedArray], list[ShapedArray]]:
     """The types of the arguments and of the results."""
     return list(cast(Any, closed).in_avals), list(cast(Any, closed).out_avals)
 
 
-def is_smooth(aval: Any) -> bool:
+def is_smooth(aval: ShapedArray) -> bool:
     """Whether a value has a tangent: integers have none."""
     return bool(jnp.issubdtype(aval.dtype, jnp.inexact))
 
 
-def on_arrays(run: Callable[..., Sequence[Any]], types: Sequence[Any]) -> ClosedJaxpr:
+def on_arrays(run: Callable[..., Sequence[Array]], types: Sequence[ShapedArray]) -> ClosedJaxpr:
     """The function on the arrays that hold keys, where it takes or gives keys."""
 
     def physically(*arrays: Array) -> list[Array]:
@@ -57,9 +57,9 @@ def distinct(jaxpr: Jaxpr, count: int) -> tuple[list[int], list[int | None]]:
     return kept, [at[id(each)] for each in jaxpr.outvars[count:]]
 
 
-def _dependent(jaxpr: Jaxpr) -> set[Any]:
+def _dependent(jaxpr: Jaxpr) -> set[Var]:
     """The variables that are computed from an argument, or with an effect."""
-    found: set[Any] = set(jaxpr.invars)
+    found: set[Var] = set(jaxpr.invars)
     for eqn in jaxpr.eqns:
         if eqn.effects or any(type(atom) is not Literal and atom in found for atom in eqn.invars):
             found.update(eqn.outvars)

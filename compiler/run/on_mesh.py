@@ -7,21 +7,24 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypeVar, cast
 
+from jax import Array
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from jax.sharding import Mesh as DeviceMesh
 
 from ...rewrites.decide.op_layouts import Tiles
 from ..jax_private import jax, jnp
 
+T = TypeVar("T")
+
 
 def over_devices(
-    local: Callable[..., Sequence[Any]],
+    local: Callable[..., Sequence[Array]],
     mesh: DeviceMesh | AbstractMesh,
     in_specs: Sequence[PartitionSpec],
     out_specs: Sequence[PartitionSpec],
-) -> Callable[..., Any]:
+) -> Callable[..., Sequence[Array]]:
     """The function of the whole arrays that runs `local` on each device's blocks of them.
 
     It has the mesh that is given, also where `jax.set_mesh` says another one for the rest of the user's program. Inside a
@@ -29,7 +32,7 @@ def over_devices(
     """
 
     @functools.wraps(local)
-    def run(*leaves: Any) -> Any:
+    def run(*leaves: Array) -> Sequence[Array]:
         leaves = tuple(untied(leaf, mesh.abstract_mesh) for leaf in leaves)
         mapped = _full(local, mesh, in_specs, out_specs, leaves)
         if AxisType.Manual in jax.sharding.get_abstract_mesh().axis_types:
@@ -40,7 +43,7 @@ def over_devices(
     return run
 
 
-def untied(leaf: Any, mesh: AbstractMesh | None = None) -> Any:
+def untied(leaf: T, mesh: AbstractMesh | None = None) -> T:
     """The array, its type without the `Explicit` axes of a mesh of the user's; where it lies is left to XLA.
 
     Its type is then of `mesh`, or of its own one with axes that bind nothing.
@@ -52,17 +55,18 @@ def untied(leaf: Any, mesh: AbstractMesh | None = None) -> Any:
         return leaf
     if mesh is not None:
         return jax.sharding.reshard(leaf, NamedSharding(mesh, PartitionSpec()))
-    there = leaf.sharding.mesh
-    return jax.device_put(leaf, NamedSharding(DeviceMesh(there.devices, there.axis_names), leaf.sharding.spec))
+    sharding = cast(NamedSharding, cast(Array, leaf).sharding)
+    there = cast(DeviceMesh, sharding.mesh)
+    return jax.device_put(leaf, NamedSharding(DeviceMesh(there.devices, there.axis_names), sharding.spec))
 
 
 def _full(
-    local: Callable[..., Sequence[Any]],
+    local: Callable[..., Sequence[Array]],
     mesh: DeviceMesh | AbstractMesh,
     in_specs: Sequence[PartitionSpec],
     out_specs: Sequence[PartitionSpec],
-    leaves: Sequence[Any],
-) -> Callable[..., Any]:
+    leaves: Sequence[Array],
+) -> Callable[..., Sequence[Array]]:
     """The `shard_map`; arrays without elements are made on the devices, for XLA loses a kernel that is given no others."""
     full = [place for place, leaf in enumerate(leaves) if leaf.size]
     void = {
@@ -72,7 +76,7 @@ def _full(
     }
 
     @functools.wraps(local)
-    def filled(*blocks: Any) -> Sequence[Any]:
+    def filled(*blocks: Array) -> Sequence[Array]:
         made = {place: jnp.zeros(each.shape, each.dtype) for place, each in void.items()}
         given = dict(zip(full, blocks, strict=True)) | made
         return local(*(given[place] for place in range(len(given))))

@@ -15,8 +15,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
+from jax import Array
+from jax.core import ShapedArray
 from jax.extend.core import ClosedJaxpr, Primitive
 from jax.sharding import Mesh as DeviceMesh
 from jax.sharding import NamedSharding
@@ -33,7 +35,7 @@ from .device import run_local
 from .jaxprs import Flags, avals, constants, distinct, function, giving, is_smooth, making, on_arrays, which, with_batch
 from .on_mesh import over_devices, spec
 
-Array: TypeAlias = Any
+M = TypeVar("M")
 
 
 class Like(NamedTuple):
@@ -79,7 +81,7 @@ class Partitioned:
     mesh: DeviceMesh
     made: ClosedJaxpr | None = None
     likes: Sequence[Like | None] = ()
-    known: dict[Any, Any] = field(default_factory=dict[Any, Any])
+    known: dict[object, object] = field(default_factory=dict[object, object])
 
     def __repr__(self) -> str:
         return self.root.source.traced.name
@@ -133,7 +135,7 @@ class Partitioned:
         return NamedSharding(self.mesh, spec(rank, tiles))
 
     @cached_property
-    def mapped(self) -> Callable[..., Any]:
+    def mapped(self) -> Callable[..., Sequence[Array]]:
         """The device-local function over the mesh."""
         main = cast(func.FuncOp, spmd(self.plan).body.block.first_op)
         traced = self.plan.source.traced
@@ -150,19 +152,19 @@ class Partitioned:
         traced = self.plan.source.traced
         captured = traced.consts[len(arrays) - len(traced.in_avals) :]
 
-        def run(*arrays: Array) -> Any:
+        def run(*arrays: Array) -> Sequence[Array]:
             return self.mapped(*arrays, *captured)
 
         return partitioned_p.bind(*arrays, jaxpr=jax.make_jaxpr(run)(*arrays), program=self)
 
     # --- transformed -----------------------------------------------------------------------------------------------
 
-    def once(self, make: Callable[..., Any], *how: Any) -> Any:
+    def once(self, make: Callable[..., M], *how: object) -> M:
         """What a transformation makes of the program, made the first time."""
         key = make.__name__, *how
         if key not in self.known:
             self.known[key] = make(*how)
-        return self.known[key]
+        return cast(M, self.known[key])
 
     def derived(self, jaxpr: ClosedJaxpr, likes: Sequence[Like | None]) -> Partitioned:
         return Partitioned(self.root, self.mesh, jaxpr, likes)
@@ -229,7 +231,9 @@ class Partitioned:
 # --- the primitives ----------------------------------------------------------------------------------------------------
 
 
-def _jvp(primals: Sequence[Array], tangents: Sequence[Any], *, program: Partitioned, **_: Any) -> tuple[list[Array], list[Any]]:
+def _jvp(
+    primals: Sequence[Array], tangents: Sequence[Array], *, program: Partitioned, **_: object
+) -> tuple[list[Array], list[Array]]:
     varies = tuple(type(each) is not ad.Zero for each in tangents)
     moving = [each for each in tangents if type(each) is not ad.Zero]
     outs = avals(program.jaxpr)[1]
@@ -248,7 +252,7 @@ def _jvp(primals: Sequence[Array], tangents: Sequence[Any], *, program: Partitio
     return results, [next(found) if moves else zero for moves, zero in zip(smooth, zeros, strict=True)]
 
 
-def _transpose(cotangents: Sequence[Any], *arrays: Any, program: Partitioned, **_: Any) -> list[Any]:
+def _transpose(cotangents: Sequence[Array], *arrays: Array, program: Partitioned, **_: object) -> list[Array | None]:
     linear: Flags = tuple(bool(ad.is_undefined_primal(each)) for each in arrays)
     varies = tuple(type(each) is not ad.Zero for each in cotangents)
     back: Partitioned = program.once(program.transposed, linear, varies)
@@ -258,8 +262,8 @@ def _transpose(cotangents: Sequence[Any], *arrays: Any, program: Partitioned, **
 
 
 def _batch(
-    arrays: Sequence[Array], dims: Sequence[int | None], *, program: Partitioned, **params: Any
-) -> tuple[Any, list[int]]:
+    arrays: Sequence[Array], dims: Sequence[int | None], *, program: Partitioned, **params: object
+) -> tuple[Sequence[Array], list[int]]:
     size = next(array.shape[dim] for array, dim in zip(arrays, dims, strict=True) if dim is not None)
     made: Partitioned = program.once(program.batched, tuple(dims), size)
     results = made(*arrays) if "jaxpr" in params else linear_p.bind(*arrays, program=made)
@@ -270,11 +274,11 @@ def _run(*arrays: Array, program: Partitioned) -> list[Array]:
     return program(*arrays)
 
 
-def _lower(ctx: Any, *arrays: Any, jaxpr: ClosedJaxpr, program: Partitioned) -> Any:
+def _lower(ctx: object, *arrays: object, jaxpr: ClosedJaxpr, program: Partitioned) -> object:
     return mlir.core_call_lowering(ctx, *arrays, name=repr(program), call_jaxpr=jaxpr)
 
 
-def _types(*_: Any, program: Partitioned, jaxpr: ClosedJaxpr | None = None) -> tuple[list[Any], Any]:
+def _types(*_: object, program: Partitioned, jaxpr: ClosedJaxpr | None = None) -> tuple[list[ShapedArray], object]:
     closed = program.jaxpr if jaxpr is None else jaxpr
     return avals(closed)[1], cast(Any, closed).effects
 

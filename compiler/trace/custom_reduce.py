@@ -9,24 +9,25 @@ The initial value counts once. All dims that are not folded stay plain indices.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
+from jax import Array
 from jax.extend.core import ClosedJaxpr, JaxprEqn, jaxpr_as_fun
 
 from ..jax_private import jax, lax
 
-Arrays: TypeAlias = Sequence[Any]
+Arrays: TypeAlias = Sequence[Array]
 Combine: TypeAlias = Callable[[Arrays, Arrays], Arrays]
 
 FEW = 8
 """Up to so many elements a window is combined from slices one by one; a larger one doubles from windows of half its size."""
 
 
-def reduce(eqn: JaxprEqn) -> Callable[..., Any]:
+def reduce(eqn: JaxprEqn) -> Callable[..., Arrays]:
     """The rule of `reduce`: operands, then as many initial values."""
-    closed, dims = eqn.params["jaxpr"], eqn.params["dimensions"]
+    closed, dims = eqn.params["jaxpr"], cast("tuple[int, ...]", eqn.params["dimensions"])
 
-    def reduced(*values: Any) -> Arrays:
+    def reduced(*values: Array) -> Arrays:
         arrays, initial = values[: len(values) // 2], values[len(values) // 2 :]
         shape = tuple(extent for dim, extent in enumerate(arrays[0].shape) if dim not in dims)
         start = [lax.broadcast(each, shape) for each in initial]
@@ -66,7 +67,7 @@ def _combiner(closed: ClosedJaxpr, rank: int) -> Combine:
     return combined
 
 
-def reduce_window(eqn: JaxprEqn) -> Callable[..., Any]:
+def reduce_window(eqn: JaxprEqn) -> Callable[..., Arrays]:
     """The rule of `reduce_window`: pads the operands, then takes one windowed dim after another.
 
     The initial values count once in each window, and what is padded not at all: they need not be a unit of the combiner.
@@ -76,7 +77,7 @@ def reduce_window(eqn: JaxprEqn) -> Callable[..., Any]:
     dims = [*zip(*(params[name] for name in ("window_dimensions", "window_dilation", "window_strides")), strict=True)]
     edges = [(lo, hi, base - 1) for (lo, hi), base in zip(params["padding"], params["base_dilation"], strict=True)]
 
-    def reduced(*values: Any) -> Arrays:
+    def reduced(*values: Array) -> Arrays:
         arrays, initial = values[: len(values) // 2], values[len(values) // 2 :]
         combine = _combiner(closed, len(dims))
         if padded := any(edge != (0, 0, 0) for edge in edges):

@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from math import prod
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
+from jax import Array
+from jax.core import ShapedArray
 from jax.extend.core import ClosedJaxpr, JaxprEqn
 
 from ...dialects.definitions.registry import definitions
@@ -27,7 +29,8 @@ from ..ops.python_lowerings import unfold
 from .custom_reduce import reduce, reduce_window
 from .why_whole import REASONS
 
-Function: TypeAlias = Callable[..., Any]
+Function: TypeAlias = Callable[..., object]
+T = TypeVar("T")
 Rule: TypeAlias = Callable[[JaxprEqn], "Function | None"]
 
 # Primitives that move, copy or choose elements whatever these are.
@@ -69,7 +72,7 @@ def _iota_2x32_shape(eqn: JaxprEqn) -> Function | None:
     if not 0 < prod(shape) <= 1 << 32:
         return None
 
-    def counts() -> tuple[Any, Any]:
+    def counts() -> tuple[Array, Array]:
         zero = lax.full(shape, 0, jnp.uint32)
         low: Any = None
         for dim, extent in enumerate(shape):
@@ -88,7 +91,7 @@ def _reshape(eqn: JaxprEqn) -> Function | None:
     if order is None:
         return None
 
-    def reshaped(x: Any) -> Any:
+    def reshaped(x: Array) -> Array:
         return lax.reshape(lax.transpose(x, order), sizes)
 
     return reshaped
@@ -100,23 +103,23 @@ def _convert(eqn: JaxprEqn) -> Function | None:
     return _identity if cast(Any, x.aval).dtype == cast(Any, result.aval).dtype else None
 
 
-def _identity(x: Any) -> Any:
+def _identity(x: T) -> T:
     return x
 
 
 def _stack(eqn: JaxprEqn) -> Function:
     axis = eqn.params["axis"]
 
-    def stacked(*xs: Any) -> Any:
+    def stacked(*xs: Array) -> Array:
         return lax.concatenate([lax.expand_dims(x, (axis,)) for x in xs], axis)
 
     return stacked
 
 
 def _unstack(eqn: JaxprEqn) -> Function:
-    axis = eqn.params["axis"]
+    axis = cast(int, eqn.params["axis"])
 
-    def unstacked(x: Any) -> Any:
+    def unstacked(x: Array) -> list[Array]:
         return [lax.index_in_dim(x, k, axis, keepdims=False) for k in range(x.shape[axis])]
 
     return unstacked
@@ -125,7 +128,7 @@ def _unstack(eqn: JaxprEqn) -> Function:
 def _tile(eqn: JaxprEqn) -> Function:
     reps = cast("tuple[int, ...]", eqn.params["reps"])
 
-    def tiled(x: Any) -> Any:
+    def tiled(x: Array) -> Array:
         pairs = tuple(extent for pair in zip(reps, x.shape, strict=True) for extent in pair)
         spread = lax.broadcast_in_dim(x, pairs, tuple(range(1, len(pairs), 2)))
         return lax.reshape(spread, tuple(r * n for r, n in zip(reps, x.shape, strict=True)))
@@ -135,8 +138,12 @@ def _tile(eqn: JaxprEqn) -> Function:
 
 def _broadcast_to(eqn: JaxprEqn) -> Function:
     """What is written to a reference, in the shape of the part that it is written to."""
-    shape = eqn.params["shape"]
-    return lambda x: lax.broadcast_in_dim(x, shape, tuple(range(len(shape) - x.ndim, len(shape))))
+    shape = cast("tuple[int, ...]", eqn.params["shape"])
+
+    def spread(x: Array) -> Array:
+        return lax.broadcast_in_dim(x, shape, tuple(range(len(shape) - x.ndim, len(shape))))
+
+    return spread
 
 
 def _mulhi(eqn: JaxprEqn) -> Function:
@@ -146,7 +153,7 @@ def _mulhi(eqn: JaxprEqn) -> Function:
     bits, unsigned = dtype.itemsize * 8, np.dtype(f"u{dtype.itemsize}")
     half, mask = unsigned.type(bits // 2), unsigned.type((1 << bits // 2) - 1)
 
-    def product(*operands: Any) -> Any:
+    def product(*operands: Array) -> Array:
         # A number beside an array is an array without dims.
         x, y = (each if each.shape == aval.shape else lax.broadcast(each, aval.shape) for each in operands)
         (a, b), (c, d) = (((each.astype(unsigned) >> half), each.astype(unsigned) & mask) for each in (x, y))
@@ -164,7 +171,7 @@ def _slice(eqn: JaxprEqn) -> Function | None:
     """A slice of nothing: where it begins is lost with the extent that would say where it ends."""
     struct = physical(eqn.outvars[0].aval)
 
-    def nothing(_: Any) -> Any:
+    def nothing(_: object) -> Array:
         return jnp.zeros(struct.shape, struct.dtype)
 
     return nothing if 0 in struct.shape else None
@@ -194,7 +201,7 @@ def _random(compute: Function) -> Rule:
     def rule(eqn: JaxprEqn) -> Function:
         keys = cast(Any, eqn.invars[0].aval)
 
-        def computed(array: Any, *more: Any) -> Any:
+        def computed(array: Array, *more: Array) -> object:
             return compute(keys, array, *more, **eqn.params)
 
         return computed
@@ -202,19 +209,19 @@ def _random(compute: Function) -> Rule:
     return rule
 
 
-def _bits(keys: Any, array: Any, **params: Any) -> Any:
+def _bits(keys: ShapedArray, array: Array, **params: object) -> Array:
     return prng.random_bits_impl_base(keys.dtype._impl, array, len(keys.shape), **params)
 
 
-def _split(keys: Any, array: Any, **params: Any) -> Any:
+def _split(keys: ShapedArray, array: Array, **params: object) -> Array:
     return prng.random_split_impl_base(keys.dtype._impl, array, len(keys.shape), **params)
 
 
-def _fold_in(keys: Any, array: Any, data: Any) -> Any:
+def _fold_in(keys: ShapedArray, array: Array, data: Array) -> Array:
     return prng.random_fold_in_impl_base(keys.dtype._impl, array, data, keys.shape)
 
 
-def _seed(_: Any, seeds: Any, **params: Any) -> Any:
+def _seed(_: object, seeds: Array, **params: object) -> Array:
     return prng.random_seed_impl_base(seeds, **params)
 
 

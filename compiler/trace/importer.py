@@ -16,6 +16,8 @@ from typing import Any, TypeAlias, cast
 
 import jax
 import numpy as np
+from jax import Array
+from jax.core import ShapedArray
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
@@ -31,7 +33,7 @@ from ..define.by_call import DERIVED, derive
 from ..inputs.lines import Call, Origin
 from ..ops.params import Foreign, encode, op_name
 from ..ops.primitives import check, name_of
-from ..ops.prng_keys import implementation, is_key, is_void, physical, unwrap
+from ..ops.prng_keys import Aval, implementation, is_key, is_void, physical, unwrap
 from ..ops.shard_map import Body, dims_of
 from .expansions import expand
 from .vmapped_while import Loop
@@ -51,7 +53,7 @@ class Frame:
     first: int
     constants: dict[Hashable, SSAValue] = field(default_factory=dict[Hashable, SSAValue])
     captured: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
-    arrays: list[Any] = field(default_factory=list[Any])
+    arrays: list[Array] = field(default_factory=list[Array])
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +69,8 @@ class Recipe:
 class Importer:
     """Fills one function. `origins` says where each operation comes from, `frame.arrays` what it captures."""
 
-    def __init__(self, in_avals: Sequence[Any]) -> None:
-        self.types: dict[Any, ArrayType] = {}
+    def __init__(self, in_avals: Sequence[Aval]) -> None:
+        self.types: dict[Aval, ArrayType] = {}
         self.recipes: dict[Hashable, Recipe] = {}
         self.origins: dict[Operation, Origin] = {}
         self.foreign = Foreign()
@@ -194,7 +196,7 @@ class Importer:
             extra["why"] = why
         return ParamsAttr.of(**dict(encode(name, eqn.params, self.foreign).items()), **extra)
 
-    def type(self, aval: Any) -> ArrayType:
+    def type(self, aval: Aval) -> ArrayType:
         """The type of a value: keys are the `uint32` arrays that hold them."""
         # JAX interns avals, so that one is found by identity.
         found = self.types.get(aval)
@@ -206,21 +208,25 @@ class Importer:
             found = self.types[aval] = ArrayType.whole(struct.dtype.name, tuple(map(int, struct.shape)))
         return found
 
-    def literal(self, literal: Any, eqn: JaxprEqn | None, call: Call | None) -> SSAValue:
+    def literal(self, literal: Literal, eqn: JaxprEqn | None, call: Call | None) -> SSAValue:
         """The constant of a literal: one in each block for each value and dtype."""
-        value = unwrap(literal.val) if is_void(literal.aval) else np.asarray(literal.val, dtype=literal.aval.dtype)
+        value = (
+            unwrap(literal.val)
+            if is_void(literal.aval)
+            else np.asarray(literal.val, dtype=cast(ShapedArray, literal.aval).dtype)
+        )
         if value.ndim:
             return self.capture(literal.val)
         key = (value.dtype, value.tobytes())
         found = self.frame.constants.get(key)
         if found is None:
-            params = ParamsAttr.of(value=scalar(value))
+            params = ParamsAttr.of(value=scalar(np.asarray(value)))
             origin = self.fixed or (None if eqn is None else (eqn.source_info, call))
             found = self.emit(ConstantOp, (), (self.type(literal.aval),), {"params": params}, origin)[0]
             self.frame.constants[key] = found
         return found
 
-    def capture(self, array: Any) -> SSAValue:
+    def capture(self, array: Array) -> SSAValue:
         """An array that the program closes over: one more argument of the block."""
         frame = self.frame
         found = frame.captured.get(id(array))
@@ -235,7 +241,7 @@ class Importer:
 _PSEUDO = BORDERS | {"constant", "whole"}
 
 
-def scalar(value: np.ndarray[Any, Any]) -> Value:
+def scalar(value: np.ndarray) -> Value:
     """The number in an array of rank 0, as a parameter."""
     if value.dtype.kind == "c":
         number = complex(value.item())

@@ -16,6 +16,8 @@ from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
+from jax import Array
+from jax.core import ShapedArray
 from jax.extend.core import ClosedJaxpr
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
@@ -26,8 +28,7 @@ from ...dialects.names import set_names
 from ..gc_pause import without_collector
 from ..inputs.arguments import Function, said
 from ..inputs.lines import Sources, resolve
-from ..inputs.names import Tree, join, successors
-from ..inputs.paths import path
+from ..inputs.names import Tree, join, path, successors
 from ..jax_private import (
     PyTreeDef,
     Tracer,
@@ -56,11 +57,11 @@ class Traced:
     module: ModuleOp
     arg_names: tuple[str, ...]
     result_names: tuple[str, ...]
-    in_avals: tuple[Any, ...]
-    out_avals: tuple[Any, ...]
+    in_avals: tuple[ShapedArray, ...]
+    out_avals: tuple[ShapedArray, ...]
     in_tree: PyTreeDef
     out_tree: PyTreeDef
-    consts: tuple[Any, ...]
+    consts: tuple[Array, ...]
     sources: Sources
     foreign: tuple[object, ...]
     static: Mapping[str, object]
@@ -94,7 +95,7 @@ class Traced:
         """Argument leaf --> result leaf that takes its place in the next call: `params/w --> result/0/w`."""
         return successors(self._arguments(), self._results())
 
-    def flatten(self, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> list[Any]:
+    def flatten(self, args: Sequence[object] = (), kwargs: Mapping[str, object] | None = None) -> list[Array]:
         """The leaves of a call's arguments as the program takes them, without `consts`.
 
         Raises Error if they are not what was traced: another tree, shape, dtype or static value.
@@ -108,18 +109,18 @@ class Traced:
                 self._check(leaf, aval, number)
         return [unwrap(leaf) for leaf in leaves]
 
-    def unflatten(self, leaves: Sequence[Any]) -> Any:
+    def unflatten(self, leaves: Sequence[Array]) -> object:
         """The results as the function returns them, from those of the program."""
         return tree.tree_unflatten(self.out_tree, [as_aval(*each) for each in zip(leaves, self.out_avals, strict=True)])
 
-    def original(self, *leaves: Any) -> list[Any]:
+    def original(self, *leaves: Array) -> list[Array]:
         """The results of the function as JAX traced it; the arrays that it closes over, `consts`, come behind its arguments."""
         count = len(self.in_avals)
         given = {id(const): leaf for const, leaf in zip(self.consts, leaves[count:], strict=True)}
         consts = [given.get(id(const), const) for const in self.jaxpr.consts]
         return jax.core.eval_jaxpr(self.jaxpr.jaxpr, consts, *leaves[:count])
 
-    def _check(self, leaf: Any, aval: Any, number: int) -> None:
+    def _check(self, leaf: object, aval: ShapedArray, number: int) -> None:
         name = self.arg_names[number]
         given = self.function.aval(leaf, lambda: name)
         if given.shape != aval.shape or given.dtype != aval.dtype:
@@ -129,7 +130,7 @@ class Traced:
                 helps=["plan again for other shapes and dtypes, or use `pt.jit`, which does"],
             )
 
-    def _changed(self, arguments: Mapping[str, Any], static: Mapping[str, object]) -> Error:
+    def _changed(self, arguments: Mapping[str, object], static: Mapping[str, object]) -> Error:
         """Why a call does not fit: the first name or static value that differs."""
         given = self.function.leaf_names(arguments)
         traced = self.arg_names[: len(self.in_avals)]
@@ -157,18 +158,18 @@ class Traced:
         return [whole, *parts] if parts else [whole]
 
 
-def as_aval(leaf: Any, aval: Any) -> Any:
+def as_aval(leaf: Array, aval: ShapedArray) -> Array:
     """A leaf as the function returns it: keys as keys, and weak where it is weak, for what it is later promoted to."""
     if is_key(aval):
         return wrap(leaf, implementation(aval))
     if is_void(aval):
-        return np.zeros(aval.shape, aval.dtype)
+        return cast(Array, np.zeros(aval.shape, aval.dtype))
     if not aval.weak_type:
         return leaf
     return lax.convert_element_type_p.bind(leaf, new_dtype=aval.dtype, weak_type=True, sharding=None)
 
 
-def _trees(children: Sequence[PyTreeDef], names: Sequence[str], avals: Sequence[Any]) -> list[Tree]:
+def _trees(children: Sequence[PyTreeDef], names: Sequence[str], avals: Sequence[ShapedArray]) -> list[Tree]:
     found: list[Tree] = []
     start = 0
     for child in children:
@@ -178,7 +179,7 @@ def _trees(children: Sequence[PyTreeDef], names: Sequence[str], avals: Sequence[
     return found
 
 
-def trace(fn: Callable[..., Any], /, *args: Any, static_argnames: str | Sequence[str] = (), **kwargs: Any) -> Traced:
+def trace(fn: Callable[..., object], /, *args: object, static_argnames: str | Sequence[str] = (), **kwargs: object) -> Traced:
     """The program that `fn` is on these arguments: arrays, or `jax.ShapeDtypeStruct`s where only shapes matter.
 
     Arguments named in `static_argnames` keep their values and must be hashable. Raises Error for a leaf that is no
@@ -191,7 +192,7 @@ def trace(fn: Callable[..., Any], /, *args: Any, static_argnames: str | Sequence
     avals = [function.aval(leaf, lambda number=number: names[number]) for number, leaf in enumerate(leaves)]
     results: list[tuple[PyTreeDef, list[str]]] = []
 
-    def flat(*values: Any) -> list[Any]:
+    def flat(*values: object) -> list[object]:
         result = function.call(values, tuple(bound.arguments), static)
         with_paths, out_tree = tree.tree_flatten_with_path(result)
         results.append((out_tree, [join("result", *path(keys)) for keys, _ in with_paths]))
@@ -232,7 +233,7 @@ def _checked(function: Function, closed: ClosedJaxpr) -> ClosedJaxpr:
     return without_references(function, closed)
 
 
-def _import(closed: ClosedJaxpr) -> tuple[Importer, list[Any]]:
+def _import(closed: ClosedJaxpr) -> tuple[Importer, list[Array]]:
     """The live part of a jaxpr as the operations of one block, and the arrays that it captures."""
     jaxpr, _ = dce_jaxpr(closed.jaxpr, True, True)
     importer = Importer([var.aval for var in jaxpr.invars])
@@ -252,7 +253,7 @@ def _module(importer: Importer, arg_names: Sequence[str], result_names: Sequence
     return ModuleOp([main])
 
 
-def _check_result(function: Function, leaf: Any, name: str) -> None:
+def _check_result(function: Function, leaf: object, name: str) -> None:
     try:
         jax.typeof(leaf)
     except TypeError:
@@ -290,5 +291,5 @@ def _check_effects(function: Function, closed: ClosedJaxpr) -> None:
     )
 
 
-def _is_ordered(effect: Any) -> bool:
+def _is_ordered(effect: object) -> bool:
     return ordered_effects.contains(effect)

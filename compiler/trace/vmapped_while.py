@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, cast
 
+from jax import Array
 from jax.extend.core import ClosedJaxpr, JaxprEqn, jaxpr_as_fun
 
 from ..jax_private import jax, lax
@@ -34,11 +35,11 @@ class Loop:
             return cls(test, body, asked, fixed, False)
         verdict, trip = cast(Any, jaxpr_as_fun(test)), cast(Any, jaxpr_as_fun(body))
 
-        def goes_on(*args: Any) -> Any:
+        def goes_on(*args: Array) -> Array:
             (each,) = verdict(*args)
             return lax.reduce_or(each, tuple(range(each.ndim)))
 
-        def kept(*args: Any) -> list[Any]:
+        def kept(*args: Array) -> list[Array]:
             first, second, carry = args[:asked], args[asked : asked + fixed], args[asked + fixed :]
             (each,) = verdict(*first, *carry)
             return [_where(each, new, old) for new, old in zip(trip(*second, *carry), carry, strict=True)]
@@ -53,6 +54,6 @@ class Loop:
         )
 
 
-def _where(each: Any, new: Any, old: Any) -> Any:
+def _where(each: Array, new: Array, old: Array) -> Array:
     """The new value where the element's verdict says so; the batch dims come first."""
     return lax.select(lax.broadcast_in_dim(each, new.shape, tuple(range(each.ndim))), new, old)

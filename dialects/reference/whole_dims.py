@@ -15,8 +15,8 @@ from ..definitions.pools import moving
 from ..definitions.ragged import mode
 from ..dtypes import Array, dtype_of, widen
 from ..params import Literal, Record
-from . import matrices
-from .tasks import Task, each
+from . import linalg
+from .linalg import Task, each
 
 
 def run(name: str, task: Task) -> list[Array]:
@@ -130,7 +130,7 @@ def _fft(task: Task) -> list[Array]:
 
 
 _FUNCTIONS: dict[str, Callable[[Task], list[Array]]] = {
-    **matrices.FUNCTIONS,
+    **linalg.FUNCTIONS,
     "approx_top_k": _approx_top_k,
     "argmax": _arg(np.argmax),
     "argmin": _arg(np.argmin),

@@ -27,9 +27,8 @@ from ..decide.pending import Carry
 from ..program.program import Node, Program
 from ..rules.files import rules
 from .constructors import Constructor
-from .elements import masked, shifted
 from .emit import IDS, Emitter, type_at
-from .vectors import Vectors
+from .lookups import Vectors, masked, shifted
 
 OP = "op"
 """The leaf of a term that stands for the op itself, with what its other indices ask for."""

@@ -4,4 +4,4 @@ from models import chain
 
 import partita as pt
 
-pt.jit(chain, mesh=pt.Mesh(data=4), tactics=pt.DataParallel("data", inputs="x"))  # pyright: ignore[reportArgumentType]
+pt.jit(chain, mesh=pt.Mesh(data=4), tactics=pt.DataParallel("data", inputs="x"))  # pyright: ignore[reportCallIssue, reportArgumentType]

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import PartitionSpec
+from jax.sharding import NamedSharding, PartitionSpec
 
 import partita as pt
 
@@ -41,6 +41,7 @@ def test_a_call_is_that_of_the_function_on_the_devices() -> None:
     layer = pt.jit(model, mesh=MESH, tactics=TACTICS)
     result = layer(X, W)
     equal(result, model(X, W))
+    assert isinstance(result.sharding, NamedSharding)
     assert result.sharding.spec == PartitionSpec("data", "model")
 
 

@@ -153,10 +153,10 @@ def test_an_op_is_defined_again_and_old_plans_keep_the_old_one():
     assert "lax.add_number.2" in str(pt.plan(second, MESH, x).spmd())
 
 
-ADDED: list[Defined] = []
+ADDED: list[Defined[Any]] = []
 
 
-def added(number: int) -> Defined:
+def added(number: int) -> Defined[Any]:
     """What a cell of a notebook does, each time it is run."""
 
     def add_number(x: Any) -> Any:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import hypothesis
 import jax
@@ -16,6 +16,7 @@ import numpy as np
 from figures import Figures
 from generated import examples
 from hypothesis import strategies as st
+from jax.core import ShapedArray
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 from kernels import call, f32, normal
@@ -117,7 +118,7 @@ def test_a_derived_definition_is_true_of_the_call(figures: Figures) -> None:
         assert text or why
         if text and known:
             definition = definitions.add(*parse_definitions(text).values())
-            ins, outs = [atom.aval for atom in eqn.invars], [var.aval for var in eqn.outvars]
+            ins, outs = (cast("list[ShapedArray]", [atom.aval for atom in atoms]) for atoms in (eqn.invars, eqn.outvars))
             accept(Candidate(definition, Written(text), DERIVED["pallas_call"].block), eqn.params, ins, outs)
 
     run()

@@ -9,8 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from partita.compiler.inputs.names import Tree, escape, match, parts, successors
-from partita.compiler.inputs.paths import path
+from partita.compiler.inputs.names import Tree, escape, match, parts, path, successors
 from partita.dialects.errors import Error
 
 NAMES = ["params/embed", "params/blocks/0/w1", "params/blocks/0/w2", "params/blocks/1/w1", "batch/x", "batch/y", "rate"]

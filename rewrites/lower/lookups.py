@@ -1,9 +1,15 @@
-"""Index vectors on one device: counted from the beginning of its block, for reads with the mask of what is there.
+"""Looked-up indices on one device: counted from the first element of its block, for reads with a mask of those inside it.
 
-They are taken in the general form of their op (`dialects.rows`): starts that the op clamps are clamped by what the whole
-array allows, a window on a placed dim is taken apart into rows, and only then does a component lose the block's offset.
+Index vectors are taken in the general form of their op (`dialects.definitions.gather_form`). The starts that the op clamps
+are clamped to what the whole array allows; a window on a placed dim is split into rows; then a component loses the offset of
+the block.
 
     [start] of 3 rows, a block from 8 on   -->   [[start - 8], [start + 1 - 8], [start + 2 - 8]]
+
+An op whose indices are the elements of an array is the user's own, and gets only ids that are inside the block: the others
+become 0, and what they read or write is zero.
+
+    ids [9, 2], a block from 8 on   -->   ids [1, 0], mask [true, false]
 """
 
 from __future__ import annotations
@@ -13,6 +19,7 @@ from collections.abc import Sequence
 from xdsl.ir import SSAValue
 
 from ...dialects.definitions.gather_form import DROP, Form, named, rows
+from ..program.program import Node
 from .emit import IDS, Emitter, type_at
 
 
@@ -112,3 +119,24 @@ class Vectors:
             starts = (*(0 for _ in batch), component)
             mask = self.emit.make("slice", (mask,), "bool", (*batch, 1), start_indices=starts, strides=None)
         return self.emit.spread(self.emit.reshape(mask, tuple(batch)), self.window, self.form.batch)
+
+
+def shifted(ids: SSAValue, offset: SSAValue, block: int, emit: Emitter) -> tuple[SSAValue, SSAValue]:
+    """The ids inside of the block, in their own dtype, and the mask of those that were."""
+    dtype, shape = type_at(ids).dtype, type_at(ids).shape
+    here = emit.narrow(ids)
+    here = emit.make("sub", (here, emit.spread(offset, shape)), IDS, shape)
+    inside = emit.between(here, block)
+    kept = emit.select(inside, here)
+    return kept if dtype == IDS else emit.cast(kept, dtype), inside
+
+
+def masked(
+    value: SSAValue, mask: SSAValue, ids: int, at: dict[int, tuple[int, int, int]], node: Node, emit: Emitter
+) -> SSAValue:
+    """Zero where the mask is false; the mask's dims are found in the value by the indices that `ids` shares with it."""
+    rows = node.signature.operand_dims[ids]
+    dims = [(dim, row[0][0]) for dim, row in enumerate(rows) if row]
+    narrow = emit.reshape(mask, tuple(type_at(mask).shape[dim] for dim, _ in dims))
+    into = tuple(at[index][0] for _, index in dims)
+    return emit.select(emit.spread(narrow, type_at(value).shape, into), value)
