@@ -39,6 +39,8 @@ class Compiled:
         self.traced = traced = plan.source.traced
         self.mesh = device_mesh(plan.mesh, devices)
         self.program = Partitioned(plan, self.mesh)
+        # Lowered now, not at the first call: what cannot be lowered is refused where it is compiled.
+        self.program.mapped  # noqa: B018  # pyright: ignore[reportUnusedExpression]
         self.in_shardings, self.out_shardings = self.program.shardings
         self.jitted = self.jit(donate)
         self.__name__ = traced.name
