@@ -1,25 +1,21 @@
 """What the IR is: values that lie on a mesh, the ops on them, and what the ops mean.
 
-    errors, mesh, dtypes          what everything else speaks with
-    monoids                       the one table of what folds: names, units, what each may do across devices
-    ranges, layouts               how many, and where: the algebra behind every type
-    types, params                 attributes: `f32[data*128, 256]{+model}`, `{axes = (0,)}`
-    definitions.def, definition   the meaning of each named op, in index notation; all else is derived from it
-      definition_text, _tree      its text, by the grammar that programs in index notation share (`grammar`)
-      front_ends, places          gathers, pools, ragged: dimension numbers that a line cannot say
-      sites, indices, ground      written out for operands of given shapes (`grounded`): each dim an index, each index an extent
-    instance, tilings             which indices can be placed, and what that asks of the local op
-      extents, rows               the parameters that follow from local types; windows as rows of one dim
-    evaluate, interpret           an op's values, and a program's, in NumPy: the oracle of the tests
-      scalars, scans, whole_dims, linalg, user_functions     what is computed at one place, along a dim, of whole dims
+Each part imports only those below it:
+
+    reference                     programs and ops in NumPy: the oracle of the tests
+    flow, spmd, array, lax        the dialects; `lax_shapes` and `regions` are what their verifiers check
+      layouts, types, signature   how a value lies on the mesh, and how types are written
+    definitions                   the meaning of each named op, in index notation; tilings follow from it
+    ranges                        the algebra behind every type
+    errors, mesh, dtypes, monoids, params, names, text, grammar, interned      what everything else speaks with
 
     lax      the named ops, one class for each definition             %2 = lax.dot_general %0, %1 {...} : ...
     array    placed values: builders, slicers, redistributions        %3 = array.slice %2 to f32[data*64, 8] : ...
     spmd     what one device does, every collective explicit          %4 = spmd.all_reduce add %3 over (model) : ...
     flow     the graph of kernels                                     %5 = flow.kernel @step_0(%4) : ...
 
-A program goes down that list: traced as `lax` on whole values, placed by `array`, lowered to `spmd`, arranged by `flow`.
-The other two rooms import this one, and it imports nothing of theirs.
+A program is traced as `lax` on whole values, placed by `array`, lowered to `spmd`, and arranged by `flow`. The other two rooms
+import this one, and it imports nothing of theirs.
 """
 
 from typing import TYPE_CHECKING

@@ -1,1 +1,12 @@
-"""What `import partita` shows."""
+"""What `import partita` shows: facades over the folders below.
+
+    plan             `pt.plan` and `Plan`: the data of a plan, with every answer as a method
+    tactics          the library's tactics; each registers itself
+    replay           the text of tactics, read back
+    jit              `pt.jit`: a plan for each kind of arguments, compiled
+    notation         `pt.load` and `pt.parse`
+      notation_names     what a plan in index notation calls the values of a function
+      notation_plans     annotations and `plan` blocks as tactics
+
+Imports everything below it; only the commands import it.
+"""

@@ -1,1 +1,13 @@
-"""The commands."""
+"""The commands.
+
+    main            `partita`: show, lower, explain, run, rules, demo
+      target        what a command looks at: a function in a file, a plan, a program in index notation
+      tables        a plan as tables
+      compare       a plan run on arrays, for `partita run`
+      rule_listing  the definitions and rules as text, for `partita rules`
+    opt             `partita-opt`, the xDSL driver
+      passes        its passes
+      universe      what xDSL's own tools see of Partita
+
+Imports everything below; nothing imports it.
+"""

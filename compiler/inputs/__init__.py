@@ -1,1 +1,10 @@
-"""What people write, checked."""
+"""What people write, checked.
+
+    checks       axes, dims, patterns, flags, meshes, tactics: taken, or an error that says what was expected
+    names        names of values from paths in trees, and the patterns that match them
+    arguments    a function and how it is called
+    literals     a text in the user's Python file, and where it is
+    lines        the line of the user's program that an operation comes from
+
+Imports only `jax_private` and the ground of `dialects`.
+"""

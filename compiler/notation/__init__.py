@@ -1,13 +1,18 @@
-"""Index notation: programs in `*.partita` files, for people, with the mesh and the plans that partition them.
+"""Index notation: programs in `*.partita` files.
 
-read, misread    text to lark's tree, by the grammar `program.lark`; mistakes of spelling
-  diagnostics                        every way in which a text can be wrong, and where in it
-check            the tree to terms, every index with one range, every value with one type
-  scope, sizes, scalars, keywords, positions, expressions, equations, functions
-elaborate        a checked function to a Python function over JAX arrays whose lines are those of the text
-  code, values, reads, folds, windows, segments, runtime
-plans            annotations and `plan` blocks to tactics
-  addresses                          what plans call the values of a function
-load             the public `pt.load` and `pt.parse`
-show, pointful   a program back to its notation
+    read           text to lark's tree, by the grammar `program.lark`
+      misread      what a text that the grammar does not take may have meant
+      diagnostics  every way in which a text can be wrong, and where in it
+    check          the tree to terms: every index has one range, every value one type
+      functions, equations, expressions     a function for each kind of phrase
+      positions, sizes, scalars, keywords   what stands in brackets; extents; functions; parameters
+      scope, terms                          the indices in scope; a checked program
+    elaborate      a checked function to a Python function over JAX arrays, whose lines are those of the text
+      values, value                         the walk over terms, and the code that it gives
+      reads, folds, windows, segments       code for each kind of term
+      code, runtime                         Python code with source lines; what it calls while it is traced
+    show           a program back to its notation
+      pointful     one op as an equation
+
+Imports `trace`, `ops` and `inputs`, and the definitions, with which it shares its expressions.
 """

@@ -1,15 +1,15 @@
 """One op, between JAX and the IR: its name, its parameters, and how JAX runs it.
 
-```
-primitives          JAX's primitives by name, those of users too
-params              JAX's parameters as the IR's, and back
-prng_keys           arrays of random keys as the `uint32` arrays that hold them
-monoids             JAX's names for the monoids
-tag                 `pt.tag`
-python_lowerings    primitives that JAX writes with others
-bind                runs an op, or a block of ops, on whole arrays or on one device's part of each
-  shard_map         the body of a user's `shard_map`
-```
+    primitives          JAX's primitives by name, those of users too
+    params              JAX's parameters as the IR's, and back
+    prng_keys           arrays of random keys as the `uint32` arrays that hold them
+    monoids             JAX's names for the monoids
+    tag                 `pt.tag`
+    python_lowerings    primitives that JAX writes with others
+    bind                runs an op, or a block of ops, on whole arrays or on one device's part of each
+      positions         reads and writes at positions that XLA would otherwise merge or overflow
+      barrier           an optimization barrier, which XLA:CPU does not get
+      shard_map         the body of a user's `shard_map`
 
 Imports `inputs`. Knows no program and no plan.
 """

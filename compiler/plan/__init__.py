@@ -1,1 +1,17 @@
-"""A plan's data, and what it answers."""
+"""A plan's data, and every question that a plan answers.
+
+    state          `State`: the program, the mesh, the table of claims, the tactics; all others take one
+      addresses    the names of values
+    claims         what a tactic says about values: checked, then propagated
+      refusals     why a claim cannot be made, and what to do instead
+    lowered        the lowering, one step a line: the placed program, the device-local module
+    collectives    what is sent, how often, and which tactic is the reason
+      exchanges    a collective that runs, and sums over many; graphs use them too
+      counts       how often, with branches and loops of unknown trip count apart
+    queries        layouts, conflicts, where propagation stopped, what runs unpartitioned
+      lookups      whether a table is looked up in blocks or gathered
+    explain, diff, expect     why, what changed, and what a test wants
+    kin            the tactics of a plan on another program: a derivative, a batched function
+
+Imports `trace`, `define`, `ops` and `inputs`.
+"""

@@ -1,1 +1,12 @@
-"""Device-local code on devices."""
+"""Device-local code on devices.
+
+    compiled       a plan as a callable with the original's signature
+    partitioned    a plan as one JAX primitive, so that a derivative or `vmap` of it is a plan of its own
+      jaxprs       the jaxprs of these programs
+    on_mesh        a device-local function over a mesh of devices, by `jax.shard_map`
+    device         a device-local function: its ops by JAX primitives
+    collectives    its collectives by `jax.lax`
+    compare        a plan run beside the original function
+
+Imports `plan`, `trace` and `ops`.
+"""

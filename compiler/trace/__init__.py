@@ -1,13 +1,12 @@
 """From a JAX function to a program.
 
-```
-trace               traces the function, and knows how it is called
-importer            the jaxpr as operations, one pass
-  expansions        primitives that are traced again into others (`custom_reduce`, `vmapped_while`)
-  why_whole         why some primitives run whole
-scopes              the names of values, from tags and name scopes
-coverage            what becomes of each of JAX's primitives, as a table
-```
+    trace              traces the function, and knows how it is called
+      references       mutable references become values
+    importer           the jaxpr as operations, one pass
+      expansions       primitives that are traced again into others (`custom_reduce`, `vmapped_while`)
+      why_whole        why some primitives run unpartitioned
+    scopes             the names of values, from tags and name scopes
+    coverage           what becomes of each of JAX's primitives, as a table
 
 Imports `define`, `ops` and `inputs`. Runs nothing.
 """

@@ -1,1 +1,19 @@
-"""What ops mean."""
+"""What ops mean.
+
+    definitions.def   the meaning of each named op, in index notation
+    registry          the definitions by name, with those that users add
+    tree              the tree of index notation, and `Definition`
+      signs           the signs of expressions
+    parse, phrases    text to tree, by the grammar `definitions.lark`
+    printer           tree to text
+    front_ends        dimension numbers that a line cannot say: `gathers`, `pools`, `ragged`
+    grounding         a definition written out for operands of given shapes
+      ground_form     the result: each dim an index, each index an extent
+      dims, indices   which dims the terms take, and which variables are one index
+    tilings           which indices can be placed, and what that asks of the local op
+      tiling_names    the same in words, for the coverage table
+      dropped_params  parameters that follow from local types
+      gather_form     windows as rows of one dim
+
+Imports `ranges` and the ground files.
+"""

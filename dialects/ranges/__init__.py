@@ -1,1 +1,13 @@
-"""The algebra."""
+"""The range algebra: a range says how many, a place says where its iterations run.
+
+    algebra       the public names
+    terms         the terms of the algebra
+    laws          their normal form, as constructors
+    text          reading them, by the grammar `ranges.lark`
+    denotation    which positions a range holds
+    refinement    when factorisations of one extent fit together
+    ravel         reshapes, by their common blocks
+    windows       sliding windows, and the halo that a shard needs
+
+Imports only the ground files.
+"""

@@ -1,1 +1,12 @@
-"""Where everything lies."""
+"""Where everything lies.
+
+    table         the claims of a plan: where the indices of each op and the dims of each value are placed
+    propagate     carries claims along one mesh axis through the definitions
+    op_layouts    what the table means at each op: layouts wanted and produced, and what is pending
+    pending       where a pending sum resolves
+      linearity   through which ops it may move
+      min_cut     where that is cheapest
+    decide        all decisions of a plan: what the counts are read from, and what lowering writes
+
+Imports `redistribute`, `program` and `rules`.
+"""

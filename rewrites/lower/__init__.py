@@ -1,1 +1,14 @@
-"""From decisions to IR."""
+"""From decisions to IR.
+
+    materialise     the decisions as placed builders and slicers
+      constructors  how these are built: as written, or fused by the builder rules
+      localise      the device-local form of an op, with the offsets and masks that its definition asks for
+      lookups       looked-up indices, counted from a block's first element
+      emit          small local ops: numbers, casts, selects
+    fuse            the same from text: what the pass `fuse` of `partita-opt` runs
+    to_spmd         the placed program as one device-local function with explicit collectives
+      scan_blocks   scans of blocks made one of the whole
+    to_flow         the placed program as a graph of kernels
+
+Imports `decide`, `redistribute`, `program` and `rules`.
+"""

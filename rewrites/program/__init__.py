@@ -1,1 +1,11 @@
-"""The program as flat tables."""
+"""The program as flat tables, built once and shared by all plans.
+
+    flatten        from the xDSL module to the tables
+    program        the tables: nodes, values, regions, uses
+    executions     how often each op runs, and in which branches and loops
+    dim_classes    dims that the definitions identify
+    shard_maps     ops with mesh axes of their own
+    runs_once      ops that run once, on one device, for all
+
+Imports only `dialects`.
+"""

@@ -1,5 +1,6 @@
 """The rooms lie one above another, and so do the folders inside each: a file imports from its own row and from rows below."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,13 @@ def upward(graph: Graph) -> list[str]:
     """The arrows that lead to a higher row, with both ends."""
     ends = ((name, depth(name), end, depth(end)) for name in sorted(graph) for end in sorted(graph[name]))
     return [f"{name} -> {end}" for name, at, end, to in ends if at is not None and to is not None and to < at]
+
+
+def test_the_map_of_a_folder_names_each_of_its_files() -> None:
+    maps = {path.parent: path.read_text() for room in ROOMS for path in (ROOT / room).rglob("__init__.py")}
+    inside = [path for folder in maps for path in folder.iterdir() if path in maps or path.suffix == ".py"]
+    files = [path for path in inside if path.stem != "__init__"]
+    none([str(path.relative_to(ROOT)) for path in files if not re.search(rf"\b{path.stem}\b", maps[path.parent])])
 
 
 def test_every_file_has_a_row() -> None:
