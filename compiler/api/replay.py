@@ -107,4 +107,5 @@ def _call(line: str, location: Location) -> tuple[str, list[object], dict[str, o
 
 
 def _help() -> str:
-    return f"write a call of {', '.join((*Tactic.known, *ACTIONS))} with literal arguments"
+    library = [name for name, each in Tactic.known.items() if each.__module__ == Tactic.__module__]
+    return f"write a call of {', '.join((*library, *ACTIONS))} with literal arguments"

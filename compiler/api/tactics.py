@@ -32,7 +32,8 @@ class Tactic:
         class Rows(pt.Tactic):
             axis: str
 
-            def seeds(self, plan): ...
+            def seeds(self, plan):
+                yield from pt.Tile({"x": 0}, self.axis).seeds(plan)
 
         plan.apply(Rows("data")).trace   -->   Rows(axis='data')
     """
