@@ -15,7 +15,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from jaxlib.mlir.passmanager import PassManager
 
-from partita.tests.models import Adam, Batch, Tree
+from partita.tests.support.models import Adam, Batch, Tree
 
 from .fresh import answer
 from .gpt3 import MESH, shapes, train_step

@@ -33,7 +33,7 @@ def jaxpr(layers: int) -> dict[str, float]:
 
 def partita(layers: int) -> dict[str, float]:
     import partita as pt
-    from partita.tests.strategies import strategy
+    from partita.tests.support.strategies import strategy
 
     args, clock = shapes(layers), _Clock()
     plan = pt.plan(train_step, pt.Mesh(MESH), *args)

@@ -17,7 +17,7 @@ from jax.sharding import AxisType, Mesh
 
 import partita as pt
 from partita.examples import demo, gpt, text
-from partita.tests.jaxpr_collectives import collectives, counts, received
+from partita.tests.support.jaxpr_collectives import collectives, counts, received
 
 from . import handwritten
 from .report import Table, machine
