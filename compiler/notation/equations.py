@@ -159,7 +159,7 @@ class Equations:
     def places(self, lefts: Sequence[Node]) -> tuple[tuple[str, ...], ...]:
         for left in lefts:
             if left.data == "summed" and (axes := words(kinds(left, "places")[0])):
-                self.text.fail("axis_on_parts", left, axis=axes[0], what="a dim that is joined of pieces")
+                self.text.fail("axis_on_parts", left, axis=axes[0], what="a dim that joins pieces")
         return tuple(tuple(map(str, words(kinds(left, "places")[0]))) for left in lefts)
 
     # --- whole arrays ----------------------------------------------------------------------------------------------

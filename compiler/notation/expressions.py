@@ -32,9 +32,9 @@ CONSTANTS = {"inf": float("inf"), "nan": float("nan")}
 DIGITS = 300
 """How many digits a whole number has at most: more than any dtype holds."""
 FLOATING = "write it as a float: `1e10`"
-WIDER = "take a wider dtype"
+WIDER = "use a wider dtype"
 NATURAL = ("max", "min")
-ORDERED = "a sum counts: cast it, `i32(...)`, or ask `any(...)`"
+ORDERED = "cast to count, `i32(...)`, or use `any(...)`"
 NUMERIC = {"int", "float", "truth"}
 
 
@@ -180,7 +180,7 @@ class Expressions:
                 node,
                 fold=sign,
                 dtype="bool",
-                cure="cast what is true or false: `f32(...)`, or choose: `where(...)`",
+                cure="cast the booleans: `f32(...)`, or use `where(...)`",
             )
 
     def comparison(self, node: Node) -> Term:
@@ -250,7 +250,7 @@ class Expressions:
                     node,
                     fold=fold,
                     dtype=short(made),
-                    cure=f"compare what is folded, in parentheses: `{fold}(...) (... != 0)`",
+                    cure=f"compare the operand, in parentheses: `{fold}(...) (... != 0)`",
                 )
         elif made == "bool":
             self.text.fail("fold_dtype", node, fold=fold, dtype="bool", cure=ORDERED)
@@ -307,7 +307,7 @@ class Expressions:
             if isinstance(error, TypeError) and not params and "missing" not in why and "argument" not in why.split("dtype")[0]:
                 self.text.fail("function_dtype", node, name=name, dtypes=short(made), why=why, cast=_other(made))
             self.text.fail(
-                "function_keyword", node, name=name, why=why, cure=f"write `{name}(x, parameter=2)`, as the IR names it"
+                "function_keyword", node, name=name, why=why, cure=f"write `{name}(x, parameter=2)`, with the IR's names"
             )
 
     def where(self, node: Node, args: list[Term]) -> Term:

@@ -187,13 +187,13 @@ class Functions:
 def _returned(given: list[str], arrays: Mapping[str, Array], results: Sequence[Array]) -> str:
     """What to write for as many values as there are results: the latest that have their types, or more types."""
     if len(given) > len(results):
-        return f"say the type of each behind an arrow: `-> {', '.join(arrays[name].type for name in given)}`"
+        return f"declare the type of each after an arrow: `-> {', '.join(arrays[name].type for name in given)}`"
     for wanted in results[len(given) :]:
         fits = [name for name, array in arrays.items() if name not in given and array.type == wanted.type]
         if not fits:
-            return "return a value for each type behind `->`, or take a type away"
+            return "return a value for each type after `->`, or remove a type"
         given.append(fits[-1])
-    return f"return a value for each type behind the arrow: `return {', '.join(given)}`"
+    return f"return a value for each type after the arrow: `return {', '.join(given)}`"
 
 
 def _extent(dim: Node) -> Node:

@@ -37,7 +37,7 @@ def position(reader: Reader, array: Array, dim: int, node: Node) -> Dim:
         return term
     kind = dtype(term)
     if kind not in ("int",) and (kind in ("float", "truth") or dtype_of(kind).kind not in "iu"):
-        text.fail("index_float", node, said=text.said(node), dtype={"float": "no whole number"}.get(kind, short(kind)))
+        text.fail("index_float", node, said=text.said(node), dtype={"float": "a float"}.get(kind, short(kind)))
     if (linear := linearity(term)) is not None:
         offset, factors = linear
         if not factors:

@@ -119,9 +119,9 @@ class _Printer:
         source = self.traced.sources.get(op)
         name = op.params["primitive"] if isinstance(op, WholeOp) else op.name.removeprefix("lax.")
         raise Error(
-            f"`{self.traced.name}` cannot be said in index notation: it has `{name}`",
+            f"`{self.traced.name}` cannot be printed in index notation: it contains `{name}`",
             location=source.location() if source is not None else None,
-            helps=["print its IR: `print(plan.ir())`", "or print the parts before and after as functions of their own"],
+            helps=["print its IR: `print(plan.ir())`", "or print the parts before and after it as separate functions"],
         )
 
 
