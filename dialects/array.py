@@ -68,7 +68,7 @@ def mesh_of(op: Operation) -> Mesh:
             try:
                 return _mesh(mesh.data)
             except Error as error:
-                raise VerifyException(f"`{MESH} = {mesh}` is no mesh: {error.title}") from error
+                raise VerifyException(f"`{MESH} = {mesh}` is not a mesh: {error.title}") from error
         around = around.parent_op()
     raise VerifyException(f'`{op.name}` needs a mesh: write `module attributes {{{MESH} = "data=4"}}` around it')
 
@@ -259,7 +259,7 @@ class SliceOp(IRDLOperation):
         mesh = mesh_of(self)
         (source, result), target = array_types([self.source, self.out]), self.target
         if source.layout.pending != target.layout.pending:
-            raise VerifyException(f"`array.slice` resolves nothing that is pending: {source.text} to {target.text}")
+            raise VerifyException(f"`array.slice` cannot resolve a pending reduction: {source.text} to {target.text}")
         check_same_value(self, source, target, mesh)
         _check_inside(self, [*target.layout.axes(), *(each.axis for each in target.layout.pending)])
         if lost := set(source.layout.tiles(mesh)) - set(target.layout.tiles(mesh)):
@@ -314,7 +314,7 @@ class Barrier(PlainOp):
 
     def verify_(self) -> None:
         if self.operand_types != self.result_types:
-            raise VerifyException(f"`{self.name}` gives its operands as they are: their types too")
+            raise VerifyException(f"`{self.name}` returns its operands unchanged: their types must match")
 
 
 @irdl_op_definition

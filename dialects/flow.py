@@ -92,7 +92,7 @@ class GraphOp(IRDLOperation):
         if not isinstance(end, ReturnOp):
             raise VerifyException("the body of `flow.graph` ends in `flow.return`")
         if self.function_type.outputs.data != tuple(end.operand_types):
-            raise VerifyException("`flow.return` gives values of other types than `flow.graph` says")
+            raise VerifyException("`flow.return` returns other types than `flow.graph` declares")
         # One look at the module for all kernels: a lookup for each would be quadratic in a graph cut at every
         # collective.
         kernels = _functions(self)
@@ -114,7 +114,7 @@ def _check_kernel(op: "KernelOp", kernels: dict[str, FuncOp]) -> None:
     if function is None:
         close = nearest(op.name_of_kernel, kernels) or list(kernels)
         known = f": there is {', '.join(f'`@{name}`' for name in close)}" if close else ""
-        raise VerifyException(f"`flow.kernel` calls `@{op.name_of_kernel}`, and the module has no such function{known}")
+        raise VerifyException(f"`flow.kernel` calls `@{op.name_of_kernel}`, but the module has no such function{known}")
     mesh, type = mesh_of(op), function.function_type
     for side, values, locals in (("operand", op.ins, type.inputs.data), ("result", op.outs, type.outputs.data)):
         arrays = array_types(values)

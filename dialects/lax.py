@@ -116,7 +116,7 @@ class LaxOp(IRDLOperation):
         """Raises VerifyException where something is placed or pending, or where there is a body."""
         for array in (*ins, *outs):
             if not array.is_whole:
-                raise VerifyException(f"`{self.name}` works on plain arrays, and {array.text} is placed or pending")
+                raise VerifyException(f"`{self.name}` takes plain arrays, but {array.text} is placed or pending")
         if self.regions:
             raise VerifyException(f"`{self.name}` has no body")
 

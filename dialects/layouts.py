@@ -69,7 +69,7 @@ class Pending(Interned):
 
     def check(self) -> None:
         if self.monoid not in NAMES:
-            raise Error(f"`{self.monoid}` is no monoid", helps=["a reduction is pending with one of " + ", ".join(NAMES)])
+            raise Error(f"`{self.monoid}` is not a monoid", helps=["a reduction is pending with one of " + ", ".join(NAMES)])
         if not isinstance(_factor(self.axis), Axis | SubAxis):
             raise Error(f"a reduction cannot be pending over `{self.axis}`", helps=["name a mesh axis"])
 
@@ -171,7 +171,7 @@ def _factor(text: str) -> Placed:
     """The placed factor that a tile's or a reduction's axis names: `data`, `data.0:2`, `t:8`."""
     r = parse_range(text)
     if placed(r) != (r,):
-        raise Error(f"`{text}` is no mesh axis, sub-axis or loop")
+        raise Error(f"`{text}` is not a mesh axis, sub-axis or loop")
     return placed(r)[0]
 
 
@@ -192,7 +192,7 @@ def _places(axis: str, mesh: Mesh) -> int:
     """How many places a tile's or a reduction's axis has; `Error` if the mesh has no such axis or sub-axis."""
     factor = _factor(axis)
     if isinstance(factor, SubAxis) and mesh[factor.name] % factor.size:
-        raise Error(f"`{factor}` is no sub-axis of `{factor.name}`", label=f"{mesh[factor.name]} devices do not divide")
+        raise Error(f"`{factor}` is not a sub-axis of `{factor.name}`", label=f"{mesh[factor.name]} devices do not divide")
     return size(factor, mesh)
 
 
@@ -221,7 +221,7 @@ def _tiles(layout: Layout, mesh: Mesh) -> tuple[Tile, ...]:
             if placed(part) == (part,):
                 found.append((str(part), i, stride))
             elif placed(part):
-                raise Error(f"dim {i} of `{layout}` is no tiling", label=f"`{part}` is not a factor of it")
+                raise Error(f"dim {i} of `{layout}` is not a tiling", label=f"`{part}` is not a factor of it")
     return tuple(found)
 
 

@@ -41,7 +41,7 @@ class Mesh(Interned, Mapping[str, int]):
 
     def __new__(cls, axes: Mapping[str, int] | None = None, /, *rest: Never, **more: int) -> Mesh:
         if rest or not isinstance(axes, Mapping | None):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise Error("a mesh's axes have names", helps=["write pt.Mesh(data=4, model=2)"])
+            raise Error("a mesh needs named axes", helps=["write pt.Mesh(data=4, model=2)"])
         given = {**(axes or {}), **more}
         return intern(cls, tuple((name, _count(name, size)) for name, size in given.items()))
 
@@ -60,13 +60,13 @@ class Mesh(Interned, Mapping[str, int]):
         for part in filter(str.strip, text.split(",")):
             name, equals, size = (word.strip() for word in part.partition("="))
             if not equals or not size.isdecimal():
-                raise Error(f"`{part.strip()}` is no mesh axis", helps=["write a mesh as `data=4, model=2`"])
+                raise Error(f"`{part.strip()}` is not a mesh axis", helps=["write a mesh as `data=4, model=2`"])
             if len(size) > 18:
                 raise Error(
                     f"mesh axis `{name}` has a size of {len(size)} digits", helps=["the size is the number of devices along it"]
                 )
             if name in axes:
-                raise Error(f"mesh axis `{name}` is named twice in `{text}`")
+                raise Error(f"mesh axis `{name}` is declared twice in `{text}`")
             axes[name] = int(size)
         return Mesh(axes)
 

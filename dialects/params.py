@@ -66,7 +66,7 @@ def _read(tree: ast.expr) -> Literal:
         case ast.Call(func=function, args=[], keywords=keywords):
             return Record(ast.unparse(function), tuple((str(each.arg), _read(each.value)) for each in keywords))
         case _:
-            raise ValueError(f"`{ast.unparse(tree)}` is no literal")
+            raise ValueError(f"`{ast.unparse(tree)}` is not a literal")
 
 
 @lru_cache(maxsize=1 << 14)

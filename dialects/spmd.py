@@ -159,9 +159,9 @@ class Collective(IRDLOperation):
         array, out = array_types([self.x, self.out])
         for each in (array, out):
             if not each.is_whole:
-                raise VerifyException(f"`{self.name}` works on local arrays, and {each.text} is placed or pending")
+                raise VerifyException(f"`{self.name}` takes local arrays, but {each.text} is placed or pending")
         if isinstance(monoid := self.properties.get("monoid"), StringAttr) and monoid.data not in NAMES:
-            raise VerifyException(f"`{self.name}`: `{monoid.data}` is no monoid, take one of {', '.join(NAMES)}")
+            raise VerifyException(f"`{self.name}`: `{monoid.data}` is not a monoid, take one of {', '.join(NAMES)}")
         group = group_size(self, self.over, mesh_of(self))
         wanted = self.result(array, group, self.properties)
         if out is not wanted:

@@ -151,7 +151,7 @@ def _axis_size(axis: str, mesh: Mesh) -> int:
         return mesh[name]
     whole = name.partition(".")[0]
     if mesh[whole] % int(factor):
-        raise Error(f"`{axis}` is no factor of `{whole}`, which has {mesh[whole]} devices")
+        raise Error(f"`{axis}` is not a factor of `{whole}`, which has {mesh[whole]} devices")
     return int(factor)
 
 

@@ -133,9 +133,9 @@ class _Reader:
         for each in body.find_data("read"):
             token = words(each)[0]
             if token.endswith("*") and id(each) not in listed:
-                self.fail(token, f"`{token}` is all of several operands", f"one of them is read as `{bare(token)}`")
+                self.fail(token, f"`{token}` stands for several operands", f"read each of them as `{bare(token)}`")
             if bare(token) not in operands:
-                self.fail(token, f"`{bare(token)}` is no operand", "operands stand in the parentheses before", operands)
+                self.fail(token, f"`{bare(token)}` is not an operand", "the operands are listed in the parentheses before", operands)
 
     def check_guards(self, body: Node, front: str | None) -> None:
         """A guard keeps or drops what one fold folds: it is a factor there, and the only one of its kind."""
@@ -160,17 +160,17 @@ class _Reader:
         if body.data == "own" or next(body.find_data("own"), None) is not None:
             return
         for partial in targets.find_data("partial"):
-            self.fail(words(partial)[0], "a fold stands behind `=`, unless the op's own function `@` gives several results")
+            self.fail(words(partial)[0], "write the fold after `=`; only `@` with several results takes folds on the left")
         if len(phrases(targets)) > 1:
             second = words(phrases(targets)[1])[0]
-            self.fail(second, "several results are what the op's own function gives: `= @(...)`")
+            self.fail(second, "several results need the op's own function: `= @(...)`")
 
     def check_indices(self, tree: Node, bound: Collection[str]) -> None:
         sizes = [phrases(each)[0] for each in tree.find_data("size")]
         for each in (*tree.find_data("group"), *sizes):
             (token,) = words(each)
             if bare(token) not in bound:
-                self.fail(token, f"`{token}` is not bound", "an index stands left of `=` or under a fold", bound)
+                self.fail(token, f"`{token}` is not bound", "write an index on the left of `=`, or fold over it", bound)
 
     def check_placing(self, tree: Node, definition: Definition, bound: Collection[str]) -> None:
         known = [each.name for each in (*definition.operands, *definition.results)]
@@ -180,7 +180,7 @@ class _Reader:
         for each in phrases(tree):
             variable = words(each)[0]
             if variable not in bound:
-                self.fail(variable, f"`{variable}` is no index of this definition", among=bound)
+                self.fail(variable, f"`{variable}` is not an index of this definition", among=bound)
 
 
 def _factors(product: Node) -> Iterator[Node]:

@@ -148,7 +148,7 @@ class _Evaluator:
                 place = self.positions(Group(ids), at, array)
                 return Labelled(place.array + self.offset(at, array, copy), place.ids)
             case Whole():
-                raise Error(f"`{self.form.definition.name}` takes a dim whole and looks it up")
+                raise Error(f"`{self.form.definition.name}` reads an unpartitioned dim and looks it up")
             case Group(ids):
                 place = Labelled(np.asarray(0))
                 for index in ids:
@@ -233,7 +233,7 @@ class _Evaluator:
             case Fold():
                 return self.fold(body, context)
             case Guarded():
-                raise Error(f"`{self.form.definition.name}`: a guard must be a factor of what a fold folds")
+                raise Error(f"`{self.form.definition.name}`: a guard must be a factor of the operand of a fold")
 
     def literal(self, value: Literal, dtype: np.dtype[Any]) -> Array:
         """A constant of the result's type; without a value JAX's fill: NaN, or the integer farthest below (above) 0."""

@@ -191,7 +191,7 @@ class Machine:
     def agreed(self, op: lax.RegionOp, value: Value) -> Array:
         """What all devices hold. Raises Error where they would go different ways."""
         if any(held != value[0] for held in value):
-            raise Error(f"`{op.name}` is told different things by different devices")
+            raise Error(f"`{op.name}` gets different values on different devices")
         return value[0]
 
     def stack(self, trips: list[Value], type: ArrayType) -> Value:

@@ -168,7 +168,7 @@ def cut(value: Value, source: Layout, target: Layout, mesh: Mesh) -> Value:
 def _within(held: np.ndarray[tuple[int], np.dtype[np.int64]], wanted: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[int]:
     index = {int(place): number for number, place in enumerate(held)}
     if missing := [int(place) for place in wanted if int(place) not in index]:
-        raise Error(f"a slice wants element {missing[0]}, which this device does not hold")
+        raise Error(f"a slice needs element {missing[0]}, which this device does not hold")
     return [index[int(place)] for place in wanted]
 
 

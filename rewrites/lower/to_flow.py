@@ -55,9 +55,9 @@ def check(granularity: str) -> None:
         return
     known = " or ".join(f"`{name}`" for name in GRANULARITIES)
     if granularity in LATER:
-        raise Error(f"`{granularity}` cuts at the stages of a pipeline, and plans have none yet", helps=[f"take {known}"])
+        raise Error(f"`{granularity}` cuts at pipeline stages, but plans do not have stages yet", helps=[f"take {known}"])
     helps = [*did_you_mean(granularity, GRANULARITIES), f"take {known}"]
-    raise Error(f"`{granularity}` is no granularity", helps=helps)
+    raise Error(f"`{granularity}` is not a granularity", helps=helps)
 
 
 def runs(ops: Sequence[Operation]) -> Iterator[list[Operation]]:

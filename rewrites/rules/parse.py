@@ -82,7 +82,7 @@ class _Reader:
         for node in _trees(self.tree()):
             rule = self.rule(node)
             if (before := found.get(rule.name)) is not None:
-                self.fail(_tokens(node)[0], f"rule `{rule.name}` is stated twice", f"also in line {before.line}")
+                self.fail(_tokens(node)[0], f"rule `{rule.name}` is defined twice", f"also in line {before.line}")
             found[rule.name] = rule
         return tuple(found.values())
 
@@ -98,7 +98,7 @@ class _Reader:
         label, width = _expected(error), 1
         line, column = error.line, error.column
         if token is None:
-            title = f"`{self.text[error.pos_in_stream or 0]}` is no sign of the rule language"
+            title = f"the rule language has no sign `{self.text[error.pos_in_stream or 0]}`"
         elif token.type != "$END":
             title, width = f"a rule cannot go on with `{token}`", len(token)
         else:
