@@ -1,10 +1,10 @@
-"""What the IR is: values that lie on a mesh, the ops on them, and what the ops mean.
+"""The IR: values placed on a mesh, the ops on them, and the meaning of the ops.
 
-    errors, mesh, dtypes          what everything else speaks with
-    monoids                       the one table of what folds: names, units, what each may do across devices
-    ranges, layouts               how many, and where: the algebra behind every type
+    errors, mesh, dtypes          the vocabulary of all other files
+    monoids                       the one table of folds: names, units, what each may do across devices
+    ranges, layouts               how many, and where: the algebra of every type
     types, params                 attributes: `f32[data*128, 256]{+model}`, `{axes = (0,)}`
-    definitions.def, definition   the meaning of each named op, in index notation; all else is derived from it
+    definitions.def, definition   the meaning of each named op, in index notation; everything else is derived from it
       definition_text, _tree      its text, by the grammar that programs in index notation share (`grammar`)
       front_ends, places          gathers, pools, ragged: dimension numbers that a line cannot say
       sites, indices, ground      written out for operands of given shapes (`grounded`): each dim an index, each index an extent
@@ -18,8 +18,8 @@
     spmd     what one device does, every collective explicit          %4 = spmd.all_reduce add %3 over (model) : ...
     flow     the graph of kernels                                     %5 = flow.kernel @step_0(%4) : ...
 
-A program goes down that list: traced as `lax` on whole values, placed by `array`, lowered to `spmd`, arranged by `flow`.
-The other two rooms import this one, and it imports nothing of theirs.
+A program passes through these dialects in order: traced as `lax` on whole values, placed by `array`, lowered to `spmd`,
+arranged by `flow`. The other two rooms import this one; it imports neither of them.
 """
 
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ DIALECTS = ("array", "flow", "lax", "spmd")
 
 
 def context() -> "Context":
-    """An xDSL context with our dialects beside `builtin` and `func`: what a parser of our programs needs."""
+    """An xDSL context with our dialects, `builtin` and `func`, as a parser of our programs needs it."""
     # Imported here, so that a mesh or an error costs no xDSL.
     from xdsl.context import Context
     from xdsl.dialects.builtin import Builtin

@@ -1,7 +1,7 @@
 """The dataflow graph: kernels that devices run, and the changes of layout between them.
 
-Values are global here and their types say where they lie; a kernel is a `func.func` of local ops that sees what one
-device holds.
+Values are global here, and their types say how they are placed. A kernel is a `func.func` of local ops on the local arrays
+of one device.
 
     flow.graph @step(%x: !array.array<f32[data*64, 8]>) -> !array.array<f32[256, 8]> {
       %0 = flow.kernel @step_0(%x) : f32[data*64, 8] -> f32[data*64, 8]
@@ -176,7 +176,7 @@ class RedistributeOp(Redistribute):
 
 @irdl_op_definition
 class BarrierOp(Barrier):
-    """What follows it is issued after all of these values: `flow.barrier %w, %h` holds a gather of `%w` back."""
+    """Its users are issued after all of these values: `flow.barrier %w, %h` delays a gather of `%w`."""
 
     name = "flow.barrier"
 
