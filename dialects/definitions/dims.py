@@ -54,7 +54,7 @@ def groups(term: Term) -> tuple[str, ...]:
 
 
 def copies(definition: Definition) -> tuple[int, frozenset[str]]:
-    """The number of copies of the equation, one for each variadic operand or result, and the variables that they do not share."""
+    """The number of copies of the equation, one for each variadic operand or result, and the variables not shared by them."""
     many = {formal.name for formal in (*definition.operands, *definition.results) if formal.variadic}
     reads = [*definition.reads()]
     # One function gives all results: a variadic one after others holds its further results, a variadic one alone holds all.

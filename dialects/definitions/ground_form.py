@@ -1,7 +1,7 @@
 """Ground form: a definition for operands and results of given shapes, with every group expanded.
 
-Binding derives the tilings from it, and the interpreter runs it. Indices are numbers with one extent each. A dim of an access is
-a product of indices, major to minor. An index of extent 1 is the constant 0 and is omitted.
+Binding derives the tilings from it, and the interpreter runs it. Indices are numbers with one extent each. A dim of an access
+is a product of indices, major to minor. An index of extent 1 is the constant 0 and is omitted.
 
     out[i.., k..] = src[i.., k..]   at src k = axes        -->     out[0, 1] = sum(2) src[0, 2, 1]        extents 4, 8, 6
 """

@@ -29,8 +29,8 @@ Value: TypeAlias = tuple[str, Shape]
 class Placeable(NamedTuple):
     """The indices of a dim that can be placed, major to minor, and how many elements inside them stay together.
 
-    A dim without indices cannot be placed: it is constant, unpartitioned, or under a window. `(i b)` with `size b = 16` is one index
-    over blocks of 16.
+    A dim without indices cannot be placed: it is constant, unpartitioned, or under a window. `(i b)` with `size b = 16` is one
+    index over blocks of 16.
     """
 
     indices: tuple[int, ...] = ()

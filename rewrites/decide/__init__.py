@@ -1,1 +1,1 @@
-"""Where everything lies."""
+"""Decides the placement of every op and value."""
