@@ -181,7 +181,7 @@ class _Mover:
         return -1
 
     def move_shared(self, value: int, uses: list[tuple[int, int, Tiles]]) -> None:
-        """Moves to each layout once: directly from the value, or through the layout common to all of them if that is cheaper."""
+        """Moves to each layout once: directly from the value, or through the layout common to all if that is cheaper."""
         source = self.lies(*uses[0][:2], value)
         pend = self.placements.sources.get(value, ())
         targets = list(dict.fromkeys(wanted for _, _, wanted in uses))

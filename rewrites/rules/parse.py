@@ -36,7 +36,7 @@ from .rule import (
 
 Node: TypeAlias = Tree[Token]
 
-# What the grammar's terminals are called when a person is told what was expected.
+# The names of the grammar's terminals in messages.
 SPELLING = {
     "NAME": "a name",
     "INT": "a number",
@@ -93,7 +93,7 @@ class _Reader:
             raise self.unreadable(error) from None
 
     def unreadable(self, error: UnexpectedInput) -> Error:
-        """The error for a text that the grammar does not know."""
+        """The error for a text that the grammar does not accept."""
         token = cast("Token | None", getattr(error, "token", None))
         label, width = _expected(error), 1
         line, column = error.line, error.column
@@ -189,7 +189,7 @@ def _is_variable(name: str) -> bool:
 
 
 def _names(node: Node) -> Iterator[Token]:
-    """The names that stand for things, not for operations, from left to right."""
+    """The names that are variables or symbols, not operations, from left to right."""
     if node.data == "name":
         yield from _tokens(node)
     for child in _trees(node):
