@@ -1,4 +1,4 @@
-"""Index notation: programs in `*.partita` files, for people, with the mesh and the plans that partition them.
+"""Index notation: programs in `*.partita` files, with the mesh and the plans that partition them.
 
 read, misread    text to lark's tree, by the grammar `program.lark`; mistakes of spelling
   diagnostics                        every way in which a text can be wrong, and where in it

@@ -1,7 +1,7 @@
 """Materialise: write the decisions into the IR, as placed builders and slicers.
 
-This is one walk in program order. It opens every op, slices its operands for its placement, emits its local form, and builds its
-results. Each move becomes a redistribution. The gather of a parameter waits at a barrier for the value that starts its use.
+This is one walk in program order. It opens every op, slices its operands for its placement, emits its local form, and builds
+its results. Each move becomes a redistribution. The gather of a parameter waits at a barrier for the value that starts its use.
 
     decisions of a plan   -->   func @main(%x: f32[data*64, 8], ...) { array.build (data, model) {...} ... }
 """

@@ -1,7 +1,7 @@
 """Rewrite rules: two terms and a condition, as immutable trees.
 
-A rule says that its right side may replace its left side, for all values of its variables that meet the condition. `parse` reads
-these trees, `compile` compiles them, and `partita rules` prints them.
+A rule says that its right side may replace its left side, for all values of its variables that meet the condition. `parse`
+reads these trees, `compile` compiles them, and `partita rules` prints them.
 
     beta: slice(L, build(L, x)) => x       Rule("beta", Apply("slice", ...), Variable("x"))
 """
