@@ -1,8 +1,8 @@
 """Arrays with layouts, and the builders and slicers that place them.
 
-A type says how a value lies on the mesh. Three ops say the rest: a builder runs its body once for every device along
-its axes, a slicer takes the part that one iteration sees, and a redistribution changes a layout, which is the only
-thing here that communicates. Mesh sizes stand in the module's attribute `array.mesh`.
+A type says how a value is placed on the mesh. Three ops do the rest. A builder runs its body once for every device along
+its axes. A slicer takes the part that one iteration sees. A redistribution changes a layout and is the only op here that
+communicates. The module's attribute `array.mesh` holds the mesh.
 
     %y = array.build (data) {
       %0 = array.slice %x to f32[data*64, 8] : f32[256, 8] -> f32[64, 8]
@@ -68,7 +68,7 @@ def mesh_of(op: Operation) -> Mesh:
             try:
                 return _mesh(mesh.data)
             except Error as error:
-                raise VerifyException(f"`{MESH} = {mesh}` is no mesh: {error.title}") from error
+                raise VerifyException(f"`{MESH} = {mesh}` is not a mesh: {error.title}") from error
         around = around.parent_op()
     raise VerifyException(f'`{op.name}` needs a mesh: write `module attributes {{{MESH} = "data=4"}}` around it')
 
@@ -79,7 +79,7 @@ def set_mesh(module: ModuleOp, mesh: Mesh) -> None:
 
 
 def group_size(op: Operation, axes: AxesAttr, mesh: Mesh) -> int:
-    """How many devices lie along `axes` together, once they are found to be distinct axes of the mesh."""
+    """The number of devices along all of `axes`. Raises VerifyException unless they are distinct axes of the mesh."""
     if len(set(axes.data)) != len(axes.data):
         raise VerifyException(f"`{op.name}` names a mesh axis twice: {axes}")
     try:
@@ -89,7 +89,7 @@ def group_size(op: Operation, axes: AxesAttr, mesh: Mesh) -> int:
 
 
 def builds_around(op: Operation) -> Iterator["BuildOp"]:
-    """The builds that `op` stands in, innermost first."""
+    """The builds around `op`, innermost first."""
     around = op.parent_op()
     while around is not None:
         if isinstance(around, BuildOp):
@@ -109,7 +109,7 @@ def _check_inside(op: Operation, axes: Sequence[str]) -> None:
 
 
 def global_shape(array: ArrayType, mesh: Mesh, op: Operation) -> tuple[int, ...]:
-    """The shape of the whole value; what is wrong with its layout on this mesh becomes the op's error."""
+    """The global shape. Raises VerifyException with the op's name if the layout does not fit this mesh."""
     try:
         return array.layout.global_shape(mesh)
     except Error as error:
@@ -129,7 +129,7 @@ def check_same_value(op: Operation, source: ArrayType, target: ArrayType, mesh: 
 
 
 def check_redistribution(op: Operation, source: ArrayType, target: ArrayType) -> None:
-    """What `array.redistribute` and `flow.redistribute` have in common: one value, and nothing newly pending."""
+    """The common checks of `array.redistribute` and `flow.redistribute`: one value, and no new pending reduction."""
     mesh = mesh_of(op)
     check_same_value(op, source, target, mesh)
     if new := set(target.layout.pending) - set(source.layout.pending):
@@ -139,7 +139,7 @@ def check_redistribution(op: Operation, source: ArrayType, target: ArrayType) ->
 
 @irdl_op_definition
 class YieldOp(PlainOp):
-    """What one iteration of a build leaves."""
+    """The values that one iteration of a build returns."""
 
     name = "array.yield"
     values = var_operand_def(ArrayType)
@@ -214,11 +214,11 @@ class BuildOp(IRDLOperation):
 
 @irdl_op_definition
 class SliceOp(IRDLOperation):
-    """The part of a global value that this iteration sees, if the value is cut as `layout` says.
+    """The part of a global value that this iteration sees under `layout`.
 
-    Constraints: the layout has the same element type, global shape and pending reductions as the value, whose summand
-    of this iteration is taken; it keeps every tile that the value already has, and uses only axes of the builds around;
-    the result is what one device holds of it.
+    Constraints: the layout has the same element type, global shape and pending reductions as the value, of which this
+    iteration takes its own summand; it keeps every tile that the value already has, and uses only axes of the enclosing
+    builds; the result is the local array of one device.
     """
 
     name = "array.slice"
@@ -259,7 +259,7 @@ class SliceOp(IRDLOperation):
         mesh = mesh_of(self)
         (source, result), target = array_types([self.source, self.out]), self.target
         if source.layout.pending != target.layout.pending:
-            raise VerifyException(f"`array.slice` resolves nothing that is pending: {source.text} to {target.text}")
+            raise VerifyException(f"`array.slice` cannot resolve a pending reduction: {source.text} to {target.text}")
         check_same_value(self, source, target, mesh)
         _check_inside(self, [*target.layout.axes(), *(each.axis for each in target.layout.pending)])
         if lost := set(source.layout.tiles(mesh)) - set(target.layout.tiles(mesh)):
@@ -295,13 +295,13 @@ class Redistribute(PlainOp):
 
 @irdl_op_definition
 class RedistributeOp(Redistribute):
-    """What is left where a slicer does not match its builder."""
+    """Converts between layouts where a slicer does not match its builder."""
 
     name = "array.redistribute"
 
 
 class Barrier(PlainOp):
-    """The values themselves, tied together: none is used before all are there, and no later pass looks through it.
+    """Returns its operands unchanged. None is used before all are available, and no later pass looks through it.
 
     Constraint: every result has the type of its operand.
     """
@@ -314,7 +314,7 @@ class Barrier(PlainOp):
 
     def verify_(self) -> None:
         if self.operand_types != self.result_types:
-            raise VerifyException(f"`{self.name}` gives its operands as they are: their types too")
+            raise VerifyException(f"`{self.name}` returns its operands unchanged: their types must match")
 
 
 @irdl_op_definition
@@ -325,7 +325,7 @@ class BarrierOp(Barrier):
 
 
 class Coordinate(IRDLOperation):
-    """Where along `axes` this iteration runs, counted major to minor from 0: an `i32[]`."""
+    """The index of this iteration along `axes`, counted major to minor from 0: an `i32[]`."""
 
     along = prop_def(AxesAttr)
     out = result_def(ArrayType)
@@ -357,7 +357,7 @@ class Coordinate(IRDLOperation):
 
 @irdl_op_definition
 class CoordinateOp(Coordinate):
-    """Where along the axes this iteration of the builds around it runs; they iterate over all of them."""
+    """The index of this iteration along the axes; the enclosing builds must iterate over all of them."""
 
     name = "array.coordinate"
 

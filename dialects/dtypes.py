@@ -1,4 +1,4 @@
-"""Element types: their names in NumPy and in text, how large they are, and which casts between them keep every value.
+"""Element types: their names in NumPy and in text, their sizes, and which casts between them are exact.
 
 A pending sum may cross a widening cast, never a narrowing one.
 """
@@ -78,7 +78,7 @@ def divides(dtype: str) -> bool:
 def widens(source: str, target: str) -> bool:
     """Whether every value of `source` is one of `target`, in the same kind of number: float32 -> float64, not -> bfloat16.
 
-    A complex number is as wide as its parts, so that taking one apart, or putting it together, narrows nothing.
+    A complex number counts as wide as its parts, so extracting or combining the parts does not narrow.
     """
     if source == target:
         return True

@@ -1,4 +1,4 @@
-"""The error that a person sees: what is wrong, where it stands, and what to do about it."""
+"""The error that a user sees: what is wrong, where, and how to fix it."""
 
 from __future__ import annotations
 
@@ -47,11 +47,10 @@ class Location:
 
 
 class Error(Exception):
-    """Something that the person at the keyboard can put right: the public `pt.Error`.
+    """An error that the user can fix: the public `pt.Error`.
 
-    Every error that a user can cause is one of these, so that one `except` is enough and a traceback of anything else
-    is a defect of Partita. The title names the thing, both sides of the disagreement and the numbers; a help says what
-    to type.
+    Every error that a user can cause is a `pt.Error`, so one `except` is enough; any other exception is a defect of
+    Partita. The title names the object, what was expected and what was given. A help says what to type.
 
     ```
     error: `w1` cannot be tiled: 6 rows do not divide over `model` (4 devices)
@@ -120,11 +119,11 @@ def _source(location: Location, label: str) -> list[str]:
 
 
 def nearest(name: str, names: Iterable[str], n: int = 3) -> list[str]:
-    """At most `n` of `names` that `name` may have been meant to be, the likeliest first."""
+    """At most `n` of `names` that are similar to `name`, the most similar first."""
     return difflib.get_close_matches(name, list(dict.fromkeys(names)), n=n, cutoff=0.5)
 
 
 def did_you_mean(name: str, names: Iterable[str], *otherwise: str, most: int = 1) -> list[str]:
-    """The help for an unknown name: "did you mean `data`?", or, where no name comes near, what to say `otherwise`."""
+    """The help for an unknown name: "did you mean `data`?", or `otherwise` if no name is similar."""
     near = nearest(name, names, most)
     return [f"did you mean {' or '.join(f'`{each}`' for each in near)}?"] if near else list(otherwise)

@@ -1,7 +1,7 @@
 """The dataflow graph: kernels that devices run, and the changes of layout between them.
 
-Values are global here and their types say where they lie; a kernel is a `func.func` of local ops that sees what one
-device holds.
+Values are global here, and their types say how they are placed. A kernel is a `func.func` of local ops on the local arrays
+of one device.
 
     flow.graph @step(%x: !array.array<f32[data*64, 8]>) -> !array.array<f32[256, 8]> {
       %0 = flow.kernel @step_0(%x) : f32[data*64, 8] -> f32[data*64, 8]
@@ -92,7 +92,7 @@ class GraphOp(IRDLOperation):
         if not isinstance(end, ReturnOp):
             raise VerifyException("the body of `flow.graph` ends in `flow.return`")
         if self.function_type.outputs.data != tuple(end.operand_types):
-            raise VerifyException("`flow.return` gives values of other types than `flow.graph` says")
+            raise VerifyException("`flow.return` returns other types than `flow.graph` declares")
         # One look at the module for all kernels: a lookup for each would be quadratic in a graph cut at every
         # collective.
         kernels = _functions(self)
@@ -114,7 +114,7 @@ def _check_kernel(op: "KernelOp", kernels: dict[str, FuncOp]) -> None:
     if function is None:
         close = nearest(op.name_of_kernel, kernels) or list(kernels)
         known = f": there is {', '.join(f'`@{name}`' for name in close)}" if close else ""
-        raise VerifyException(f"`flow.kernel` calls `@{op.name_of_kernel}`, and the module has no such function{known}")
+        raise VerifyException(f"`flow.kernel` calls `@{op.name_of_kernel}`, but the module has no such function{known}")
     mesh, type = mesh_of(op), function.function_type
     for side, values, locals in (("operand", op.ins, type.inputs.data), ("result", op.outs, type.outputs.data)):
         arrays = array_types(values)
@@ -176,7 +176,7 @@ class RedistributeOp(Redistribute):
 
 @irdl_op_definition
 class BarrierOp(Barrier):
-    """What follows it is issued after all of these values: `flow.barrier %w, %h` holds a gather of `%w` back."""
+    """Its users are issued after all of these values: `flow.barrier %w, %h` delays a gather of `%w`."""
 
     name = "flow.barrier"
 

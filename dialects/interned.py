@@ -10,16 +10,16 @@ from typing import Any, TypeVar
 
 _T = TypeVar("_T", bound="Interned")
 
-# Terms stay for ever: they are small, and a program of any size has few different ones. With weak references each would
-# take twice as long to make.
+# Terms are never freed: they are small, and even a large program has few distinct ones. Weak references would double the
+# time to make one.
 _made: dict[tuple[object, ...], Any] = {}
 
 
 class Interned:
     """Base of the classes whose `__new__` is `return intern(cls, ...)`; equality and hash are those of identity.
 
-    A subclass is `@dataclass(frozen=True, slots=True, eq=False, init=False)`; what makes its fields invalid is said in
-    `check`, which runs once for each distinct term. Copying and unpickling give back the same object.
+    A subclass is `@dataclass(frozen=True, slots=True, eq=False, init=False)`. `check` validates its fields, once for each
+    distinct term. Copying and unpickling return the same object.
     """
 
     __slots__ = ()
@@ -42,5 +42,5 @@ def intern(cls: type[_T], *fields: object) -> _T:
     for name, value in zip(cls.__match_args__, fields, strict=True):
         object.__setattr__(made, name, value)
     made.check()
-    # Another thread may have made the same term meanwhile: the first one counts.
+    # Another thread may have made the same term in the meantime: the first one is kept.
     return _made.setdefault(key, made)

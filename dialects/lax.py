@@ -2,9 +2,9 @@
 
     %2 = lax.dot_general %0, %1 {dimension_numbers = (((1,), (0,)), ((), ()))} : f32[64, 8], f32[8, 8] -> f32[64, 8]
 
-All of them are one shape of op: arrays in, arrays out, the primitive's parameters, and for a loop or a choice its regions.
-Extents are in the types alone, so the same op on local types is the device-local op; only an op with regions sees a placed
-type, which it passes on.
+All of them have the same form: array operands, array results, the primitive's parameters and, for a loop or a choice, its
+regions. Only the types hold extents, so the same op on local types is the device-local op. Only an op with regions may have
+placed types, because it passes values on.
 """
 
 from collections.abc import Sequence
@@ -79,7 +79,7 @@ class LaxOp(IRDLOperation):
 
     @classmethod
     def primitive(cls) -> str:
-        """The name by which the definitions and JAX know it: `dot_general`."""
+        """Its name in the definitions and in JAX: `dot_general`."""
         return cls.name.removeprefix("lax.")
 
     def print(self, printer: Printer) -> None:
@@ -113,15 +113,15 @@ class LaxOp(IRDLOperation):
         self.check(ins, outs)
 
     def verify_plain(self, ins: tuple[ArrayType, ...], outs: tuple[ArrayType, ...]) -> None:
-        """Raises VerifyException where something is placed or pending, or where there is a body."""
+        """Raises VerifyException if a type is placed or pending, or if the op has a body."""
         for array in (*ins, *outs):
             if not array.is_whole:
-                raise VerifyException(f"`{self.name}` works on plain arrays, and {array.text} is placed or pending")
+                raise VerifyException(f"`{self.name}` takes plain arrays, but {array.text} is placed or pending")
         if self.regions:
             raise VerifyException(f"`{self.name}` has no body")
 
     def check(self, ins: tuple[ArrayType, ...], outs: tuple[ArrayType, ...]) -> None:
-        """Raises VerifyException where the types disagree with what the op means."""
+        """Raises VerifyException if the types disagree with the op's definition."""
         check_named(self.primitive(), self.params, ins, outs)
 
 
@@ -138,7 +138,7 @@ class ConstantOp(LaxOp):
 
 @irdl_op_definition
 class WholeOp(LaxOp):
-    """A primitive without a definition, `params["primitive"]`: it runs whole, on gathered operands."""
+    """A primitive without a definition, `params["primitive"]`: it runs unpartitioned, on gathered operands."""
 
     name = "lax.whole"
 
@@ -148,7 +148,7 @@ class WholeOp(LaxOp):
 
 @irdl_op_definition
 class YieldOp(PlainOp):
-    """What a region gives: of a loop's body the next carries, then, in a scan, this trip's part of each stacked result."""
+    """The values that a region returns. A loop's body returns the next carries, then a scan's row of each stacked result."""
 
     name = "lax.yield"
     values = var_operand_def(ArrayType)
@@ -163,15 +163,15 @@ class RegionOp(LaxOp):
     """An op with regions, each a block that ends in `lax.yield`."""
 
     REGIONS: ClassVar[int] = 1
-    """How many regions it has; 0 is any number."""
+    """The number of regions; 0 means any number."""
 
     @property
     def entry(self) -> Entry:
-        """Which operands enter which regions. Raises VerifyException for parameters that do not say."""
+        """Which operands enter which regions. Raises VerifyException for invalid parameters."""
         raise NotImplementedError
 
     def verify_plain(self, ins: tuple[ArrayType, ...], outs: tuple[ArrayType, ...]) -> None:
-        """It passes values on, whatever they lie like; but it has its regions."""
+        """Accepts any layout, because the op only passes values on, but requires regions."""
         ends = [region.block.last_op for region in self.regions]
         if (self.REGIONS or len(ends)) != len(ends) or not all(isinstance(end, YieldOp) for end in ends):
             number = {1: "one region, which ends", 2: "two regions, which end"}.get(self.REGIONS, "regions, which end")
@@ -207,7 +207,7 @@ class ScanOp(RegionOp):
 
     @property
     def length(self) -> int:
-        """How many trips it makes."""
+        """The trip count."""
         return count(self.name, self.params, "length")
 
 
@@ -239,7 +239,7 @@ class WhileOp(RegionOp):
 
 @irdl_op_definition
 class CondOp(RegionOp):
-    """One branch of several, by number: the first operand, clamped to the branches that there are.
+    """Runs one of several branches: the first operand is its number, clamped to the existing branches.
 
         %y = lax.cond %i, %x {} {
         ^bb0(%a: !array.array<f32[8]>):

@@ -73,7 +73,7 @@ def check_constant(params: ParamsAttr, ins: Types, outs: Types) -> None:
     if ins or len(outs) != 1 or outs[0].shape or len(params) != 1 or "value" not in params:
         raise VerifyException("`lax.constant` has a `value`, no operands and one result of rank 0")
     if not _fits(params["value"], outs[0].dtype):
-        raise VerifyException(f"`lax.constant`: {params.text} is no {outs[0].text.removesuffix('[]')}")
+        raise VerifyException(f"`lax.constant`: {params.text} is not of dtype {outs[0].text.removesuffix('[]')}")
 
 
 def _fits(value: Literal, dtype: str) -> bool:

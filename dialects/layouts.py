@@ -1,4 +1,4 @@
-"""Layouts: where the elements of a value lie, one factored range per dimension, and the reductions it still awaits."""
+"""Layouts: where the elements of a value are, as one factored range per dimension, and its pending reductions."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ A sub-axis or a loop is named by its text: `data.0:2`, `t:8`.
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Pending(Interned):
-    """A reduction that is still to be done: each device along `axis` holds one operand of `monoid`, none the result.
+    """A pending reduction: each device along `axis` holds one operand of `monoid`, and no device holds the result.
 
     ```
-    f32[64, 8]{+model}: two devices along model, and the value is the sum of what they hold
+    f32[64, 8]{+model}: two devices along model; the value is the sum of their local arrays
     ```
 
-    With a `dim` it is a scan along that dim that is still to be done: the dim is placed on the axis, each device holds the
-    scan of its block, and what stands before it on other devices (`backwards`: behind it) is not in it yet.
+    With a `dim` it is a pending scan along that dim: the dim is placed on the axis, and each device holds the scan of its own
+    block, without the blocks before it (`backwards`: after it) on other devices.
 
     ```
     f32[data*64, 8]{+data before 0}: running sums of 64 rows each, to which the sums of the rows before them are to be added
@@ -69,7 +69,7 @@ class Pending(Interned):
 
     def check(self) -> None:
         if self.monoid not in NAMES:
-            raise Error(f"`{self.monoid}` is no monoid", helps=["a reduction is pending with one of " + ", ".join(NAMES)])
+            raise Error(f"`{self.monoid}` is not a monoid", helps=["a reduction is pending with one of " + ", ".join(NAMES)])
         if not isinstance(_factor(self.axis), Axis | SubAxis):
             raise Error(f"a reduction cannot be pending over `{self.axis}`", helps=["name a mesh axis"])
 
@@ -81,11 +81,11 @@ class Pending(Interned):
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Layout(Interned):
-    """Where a value lies: `[data*128, 256]{+model}`.
+    """The placement of a value: `[data*128, 256]{+model}`.
 
-    A dim's placed factors say which block a device holds; an axis that no dim names holds copies, unless a reduction
-    over it is pending. Each axis is used at most once (`Error`). Equal layouts are one object. Neighbouring reductions
-    with the same monoid commute and are kept sorted; with different ones they do not, and the first is the outermost.
+    A dim's placed factors say which block a device holds. Along an axis that no dim names, the value is replicated, unless a
+    reduction over it is pending. Each axis is used at most once (`Error`). Equal layouts are one object. Neighbouring
+    reductions with the same monoid commute and are kept sorted; others do not commute, and the first is the outermost.
     """
 
     dims: tuple[Range, ...]
@@ -115,12 +115,12 @@ class Layout(Interned):
     def tiles(self, mesh: Mesh) -> tuple[Tile, ...]:
         """What `of` was given: every placed factor with its dim and stride, dim by dim, major to minor.
 
-        `Error` for a dim that is no tiling: a sum, sub-range, pad or window of placed factors.
+        Raises `Error` for a dim that is not a tiling: a sum, sub-range, pad or window of placed factors.
         """
         return _tiles(self, mesh)
 
     def local_shape(self, mesh: Mesh) -> tuple[int, ...]:
-        """The shape of what one device holds in one iteration: `[data*128, 256] --> (128, 256)`."""
+        """The shape of the local array of one device in one iteration: `[data*128, 256] --> (128, 256)`."""
         return _local_shape(self, mesh)
 
     def global_shape(self, mesh: Mesh) -> tuple[int, ...]:
@@ -133,7 +133,7 @@ class Layout(Interned):
 
     @property
     def rank(self) -> int:
-        """How many dims."""
+        """The number of dims."""
         return len(self.dims)
 
     def text(self, dtype: str) -> str:
@@ -161,7 +161,7 @@ def _pending(text: PendingText) -> Pending:
 
 
 def _ordered(pending: tuple[Pending, ...]) -> tuple[Pending, ...]:
-    """Sorted by axis within each run of one monoid, where the order says nothing."""
+    """Sorted by axis within each run of one monoid, where the order has no meaning."""
     runs = itertools.groupby(pending, key=lambda p: p.monoid)
     return tuple(p for _, run in runs for p in sorted(run, key=lambda p: (p.axis, p.dim)))
 
@@ -171,7 +171,7 @@ def _factor(text: str) -> Placed:
     """The placed factor that a tile's or a reduction's axis names: `data`, `data.0:2`, `t:8`."""
     r = parse_range(text)
     if placed(r) != (r,):
-        raise Error(f"`{text}` is no mesh axis, sub-axis or loop")
+        raise Error(f"`{text}` is not a mesh axis, sub-axis or loop")
     return placed(r)[0]
 
 
@@ -189,10 +189,10 @@ def _of(shape: tuple[int, ...], tiles: tuple[Tile, ...], mesh: Mesh, pending: tu
 
 
 def _places(axis: str, mesh: Mesh) -> int:
-    """How many places a tile's or a reduction's axis has; `Error` if the mesh has no such axis or sub-axis."""
+    """The size of a tile's or a reduction's axis. Raises `Error` if the mesh has no such axis or sub-axis."""
     factor = _factor(axis)
     if isinstance(factor, SubAxis) and mesh[factor.name] % factor.size:
-        raise Error(f"`{factor}` is no sub-axis of `{factor.name}`", label=f"{mesh[factor.name]} devices do not divide")
+        raise Error(f"`{factor}` is not a sub-axis of `{factor.name}`", label=f"{mesh[factor.name]} devices do not divide")
     return size(factor, mesh)
 
 
@@ -221,7 +221,7 @@ def _tiles(layout: Layout, mesh: Mesh) -> tuple[Tile, ...]:
             if placed(part) == (part,):
                 found.append((str(part), i, stride))
             elif placed(part):
-                raise Error(f"dim {i} of `{layout}` is no tiling", label=f"`{part}` is not a factor of it")
+                raise Error(f"dim {i} of `{layout}` is not a tiling", label=f"`{part}` is not a factor of it")
     return tuple(found)
 
 

@@ -18,16 +18,16 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[0-9]+)?")
 
 
 class UnknownAxis(Error, KeyError):
-    """A name that the mesh does not have; also a `KeyError`, for `Mapping.get` catches that one."""
+    """A name that the mesh does not have; also a `KeyError`, because `Mapping.get` catches `KeyError`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False, repr=False)
 class Mesh(Interned, Mapping[str, int]):
     """Named axes of devices and how many there are along each, major to minor: `Mesh(data=4, model=2)`.
 
-    It names no devices: a program for 4096 of them is partitioned and looked at on a laptop, and devices are found only
-    when it runs. Meshes with the same axes in the same order are the same object. Raises `Error` for a name that is no
-    identifier and a size below 1.
+    A mesh does not name devices: you can partition a program for 4096 devices on a laptop and inspect it there. Devices are
+    looked up only when the program runs. Meshes with the same axes in the same order are the same object. Raises `Error` for
+    a name that is not an identifier, and for a size below 1.
 
     ```
     Mesh(data=4, model=2)    data=0 [ 0 1 ]    device = data·2 + model
@@ -41,7 +41,7 @@ class Mesh(Interned, Mapping[str, int]):
 
     def __new__(cls, axes: Mapping[str, int] | None = None, /, *rest: Never, **more: int) -> Mesh:
         if rest or not isinstance(axes, Mapping | None):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise Error("a mesh's axes have names", helps=["write pt.Mesh(data=4, model=2)"])
+            raise Error("a mesh needs named axes", helps=["write pt.Mesh(data=4, model=2)"])
         given = {**(axes or {}), **more}
         return intern(cls, tuple((name, _count(name, size)) for name, size in given.items()))
 
@@ -60,13 +60,13 @@ class Mesh(Interned, Mapping[str, int]):
         for part in filter(str.strip, text.split(",")):
             name, equals, size = (word.strip() for word in part.partition("="))
             if not equals or not size.isdecimal():
-                raise Error(f"`{part.strip()}` is no mesh axis", helps=["write a mesh as `data=4, model=2`"])
+                raise Error(f"`{part.strip()}` is not a mesh axis", helps=["write a mesh as `data=4, model=2`"])
             if len(size) > 18:
                 raise Error(
                     f"mesh axis `{name}` has a size of {len(size)} digits", helps=["the size is the number of devices along it"]
                 )
             if name in axes:
-                raise Error(f"mesh axis `{name}` is named twice in `{text}`")
+                raise Error(f"mesh axis `{name}` is declared twice in `{text}`")
             axes[name] = int(size)
         return Mesh(axes)
 
@@ -77,11 +77,11 @@ class Mesh(Interned, Mapping[str, int]):
 
     @property
     def size(self) -> int:
-        """How many devices."""
+        """The number of devices."""
         return math.prod(size for _, size in self.pairs)
 
     def coordinates(self) -> Iterator[dict[str, int]]:
-        """Where each device stands, in device order: the last axis varies fastest."""
+        """The coordinates of each device, in device order: the last axis varies fastest."""
         names = [name for name, _ in self.pairs]
         for places in itertools.product(*(range(size) for _, size in self.pairs)):
             yield dict(zip(names, places, strict=True))
@@ -125,7 +125,7 @@ class Mesh(Interned, Mapping[str, int]):
         return any(axis == name for axis, _ in self.pairs)
 
     def __eq__(self, other: object) -> bool:
-        # Interned; `Mapping` would compare the items in any order, and take the hash away.
+        # Interned; `Mapping` would compare the items in any order and remove the hash.
         return self is other
 
     def __hash__(self) -> int:
@@ -139,7 +139,7 @@ class Mesh(Interned, Mapping[str, int]):
 
 
 def _count(name: str, size: int) -> int:
-    """The size as a plain number: NumPy's integers are welcome, `True` is no number of devices."""
+    """The size as a Python int. NumPy integers are accepted, `True` is not."""
     try:
         count = 0 if isinstance(size, bool) else operator.index(size)
     except TypeError:

@@ -1,7 +1,8 @@
-"""The monoids with which Partita folds: one table, in which every other file looks up what it needs of them.
+"""The table of monoids with which Partita folds. All other files read it.
 
-Index notation folds (`sum(k) x[i, k]`); what is left to fold across devices is pending in a layout (`f32[8]{+model}`) and is
-folded by a collective (`spmd.all_reduce add`). A line here and JAX's names for it (`compiler/ops/monoids.py`) add a monoid.
+Index notation folds (`sum(k) x[i, k]`). A fold that remains to be done across devices is pending in a layout
+(`f32[8]{+model}`), and a collective does it (`spmd.all_reduce add`). To add a monoid, write a line here and JAX's names for it
+in `compiler/ops/monoids.py`.
 
     MONOIDS["sum"] is MONOIDS["add"]
 """
@@ -19,7 +20,7 @@ from .dtypes import Array, largest, least, widen
 Unit: TypeAlias = Callable[[np.dtype[Any]], Array]
 """The unit of a monoid on numbers of this type."""
 
-# Powers of two have no zero, so no fold of them has a unit; no collective takes numbers of less than a byte.
+# Powers of two have no zero, so folds of them have no unit. Collectives do not take numbers of less than a byte.
 _ALONE = frozenset({"float8_e8m0fnu", "float4_e2m1fn", "int2", "int4", "uint2", "uint4"})
 
 
@@ -53,7 +54,7 @@ class Monoid:
 
     @property
     def has_unit_zero(self) -> bool:
-        """Whether its unit is zero, so that an element that is set to zero does not count."""
+        """Whether its unit is zero, so that zeroed elements do not change the fold."""
         return not self.unit(np.dtype(np.int32)).any()
 
     def across_devices(self, dtype: str) -> Monoid | None:
@@ -76,7 +77,7 @@ class Monoid:
         return self._ufunc.accumulate(array, axis=axis, dtype=array.dtype)
 
     def put(self, into: Array, at: Array, values: Array) -> None:
-        """Folds values into the elements of a flat array that they land on, in their order."""
+        """Folds values into the elements of a flat array at their positions, in order."""
         if isinstance(self.function, np.ufunc):
             self.function.at(into, at, values)
         else:
@@ -116,7 +117,7 @@ MONOIDS: Mapping[str, Monoid] = {name: each for each in _TABLE for name in (each
 """Each monoid, by either of its names."""
 
 FOLDS: Sequence[str] = [each.fold for each in _TABLE]
-"""The words that fold in index notation."""
+"""The names of folds in index notation."""
 
 NAMES: Sequence[str] = [each.name for each in _TABLE if each.name]
 """The monoids of pending folds and of collectives."""

@@ -21,7 +21,7 @@ def set_names(program: Operation, arguments: Sequence[str], results: Sequence[st
 
 
 def keep_names(old: Operation, new: Operation) -> None:
-    """Gives a new form of a program the names that the old one has."""
+    """Copies the names from the old form of a program to the new one."""
     new.attributes.update({key: old.attributes[key] for key in (ARGUMENTS, RESULTS) if key in old.attributes})
 
 

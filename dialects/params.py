@@ -39,7 +39,7 @@ class Record:
 
 
 def show(value: Literal) -> str:
-    """The text of a literal, which `read` takes back exactly, infinities, NaN and the sign of zero included."""
+    """The text of a literal, which `read` reads back exactly, including infinities, NaN and the sign of zero."""
     match value:
         case None | bool() | int() | float():
             return repr(value)
@@ -66,12 +66,12 @@ def _read(tree: ast.expr) -> Literal:
         case ast.Call(func=function, args=[], keywords=keywords):
             return Record(ast.unparse(function), tuple((str(each.arg), _read(each.value)) for each in keywords))
         case _:
-            raise ValueError(f"`{ast.unparse(tree)}` is no literal")
+            raise ValueError(f"`{ast.unparse(tree)}` is not a literal")
 
 
 @lru_cache(maxsize=1 << 14)
 def read(text: str) -> "ParamsAttr":
-    """The parameters that `text`, with its braces, says; a ValueError or SyntaxError if it says none."""
+    """The parameters in `text`, which includes the braces. Raises ValueError or SyntaxError if it cannot be read."""
     tree = ast.parse(f"params({text[1:-1]})", mode="eval").body
     if not isinstance(tree, ast.Call) or tree.args or any(each.arg is None for each in tree.keywords):
         raise ValueError("write parameters as `{name = value, ...}`")
@@ -123,7 +123,7 @@ class ParamsAttr(Data[tuple[tuple[str, Literal], ...]]):
     def __len__(self) -> int:
         return len(self.data)
 
-    # The mapping's `get`: xDSL's own, which turns data into attributes, is for attributes with an alternative to them.
+    # The mapping's `get`, not xDSL's own, which turns data into attributes.
     def get(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, name: str, default: Literal = None
     ) -> Literal:

@@ -1,7 +1,7 @@
-"""Ops with regions: the borders at which values cross, and what the types on both sides must say.
+"""Ops with regions: the borders that values cross, and how the types on both sides must agree.
 
-A region is the body of a loop, its condition, or a branch. What crosses its border is an argument of its block or what it
-yields, and the definitions called `enter`, `trip`, `carry`, `leave`, `collect` and `join` say how a dim does.
+A region is the body of a loop, its condition, or a branch. Values cross its border as block arguments or as yielded values.
+The definitions `enter`, `trip`, `carry`, `leave`, `collect` and `join` say how a dim crosses.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,9 +19,9 @@ T = TypeVar("T")
 Types = tuple[ArrayType, ...]
 
 BORDERS = frozenset({"enter", "trip", "carry", "leave", "collect", "join"})
-"""Definitions that are no ops: how a dim crosses the border of a region."""
+"""Definitions that are not ops: they say how a dim crosses the border of a region."""
 TRIPS = frozenset({"trip", "collect"})
-"""Those at which the dim of the trips is taken apart, or put together."""
+"""Those that split the dim of the trips into rows, or stack rows into it."""
 
 
 NONE = slice(0, 0)
@@ -44,7 +44,7 @@ class Entry:
     rows: slice
 
     def arguments(self, region: int, operands: Sequence[T], carries: Sequence[T], rows: Sequence[T] = ()) -> list[T]:
-        """What the block of a region is given, with these carries and rows in one trip."""
+        """The arguments of a region's block, for these carries and rows of one trip."""
         return [*operands[self.consts[region]], *carries, *rows]
 
 
@@ -66,7 +66,7 @@ def cond_entry(branches: int) -> Entry:
 
 
 def count(op: str, params: ParamsAttr, name: str) -> int:
-    """A parameter that counts something. Raises VerifyException where it does not."""
+    """A parameter that is a count. Raises VerifyException unless it is an integer of 0 or more."""
     value = params.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise VerifyException(f"`{op}`: `{name}` is a number, 0 or more")
@@ -74,7 +74,7 @@ def count(op: str, params: ParamsAttr, name: str) -> int:
 
 
 def _check_scan(params: ParamsAttr, ins: Types, outs: Types, arguments: Sequence[Types], yields: Sequence[Types]) -> None:
-    """Consts and carries as they are, scanned operands and stacked results with `length` in front."""
+    """Consts and carries keep their types; scanned operands and stacked results have `length` as first dim."""
     (args,), (yielded,) = arguments, yields
     entry, length = scan_entry(params), count("lax.scan", params, "length")
     consts, kept = entry.carries.start, entry.carries.stop
@@ -103,7 +103,7 @@ def _check_scan(params: ParamsAttr, ins: Types, outs: Types, arguments: Sequence
 
 
 def _check_while(params: ParamsAttr, ins: Types, outs: Types, args: Sequence[Types], yielded: Sequence[Types]) -> None:
-    """The condition takes its consts and the carries and yields a verdict; the body its own and gives the carries."""
+    """The condition takes its consts and the carries and yields the predicate; the body its own, and yields the carries."""
     entry = while_entry(params)
     asked, fixed = (len(range(each.start or 0, each.stop)) for each in entry.consts)
     if asked + fixed > len(ins):
@@ -120,7 +120,7 @@ def _check_while(params: ParamsAttr, ins: Types, outs: Types, args: Sequence[Typ
 
 
 def _check_cond(_: ParamsAttr, ins: Types, outs: Types, args: Sequence[Types], yielded: Sequence[Types]) -> None:
-    """A number, then what every branch takes; every branch yields what the op gives."""
+    """The branch's number, then the operands of every branch; every branch yields the results of the op."""
     if not ins or ins[0] is not ArrayType.whole("int32"):
         raise VerifyException(f"`lax.cond`: the first operand is an i32[], the branch's number, not {_text(ins[:1])}")
     if not args:
@@ -156,4 +156,4 @@ CHECKS: Mapping[str, Callable[[ParamsAttr, Types, Types, Sequence[Types], Sequen
     "lax.while": _check_while,
     "lax.cond": _check_cond,
 }
-"""Per op with regions: raises VerifyException where the types around the regions disagree with those inside."""
+"""For each op with regions: raises VerifyException if the types outside the regions disagree with those inside."""

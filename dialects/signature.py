@@ -1,9 +1,9 @@
-"""The end that the texts of all our ops share: hints, operand types, result types.
+"""The common end of the text of all our ops: hints, operand types, result types.
 
     lax.dot_general %0, %1 {...} attributes {provenance = "mlp.py:12"} : f32[64, 8], f32[8, 8] -> f32[64, 8]
                                  |--------- signature ------------------------------------------------------|
 
-An op that has only operands or only results says those types alone, without an arrow.
+An op that has only operands or only results writes their types alone, without an arrow.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ from .types import ArrayType, parse_type
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a text says after its operands: the types on both sides of the arrow, and attributes that are hints."""
+    """The text after the operands: the types on both sides of the arrow, and attributes that are hints."""
 
     operands: tuple[ArrayType, ...]
     results: tuple[ArrayType, ...]
@@ -76,7 +76,7 @@ def parse_types(parser: Parser) -> tuple[ArrayType, ...]:
 
 
 def parse_signature(parser: Parser, unresolved: Sequence[UnresolvedOperand]) -> tuple[Sequence[SSAValue], Signature]:
-    """Reads the end of an op and resolves the operands that stood before it."""
+    """Reads the end of an op and resolves the operands read before it."""
     attributes = parse_attributes(parser)
     parser.parse_punctuation(":")
     start = parser.pos
@@ -94,7 +94,7 @@ def parse_signature(parser: Parser, unresolved: Sequence[UnresolvedOperand]) -> 
 
 
 class PlainOp(IRDLOperation):
-    """An op whose text is its operands and its signature, nothing else: terminators, barriers, redistributions."""
+    """An op whose text is only its operands and its signature: terminators, barriers, redistributions."""
 
     def print(self, printer: Printer) -> None:
         print_operands(printer, self.operands)

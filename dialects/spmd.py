@@ -1,8 +1,8 @@
-"""What one device does: local values and explicit collectives, inside a `func.func` that every device runs.
+"""The program of one device: local values and explicit collectives, inside a `func.func` that every device runs.
 
 A collective runs over the group of devices that differ only along its axes, counted major to minor. `block` is the
-number of consecutive local elements that stay together inward of the axes, so that block, cyclic and block-cyclic
-placements are all said by one number:
+number of consecutive local elements that stay together inward of the axes. This one number covers block, cyclic and
+block-cyclic placements:
 
     dim of M·block elements  -- all_gather over p devices -->  dim of M·p·block elements  -- slice -->  M·block again
 
@@ -46,7 +46,7 @@ _PAIRS = re.compile(r"\[[\s(),\d]*\]")
 
 @irdl_attr_definition
 class PairsAttr(Data[tuple[tuple[int, int], ...]]):
-    """Who sends to whom in a group: `[(0, 1), (1, 0)]`."""
+    """The (sender, receiver) pairs of a group: `[(0, 1), (1, 0)]`."""
 
     name = "spmd.pairs"
 
@@ -87,7 +87,7 @@ def _attribute(value: str | int | PairsAttr) -> Attribute:
 
 
 class Collective(IRDLOperation):
-    """A local array in, a local array out, over the devices along `axes`.
+    """A collective from one local array to another, over the devices along `axes`.
 
     Constraints of all of them: the axes are distinct axes of the mesh, nothing is placed or pending in the types, and
     the result has the shape that the operand's shape, the blocks and the size of the group give.
@@ -113,7 +113,7 @@ class Collective(IRDLOperation):
 
     @classmethod
     def result(cls, array: ArrayType, group: int, properties: Properties) -> ArrayType:
-        """What the op makes of an operand of this type. Raises VerifyException where it cannot."""
+        """The result type for an operand of this type. Raises VerifyException if the operand does not fit."""
         raise NotImplementedError
 
     @classmethod
@@ -159,9 +159,9 @@ class Collective(IRDLOperation):
         array, out = array_types([self.x, self.out])
         for each in (array, out):
             if not each.is_whole:
-                raise VerifyException(f"`{self.name}` works on local arrays, and {each.text} is placed or pending")
+                raise VerifyException(f"`{self.name}` takes local arrays, but {each.text} is placed or pending")
         if isinstance(monoid := self.properties.get("monoid"), StringAttr) and monoid.data not in NAMES:
-            raise VerifyException(f"`{self.name}`: `{monoid.data}` is no monoid, take one of {', '.join(NAMES)}")
+            raise VerifyException(f"`{self.name}`: `{monoid.data}` is not a monoid, take one of {', '.join(NAMES)}")
         group = group_size(self, self.over, mesh_of(self))
         wanted = self.result(array, group, self.properties)
         if out is not wanted:
@@ -196,7 +196,7 @@ def _resized(array: ArrayType, dim: int, size: int) -> ArrayType:
 
 @irdl_op_definition
 class AllReduceOp(Collective):
-    """The fold of what all devices of the group hold: `spmd.all_reduce add %x over (data)`."""
+    """The fold of the operands of all devices of the group: `spmd.all_reduce add %x over (data)`."""
 
     name = "spmd.all_reduce"
     monoid = prop_def(StringAttr)
@@ -209,7 +209,7 @@ class AllReduceOp(Collective):
 
 @irdl_op_definition
 class AllGatherOp(Collective):
-    """What all devices of the group hold, block by block: `spmd.all_gather %x dim 0 block 8 over (data)`.
+    """The operands of all devices of the group, concatenated block by block: `spmd.all_gather %x dim 0 block 8 over (data)`.
 
     Constraint: `block` divides the dim.
     """
@@ -272,9 +272,9 @@ class AllToAllOp(Collective):
 
 @irdl_op_definition
 class PermuteOp(Collective):
-    """What another device holds: `spmd.permute %x over (data) pairs [(0, 1), (1, 0)]`, each pair from, to.
+    """The operand of another device: `spmd.permute %x over (data) pairs [(0, 1), (1, 0)]`, each pair from, to.
 
-    A device that nobody sends to gets zeros. Constraints: both ends are in the group; a device sends at most once and
+    A device without a sender gets zeros. Constraints: both ends are in the group; a device sends at most once and
     receives at most once.
     """
 
@@ -295,7 +295,7 @@ class PermuteOp(Collective):
 
 @irdl_op_definition
 class SliceOp(Collective):
-    """This device's blocks of a dim that all devices of the group hold whole: the inverse of all_gather, and free.
+    """This device's blocks of a dim that is replicated in the group: the inverse of all_gather, without communication.
 
     `spmd.slice %x dim 0 block 64 over (data)`. Constraint: the number of devices times `block` divides the dim.
     """
@@ -312,14 +312,14 @@ class SliceOp(Collective):
 
 @irdl_op_definition
 class CoordinateOp(Coordinate):
-    """Where this device stands along the axes: `spmd.coordinate (data)`."""
+    """The index of this device along the axes: `spmd.coordinate (data)`."""
 
     name = "spmd.coordinate"
 
 
 @irdl_op_definition
 class BarrierOp(Barrier):
-    """Ties a gather to the value that starts its use, or the device's compiler would merge it with another."""
+    """Ties a gather to the value that starts its use, so that the device's compiler does not merge it with another gather."""
 
     name = "spmd.barrier"
 

@@ -1,7 +1,7 @@
-"""How a program is read from its text, and how our ops read their own text inside xDSL's parser.
+"""Reads a program from its text, and lets our ops read their own text inside xDSL's parser.
 
-Layouts, types and parameters have a grammar of their own (`f32[data*128, 256]{+model}` is not MLIR's), so their
-readers take the raw text at the parser's position instead of its tokens; this file is the only one that knows how.
+Layouts, types and parameters have their own grammar (`f32[data*128, 256]{+model}` is not MLIR's). Their readers therefore
+take the raw text at the parser's position instead of its tokens. Only this file knows how.
 """
 
 import re
@@ -41,7 +41,7 @@ class _Reader(Parser):
 
 
 def read_module(context: Context, text: str, name: str = "<unknown>", implicit: bool = True) -> ModuleOp:
-    """The module that a text says: the only way from text to IR. Raises ParseError; `implicit` allows ops alone."""
+    """Parses a module; the only way from text to IR. Raises ParseError. `implicit` allows ops without a module."""
     parser = _Reader(context, text, name)
     try:
         return parser.parse_module(implicit)
@@ -53,7 +53,7 @@ def read_module(context: Context, text: str, name: str = "<unknown>", implicit: 
 
 
 def error_of(error: ParseError | VerifyException, title: str = "") -> Error:
-    """An error of xDSL's as ours: a parser's points at the same stretch of the text, a verifier's shows the op."""
+    """Converts an xDSL error to ours: a parser's error points at the same span, a verifier's shows the op."""
     if isinstance(error, VerifyException):
         return Error(f"{title}{error}", notes=[f"the op is `{op}`" for op in _marked(error)])
     span, at = error.span, error.span.get_location()
@@ -70,7 +70,7 @@ def _marked(error: VerifyException) -> list[str]:
 
 
 def take(parser: AttrParser, pattern: re.Pattern[str], what: str) -> str:
-    """Reads the text that matches `pattern` at the parser's position and moves behind it.
+    """Reads the text that matches `pattern` at the parser's position and moves past it.
 
     Raises the parser's error, `expected WHAT`, when nothing matches. The matched text may hold anything: the lexer
     never sees it.

@@ -16,8 +16,8 @@ from .mesh import Mesh
 from .ranges.algebra import Extent
 from .text import take
 
-# A dim may hold one sub-range, `512[0 : 256 : 1]`, whose bounds are plain numbers: brackets nest twice, never deeper.
-# What is pending follows at once, so that a `{` after a blank is always something else.
+# A dim may contain a sub-range, `512[0 : 256 : 1]`, with plain numbers as bounds: brackets nest at most twice.
+# Pending reductions follow without a blank, so a `{` after a blank is always something else.
 _ARRAY = re.compile(r"\w+\[(?:[^\[\]]|\[[^\[\]]*\])*\](?:\{[^{}]*\})?")
 _AXES = re.compile(r"\(\s*[\w.:]+(?:\s*,\s*[\w.:]+)*\s*\)")
 
@@ -28,7 +28,7 @@ _made: dict[tuple[str, Layout], "ArrayType"] = {}
 
 @irdl_attr_definition
 class ArrayType(Data[tuple[str, Layout]], TypeAttribute):
-    """An array of `dtype` (a NumPy name) that lies as `layout` says: `!array.array<f32[data*128, 256]{+model}>`.
+    """An array of `dtype` (a NumPy name) with a `layout`: `!array.array<f32[data*128, 256]{+model}>`.
 
     Two types are equal exactly if they are the same object, however they were made.
     """
@@ -47,7 +47,7 @@ class ArrayType(Data[tuple[str, Layout]], TypeAttribute):
     @staticmethod
     @lru_cache(maxsize=1 << 14)
     def whole(dtype: str, shape: tuple[int, ...] = ()) -> "ArrayType":
-        """An array of which nothing is placed: a global value as the user wrote it, or what one device holds."""
+        """An array without placed dims: a global value as the user wrote it, or the local array of one device."""
         return ArrayType.of(dtype, Layout(tuple(map(Extent, shape))))
 
     @classmethod
@@ -64,12 +64,12 @@ class ArrayType(Data[tuple[str, Layout]], TypeAttribute):
 
     @cached_property
     def is_whole(self) -> bool:
-        """Nothing is placed, padded or pending: the type says a plain shape."""
+        """Whether the type is a plain shape: nothing is placed, padded or pending."""
         return not self.layout.pending and all(isinstance(dim, Extent) for dim in self.layout.dims)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """The extents, where nothing is placed; ask `local_shape` or `global_shape` of the layout elsewhere."""
+        """The extents of a plain type; for other types use `local_shape` or `global_shape` of the layout."""
         if not self.is_whole:
             raise Error(f"`{self.text}` has no plain shape", label="part of it is placed or pending")
         return tuple(dim.n for dim in self.layout.dims if isinstance(dim, Extent))
@@ -79,7 +79,7 @@ class ArrayType(Data[tuple[str, Layout]], TypeAttribute):
         return self.layout.text(self.dtype)
 
     def local(self, mesh: Mesh) -> "ArrayType":
-        """What one device of `mesh` holds of it: `f32[data*128, 256]{+model} --> f32[128, 256]`."""
+        """The local type on one device of `mesh`: `f32[data*128, 256]{+model} --> f32[128, 256]`."""
         return _local(self, mesh)
 
     @classmethod
@@ -133,7 +133,7 @@ class AxesAttr(Data[tuple[str, ...]]):
         return f"({', '.join(self.data)})"
 
     def size(self, mesh: Mesh) -> int:
-        """How many devices lie along them together. Raises Error for an axis that the mesh does not have."""
+        """The number of devices along all of them. Raises Error for an axis that the mesh does not have."""
         return prod(_axis_size(axis, mesh) for axis in self.data)
 
     @classmethod
@@ -151,7 +151,7 @@ def _axis_size(axis: str, mesh: Mesh) -> int:
         return mesh[name]
     whole = name.partition(".")[0]
     if mesh[whole] % int(factor):
-        raise Error(f"`{axis}` is no factor of `{whole}`, which has {mesh[whole]} devices")
+        raise Error(f"`{axis}` is not a factor of `{whole}`, which has {mesh[whole]} devices")
     return int(factor)
 
 

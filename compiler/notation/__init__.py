@@ -1,4 +1,4 @@
-"""Index notation: programs in `*.partita` files.
+"""Index notation: programs in `*.partita` files, with the mesh and the plans that partition them.
 
     read           text to lark's tree, by the grammar `program.lark`
       misread      what a text that the grammar does not take may have meant

@@ -1,4 +1,4 @@
-"""A whole file: its mesh, its extents, its functions in the order in which they call each other, its plans."""
+"""Checks a whole file: its mesh, its extents, its functions (callees first) and its plans."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .terms import Function
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A file without mistakes in its functions; `plans` are still to be read, for they need what tactics know."""
+    """A file whose functions are checked; `plans` are read later, because they need the tactics."""
 
     text: Text
     mesh: Mesh | None
@@ -30,7 +30,7 @@ class Program:
 
 
 def check(text: Text) -> Program:
-    """The program that a text says. Raises `Wrong` with the location of its first mistake."""
+    """The program of a text. Raises `Wrong` with the location of its first mistake."""
     items = tree(text)
     mesh = read_mesh(text, items)
     lets: dict[str, int] = {}
@@ -80,7 +80,7 @@ def named(text: Text, items: Node, kind: str, twice: str) -> dict[str, Node]:
 
 
 def callees_first(text: Text, nodes: Mapping[str, Node]) -> list[str]:
-    """The functions, each behind those that it calls. Raises `Wrong` where they go in a circle."""
+    """The functions, each after those that it calls. Raises `Wrong` for recursion."""
     order: list[str] = []
 
     def visit(name: str, path: tuple[str, ...]) -> None:

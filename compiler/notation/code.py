@@ -1,4 +1,4 @@
-"""Python code whose every node stands where its phrase stands in the text, so that JAX's notes of lines point there."""
+"""Python code whose nodes have the positions of their phrases in the text, so that JAX's source lines point there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Expr: TypeAlias = ast.expr
 
 
 class At(TypedDict):
-    """Where Python's nodes stand."""
+    """The position of a Python node."""
 
     lineno: int
     col_offset: int
@@ -24,7 +24,7 @@ class At(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Makes nodes that stand at one span."""
+    """Makes nodes with the position of one span."""
 
     span: Span
 
@@ -54,7 +54,7 @@ class Code:
                 return ast.Constant(value, **self.at)  # pyright: ignore[reportArgumentType]
 
     def call(self, function: str, *args: Expr | object, **keywords: object) -> Expr:
-        """`jnp.sum(x, axis=1)`: what is no code yet becomes a constant."""
+        """`jnp.sum(x, axis=1)`: arguments that are not code yet become constants."""
         module, _, name = function.rpartition(".")
         head = ast.Attribute(self.name(f"_{module}"), name, ast.Load(), **self.at) if module else self.name(function)
         given = [arg if isinstance(arg, ast.expr) else self.value(arg) for arg in args]
@@ -67,7 +67,7 @@ class Code:
         return ast.Subscript(array, ast.Tuple(parts, ast.Load(), **self.at), ast.Load(), **self.at)
 
     def sign(self, name: str, *args: Expr) -> Expr:
-        """A sign of the notation, by the name of its op, between code."""
+        """A sign of the notation, by the name of its op, applied to code."""
         match SIGNS[name].node():
             case ast.unaryop() as sign:
                 return ast.UnaryOp(sign, args[0], **self.at)
@@ -82,7 +82,7 @@ class Code:
         return ast.Assign([target], value, **self.at)
 
     def scope(self, name: str, body: list[ast.stmt]) -> ast.stmt:
-        """`with jax.named_scope("h"): ...`: the value that leaves it is called `h`."""
+        """`with jax.named_scope("h"): ...`: the value computed in it is called `h`."""
         return ast.With([ast.withitem(self.call("jax.named_scope", name))], body, **self.at)
 
     def give(self, value: Expr) -> ast.stmt:

@@ -1,9 +1,9 @@
-"""From checked functions to Python functions over JAX arrays, compiled from an `ast` whose lines are those of the text.
+"""Turns checked functions into Python functions on JAX arrays, compiled from an `ast` with the lines of the text.
 
     h[b, j] = max(sum(k) x[b, k] * w1[k, j], 0)   -->   with jax.named_scope("h"):
                                                              h = jnp.maximum(jnp.einsum("ab,bc->ac", x, w1), 0)
 
-So tracing, differentiating, partitioning and every message about a line work as for any function of JAX.
+Tracing, differentiation, partitioning and messages about lines then work as for any JAX function.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MODULES = {"_jax": jax, "_jnp": jnp, "_lax": lax, "_notation": runtime}
 def elaborate(program: Program) -> Mapping[str, Callable[..., Any]]:
     """The functions of a program by name."""
     remember(program.text)
-    # Functions are called by way of a namespace of their own: a value may have the name of one.
+    # Functions are called through their own namespace, because a value may have the name of a function.
     functions = SimpleNamespace()
     names: dict[str, Any] = {**_MODULES, "_functions": functions}
     module = ast.Module([definition(program.text, function) for function in program.functions.values()], [])
@@ -41,7 +41,7 @@ def elaborate(program: Program) -> Mapping[str, Callable[..., Any]]:
 
 
 def remember(text: Text) -> None:
-    """Lets Python show the lines of a text that is in no file."""
+    """Lets Python show the lines of a text that is not in a file."""
     lines = [line + "\n" for line in text.source.split("\n")]
     if not linecache.getlines(text.file):
         linecache.cache[text.file] = (len(text.source), None, lines, text.file)
@@ -114,7 +114,7 @@ def _own(statement: Equation, dim: Group[Index], number: int) -> Index:
 
 
 def spread(code: Code, value: Value, order: list[Index], dtype: str) -> Value:
-    """The value with a dim for each index of the left side, those that it lacks by broadcasting."""
+    """The value with a dim for each index of the left side; missing dims are broadcast."""
     shape = tuple(index.extent for index in order)
     if value.number:
         return Value(code.call("jnp.full", shape, value.code, dtype=dtype), tuple(order))

@@ -1,4 +1,4 @@
-"""Equations: what stands on the left gets its ranges and its type from the right."""
+"""Equations: the left side gets its ranges and its type from the right side."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .sizes import check_bytes, size
 from .terms import Array, Calling, Equation, Function, Index, Left, Term, at, dtype, settled, type_text
 
 EXTREMES = (*(fold for fold in WRITTEN if MONOIDS[fold].ordered), "argmax", "argmin")
-"""The folds that have no value over nothing."""
+"""The folds that have no value over zero elements."""
 
 
 class Equations:
@@ -111,7 +111,7 @@ class Equations:
         return Expressions(self.text, scope, self.extents, self.functions).term(piece)
 
     def solve(self, scope: Scope, indices: Sequence[Index]) -> None:
-        """Every index has its range now, or never."""
+        """Resolves the ranges of all indices, or fails."""
         folded = [index for fold in scope.folds for index in fold.indices]
         seen = {index for _, joint, _ in scope.joins for index in joint.indices}
         seen |= {index for _, window, _, _ in scope.windows for index, _ in window.factors}
@@ -159,7 +159,7 @@ class Equations:
     def places(self, lefts: Sequence[Node]) -> tuple[tuple[str, ...], ...]:
         for left in lefts:
             if left.data == "summed" and (axes := words(kinds(left, "places")[0])):
-                self.text.fail("axis_on_parts", left, axis=axes[0], what="a dim that is joined of pieces")
+                self.text.fail("axis_on_parts", left, axis=axes[0], what="a dim that joins pieces")
         return tuple(tuple(map(str, words(kinds(left, "places")[0]))) for left in lefts)
 
     # --- whole arrays ----------------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ class Equations:
         return Calling(lefts, name.removeprefix("lax."), arguments, params, span(node))
 
     def argument(self, name: str, node: Node) -> Array | Apply[Term]:
-        """An array, or a number of a primitive's: `3`, `0.5`, `u32(3)`."""
+        """An argument of a primitive: an array, or a number such as `3`, `0.5`, `u32(3)`."""
         if name.startswith("lax.") and node.data in ("number", "neg", "call"):
             reader = Expressions(self.text, Scope(self.text, self.arrays, {}), self.extents, self.functions)
             term = reader.term(node)
@@ -216,14 +216,14 @@ class Equations:
         return [(each.dtype, each.shape) for each in function.results]
 
     def mistyped(self, node: Node, name: str, names: tuple[str, str], types: tuple[str, str]) -> NoReturn:
-        """An argument of another type than the function's own."""
+        """Fails for an argument whose type differs from the declared one."""
         (argument, value), (wanted, given) = names, types
         self.text.fail("call_type", node, argument=argument, name=name, wanted=wanted, value=value, given=given)
 
     def primitive(
         self, call: Node, name: str, given: Sequence[Array | Apply[Term]], params: str, targets: Sequence[Node]
     ) -> list[tuple[str, tuple[int, ...]]]:
-        """The types of what JAX's primitive gives, by asking JAX."""
+        """The types of the results of a primitive, which JAX computes."""
         wanted = [self.declared(target) for target in targets]
         types = tuple((each.dtype, each.shape if isinstance(each, Array) else ()) for each in given)
         try:
@@ -233,11 +233,11 @@ class Equations:
                 self.text.fail("primitive_unknown", words(call)[0], names(), name=name)
             self.text.fail("primitive", call, name=name, why=f"{error} is missing")
         except Exception as error:
-            # Whatever JAX says of parameters that do not fit, the reader of the text can put right.
+            # The author of the text can fix any error that JAX raises for the parameters.
             self.text.fail("primitive", call, name=name, why=reason(error))
 
     def declared(self, target: Node) -> tuple[int, ...]:
-        """The extents that the left side declares, for the primitives whose result's type says them."""
+        """The extents that the left side declares, for primitives whose parameters contain the result's shape."""
         lefts = phrases(kinds(target, "lefts")[0]) if kinds(target, "lefts") else []
         sizes = [[each for each in phrases(left) if each.data != "places"] for left in lefts]
         return tuple(size(self.text, each[0], self.extents) for each in sizes if each)

@@ -1,4 +1,4 @@
-"""Expressions: from the tree to checked terms. A function for each kind of phrase."""
+"""Expressions: from the tree to checked terms, with a function for each kind of phrase."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ LOGIC = {"either": "or", "both": "and", "negated": "not"}
 TRUTHS = ("True", "False")
 CONSTANTS = {"inf": float("inf"), "nan": float("nan")}
 DIGITS = 300
-"""How many digits a whole number has at most: more than any dtype holds."""
+"""The most digits of an integer, more than any dtype can hold."""
 FLOATING = "write it as a float: `1e10`"
-WIDER = "take a wider dtype"
+WIDER = "use a wider dtype"
 NATURAL = ("max", "min")
-ORDERED = "a sum counts: cast it, `i32(...)`, or ask `any(...)`"
+ORDERED = "cast to count, `i32(...)`, or use `any(...)`"
 NUMERIC = {"int", "float", "truth"}
 
 
 class Expressions:
-    """Reads the expressions of one function. `scope` is where the reader stands."""
+    """Reads the expressions of one function. `scope` is the current scope."""
 
     def __init__(self, text: Text, scope: Scope, extents: Mapping[str, int], functions: Iterable[str]) -> None:
         self.text = text
@@ -108,9 +108,9 @@ class Expressions:
         return Number(int(word) if word.isdecimal() else float(word), span(node))
 
     def fits(self, made: str, *args: Term, cast: bool = False) -> None:
-        """Raises `Wrong` for a whole number among the arguments that JAX cannot hold, beside what is of this dtype.
+        """Raises `Wrong` for an integer among the arguments that JAX cannot represent next to this dtype.
 
-        JAX takes whole numbers as its own integers first, whatever they meet, but those that are cast.
+        JAX first converts integers to its default integer dtype, whatever the other operand is, unless they are cast.
         """
         if cast and dtype_of(made).kind not in "iu":
             low, high = -(10**DIGITS), 10**DIGITS
@@ -131,7 +131,7 @@ class Expressions:
         return Apply("neg", (arg,), dtype(arg), span(node))
 
     def arithmetic(self, node: Node) -> Term:
-        """A chain of operators, from its first operand on, however long it is."""
+        """A chain of operators of any length, from its first operand on."""
         *operators, first = left_spine(node, BINARY)
         made = self.term(first)
         for each in reversed(operators):
@@ -144,7 +144,7 @@ class Expressions:
         if isinstance(left, Number) and isinstance(right, Number):
             known = self.number(node, lambda: scalars.arithmetic(node.data, [left.value, right.value]))
             assert known is not None
-            # Positions are whole numbers, and so are quotients in them that are exact.
+            # Positions are integers, and so are exact quotients in them.
             exact = self.scope.positional and isinstance(known.value, float) and known.value.is_integer()
             return Number(int(known.value), known.span) if exact else known
         if node.data == "mul" and isinstance(left, Mask) and isinstance(right, Mask):
@@ -180,7 +180,7 @@ class Expressions:
                 node,
                 fold=sign,
                 dtype="bool",
-                cure="cast what is true or false: `f32(...)`, or choose: `where(...)`",
+                cure="cast the booleans: `f32(...)`, or use `where(...)`",
             )
 
     def comparison(self, node: Node) -> Term:
@@ -205,7 +205,7 @@ class Expressions:
         return term.condition if isinstance(term, Mask) else term
 
     def number(self, node: Node, compute: Callable[[], float | None]) -> Constant | None:
-        """A number, if it is known here. Raises `Wrong` where it is not defined."""
+        """The number, if it is known here. Raises `Wrong` if it is undefined."""
         try:
             value = compute()
             return None if value is None else Number(value, span(node))
@@ -234,7 +234,7 @@ class Expressions:
         return fold
 
     def variable(self, node: Node) -> Index:
-        """An index of a fold, from here on in scope."""
+        """An index of a fold, which is now in scope."""
         word, declared = words(node)[0], phrases(node)
         index = self.scope.new(word)
         if declared:
@@ -250,7 +250,7 @@ class Expressions:
                     node,
                     fold=fold,
                     dtype=short(made),
-                    cure=f"compare what is folded, in parentheses: `{fold}(...) (... != 0)`",
+                    cure=f"compare the operand, in parentheses: `{fold}(...) (... != 0)`",
                 )
         elif made == "bool":
             self.text.fail("fold_dtype", node, fold=fold, dtype="bool", cure=ORDERED)
@@ -294,7 +294,7 @@ class Expressions:
         numbers = [arg.value for arg in args if isinstance(arg, Number)]
         if len(numbers) == len(args) and not params and (known := self.number(node, lambda: scalars.constant(name, numbers))):
             return known
-        # An operand beside numbers gives them its dtype; those that differ are JAX's to judge, or ours where JAX would cast.
+        # Numbers take the dtype of the other operands. JAX checks dtypes that differ; we check them where JAX would cast.
         made = self.same(node, name, *args)
         if dtype_of(made).kind in "iu" and name not in NATURAL:
             self.fits(made, *args, cast=True)
@@ -307,7 +307,7 @@ class Expressions:
             if isinstance(error, TypeError) and not params and "missing" not in why and "argument" not in why.split("dtype")[0]:
                 self.text.fail("function_dtype", node, name=name, dtypes=short(made), why=why, cast=_other(made))
             self.text.fail(
-                "function_keyword", node, name=name, why=why, cure=f"write `{name}(x, parameter=2)`, as the IR names it"
+                "function_keyword", node, name=name, why=why, cure=f"write `{name}(x, parameter=2)`, with the IR's names"
             )
 
     def where(self, node: Node, args: list[Term]) -> Term:
@@ -325,7 +325,7 @@ def limits(dtype: str) -> tuple[int, int]:
 
 
 def check_dtype(text: Text, word: Token, wanted: str) -> None:
-    """Raises `Wrong` for a dtype that there is not, or that JAX would narrow."""
+    """Raises `Wrong` for an unknown dtype, or for one that JAX would narrow."""
     try:
         taken = jax.dtypes.canonicalize_dtype(dtype_of(wanted)).name
     except TypeError:
@@ -340,11 +340,11 @@ def counted(count: int, one: str, many: str = "") -> str:
 
 
 def reason(error: Exception) -> str:
-    """The first line of what JAX says, without the name of the function of its own that says it."""
+    """The first line of JAX's message, without the name of the JAX function."""
     if isinstance(error, AssertionError):
-        return "JAX takes no such parameters of these arrays"
+        return "JAX does not take these parameters for these arrays"
     said = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-    # Above what a verifier says stands that it says something.
+    # A verifier's message has a heading above it.
     first = said[1] if said[0].endswith("verifier errors:") and len(said) > 1 else said[0]
     return re.sub(r"^\w+\(\) ", "", first)[:100]
 

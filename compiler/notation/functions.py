@@ -1,4 +1,4 @@
-"""Functions: the types in their heads, the mesh axes that stand behind dims, and what they return."""
+"""Functions: the types in their heads, the mesh axes after dims, and the returned values."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .sizes import bind, check_bytes, size
 from .terms import Array, Calling, Equation, Function, Left
 
 DEEPEST = 200
-"""How deeply calls of functions may be nested."""
+"""The deepest nesting of function calls."""
 MOST = 1_000_000
-"""How many equations a function may have when its calls are inlined."""
+"""The most equations of a function when its calls are inlined."""
 
 Places = tuple[tuple[str, ...], ...]
 
@@ -91,7 +91,7 @@ class Functions:
             self.text.fail("name_python", word, name=word)
 
     def type(self, node: Node, value: str, extents: dict[str, int]) -> tuple[Array, Places]:
-        """The type of an argument or a result, and the axes behind its dims."""
+        """The type of an argument or a result, and the axes of its dims."""
         word = words(node)[0]
         dtype = long(str(word))
         check_dtype(self.text, word, dtype if dtype != str(word) or word == "bool" else "none")
@@ -109,7 +109,7 @@ class Functions:
         return array, tuple(at)
 
     def axes(self, axes: Sequence[Token], value: str, extent: int, used: set[str]) -> tuple[str, ...]:
-        """The axes of one dim, major to minor. Raises `Wrong` for those that cannot be there."""
+        """The axes of one dim, major to minor. Raises `Wrong` for axes that cannot tile it."""
         size = 1
         for number, axis in enumerate(axes):
             self.check_axis(axis)
@@ -157,7 +157,7 @@ class Functions:
         return tuple(found), last
 
     def left_axes(self, node: Node, left: Left) -> None:
-        """The axes behind the indices on a left side."""
+        """The axes after the indices on a left side."""
         used: set[str] = set()
         target = next(each for each in phrases(phrases(node)[0]) if words(each)[0] == left.array.name)
         lefts = phrases(kinds(target, "lefts")[0]) if kinds(target, "lefts") else []
@@ -185,17 +185,17 @@ class Functions:
 
 
 def _returned(given: list[str], arrays: Mapping[str, Array], results: Sequence[Array]) -> str:
-    """What to write for as many values as there are results: the latest that have their types, or more types."""
+    """The help for a wrong number of returned values: the latest values of the declared types, or more types."""
     if len(given) > len(results):
-        return f"say the type of each behind an arrow: `-> {', '.join(arrays[name].type for name in given)}`"
+        return f"declare the type of each after an arrow: `-> {', '.join(arrays[name].type for name in given)}`"
     for wanted in results[len(given) :]:
         fits = [name for name, array in arrays.items() if name not in given and array.type == wanted.type]
         if not fits:
-            return "return a value for each type behind `->`, or take a type away"
+            return "return a value for each type after `->`, or remove a type"
         given.append(fits[-1])
-    return f"return a value for each type behind the arrow: `return {', '.join(given)}`"
+    return f"return a value for each type after the arrow: `return {', '.join(given)}`"
 
 
 def _extent(dim: Node) -> Node:
-    """The phrase that says how much a dim is."""
+    """The phrase with the extent of a dim."""
     return next(each for each in phrases(dim) if each.data not in ("word", "places"))

@@ -1,7 +1,7 @@
-"""What is said of a text that the grammar does not take: what was expected, and what a person may have meant.
+"""The error for a text that the grammar does not accept: what it expected, and what the author may have meant.
 
-y[b] = exp x[b]     -->     `x` cannot stand here: a function's argument stands in parentheses
-y[b] = x[b] % 2     -->     `%` is no sign of the notation: the rest of a division is `rem(a, b)`
+y[b] = exp x[b]     -->     unexpected `x`: write a function's argument in parentheses
+y[b] = x[b] % 2     -->     the notation has no sign `%`: write a remainder as `rem(a, b)`
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lark.exceptions import UnexpectedInput, UnexpectedToken
 from ...dialects.errors import Span
 from .diagnostics import Text, Wrong
 
-# What the grammar's words are called when a person is told what was expected; a thing that many words begin stands for them.
+# The names of the grammar's terminals in messages; one phrase replaces terminals that all begin or continue it.
 SPELLING = {
     "NAME": "a name",
     "UPPER": "an extent",
@@ -41,55 +41,58 @@ SIGNS = {
 OPERATORS = {"PLUS", "MINUS", "STAR", "SLASH", "COMPARE", "AND", "OR"}
 BEGINNINGS = {"NAME", "NUMBER", "LPAR", "LSQB", "MINUS", "FOLD"}
 HABITS: Mapping[str, str] = {
-    **dict.fromkeys(("if", "then", "else", "where"), "a choice is `where(condition, x[i], y[i])`"),
+    **dict.fromkeys(("if", "then", "else", "where"), "write a choice as `where(condition, x[i], y[i])`"),
     **dict.fromkeys(
-        ("for", "while"), "an equation says all elements at once, `y[i] = ...`; a loop stands in Python, around functions"
+        ("for", "while"), "an equation defines all elements, `y[i] = ...`; write a loop in Python, around functions"
     ),
-    **dict.fromkeys(("**", "^"), "a power is `square(x[i])`, `integer_pow(x[i], y=3)` or `pow(x[i], 0.5)`"),
-    **dict.fromkeys(("&", "&&"), "truth values go with `and`"),
-    **dict.fromkeys(("|", "||"), "truth values go with `or`"),
-    **dict.fromkeys(("!", "~"), "truth values go with `not`, and unequal is `!=`"),
-    "%": "the rest of a division is `rem(a, b)`",
-    "//": "comments begin with `#`; `div(a, b)` divides whole numbers and drops the rest",
-    "@": "a matrix product is a sum, `sum(k) x[i, k] * w[k, j]`; on the left, and in types, `@` stands before mesh axes",
-    ".": "functions stand by their names alone, `exp(x[i])`; a transpose is `y[j, i] = x[i, j]`",
-    "?": "a choice is `where(condition, x[i], y[i])`",
-    "+=": "a value has one equation: write the sum in it",
-    "][": "all indices stand between one pair of brackets: `x[b, d]`",
-    "..": "every dim has an index: `x[b, s, d]`",
-    ":": "every dim has an index, `x[b, d]`, which may say its range on the left; types are those of arguments and results",
+    **dict.fromkeys(("**", "^"), "write a power as `square(x[i])`, `integer_pow(x[i], y=3)` or `pow(x[i], 0.5)`"),
+    **dict.fromkeys(("&", "&&"), "combine booleans with `and`"),
+    **dict.fromkeys(("|", "||"), "combine booleans with `or`"),
+    **dict.fromkeys(("!", "~"), "negate booleans with `not`, and write unequal as `!=`"),
+    "%": "write a remainder as `rem(a, b)`",
+    "//": "comments begin with `#`; `div(a, b)` divides integers and drops the remainder",
+    "@": "write a matrix product as `sum(k) x[i, k] * w[k, j]`; `@` comes before mesh axes, on the left and in types",
+    ".": "write a function by its name alone, `exp(x[i])`, and a transpose as `y[j, i] = x[i, j]`",
+    "?": "write a choice as `where(condition, x[i], y[i])`",
+    "+=": "a value has one equation: write the sum inside it",
+    "][": "write all indices in one pair of brackets: `x[b, d]`",
+    "..": "write an index for every dim: `x[b, s, d]`",
+    ":": "write an index for every dim, `x[b, d]`; declare ranges on the left, and types for arguments and results",
     "def": "a function begins with `fn`",
-    "mean": "a mean is `sum(k) x[b, k] / K`",
+    "mean": "write a mean as `sum(k) x[b, k] / K`",
 }
-"""What people write out of habit from other languages, and what it is called here."""
+"""Habits from other languages, and what the notation writes instead."""
 BEHIND: Mapping[str, str] = {
     **{word: HABITS[word] for word in ("if", "then", "else", "where", "for", "while")},
-    "return": "`return` names values, `return y, z`: an equation before it gives each its name",
-    "->": "the results' types stand one after another: `-> f32[8], f32[8]`",
+    "return": "`return` takes names, `return y, z`: name each value by an equation before it",
+    "->": "separate the types of the results by commas: `-> f32[8], f32[8]`",
 }
-"""What people write behind these words out of habit."""
+"""The same for habits after these words."""
 EXACT: Mapping[frozenset[str], str] = {
-    frozenset({"LSQB"}): "a type says its extents, `f32[8, 4]`; that of a scalar is `f32[]`",
-    frozenset({"LPAR", "PLUS", "RSQB", "NAME"}): "an equation says all elements: indices stand on the left, `y[i] = ...`",
-    frozenset({"COLON"}): "an argument says its type: `x: f32[B=8]`",
+    frozenset({"LSQB"}): "write a type with its extents, `f32[8, 4]`; a scalar is `f32[]`",
+    frozenset({"LPAR", "PLUS", "RSQB", "NAME"}): "an equation defines all elements: write indices on the left, `y[i] = ...`",
+    frozenset({"COLON"}): "write an argument with its type: `x: f32[B=8]`",
     **dict.fromkeys(
         (frozenset({"COMMA", "EQUAL"}), frozenset({"COMMA", "EQUAL", "LSQB"})),
-        "a name begins an equation, `y[i] = ...`; the last line of a function is `return y`",
+        "begin an equation with a name, `y[i] = ...`, and end a function with `return y`",
     ),
-    frozenset({"OVER"}): "the dims of a range go over axes: `tile range B over data`",
+    frozenset({"OVER"}): "write the axes after `over`: `tile range B over data`",
 }
 CURES = (
-    ("LBRACE", "what belongs to it stands between braces: `{ ... }`"),
-    ("ARROW", "the types of the results stand behind an arrow: `fn f(x: f32[B=8]) -> f32[B]`"),
-    ("MESH", "a file holds `mesh`, `let`, `fn` and `plan`"),
-    ("RETURN", "a function holds equations, `y[i] = x[i]`, and ends with `return y`"),
-    ("PROPAGATE", "a plan holds `tile x.0 @data`, `replicate x @data`, `name x.0 as B`, `propagate data`, or a tactic's call"),
+    ("LBRACE", "write its contents in braces: `{ ... }`"),
+    ("ARROW", "write the types of the results after an arrow: `fn f(x: f32[B=8]) -> f32[B]`"),
+    ("MESH", "a file contains `mesh`, `let`, `fn` and `plan`"),
+    ("RETURN", "a function contains equations, `y[i] = x[i]`, and ends with `return y`"),
+    (
+        "PROPAGATE",
+        "a plan contains `tile x.0 @data`, `replicate x @data`, `name x.0 as B`, `propagate data`, or a tactic's call",
+    ),
 )
-BESIDE = "two things side by side want an operator, `a * b`; a function's argument stands in parentheses, `exp(x[i])`"
+BESIDE = "write an operator between two values, `a * b`, and a function's argument in parentheses, `exp(x[i])`"
 
 
 def misread(text: Text, error: UnexpectedInput) -> Wrong:
-    """The error for a text that the grammar does not take."""
+    """The error for a text that the grammar does not accept."""
     if not isinstance(error, UnexpectedToken):
         at = error.pos_in_stream or 0
         sign = text.source[at]
@@ -120,13 +123,13 @@ LEFT_BEHIND = re.compile(
 
 
 def _at(text: Text, start: int, end: int) -> Span:
-    """A stretch of one line, from its places in the source."""
+    """A part of one line, from its offsets in the source."""
     line, begin = text.source.count("\n", 0, start) + 1, text.source.rfind("\n", 0, start) + 1
     return Span(line, start - begin + 1, line, end - begin + 1)
 
 
 def expected(names: set[str]) -> str:
-    """The words that could have stood there, the many that begin or continue an expression as one."""
+    """The words that the grammar expected; those that begin or continue an expression are listed as one."""
     left, words = set(names), list[str]()
     if left >= BEGINNINGS:
         left -= {*BEGINNINGS, "UPPER", "OPAQUE", "NOT"}
@@ -141,7 +144,7 @@ def expected(names: set[str]) -> str:
 
 
 def cure(before: str, behind: str, found: str, names: set[str]) -> str:
-    """What to do about a word that stands between these: what people mean who write it, or what may stand there."""
+    """The cure for an unexpected word: what its author may have meant, or what the grammar allows between these texts."""
     plan = "PROPAGATE" in names
     word = re.search(r"(\w+|->)(?=\s*\Z)", before)
     if word is not None and word[0] in BEHIND:
@@ -157,4 +160,4 @@ def cure(before: str, behind: str, found: str, names: set[str]) -> str:
             return HABITS[habit]
     if behind and re.search(r"\breturn\b[\w\s,]*\Z", before):
         return BEHIND["return"]
-    return next((said for mark, said in CURES if mark in names), "see `docs/notation.md` for what may stand where")
+    return next((said for mark, said in CURES if mark in names), "`docs/notation.md` describes the grammar")

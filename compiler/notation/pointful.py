@@ -2,7 +2,7 @@
 
     %7 = lax.dot_general %3, %5 {...} : f32[16, 8], f32[8, 32] -> f32[16, 32]   -->   v7[i, j] = sum(k) v3[i, k] * v5[k, j]
 
-There is no table of ops here: what a definition says is printed, and what the notation has no words for is not said.
+This file has no table of ops: it prints definitions, and refuses those that the notation cannot express.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Shape = tuple[int, ...]
 
 
 class Unsayable(Exception):
-    """The notation has no words for this."""
+    """The notation cannot express this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +69,12 @@ class Pointful:
         return [f"{self.left(each)} = {self.right(each)}" for each in self.form.equations]
 
     def joined(self) -> str:
-        """Pieces behind one another along a sum of ranges."""
+        """Pieces that are concatenated along a sum of ranges."""
         first, *_ = equations = self.form.equations
         parts = [dim.indices for each in equations for dim in each.targets[0].dims if isinstance(dim, Concat)]
         if any(len(ids) != 1 for ids in parts):
             raise Unsayable
-        # Every piece has an index of its own along the dim that is joined, and one name for them.
+        # Every piece has its own index along the joined dim; all have one name.
         pieces = [self.renamed(ids[0], parts[0][0]).right(each) for ids, each in zip(parts, equations, strict=True)]
         return f"{self.left(first)} = {' ++ '.join(pieces)}"
 
@@ -84,7 +84,7 @@ class Pointful:
         return replace(self, letters=letters)
 
     def printer(self, equation: Equation) -> Printer:
-        """Says the range of each index that stands alone in no dim, which would say it."""
+        """Declares the range of each index that reads no dim alone."""
         alone = _read_alone(equation.body)
         ranges = {self.letters[i]: extent for i, extent in enumerate(self.form.extents) if i not in alone}
         return Printer(ranges, bare=True)
@@ -170,7 +170,7 @@ class Pointful:
 
 
 def _read_alone(body: Ground) -> frozenset[int]:
-    """The indices that stand alone in some dim, which says their range."""
+    """The indices that read some dim alone, from which their range follows."""
     dims = body.dims if isinstance(body, Read) else ()
     own = {dim.indices[0] for dim in dims if isinstance(dim, Group) and len(dim.indices) == 1}
     return frozenset(own.union(*(_read_alone(each) for each in inner(body))))

@@ -1,4 +1,4 @@
-"""What stands between the brackets of a read: an index, a number, a product, a window, or a position that is computed."""
+"""The positions in the brackets of a read: an index, a number, a product, a window, or a computed position."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .terms import Array, Dim, Index, Term, alone, dtype
 
 
 class Reader(Protocol):
-    """What reads the terms of one function, and where it stands."""
+    """The reader of the terms of one function, and its scope."""
 
     text: Text
     scope: Scope
@@ -23,7 +23,7 @@ class Reader(Protocol):
 
 
 def position(reader: Reader, array: Array, dim: int, node: Node) -> Dim:
-    """The position that a phrase says in one dim of an array; indices that stand alone get their range from it."""
+    """The position of a phrase in one dim of an array; an index alone gets its range from the dim."""
     extent, scope, text = array.shape[dim], reader.scope, reader.text
     if node.data == "join":
         joint = Group(tuple(scope.find(word) for word in words(node)))
@@ -37,7 +37,7 @@ def position(reader: Reader, array: Array, dim: int, node: Node) -> Dim:
         return term
     kind = dtype(term)
     if kind not in ("int",) and (kind in ("float", "truth") or dtype_of(kind).kind not in "iu"):
-        text.fail("index_float", node, said=text.said(node), dtype={"float": "no whole number"}.get(kind, short(kind)))
+        text.fail("index_float", node, said=text.said(node), dtype={"float": "a float"}.get(kind, short(kind)))
     if (linear := linearity(term)) is not None:
         offset, factors = linear
         if not factors:

@@ -17,7 +17,7 @@ GRAMMAR = Path(__file__).with_name("program.lark")
 
 
 def tree(text: Text) -> Node:
-    """The tree of a text. Raises `Wrong` for one that the grammar does not take, or that says nothing."""
+    """The tree of a text. Raises `Wrong` if the grammar does not accept it, or if it is empty."""
     try:
         found = grammar.read(GRAMMAR, text.source)
     except UnexpectedInput as error:

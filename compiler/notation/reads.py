@@ -1,4 +1,4 @@
-"""Reads as code: what stands between the brackets becomes reshapes, slices, lookups, in this order.
+"""Reads as code: the positions in brackets become reshapes, slices and lookups, in this order.
 
 x[b, (h d)]      --> reshape        x[i, 0], x[2*i + 1] --> slice       emb[ids[b], d] --> emb[ids]
 logp[b, y[b]]    --> take_along_axis                    x[i, i]         --> the diagonal
@@ -26,7 +26,7 @@ def read(values: Walker, term: Reading) -> Value:
 
 
 def split(code: Code, term: Reading) -> tuple[Expr, list[Dim]]:
-    """Dims that are products, taken apart by one reshape."""
+    """Splits dims that are products, by one reshape."""
     array, dims = code.name(term.array.name), list[Dim]()
     for dim in term.dims:
         dims += (Group((index,)) for index in dim.indices) if isinstance(dim, Group) else (dim,)
@@ -36,7 +36,7 @@ def split(code: Code, term: Reading) -> tuple[Expr, list[Dim]]:
 
 
 def sliced(code: Code, values: Walker, array: Expr, dims: Sequence[Dim], term: Reading) -> tuple[Expr, list[Dim]]:
-    """Fixed places, strided windows along one index, and windows that slide to a computed start."""
+    """Fixed positions, strided windows along one index, and windows with a computed start."""
     kept, parts = list[Dim](), list[object]()
     whole = slice(None)
     extents = _extents(term)
@@ -65,7 +65,7 @@ def sliced(code: Code, values: Walker, array: Expr, dims: Sequence[Dim], term: R
 
 
 def _extents(term: Reading) -> list[int]:
-    """The extents of the dims, those that are products taken apart."""
+    """The extents of the dims, with products split."""
     found = list[int]()
     for dim, extent in zip(term.dims, term.array.shape, strict=True):
         product = isinstance(dim, Group) and len(dim.indices) > 1
@@ -116,7 +116,7 @@ def _part(dim: Dim, shared: Sequence[Index]) -> Term | slice | int:
 
 
 def _placed(parts: Sequence[object], dims: Dims, rest: Sequence[Index]) -> Dims:
-    """Where JAX puts the dims of the positions: in their place if they stand side by side, else first."""
+    """Where JAX puts the dims of the positions: in place if they are adjacent, otherwise first."""
     slices = [isinstance(part, slice) for part in parts]
     first, last = slices.index(False), len(slices) - 1 - slices[::-1].index(False)
     before = 0 if any(slices[first:last]) else first
@@ -124,7 +124,7 @@ def _placed(parts: Sequence[object], dims: Dims, rest: Sequence[Index]) -> Dims:
 
 
 def along_axis(code: Code, values: Walker, array: Expr, dims: Sequence[Dim], look: Term) -> Value:
-    """`logp[b, y[b]]`: the position along one dim depends on the places in the others."""
+    """`logp[b, y[b]]`: the position along one dim depends on the indices of the others."""
     axis = next(number for number, dim in enumerate(dims) if computed(dim))
     known = tuple(map(alone, dims))
     positions = fit(code, values.term(look), known)

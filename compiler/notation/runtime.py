@@ -1,6 +1,6 @@
-"""What the functions made of a text call while they are traced, beside `jax.numpy` and `jax.lax`.
+"""What the generated functions call while they are traced, beside `jax.numpy` and `jax.lax`.
 
-JAX passes over these frames: what is traced here stands at the line of the text.
+JAX skips these frames, so the traced ops point to lines of the text.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from .keywords import parameters
 
 
 def take(function: str, name: str, dtype: str, shape: tuple[int, ...], x: Array) -> Array:
-    """An argument as it was declared. Raises Error for another type."""
+    """The argument, if it has the declared type. Raises Error otherwise."""
     if not isinstance(x, jax.Array | np.ndarray | np.generic | bool | int | float | complex):
-        helps = ["pass an array of JAX or NumPy, or a number"]
-        raise Error(f"argument `{name}` of `{function}` is a {type(x).__name__}, and no array", helps=helps)
+        helps = ["pass a JAX or NumPy array, or a number"]
+        raise Error(f"argument `{name}` of `{function}` must be an array, got a {type(x).__name__}", helps=helps)
     given = jnp.shape(x), jnp.result_type(x).name
     if given != (shape, dtype):
         wanted, have = (f"{short(d)}[{', '.join(map(str, s))}]" for s, d in ((shape, dtype), given))
-        helps = ["change the extents in the file, or pass what it declares"]
-        raise Error(f"argument `{name}` of `{function}` is declared as {wanted}, and {have} is given", helps=helps)
-    # NumPy looks up in another way than JAX.
+        helps = ["pass the declared type, or change the file"]
+        raise Error(f"argument `{name}` of `{function}` is declared as {wanted}, got {have}", helps=helps)
+    # A NumPy array would be indexed by NumPy's rules, which differ from JAX's.
     return jnp.asarray(x)
 
 
@@ -48,12 +48,12 @@ def apply(name: str, text: str, dtype: str, *args: Array) -> Array:
 
 
 def literal(value: float, dtype: str) -> Array:
-    """A number where a primitive takes an array."""
+    """The number as an array, which a primitive takes."""
     return cast(Array, np.asarray(value, jnp.dtype(dtype)))
 
 
 def opaque(name: str, text: str, shapes: Sequence[tuple[int, ...]], *arrays: Array) -> list[Array]:
-    """A primitive of JAX on whole arrays, its parameters as the IR shows them. Raises KeyError for an unknown one."""
+    """Calls a JAX primitive on whole arrays, with parameters as the IR shows them. Raises KeyError for an unknown one."""
     params = parameters(text)
     dtypes = params.get("result")
     own = ParamsAttr.of(**{key: value for key, value in params.items() if key != "result"})
@@ -64,30 +64,30 @@ def opaque(name: str, text: str, shapes: Sequence[tuple[int, ...]], *arrays: Arr
     types = tuple(zip(map(str, given), shapes, strict=True))
     if name != "dynamic_slice":
         return bind_local(name, own, arrays, types)
-    # Whole arrays are sliced as they are; on parts of them the starts are clamped first.
+    # On whole arrays the slice itself clamps the starts; on blocks the starts are clamped first.
     decoded = decode(name, own, tuple(np.shape(each) for each in arrays), types)
     return [cast(Any, find(name)).bind(*arrays, **decoded)]
 
 
 @cache
 def made_of(name: str, params: str, shapes: tuple[tuple[int, ...], ...], given: tuple[ArrayLike, ...]) -> list[ArrayLike]:
-    """The types of what a primitive gives. Raises what JAX says of parameters that do not fit, of some once it lowers them."""
+    """The types of a primitive's results. Raises JAX's error for wrong parameters; JAX finds some of them when it lowers."""
     structs = [jax.ShapeDtypeStruct(shape, dtype) for dtype, shape in given]
     traced = jax.jit(partial(opaque, name, params, shapes)).trace(*structs)
-    # What is missing here another platform may have.
+    # Another platform may have a lowering that is missing here.
     with contextlib.suppress(NotImplementedError):
         traced.lower()
     return [(each.dtype.name, tuple(each.shape)) for each in traced.out_info]
 
 
 def choose(condition: Array, then: Array, otherwise: Array) -> Array:
-    """`jnp.where`, which broadcasts along leading dims whatever the user allows elsewhere."""
+    """`jnp.where`, which broadcasts leading dims even where the user's settings forbid it."""
     with jax.numpy_rank_promotion("allow"):
         return jnp.where(condition, then, otherwise)
 
 
 def scatter_sum(x: Array, extents: tuple[int, ...], *places: Array) -> Array:
-    """The sums of what goes to each place of an array; what goes to none of them is dropped."""
+    """Adds the updates at each position of an array; updates outside the array are dropped."""
     zeros = jnp.zeros((*extents, *x.shape[places[0].ndim :]), x.dtype)
     return zeros.at[places].add(x, mode="drop", wrap_negative_indices=False)
 
@@ -113,6 +113,6 @@ def pool(
     padding: tuple[tuple[int, int], ...],
     dilation: tuple[int, ...],
 ) -> Array:
-    """A fold over windows; what hangs over is the unit."""
+    """A fold over windows; positions outside the array hold the unit."""
     start = MONOIDS[monoid].unit(x.dtype)
     return lax.reduce_window(x, start, SPELLED[monoid].combine, window, strides, padding, window_dilation=dilation)

@@ -1,4 +1,4 @@
-"""The indices around a place in an equation, and the ranges that reads give them."""
+"""The indices in scope within an equation, and the ranges that reads give them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .terms import Array, Index, Term, ends
 
 @dataclass(slots=True)
 class Scope:
-    """Indices by name, and what has to be looked at again when all ranges are known."""
+    """Indices by name, and the products and windows to check once all ranges are known."""
 
     text: Text
     arrays: dict[str, Array]
@@ -27,7 +27,7 @@ class Scope:
     positional: bool = False
 
     def new(self, word: Token) -> Index:
-        """An index that begins to exist here."""
+        """A new index."""
         if word in self.arrays:
             self.text.fail("index_array", word, name=word)
         if word in self.indices:
@@ -40,18 +40,18 @@ class Scope:
         return self.indices[str(word)]
 
     def unify(self, index: Index, extent: int, where: Span, why: str) -> None:
-        """The index has this extent too."""
+        """Unifies the index's range with this extent."""
         if not index.known:
             index.extent, index.why = extent, why
         elif index.extent != extent:
             notes = [f"over {index.extent}: {index.why}", f"over {extent}: {why}"]
-            notes += ["a dim of extent 1 is read at `0`"] if 1 in (extent, index.extent) else []
+            notes += ["read a dim of extent 1 at `0`"] if 1 in (extent, index.extent) else []
             if index.why.startswith("declared") and extent > index.extent:
-                notes.append(f"a part of a dim begins somewhere: at `{index.name} + 0`, if at the dim's beginning")
+                notes.append(f"to read a part of a dim, write its start: `{index.name} + 0` for the dim's beginning")
             self.text.fail("index_ranges", where, (), notes, name=index.name, one=index.extent, other=extent)
 
     def settle(self, known: Sequence[Index]) -> None:
-        """Solves the products, and looks at the windows. Raises `Wrong` for an index without a range."""
+        """Solves the products and checks the windows. Raises `Wrong` for an index without a range."""
         waiting = list(self.joins)
         while waiting:
             ready = [each for each in waiting if sum(not index.known for index in each[1].indices) <= 1]
@@ -78,10 +78,10 @@ class Scope:
             known = ", ".join(f"{index.name} has {index.extent}" for index in joint.indices if index.known)
             self.text.fail("join_uneven", where, extent=extent, names=names, known=known)
         if missing is not None:
-            missing.extent, missing.why = extent // max(product, 1), "what is left of a product"
+            missing.extent, missing.why = extent // max(product, 1), "the remaining factor of a product"
 
     def check_window(self, extent: int, affine: Affine[Index], where: Span, hangs: bool) -> None:
-        """A window that is not folded lies inside the dim."""
+        """Checks that a window that is not folded stays inside the dim."""
         for index, _ in affine.factors:
             if not index.known:
                 self.text.fail("range_unknown", where, name=index.name)

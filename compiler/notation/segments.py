@@ -1,4 +1,4 @@
-"""Sums by segments: what is added at a looked-up place of the result is a scatter-add, and no table of all places is made.
+"""Segment sums: a sum into looked-up positions of the result is a scatter-add, without a one-hot table.
 
 y[n: N, d] = sum(e) [ids[e] = n] * m[e, d]   -->   jax.ops.segment_sum(m, ids, N)
 """
@@ -16,7 +16,7 @@ from .value import Value, Walker, fit, squeezed
 
 
 def segments(values: Walker, term: Fold[Index, Term], parts: Sequence[Term]) -> Value | None:
-    """The sum as a scatter-add, if one factor says at which place of the result a looked-up index stands."""
+    """The sum as a scatter-add, if one factor equates an index of the result with a looked-up one."""
     asked = {part: place for part in parts if isinstance(part, Mask) and (place := placed(part, term.indices))}
     indices = [index for index, _ in asked.values()]
     rest = [part for part in parts if not (isinstance(part, Mask) and part in asked)]

@@ -1,7 +1,7 @@
-"""A program back to its notation: an equation for each op, and `lax.NAME(...)` where an equation would not say it.
+"""Prints a program in index notation: an equation for each op, or `lax.NAME(...)` if no equation expresses it.
 
-An op is printed by its definition if reading that text gives the op again, and whole if reading *that* does; where neither
-does, an error says what cannot be said. So what is printed is never another program.
+An op is printed by its definition if reading that text gives the same op, and as `lax.NAME(...)` if reading *that* does.
+Otherwise an error names the op. The printed text is therefore always the same program.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class _Printer:
         return f"fn {name}({arguments}) -> {results} {{\n{body}}}\n"
 
     def name(self, value: SSAValue, said: str) -> None:
-        """Gives a value its name: the one that plans know it by, as far as it is one here."""
+        """Gives a value its name: its name in plans, if the notation allows that name."""
         array = cast(ArrayType, value.type)
         if isinstance(value.owner, ConstantOp):
             self.number(value, constant(value.owner.params["value"], array.dtype))
@@ -119,9 +119,9 @@ class _Printer:
         source = self.traced.sources.get(op)
         name = op.params["primitive"] if isinstance(op, WholeOp) else op.name.removeprefix("lax.")
         raise Error(
-            f"`{self.traced.name}` cannot be said in index notation: it has `{name}`",
+            f"`{self.traced.name}` cannot be printed in index notation: it contains `{name}`",
             location=source.location() if source is not None else None,
-            helps=["print its IR: `print(plan.ir())`", "or print the parts before and after as functions of their own"],
+            helps=["print its IR: `print(plan.ir())`", "or print the parts before and after it as separate functions"],
         )
 
 
@@ -134,7 +134,7 @@ def _written(made: np.ndarray) -> str:
 
 
 def _ways(op: LaxOp, ins: Sequence[Value], outs: Sequence[Value], indices: Sequence[str]) -> list[list[str] | None]:
-    """What may be said of an op: an equation of indices first."""
+    """The candidate texts of an op: an equation of indices first."""
     name = op.primitive()
     try:
         pointful = Pointful.of(name, op.params, ins, outs, indices).lines()
@@ -184,7 +184,7 @@ def _type(value: SSAValue) -> str:
 
 
 def fresh(said: str, taken: set[str], otherwise: str = "program") -> str:
-    """The name as one of the notation, or the other, made different from those that are taken."""
+    """The name in a form that the notation allows, or the other name, made different from the taken ones."""
     base = said.replace("/", "_") if said.replace("/", "_").isidentifier() and said.isascii() else otherwise
     if not base[0].islower() or keyword.iskeyword(base) or base in WORDS:
         base = otherwise
@@ -198,7 +198,7 @@ _READ: dict[tuple[object, ...], bool] = {}
 
 
 def _reads_back(op: LaxOp, ins: Sequence[Value], outs: Sequence[Value], said: Sequence[str]) -> bool:
-    """Is what was said of the op the op itself, when it is read?"""
+    """Whether reading the text gives the same op."""
     arrays = {each.text: each for each in ins if not each.number}
     key = (tuple(said), *((each.dtype, each.shape) for each in (*arrays.values(), *outs)), op.name, op.params.text)
     if key not in _READ:

@@ -1,4 +1,4 @@
-"""Extents: whole numbers, their names, sums and products of these, and quotients that are exact."""
+"""Extents: integers, their names, and sums, differences, products and exact quotients of these."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LARGEST = 2**63 - 1
 
 
 def size(text: Text, node: Node, known: Mapping[str, int]) -> int:
-    """The value of an extent. Raises `Wrong` for an unknown name, and for what is no whole number of 0 or more."""
+    """The value of an extent. Raises `Wrong` for an unknown name, and unless the value is an integer of 0 or more."""
     try:
         value = _value(text, node, known)
     except RecursionError:
@@ -31,7 +31,7 @@ def size(text: Text, node: Node, known: Mapping[str, int]) -> int:
 
 
 def _value(text: Text, node: Node, known: Mapping[str, int]) -> int:
-    """The value of a phrase; a chain of operators is walked from its first operand on, however long it is."""
+    """The value of a phrase; a chain of operators of any length is walked from its first operand on."""
     *operators, first = left_spine(node, ARITHMETIC)
     value = _operand(text, first, known)
     for each in reversed(operators):

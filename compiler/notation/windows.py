@@ -1,4 +1,4 @@
-"""Windows under a fold: convolutions, pooling, and the others element by element. Where a window hangs over, nothing is read.
+"""Windows under a fold: convolutions, pooling, and others elementwise. Nothing is read outside the array.
 
 sum(c, q) x[n, c, 2*p + q - 1] * k[o, c, q]   -->   conv_general_dilated, stride 2, one element of padding before
 max(q: 2) x[n, 2*p + q]                       -->   reduce_window
@@ -35,9 +35,9 @@ class Window:
 
 
 def windows(read: Reading, folded: Sequence[Index]) -> list[Window] | None:
-    """The windows of a read; None where it has none, or other positions that are no windows.
+    """The windows of a read; None if it has none, or has positions that are not windows.
 
-    Nor where an index moves along two dims, as in `x[i + q, j + q]`: a window moves along each dim by itself.
+    Also None if an index moves along two dims, as in `x[i + q, j + q]`: a window moves along each dim separately.
     """
     if repeats(index for sub in read.dims for index in moved(sub)):
         return None
@@ -88,7 +88,7 @@ def convolution(values: Walker, term: Fold[Index, Term], parts: Sequence[Term]) 
 
 
 def convolved(term: Fold[Index, Term], parts: Sequence[Term]) -> Layout | None:
-    """The convolution that a sum of these factors is; None if it is none."""
+    """The sum of these factors as a convolution; None if it is not a convolution."""
     match parts:
         case [Read() as one, Read() as other]:
             image, kernel = (one, other) if windows(one, term.indices) else (other, one)
@@ -118,7 +118,7 @@ def _indices(read: Reading) -> list[Index] | None:
 
 
 def _only_windows(image: Reading) -> bool:
-    """No dim is read at one fixed place."""
+    """Whether no dim is read at a fixed position."""
     return all(moved(sub) for sub in image.dims)
 
 
@@ -144,7 +144,7 @@ def _convolved(values: Walker, term: Fold[Index, Term], layout: Layout) -> Value
 
 
 def pooling(term: Fold[Index, Term]) -> Value | None:
-    """The fold of what one read sees through windows."""
+    """The fold of one read through windows."""
     body = term.body
     if not isinstance(body, Read) or not pools(term.monoid):
         return None
@@ -175,7 +175,7 @@ def _plain(body: Reading, dim: int) -> Index:
 
 
 def guarded(term: Fold[Index, Term]) -> Fold[Index, Term]:
-    """The fold over what is inside: where a window of its body hangs over, it meets the unit."""
+    """The fold of its body, with the unit wherever a window of the body is outside the array."""
     asked = [
         Apply(
             "and",
@@ -196,7 +196,7 @@ def guarded(term: Fold[Index, Term]) -> Fold[Index, Term]:
 
 
 def _hanging(term: Dim) -> Iterator[tuple[Affine[Index], int, Span]]:
-    """The windows that leave their dims; those under a further fold are that one's."""
+    """The windows that leave their dims, except those under an inner fold."""
     waiting = [term]
     while waiting:
         term = waiting.pop()
@@ -217,7 +217,7 @@ def _unit(monoid: str, made: str) -> float:
 
 
 def inside(affine: Affine[Index], extent: int, at: Span) -> Term:
-    """A window as a position that is computed, and that lies inside."""
+    """A window as a computed position, clipped to the array."""
     place = position(affine, at)
     if _lies(affine, extent):
         return place

@@ -35,7 +35,7 @@ class Fate(Enum):
     EXPANDED = "expanded into other primitives"
     REGION = "a region, whose body is partitioned"
     INLINED = "inlined"
-    WHOLE = "runs whole"
+    WHOLE = "runs unpartitioned"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
-"""Which dims of each array the terms of a definition take.
+"""Assigns the terms of a definition to the dims of each array.
 
     dot_general, rhs of rank 4, contracting (1, 3)        rhs[b.., n.., k..]   at rhs k = ...     -->     b: 0, n: 2, k: 1 and 3
 
-`at`, or the op's front end, says it for some groups; what is left goes, in order, to the rest, whose lengths follow from the
-other arrays. The equation of a variadic op stands for itself once for each of its operands (or results): its copies.
+`at`, or the op's front end, assigns some groups. The remaining dims go, in order, to the remaining groups, whose lengths follow
+from the other arrays. The equation of a variadic op is copied once for each of its operands (or results).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .tree import Apply, Concat, Definition, Group, Number, Param, Reading, Shap
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A read or a target of one copy of the equation, and where each of its terms' components goes."""
+    """A read or a target of one copy of the equation, with the dim of each component of its terms."""
 
     array: int
     name: str
@@ -43,7 +43,7 @@ def names(term: Term) -> tuple[str, ...]:
 
 
 def groups(term: Term) -> tuple[str, ...]:
-    """The groups of a term: it takes one dim for each of their indices."""
+    """The groups of a term, which takes one dim for each of their indices."""
     match term:
         case Group(indices):
             return tuple(index.name for index in indices if index.many)
@@ -54,10 +54,10 @@ def groups(term: Term) -> tuple[str, ...]:
 
 
 def copies(definition: Definition) -> tuple[int, frozenset[str]]:
-    """How often the equation stands for itself, one variadic operand or result after another, and what they do not share."""
+    """The number of copies of the equation, one for each variadic operand or result, and the variables not shared by them."""
     many = {formal.name for formal in (*definition.operands, *definition.results) if formal.variadic}
     reads = [*definition.reads()]
-    # One function gives all results: a variadic one beside others is what more it gives, a variadic one alone is all of it.
+    # One function gives all results: a variadic one after others holds its further results, a variadic one alone holds all.
     gives = len(definition.results) > 1 or (isinstance(definition.body, Apply) and definition.body.function == "@")
     more = gives and any(formal.variadic for formal in definition.results)
     if any(read.spread for read in reads) or not many or more:
@@ -96,7 +96,7 @@ class Sites:
         return self.ins[array] if array >= 0 else self.outs[-1 - array]
 
     def arrays(self, read: Reading, copy: int) -> range:
-        """The positions that a read stands for in one copy of the equation."""
+        """The operand positions of a read in one copy of the equation."""
         found = self.definition.positions(read.array)
         return found[copy : copy + 1] if len(found) > 1 and self.copies > 1 and not read.spread else found
 
@@ -112,7 +112,7 @@ class Sites:
         while waiting:
             still = [site for site in waiting if not self.try_place(site)]
             if len(still) == len(waiting):
-                # `i.., b..:` on several arrays: on the one of least rank, no dims are left to be whole.
+                # `i.., b..:` on several arrays: on the one of least rank, `b..` takes no dims.
                 least = min(still, key=lambda site: len(self.shape(site.array)))
                 if not self.try_place(least, least=True):
                     raise Error(f"`{self.definition.name}` is ambiguous for operands of these ranks")
@@ -133,7 +133,7 @@ class Sites:
         rank = len(self.shape(site.array))
         site.placed.clear()
         if not rank and not any(isinstance(term, Whole) for term in site.terms):
-            # It may stand for any operand of an elementwise op, so it does not say how long the groups are.
+            # A scalar may be any operand of an elementwise op, so it does not determine the lengths of the groups.
             return True
         placed: dict[int, Dims] = {}
         for number, term in enumerate(site.terms):
@@ -154,7 +154,7 @@ class Sites:
         return True
 
     def counts(self, site: Site, placed: dict[int, Dims], free: int, least: bool) -> dict[int, int] | None:
-        """How many of the free dims each term without `at` takes: at most one group has to guess."""
+        """How many of the free dims each term without `at` takes: at most one group takes the remaining dims."""
         counts: dict[int, int] = {}
         guess: int | None = None
         for number, term in enumerate(site.terms):
@@ -185,7 +185,7 @@ class Sites:
 
 
 def _integers(source: Source, params: ParamsAttr) -> tuple[int, ...]:
-    """What stands after `at k =`: numbers, of a parameter that holds one or several."""
+    """The value after `at k =`: the numbers of a parameter that holds one or several."""
     match source:
         case Apply(_, (left, Number(int(right)))):
             return tuple(each - right for each in _integers(left, params))

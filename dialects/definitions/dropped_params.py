@@ -67,7 +67,7 @@ _FUNCTIONS = {**{name: ARITHMETIC[name].function for name in ("add", "sub", "mul
 
 
 def _arithmetic(function: str, left: Literal, right: Literal) -> Literal:
-    """Number by number; an absent parameter (`strides=None`) is 1 wherever it stands."""
+    """Combines the numbers elementwise; an absent parameter (`strides=None`) counts as 1."""
     if isinstance(left, tuple) or isinstance(right, tuple):
         length = len(left) if isinstance(left, tuple) else len(right) if isinstance(right, tuple) else 0
         lefts = left if isinstance(left, tuple) else (left,) * length

@@ -1,4 +1,4 @@
-"""The front ends by name, which may stand after `by` in a definition: what reads an op's own dimension numbers."""
+"""The front ends, by their name after `by` in a definition. A front end reads an op's own dimension numbers."""
 
 from __future__ import annotations
 

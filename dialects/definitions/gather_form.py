@@ -1,8 +1,8 @@
-"""The general form of the ops with windows: index vectors that start windows, and windows taken apart into rows.
+"""The general form of the ops with windows: index vectors that start windows, and windows split into rows.
 
-A `dynamic_slice` is a gather by one vector and a `dynamic_update_slice` a scatter that sets. A window of `w` elements that
-moves along a dim is as many rows of that dim, each with a vector of its own; so a device that holds a block of the dim can
-take the rows that are in it.
+A `dynamic_slice` is a gather by one vector, and a `dynamic_update_slice` is a scatter that sets. A window of `w` elements along
+a dim is `w` rows of that dim, each with its own vector. A device that holds a block of the dim can then take the rows inside
+its block.
 
     out[w, j] = src[start + w, j]   -->   out[w, j] = src[ids[w], j]     ids[w] = start + w
 """
@@ -20,12 +20,12 @@ from .tree import Shape
 Dims = tuple[int, ...]
 
 DROP = "FILL_OR_DROP"
-"""The mode in which a window that leaves the array is not written, or read as the op's fill."""
+"""The mode in which a window outside the array is not written, or is read as the op's fill."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A gather or a scatter, and what each component of its index vectors does.
+    """A gather or a scatter, and the effect of each component of its index vectors.
 
     Component `c` moves windows of `widths[c]` along dim `dims[c]` of the array. `batch` says which dims of the window's array
     (the result of a gather, the updates of a scatter) the dims of the array of vectors are, in order.
@@ -39,7 +39,7 @@ class Form:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """What JAX calls the window dims, the collapsed dims, the dims of the components, the batch dims of both."""
+        """JAX's names of the window dims, the collapsed dims, the dims of the components, and the batch dims of both."""
         return GATHER_FIELDS if self.kind == "gather" else SCATTER_FIELDS
 
     @property
@@ -50,7 +50,7 @@ class Form:
 
     @property
     def mode(self) -> str:
-        """What happens to windows that leave the array."""
+        """The treatment of windows that leave the array."""
         return cast(str, cast(Record, self.params["mode"])["name"])
 
     def with_params(self, **changed: Literal) -> Form:
@@ -64,7 +64,7 @@ def general(kind: str, params: ParamsAttr, array: Shape, window: Shape) -> Form:
         return _dynamic("gather" if kind == "dynamic_slice" else "scatter", len(array), window)
     form = Form(kind, params, (), (), ())
     if kind != "gather" and form.mode != "CLIP":
-        # An update that breaks its promise is dropped like any other.
+        # An update that violates `promise_in_bounds` is dropped like any other.
         form = form.with_params(mode=named(DROP))
     offset, collapsed, moved, batching, _ = form.numbers
     spans = iter(offset)
@@ -95,7 +95,7 @@ def _numbered(form: Form, numbers: Iterable[Dims]) -> Form:
 def rows(form: Form, component: int, rank: int) -> Form:
     """The form in which the windows of one component are rows; `rank` is that of the windows' array.
 
-    The rows are a new dim of the vectors, which stands in `batch` where the window's dim stood among the others.
+    The rows are a new dim of the vectors. In `batch` it takes the position that the window's dim had among the others.
     """
     offset, collapsed, moved, batching, shared = form.numbers
     dim = form.dims[component]

@@ -1,7 +1,7 @@
 """The front end of the ops with windows: gather, the scatters, dynamic_slice and dynamic_update_slice.
 
-Their definitions say *what* they do; which dims each group takes depends on dimension numbers in ways that `at` cannot say.
-This file reads them off, and says nothing else: the same `Definition` is bound, with more `at`.
+Their definitions say *what* they do. The dims of each group depend on dimension numbers in ways that `at` cannot express. This
+file only reads these dims from the dimension numbers: the same `Definition` is bound, with more `at`.
 
     t..  batch dims of both the array and the index vectors        v..  the other dims of the array that is taken apart
     b..  the other dims of the index vectors                       w..  the window on v.., one for one; collapsed: extent 1
@@ -18,7 +18,7 @@ from .tree import Definition, Shape
 
 
 def windows(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> Places:
-    """The places for the op that is called `definition.name`."""
+    """The dims of each group for the op called `definition.name`."""
     if definition.name.startswith("dynamic"):
         return _dynamic(definition, ins, outs)
     gathers = definition.name == "gather"
@@ -50,7 +50,7 @@ def windows(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], ou
         dims |= {("out", "t"): batching, ("out", "v"): looked}
     starts = tuple(start_map.index(dim) if dim in start_map else None for dim in looked)
     how = mode["name"] if isinstance(mode, Record) else ""
-    # XLA clamps what is read where it was promised to be, and drops an update that breaks its promise.
+    # Under `promise_in_bounds` XLA clamps a read that is out of bounds, and drops such an update.
     return Places(dims, starts, clamps=how == "CLIP" or (gathers and how == "PROMISE_IN_BOUNDS"))
 
 

@@ -1,7 +1,7 @@
-"""Ground form: a definition for operands and results of given shapes, every group spelled out.
+"""Ground form: a definition for operands and results of given shapes, with every group expanded.
 
-Binding reads the tilings off it and the interpreter runs it. Indices are numbers, with one extent each; a dim of an access is
-a product of indices, major to minor. An index over extent 1 is the constant 0, so it is no index at all.
+Binding derives the tilings from it, and the interpreter runs it. Indices are numbers with one extent each. A dim of an access
+is a product of indices, major to minor. An index of extent 1 is the constant 0 and is omitted.
 
     out[i.., k..] = src[i.., k..]   at src k = axes        -->     out[0, 1] = sum(2) src[0, 2, 1]        extents 4, 8, 6
 """
@@ -19,16 +19,16 @@ Ids: TypeAlias = tuple[int, ...]
 
 
 Dims: TypeAlias = tuple[int | None, ...]
-"""For each index of a group the dim that it takes in an array; None where it has none there (it has extent 1)."""
+"""For each index of a group its dim in an array; None if it has none there (it has extent 1)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """What the dimension numbers say.
+    """The content of the dimension numbers.
 
     `dims` says where each group of an array goes. `starts` says for each of `v..` which component of the index vector (which
-    of the scalar starts) moves the window along it; None: it starts at 0. `clamps` says that a window which would leave the
-    array is moved back inside, so that one over the full extent starts at 0; otherwise it is dropped.
+    of the scalar starts) moves the window along it; None: it starts at 0. With `clamps`, a window that would leave
+    the array is moved back inside, so a window over the full extent starts at 0; otherwise it is dropped.
     """
 
     dims: Mapping[tuple[str, str], Dims]
@@ -81,7 +81,7 @@ Ground: TypeAlias = "Number[Literal] | Group[int] | Access | Apply[Ground] | Fol
 class Equation:
     """`targets = body`: each result in `targets` at each of its indices.
 
-    `partials` says of each target, if of any, by which monoid it is folded over which indices that the others have.
+    `partials` gives, for each folded target, the monoid and the indices of the other targets over which it is folded.
     """
 
     targets: tuple[Access, ...]
@@ -93,8 +93,8 @@ class Equation:
 class Grounded:
     """A definition with its shapes.
 
-    `groups` holds the extents of each variable, `("w", copy) -> (1, 8)`; `fixed` are the indices whose extent a parameter
-    of the op says, so that the types of a local op could not.
+    `groups` holds the extents of each variable, `("w", copy) -> (1, 8)`. `fixed` are the indices whose extent a parameter
+    of the op fixes, so that the types of a local op cannot change it.
     """
 
     definition: Definition

@@ -33,7 +33,7 @@ from .tree import (
 
 
 def ground(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> Grounded:
-    """Spells a definition out; Error where the shapes do not fit it."""
+    """The ground form of a definition. Raises Error if the shapes do not fit."""
     sites = Sites(definition.with_arity(len(ins), len(outs)), params, ins, outs)
     indices = Indices(sites)
     writer = _Writer(sites, indices)
@@ -124,7 +124,7 @@ class _Writer:
                 return self.number(term, component), {}, 1
 
     def number(self, expr: Term, component: int) -> int:
-        """An integer made of literals and parameters, of which the component is taken; an absent one is 1."""
+        """An integer expression of literals and parameters, for one component; an absent parameter is 1."""
         match expr:
             case Number(value):
                 return 1 if value is None else value

@@ -1,6 +1,6 @@
-"""The indices of a definition on given shapes: how many values each variable has, and which variables are the same index.
+"""The indices of a definition on given shapes: the extent of each variable, and which variables are the same index.
 
-A guard and a `where` make two variables one index, or a product of several:
+A guard and a `where` unify two variables into one index, or into a product of several:
 
     reshape f32[6, 4] to f32[2, 12]        src[(a b), c]  ->  out[a, (b c)]        extents 2, 3, 4
 """
@@ -74,7 +74,7 @@ class Indices:
                 else:
                     missing = key
             if missing is not None:
-                # Nothing times any number is nothing.
+                # Zero times any number is zero.
                 self.extents[missing] = shape[dim] // known if known else 1
                 known *= self.extents[missing]
             if known != shape[dim]:
@@ -101,7 +101,7 @@ class Indices:
         return len(self.sizes) - 1
 
     def of(self, key: Key) -> Ids | None:
-        """The indices that a variable's component stands for; None if it can only be taken as a whole."""
+        """The indices of a variable's component; None if it cannot be partitioned."""
         if key not in self.ids:
             extent = self.extents.get(key, 1)
             self.ids[key] = () if extent == 1 else (self.new(extent),)

@@ -1,7 +1,7 @@
-"""The text of definitions, `definitions.lark`, to `Definition`s; mistakes to errors with a caret.
+"""Parses the text of definitions (grammar `definitions.lark`) to `Definition`s; mistakes become errors with a caret.
 
-Beyond the grammar, a definition is wrong if it reads what is no operand, uses an index that nothing binds, places dims of
-an array or an index that it does not have, or has the name of another one.
+Beyond the grammar, a definition is wrong if it reads a name that is not an operand, uses an unbound index, assigns dims of
+an array or an index that it does not have, or has the name of another definition.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def parse_definitions(source: str, file: str = "<definitions>", line: int = 1) -
 
 
 class _Reader:
-    """Reads one source text; `fail` knows where it is."""
+    """Reads one source text; `fail` raises errors with its location."""
 
     def __init__(self, source: str, file: str, line: int) -> None:
         self.source = source
@@ -65,7 +65,7 @@ class _Reader:
             raise self.unread(error) from None
 
     def unread(self, error: UnexpectedInput) -> Error:
-        """What the grammar does not take."""
+        """The error for a text that the grammar does not accept."""
         word, label = " ", "the definition ends too early"
         if isinstance(error, UnexpectedCharacters):
             sign = [*self.source.splitlines(), ""][error.line - 1][error.column - 1 : error.column]
@@ -133,12 +133,14 @@ class _Reader:
         for each in body.find_data("read"):
             token = words(each)[0]
             if token.endswith("*") and id(each) not in listed:
-                self.fail(token, f"`{token}` is all of several operands", f"one of them is read as `{bare(token)}`")
+                self.fail(token, f"`{token}` stands for several operands", f"read each of them as `{bare(token)}`")
             if bare(token) not in operands:
-                self.fail(token, f"`{bare(token)}` is no operand", "operands stand in the parentheses before", operands)
+                self.fail(
+                    token, f"`{bare(token)}` is not an operand", "the operands are listed in the parentheses before", operands
+                )
 
     def check_guards(self, body: Node, front: str | None) -> None:
-        """A guard keeps or drops what one fold folds: it is a factor there, and the only one of its kind."""
+        """Checks that a guard is a factor of a fold's operand, and the only guard there."""
         factors = [list(_factors(phrases(fold)[-1])) for fold in body.find_data("fold")]
         alone = [id(guards[0]) for each in factors if len(guards := [one for one in each if one.data == "guard"]) == 1]
         for guard in body.find_data("guard"):
@@ -156,21 +158,21 @@ class _Reader:
                 )
 
     def check_results(self, targets: Node, body: Node) -> None:
-        """Several results at once, and folds of one of them, are what an op's own function gives."""
+        """Checks that only an op's own function gives several results, or folds on the left."""
         if body.data == "own" or next(body.find_data("own"), None) is not None:
             return
         for partial in targets.find_data("partial"):
-            self.fail(words(partial)[0], "a fold stands behind `=`, unless the op's own function `@` gives several results")
+            self.fail(words(partial)[0], "write the fold after `=`; only `@` with several results takes folds on the left")
         if len(phrases(targets)) > 1:
             second = words(phrases(targets)[1])[0]
-            self.fail(second, "several results are what the op's own function gives: `= @(...)`")
+            self.fail(second, "several results need the op's own function: `= @(...)`")
 
     def check_indices(self, tree: Node, bound: Collection[str]) -> None:
         sizes = [phrases(each)[0] for each in tree.find_data("size")]
         for each in (*tree.find_data("group"), *sizes):
             (token,) = words(each)
             if bare(token) not in bound:
-                self.fail(token, f"`{token}` is not bound", "an index stands left of `=` or under a fold", bound)
+                self.fail(token, f"`{token}` is not bound", "write an index on the left of `=`, or fold over it", bound)
 
     def check_placing(self, tree: Node, definition: Definition, bound: Collection[str]) -> None:
         known = [each.name for each in (*definition.operands, *definition.results)]
@@ -180,7 +182,7 @@ class _Reader:
         for each in phrases(tree):
             variable = words(each)[0]
             if variable not in bound:
-                self.fail(variable, f"`{variable}` is no index of this definition", among=bound)
+                self.fail(variable, f"`{variable}` is not an index of this definition", among=bound)
 
 
 def _factors(product: Node) -> Iterator[Node]:
@@ -193,7 +195,7 @@ def _factors(product: Node) -> Iterator[Node]:
 
 
 def _bound(tree: Node, targets: Node) -> Iterator[str]:
-    """The indices of a definition: those on the left, those under folds, and the dims that are whole, joined or ravelled."""
+    """The indices of a definition: on the left, under folds, and of dims that are unpartitioned, joined or ravelled."""
     for phrase in (*targets.find_data("name"), *targets.find_data("group")):
         yield from map(bare, words(phrase))
     for kind in ("fold", "partial"):

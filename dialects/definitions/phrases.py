@@ -75,7 +75,7 @@ def read(tree: Node, bound: Collection[str]) -> Reading:
 
 
 def target(tree: Node, bound: Collection[str]) -> tuple[Reading, Partial | None]:
-    """A result left of `=`, and what is folded there: `dx[b.., d:]`, `sum(b..) dw[d:]`."""
+    """A result on the left of `=`, and its fold: `dx[b.., d:]`, `sum(b..) dw[d:]`."""
     if tree.data == "read":
         return read(tree, bound), None
     groups, result = phrases(tree)
@@ -84,7 +84,7 @@ def target(tree: Node, bound: Collection[str]) -> tuple[Reading, Partial | None]
 
 
 def term(tree: Node, bound: Collection[str]) -> Term:
-    """What stands between the commas of a read."""
+    """One dim of a read."""
     said = words(tree)
     match tree.data:
         case "whole":

@@ -1,6 +1,6 @@
-"""The front end of ops that slide one window over several arrays: which dims it really moves along.
+"""The front end of ops that slide one window over several arrays: it finds the dims along which the window moves.
 
-A window of one element, one step at a time and without padding leaves a dim as it is: an index like any other.
+A window of one element, with stride 1 and no padding, does not change a dim, which is then an index like any other.
 
     select_and_scatter_add {window_dimensions = (1, 1, 2, 2), ...}     -->     i..: dims 0, 1     w..: dims 2, 3
 """
@@ -15,7 +15,7 @@ from .tree import Definition, Shape
 
 
 def pools(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> Places:
-    """The places of `i..`, plain dims, and `w..`, dims under a window, in every array."""
+    """The dims of `i..`, plain dims, and `w..`, dims under a window, in every array."""
     windowed = moving(params)
     plain = tuple(dim for dim in range(len(outs[0])) if dim not in windowed)
     arrays = [formal.name for formal in (*definition.operands, *definition.results)]

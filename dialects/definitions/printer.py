@@ -1,4 +1,4 @@
-"""The tree of index notation as text, which reads as the same tree: definitions, and the equations of programs.
+"""Prints the tree of index notation as text that reads back as the same tree: definitions, and equations of programs.
 
 Fold("sum", (k,), Apply("mul", (lhs[i, k], rhs[k])))   -->   sum(k) lhs[i, k] * rhs[k]
 """
@@ -31,7 +31,7 @@ from .tree import (
 
 _Leaf: TypeAlias = "Number[Literal] | Group[Var] | Affine[Var] | Whole | Concat[Var] | Param | Size | Guard"
 Said: TypeAlias = "_Leaf | Read[str, Said] | Apply[Said] | Fold[Var, Said] | Otherwise[Said]"
-"""What can be printed. A number that is a text is printed as it is written."""
+"""The nodes that can be printed. A number given as a string is printed unchanged."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
-"""The front end of `ragged_dot_general`, whose ragged dim is cut into groups, each with a size of its own.
+"""The front end of `ragged_dot_general`, whose ragged dim is split into groups of different sizes.
 
     a free dim of lhs: each row meets the rhs of its group        [b, m, k], [g, b, k, n]  ->  [b, m, n]
     a contracted dim: each group is summed apart                  [b, m, k], [b, k, n]     ->  [g, b, m, n]
     a batch dim: as if there were no groups                       [b, m, k], [b, k, n]     ->  [b, m, n]
 
-The ragged dim and that of the groups are `w..`, which is whole; b, m, n and k are those of `dot_general`.
+The ragged dim and that of the groups are `w..`, which is unpartitioned; b, m, n and k are those of `dot_general`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _Ints = tuple[int, ...]
 
 
 def ragged(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> Places:
-    """The places of all groups in both factors, in the sizes and in the result."""
+    """The dims of all groups in both factors, in the sizes and in the result."""
     numbers = _numbers(params)
     (left_k, right_k), (left_b, right_b) = cast(
         "tuple[tuple[_Ints, _Ints], tuple[_Ints, _Ints]]", numbers["dot_dimension_numbers"]
@@ -29,7 +29,7 @@ def ragged(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], out
     groups = cast(_Ints, numbers["rhs_group_dimensions"])
     left_m = tuple(dim for dim in range(len(ins[0])) if dim not in left_k + left_b)
     right_n = tuple(dim for dim in range(len(ins[1])) if dim not in right_k + right_b + groups)
-    # The result's dims in order, by the dims of lhs and, behind them, those of rhs.
+    # The result's dims in order, by the dims of lhs and, after them, those of rhs.
     order = [*(("w",) if cut in left_k else ()), *left_b, *left_m, *((dim, "n") for dim in right_n)]
     whole = "w" if cut in left_k else cut
     before = _before(cut, left_b, left_m, left_k) if len(ins[2]) > 1 else ()

@@ -1,6 +1,6 @@
 """The definitions of `definitions.def`, and those that users add: a mapping by the op's name.
 
-Programs hold ops by name. So a name is given once: a definition that replaces another gets a name of its own.
+Programs refer to ops by name, so a name is given once. A definition that replaces another gets a new name.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from .tree import Definition
 class Definitions(Mapping[str, Definition]):
     """The definitions of one file by op name, each read when it is first asked for; and those that are added at run time.
 
-    Iterating gives the file's alone, `added` the others. What is added is never changed, for programs hold ops by name: a
-    definition that takes the place of another has a name of its own, `attend` and then `attend.2`. `replaced` counts how
-    often that was somebody's wish.
+    Iterating gives only the file's definitions; `added` holds the others. An added definition never changes, because programs
+    refer to ops by name. A definition that replaces another gets a new name, `attend` and then `attend.2`. `replaced` counts
+    the replacements that a user asked for.
     """
 
     def __init__(self, file: File) -> None:
@@ -37,9 +37,9 @@ class Definitions(Mapping[str, Definition]):
         self._taken: set[str] = set()
 
     def add(self, definition: Definition) -> Definition:
-        """The definition under a name that is still free: its own, or that with the next number behind it.
+        """The definition under a free name: its own, or its own with the next number after it.
 
-        A name is given once, also if its definition is withdrawn: what is known of an op is known by its name.
+        A name is not reused even after its definition is withdrawn, because tables about an op are keyed by its name.
         """
         name, number = definition.name, 1
         while name in self or name in self._taken:

@@ -1,4 +1,4 @@
-"""The signs of expressions, each once: how it is written, how strongly it binds, and what it does to numbers and arrays.
+"""The table of signs of expressions: their text, how strongly they bind, and their functions on numbers and arrays.
 
 a + b * c   -->   Apply("add", (a, Apply("mul", (b, c))))
 """

@@ -1,4 +1,4 @@
-"""The tilings that follow from a definition, by the names of its indices: what the coverage table says.
+"""The tilings that follow from a definition, by the names of its indices, for the coverage table.
 
 dot_general     -->     b, m, n place; k leaves a sum pending
 """

@@ -1,7 +1,7 @@
-"""Binding: the tilings of an op, read off its definition.
+"""Binding: derives the tilings of an op from its definition.
 
-Placing a factor of an index slices every dim that the index stands on. What else has to happen (a result that is pending, an
-operand kept on one coordinate, a mask) follows from where the index stands in the body:
+Placing a factor of an index slices every dim that the index names. The other effects (a pending result, an operand kept on one
+coordinate, a mask) follow from the position of the index in the body:
 
     out[b, m, n] = sum(k) lhs[b, m, k] * rhs[b, n, k]        b, m, n tile the result; k leaves it pending
     out[i, j] = sum(k <= j) src[i, k]                        j and k are one index, whose blocks are scanned apart at first
@@ -27,10 +27,10 @@ Value: TypeAlias = tuple[str, Shape]
 
 
 class Placeable(NamedTuple):
-    """The indices of a dim that can be placed, major to minor, and how many elements behind them stay together.
+    """The indices of a dim that can be placed, major to minor, and how many elements inside them stay together.
 
-    A dim without indices cannot be placed: it is constant, whole, or under a window. `(i b)` with `size b = 16` is one index
-    over blocks of 16.
+    A dim without indices cannot be placed: it is constant, unpartitioned, or under a window. `(i b)` with `size b = 16` is one
+    index over blocks of 16.
     """
 
     indices: tuple[int, ...] = ()
@@ -52,7 +52,7 @@ class Lookup(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """A prefix fold with a monoid; `backwards`: it folds what is not before."""
+    """A prefix fold with a monoid; `backwards`: it folds the elements that are not before."""
 
     monoid: str
     backwards: bool
@@ -60,10 +60,10 @@ class Scan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An index that may be placed, and what its place asks of the local op.
+    """An index that may be placed, and what placing it requires of the local op.
 
-    * `monoid`: the index is folded, so its place leaves the result pending ("add", "max", "min"); of several results those
-      that it does not stand in.
+    * `monoid`: the index is folded, so placing it leaves the result pending ("add", "max", "min"); of several results, those
+      without the index.
     * `value`: the index is used as a value (iota): coordinate times block is added to the local result.
     * `lookups`: which component of which index vectors says where it is: ids lose coordinate times block. Where they then
       leave the block, a folded index (a read) leaves zero, and one of the result (a write, whatever the monoid) drops the
@@ -116,7 +116,7 @@ def _moves(form: Grounded, ins: Sequence[Value], outs: Sequence[Value]) -> bool:
 
 @dataclass(slots=True)
 class _Role:
-    """What is known of one index so far; `free` until something shows that it cannot be placed."""
+    """The facts found about one index so far; `free` until something shows that it cannot be placed."""
 
     monoid: str | None = None
     value: bool = False
@@ -129,7 +129,7 @@ class _Role:
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What stands between an expression and the result: functions, and the operands of their other arguments."""
+    """The functions between an expression and the result, and the operands of their other arguments."""
 
     functions: tuple[str, ...] = ()
     beside: tuple[int, ...] = ()
@@ -140,7 +140,7 @@ class _Context:
 
 
 def accesses(body: Ground) -> list[Access]:
-    """Every access of an operand, those inside guards too."""
+    """Every access of an operand, including those inside guards."""
     if isinstance(body, Read):
         return [body]
     if isinstance(body, Guarded):
@@ -149,13 +149,13 @@ def accesses(body: Ground) -> list[Access]:
 
 
 class _Roles:
-    """Walks the ground equations once and notes what each index is."""
+    """Walks the ground equations once and records the facts about each index."""
 
     def __init__(self, form: Grounded, dtype: str) -> None:
         self.form = form
         self.dtype = dtype
         self.roles = [_Role() for _ in form.extents]
-        # The index under a prefix fold is the one that it goes up to.
+        # The index under a prefix fold is the same as its upper limit.
         self.same: dict[int, int] = {}
         self.arrays: dict[int, tuple[Dim, ...]] = {}
         self.bar(form.fixed)
@@ -211,7 +211,7 @@ class _Roles:
             case Read():
                 self.access(body)
             case Group(ids):
-                # Only a result that *is* the index can be mended by adding to it.
+                # Only a result that *is* the index can be corrected by adding the offset.
                 for index in ids:
                     self.roles[index].value = True
                     self.roles[index].free &= not context.functions and len(ids) == 1
@@ -258,7 +258,7 @@ class _Roles:
             self.same[k] = j
             self.roles[j].scan = Scan(monoid.name, fold.backwards)
         self.visit(fold.body, _Context((fold.monoid,)))
-        # Beside others in a dim, or read at its own place too, it is no scan along a dim.
+        # If it shares a dim with other indices, or is also read directly, it is not a scan along a dim.
         dims = [dim.indices for access in accesses(fold.body) for dim in access.dims if isinstance(dim, Group)]
         if any(j in dim or (k in dim and len(dim) > 1) for dim in dims):
             self.bar((k, j))
@@ -266,7 +266,7 @@ class _Roles:
     def look(
         self, guard: Guarded, fold: Fold[int, Ground], monoid: Monoid | None, context: _Context, beside: tuple[int, ...]
     ) -> None:
-        """A guard in a fold, `[v = ids[i] + w]`: v is looked up, and the window w is one run of elements, which stays whole."""
+        """A guard in a fold, `[v = ids[i] + w]`: v is looked up; the window w is a run of elements and is not partitioned."""
         for vectors in guard.vectors:
             self.access(vectors)
         for lands in guard.lands:
@@ -275,7 +275,7 @@ class _Roles:
             self.bar(lands.window)
             folded = any(index in fold.indices for index in lands.dim)
             element = lands.component == ELEMENT
-            # What is read is masked on the one result; ops on elements have updates masked, others drop them.
+            # A read masks the one result. Ops on elements mask their updates; other ops drop them.
             zero = monoid is not None and monoid.has_unit_zero
             allowed = zero and self.lone and not context.functions if folded else not element or zero
             if lands.start is None or len(lands.dim) != 1 or not allowed or (element and not folded and not beside):
@@ -315,7 +315,7 @@ class _Roles:
         return Placeable(lead, prod(self.form.extents[i] for i in dim.indices[len(lead) :]))
 
     def close(self, dims: list[Placeable], every: tuple[Dim, ...]) -> bool:
-        """A dim is placed as all of its indices, blocks aside, or not at all; True if that bars further indices."""
+        """A dim is placed as all of its indices, except blocks, or not at all. True if this bars further indices."""
         pairs = zip(dims, every, strict=True)
         lost = [i for kept, dim in pairs if not kept.indices and isinstance(dim, Group) for i in dim.indices]
         lost = [index for index in lost if self.roles[index].free]

@@ -1,16 +1,16 @@
-"""The tree of index notation, and `Definition`: what a named op means, as such a tree.
+"""The tree of index notation, and `Definition`: the meaning of a named op as such a tree.
 
-One tree serves three languages, which differ in what an index and an array are. In a definition they are variables and
-names; in its ground form (`ground_form`) numbers; in a program that a person writes (`compiler.notation.terms`) what the
-reader found out about them.
+One tree serves three languages, which differ in their indices and arrays. In a definition these are variables and names; in
+its ground form (`ground_form`), numbers; in a program that a user writes (`compiler.notation.terms`), objects with ranges
+and types.
 
     dot_general(lhs, rhs)   out[b.., m.., n..] = sum(k..) lhs[b.., m.., k..] * rhs[b.., n.., k..]
 
-A `Definition` is one line of `definitions.def`. It has no field in which a tiling or a device-local body could be written:
-`tilings.bind` reads the tilings off the tree, `evaluate` runs it, `rewrites.linearity` asks which sums may pass it.
+A `Definition` is one line of `definitions.def`. It has no field for a tiling or a device-local body: `tilings.bind` derives
+the tilings from the tree, `evaluate` runs it, and `rewrites.linearity` decides which sums may move through it.
 
-Words of the tree: a *variable* is an index (`i`) or a group of indices (`i..`, any number of them, also none); a *read* takes
-an operand apart; a *fold* binds variables with a monoid; a *guard* `[v.. = ids[i..] + w..]` is true or false.
+Terms: a *variable* is an index (`i`) or a group of indices (`i..`, any number of them, including zero); a *read* takes elements
+of an operand; a *fold* binds variables with a monoid; a *guard* `[v.. = ids[i..] + w..]` is true or false.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Number(Generic[V]):
 class Group(Generic[I]):
     """A product of indices, major to minor: `i`, `(g c)`. Of none, it is the constant 0.
 
-    As a dim of a read it says along what the dim runs; as an expression it is the index used as a value.
+    As a dim of a read it gives the indices of the dim; as an expression it is the index used as a value.
     """
 
     indices: tuple[I, ...]
@@ -60,7 +60,7 @@ class Group(Generic[I]):
 
 @dataclass(frozen=True, slots=True)
 class Affine(Generic[I]):
-    """A dim at `(offset + sum(index * factor)) / divisor`; where that is no position of the dim, nothing is read."""
+    """A dim at `(offset + sum(index * factor)) / divisor`; outside the dim, nothing is read."""
 
     offset: int
     factors: tuple[tuple[I, int], ...]
@@ -69,7 +69,7 @@ class Affine(Generic[I]):
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A dim, or with `many` all dims that are left, which the op reads or writes as a whole: `j:`."""
+    """A dim, or with `many` all remaining dims, that the op needs unpartitioned: `j:`."""
 
     name: str
     many: bool = False
@@ -132,7 +132,7 @@ class Otherwise(Generic[E]):
 
 
 def parts(node: object) -> tuple[object, ...]:
-    """What stands directly inside a node of the tree, in whichever language; dims of reads too."""
+    """The direct children of a node of the tree, in any language, including the dims of reads."""
     match node:
         case Apply():
             return cast("Apply[object]", node).args
@@ -153,7 +153,7 @@ T = TypeVar("T")
 
 
 def factors(body: T) -> list[T]:
-    """The factors of a product, in whichever language."""
+    """The factors of a product, in any language."""
     if isinstance(body, Apply) and body.function == "mul":
         return [each for arg in cast("Apply[T]", body).args for each in factors(arg)]
     return [body]
@@ -220,7 +220,7 @@ class Guard:
 
 
 Source: TypeAlias = "Param | Number[int | None] | Apply[Source]"
-"""What says dims or sizes: a parameter, a number, or a parameter less a number (`left_side - 2`: a truth is 1 or 0)."""
+"""Dims or sizes: a parameter, a number, or a parameter minus a number (`left_side - 2`, where a boolean is 1 or 0)."""
 Expr: TypeAlias = (
     "Number[int | None] | Group[Var] | Param | Size | Reading | Apply[Expr] | Fold[Var, Expr] | Guard | Otherwise[Expr]"
 )
@@ -247,7 +247,7 @@ class At:
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """`sum(b..) dw[d:]` left of `=`: this one of several results is folded over indices that the others have."""
+    """`sum(b..) dw[d:]` on the left of `=`: this result is folded over indices that the other results have."""
 
     result: str
     monoid: str
@@ -258,12 +258,12 @@ class Partial:
 class Definition:
     """The meaning of one op.
 
-    `arity` is how many operands, and how many results, each variadic one stands for, once bound: all those of one side stand
-    for equally many, and one beside results of its own may stand for none.
+    `arity` is the number of operands, and of results, that each variadic one represents once bound. All those of one side
+    represent the same number; one beside other results may represent zero.
 
-    `extents` are the JAX parameters that say extents: they follow from the types, so they are not stored in the IR and
-    `restore` gives them back. `dropped` adds those that say nothing to us. `backwards` is the parameter that turns prefix folds
-    around: they then fold what is not before.
+    `extents` are the JAX parameters that hold extents. They follow from the types, so the IR does not store them, and `restore`
+    computes them. `dropped` adds the parameters that Partita ignores. `backwards` is the parameter that reverses prefix folds,
+    which then fold the elements that are not before.
     """
 
     name: str
@@ -288,19 +288,19 @@ class Definition:
         return self.forgotten | {name for name, _ in self.extents}
 
     def with_arity(self, operands: int, results: int) -> Definition:
-        """This definition for so many operands and results; itself, if nothing in it is variadic."""
+        """This definition for the given numbers of operands and results; itself, if nothing in it is variadic."""
         arity = _stands_for(self.operands, operands), _stands_for(self.results, results)
         return self if arity == self.arity else _with_arity(self, arity)
 
     def positions(self, name: str) -> range:
-        """The operand positions that `name` stands for; results count -1, -2, ..."""
+        """The operand positions of `name`; results count -1, -2, ..."""
         found = _positions(self).get(name)
         assert found is not None, f"{self.name} has no {name}"
         return found
 
     @property
     def title(self) -> str:
-        """The name that its text says: `lib.softmax.2` is one of several ops called `softmax`."""
+        """The name in its text: `lib.softmax.2` is one of several ops called `softmax`."""
         return titled(self.name)
 
     def reads(self) -> Iterator[Reading]:
@@ -309,7 +309,7 @@ class Definition:
 
 
 def titled(name: str) -> str:
-    """The name of an op without what tells it from its namesakes."""
+    """The name of an op without the parts that distinguish it from others of that name."""
     return next(part for part in reversed(name.split(".")) if not part.isdecimal())
 
 

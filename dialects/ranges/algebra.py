@@ -1,7 +1,7 @@
 """The range algebra: a range says how many, a place says where its iterations run.
 
-Every dimension of every array is a range. Distributing a program is factoring ranges and placing factors, so this small
-algebra is what layouts, tilings, reshapes, windows and collectives are computed in.
+Every dimension of every array is a range. To distribute a program is to factor ranges and to place factors. Layouts, tilings,
+reshapes, windows and collectives are computed in this small algebra.
 
 ```
 r ::= n                     the range 0 .. n-1

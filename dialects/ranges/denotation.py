@@ -1,8 +1,8 @@
-"""What a range means: which positions of an extent each device and each iteration holds, in order.
+"""The meaning of a range: which positions of an extent each device and each iteration holds, in order.
 
 A range carries its indices `[0, |r|)` into the positions `[0, space)` of an extent: in order, one to one, except that a
 pad's indices have no position. Fixing the coordinates of its axes and loops picks the indices of one iteration; blocks
-of a window overlap. Everything else in the project that speaks of positions is tested against `denote`.
+of a window overlap. All other code that computes positions is tested against `denote`.
 
 ```
 data*2, data = 3, at data=1       . . # # . .

@@ -1,7 +1,7 @@
 """The laws of the range algebra, as the constructors that apply them.
 
-Each function makes a range in normal form, so that ranges which the laws make equal are one object and nobody has to
-apply a law twice:
+Each function makes a range in normal form. Ranges that are equal by the laws are one object, and no caller has to apply a
+law twice:
 
 ```
 (r * s) * t = r * (s * t)     1 * r = r = r * 1     0 * r = 0     p * q = n  iff  p·q = n
@@ -12,8 +12,8 @@ win<1,1,1,0>(r) = r           win1(win2(r)) = (win1 ; win2)(r)
 ```
 
 `s * (r1 + r2) = s*r1 + s*r2` is *not* a law: the two differ by a permutation. A tail moves out of the major position
-for free and out of the minor one only by moving data. Nor is `16 + 4 = 20` one, though both say the same: where a range
-is cut is what a sum is there to tell.
+for free and out of the minor one only by moving data. `16 + 4 = 20` is not a law either, although both have the same size: a
+sum records where a range is cut.
 """
 
 from __future__ import annotations

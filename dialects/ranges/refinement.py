@@ -1,4 +1,4 @@
-"""When factorisations of one extent fit together: the divisibility chain, which decides tilings and reshapes."""
+"""Whether factorisations of one extent fit together: the divisibility chain, which decides tilings and reshapes."""
 
 from __future__ import annotations
 

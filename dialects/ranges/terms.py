@@ -79,7 +79,7 @@ class SubAxis(Range):
     def check(self) -> None:
         _check_name(self.name)
         if self.index < 0 or self.size < 1:
-            raise Error(f"`{self}` is no sub-axis", helps=["the number after the dot is from 0, the size at least 1"])
+            raise Error(f"`{self}` is not a sub-axis", helps=["the number after the dot is 0 or more, the size 1 or more"])
 
     def __str__(self) -> str:
         return f"{self.name}.{self.index}:{self.size}"
@@ -150,7 +150,7 @@ class Sub(Range):
     def check(self) -> None:
         if self.offset < 0 or self.length < 0 or self.step < 1:
             helps = ["a sub-range is [offset : length : step], offset and length from 0, step from 1"]
-            raise Error(f"`{self}` is no sub-range", helps=helps)
+            raise Error(f"`{self}` is not a sub-range", helps=helps)
 
     def __str__(self) -> str:
         base = f"({self.base})" if isinstance(self.base, (Product, Sum)) else str(self.base)
@@ -172,7 +172,7 @@ class Pad(Range):
         if self.lo < 0 or self.hi < 0:
             raise Error(
                 f"`{self}` pads with a negative number of elements",
-                helps=["take elements away with [offset : length : step]"],
+                helps=["remove elements with [offset : length : step]"],
             )
 
     def __str__(self) -> str:
@@ -199,7 +199,7 @@ class Window(Range):
 
     def check(self) -> None:
         if self.stride < 1 or self.kernel < 1 or self.dilation < 1:
-            raise Error(f"`{self}` is no window", helps=["stride, kernel and dilation are at least 1"])
+            raise Error(f"`{self}` is not a window", helps=["stride, kernel and dilation are at least 1"])
 
     @property
     def width(self) -> int:

@@ -64,7 +64,7 @@ def _unread(problem: UnexpectedInput, text: str, start: str) -> Error:
     kind, example = ("range", "data*128") if start == "range" else ("array type", "f32[data*128, 256]{+model}")
     label = f"`{found}` is not expected here" if found else "it ends too early"
     location = Location(f"<{kind}>", 1, column, column + len(found), text)
-    return Error(f"`{text}` is no {kind}", location=location, label=label, helps=[f"write it as `{example}`"])
+    return Error(f"`{text}` is not a valid {kind}", location=location, label=label, helps=[f"write it as `{example}`"])
 
 
 class _Read(Transformer[Token, object]):

@@ -1,7 +1,7 @@
 """The reference semantics: a definition's body, run with NumPy.
 
-Every part of the body becomes an array whose axes are labelled with indices; arrays meet by label, so no rule for any op
-stands here. A guard under a fold that binds its dims is a read at the indices looked up, one under another fold a scatter.
+Every part of the body becomes an array whose axes are labelled with indices. Arrays are combined by label, so this file has
+no rule for any op. A guard under a fold that binds its dims is a read at the looked-up indices; under another fold, a scatter.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Value = tuple[str, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """An array whose first axes are the indices `ids`; dims that are taken whole come after them."""
+    """An array whose first axes are the indices `ids`; unpartitioned dims come after them."""
 
     array: Array
     ids: tuple[int, ...] = ()
@@ -67,10 +67,10 @@ _NOWHERE: Mapping[int, Labelled] = {}
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What a part of the body needs from around it.
+    """The context of a part of the body.
 
-    `dtype` is that of the result, `monoid` that of the fold around, `default` the value of `else`. `found` says where
-    looked-up indices are: the positions that stand for an index inside the fold that looks it up.
+    `dtype` is that of the result, `monoid` that of the enclosing fold, `default` the value of `else`. `found` maps a looked-up
+    index to its positions, inside the fold that looks it up.
     """
 
     dtype: np.dtype[Any]
@@ -79,13 +79,13 @@ class _Context:
     found: Mapping[int, Labelled] = field(default_factory=lambda: _NOWHERE)
 
     def under(self, monoid: str = "sum") -> _Context:
-        """The context of what a fold folds."""
+        """The context of a fold's operand."""
         return _Context(self.dtype, monoid)
 
 
 @dataclass(frozen=True, slots=True)
 class _Evaluator:
-    """Runs a ground form on arrays. It holds what does not change; what does is in the contexts that it passes down."""
+    """Runs a ground form on arrays. It holds constant data; changing data is in the contexts that it passes down."""
 
     form: Grounded
     params: ParamsAttr
@@ -104,7 +104,7 @@ class _Evaluator:
         return [np.asarray(each) for each in results]
 
     def values(self, equation: Equation, context: _Context) -> tuple[list[Labelled], Labelled | None]:
-        """The value of each target, and what stands where none is written."""
+        """The value of each target, and the default for elements that are not written."""
         body = equation.body
         if isinstance(body, Apply):
             return self.apply(body, context), None
@@ -148,7 +148,7 @@ class _Evaluator:
                 place = self.positions(Group(ids), at, array)
                 return Labelled(place.array + self.offset(at, array, copy), place.ids)
             case Whole():
-                raise Error(f"`{self.form.definition.name}` takes a dim whole and looks it up")
+                raise Error(f"`{self.form.definition.name}` reads an unpartitioned dim and looks it up")
             case Group(ids):
                 place = Labelled(np.asarray(0))
                 for index in ids:
@@ -158,7 +158,7 @@ class _Evaluator:
                 return place
 
     def offset(self, at: int, array: int, copy: int) -> int:
-        """How long the terms of a sum of ranges before this copy's are."""
+        """The total length of the terms of a sum of ranges before this copy's term."""
         offset = 0
         for equation in self.form.equations[:copy]:
             sides = [*equation.targets, *([equation.body] if isinstance(equation.body, Read) else [])]
@@ -176,7 +176,7 @@ class _Evaluator:
         return self.read(access, array) if plain else self.look(access, context)
 
     def read(self, access: Access, array: Array) -> Labelled:
-        """A read at plain indices: dims become axes, whole dims go last."""
+        """A read at plain indices: dims become axes, and unpartitioned dims go last."""
         whole = [at for at, dim in enumerate(access.dims) if isinstance(dim, Whole)]
         rest = [at for at in range(array.ndim) if at not in whole]
         ids = tuple(i for at in rest for i in along(access.dims[at]))
@@ -190,7 +190,7 @@ class _Evaluator:
         return Labelled(np.einsum(value.array, list(value.ids), list(unique)), unique)
 
     def look(self, access: Access, context: _Context) -> Labelled:
-        """A read at computed positions; outside of the array it is the unit of the fold around it."""
+        """A read at computed positions; outside the array it is the unit of the enclosing fold."""
         array = self.inputs[access.array]
         places = [self.positions(dim, at, access.array, context.found) for at, dim in enumerate(access.dims)]
         ids = tuple(dict.fromkeys(i for place in places for i in place.ids))
@@ -233,7 +233,7 @@ class _Evaluator:
             case Fold():
                 return self.fold(body, context)
             case Guarded():
-                raise Error(f"`{self.form.definition.name}`: a guard must be a factor of what a fold folds")
+                raise Error(f"`{self.form.definition.name}`: a guard must be a factor of the operand of a fold")
 
     def literal(self, value: Literal, dtype: np.dtype[Any]) -> Array:
         """A constant of the result's type; without a value JAX's fill: NaN, or the integer farthest below (above) 0."""
@@ -284,7 +284,7 @@ class _Evaluator:
         return Labelled(folded, tuple(i for i in value.ids if i not in ids))
 
     def scan(self, fold: Fold[int, Ground], values: Sequence[Labelled]) -> Labelled:
-        """A prefix fold: what stands at `k` becomes, folded with all before it, what stands at `j`."""
+        """A prefix fold: element `j` of the result folds the elements at `k` up to `j`."""
         value = self.meet(np.multiply, *values) if len(values) > 1 else values[0]
         (k,), (j,) = fold.indices, fold.upto
         if k not in value.ids:
@@ -356,7 +356,7 @@ class _Evaluator:
     def scattered(
         self, fold: Fold[int, Ground], places: dict[int, Labelled], inside: Labelled, updates: Labelled, context: _Context
     ) -> Labelled:
-        """`sum(i) [v = ids[i]] * up[i]`: each update is folded into the element that it lands on."""
+        """`sum(i) [v = ids[i]] * up[i]`: each update is folded into the element at its position."""
         target = self.form.equations[0].targets[0]
         ids = tuple(i for dim in target.dims for i in along(dim))
         shape = [self.form.extents[i] for i in ids]
@@ -369,7 +369,7 @@ class _Evaluator:
         over = tuple(dict.fromkeys([*updates.ids, *inside.ids, *(i for place in own for i in place.ids)]))
         full = [self.form.extents[i] for i in over]
         keep = np.broadcast_to(self.align(inside, over), full)
-        # One number for each element, for there may be no dim to count along.
+        # One number for each element, because there may be no dim to count along.
         at = np.broadcast_to(np.int64(0), full)[keep]
         for place, extent in zip(own, shape, strict=True):
             at = at * extent + np.broadcast_to(self.align(place, over), full)[keep]
@@ -380,12 +380,12 @@ class _Evaluator:
 
 
 def _computable(value: Labelled) -> Labelled:
-    """With integers of less than a byte as wider ones, which wrap around where they are written."""
+    """Widens integers of less than a byte; they wrap around when they are written."""
     return Labelled(widen(value.array), value.ids) if is_narrow(value.array.dtype) else value
 
 
 def _unmove(array: Array, target: Access, count: int) -> Array:
-    """Puts the whole dims, which are last, where the result has them; products of indices stay apart."""
+    """Moves the unpartitioned dims from the end to their positions in the result; products of indices stay split."""
     axes: list[int] = []
     plain, whole = 0, count
     for dim in target.dims:

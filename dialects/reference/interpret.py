@@ -1,10 +1,10 @@
-"""The interpreter: what a program means, in NumPy, at every stage of its way to the devices.
+"""The interpreter: runs a program in NumPy, at every stage of its lowering.
 
-A traced program runs on whole arrays; a placed one, its kernels and its graph run on all devices in lockstep, each value
-one array for each device. Loops run one iteration after another. It is the oracle of the tests: slow, plain, and
-independent of the rules and tables that the compiler works with.
+A traced program runs on whole arrays. A placed program, its kernels and its graph run on all devices in lockstep, with one
+array per device for each value. Loops run one iteration after another. The interpreter is the oracle of the tests: slow,
+plain, and independent of the compiler's rules and tables.
 
-    interpret(plan.ir(), arrays)   -->   what the program gives on whole arrays
+    interpret(plan.ir(), arrays)   -->   the results of the program on whole arrays
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .lockstep import Value, collect, cut, distribute, fold, groups, join, libra
 
 
 def interpret(program: Operation, args: Sequence[Array], mesh: Mesh | None = None) -> list[Array]:
-    """The results of a program on whole arrays, which it distributes and collects as the program's types say.
+    """The results of a program on whole arrays, which are distributed and collected by the program's types.
 
     `program` is a `func.func`, a `flow.graph`, or a module, of which it is the graph if there is one and the first function
     otherwise. The mesh is the module's unless it is given.
@@ -50,7 +50,7 @@ def interpret(program: Operation, args: Sequence[Array], mesh: Mesh | None = Non
 
 
 def entry_of(program: Operation) -> Operation:
-    """The operation that a module starts with: its graph, or its first function."""
+    """The entry of a module: its graph, or its first function."""
     if not isinstance(program, ModuleOp):
         return program
     ops = list(program.body.block.ops)
@@ -75,20 +75,20 @@ def _type(value: SSAValue) -> ArrayType:
 
 
 class Machine:
-    """All devices of a mesh, in lockstep; a method a kind of operation."""
+    """All devices of a mesh, in lockstep, with a method for each kind of operation."""
 
     def __init__(self, mesh: Mesh) -> None:
         self.mesh = mesh
 
     def enter(self, array: Array, type: ArrayType, position: int) -> Value:
-        """An argument, as its type distributes it."""
+        """An argument, distributed by its type."""
         if array.shape != tuple(type.layout.global_shape(self.mesh)):
             title = f"argument {position} is {type.text}, and {array.dtype}{list(array.shape)} was given"
             raise Error(title, helps=["a kernel takes what each device holds: use `run_devices`"])
         return distribute(array, type.layout, self.mesh)
 
     def block(self, block: Block, inputs: Sequence[Value], outer: dict[SSAValue, Value] | None = None) -> list[Value]:
-        """The operands of the block's terminator. What a block inside another sees of it is in `outer`."""
+        """The operands of the block's terminator. `outer` holds the values of the enclosing blocks."""
         env = dict(outer or {}) | dict(zip(block.args, inputs, strict=True))
         for op in block.ops:
             operands = [env[value] for value in op.operands]
@@ -101,7 +101,7 @@ class Machine:
         raise AssertionError("a block ends in a terminator")
 
     def check(self, op: Operation, type: ArrayType, value: Value) -> None:
-        """What devices hold is what the type says."""
+        """Checks that the local arrays agree with the type."""
         local, dtype = type.layout.local_shape(self.mesh), dtype_of(type.dtype)
         for held in value:
             if held.shape != tuple(local) or held.dtype != dtype:
@@ -152,12 +152,12 @@ class Machine:
         return results
 
     def on_device(self, op: lax.LaxOp, inputs: list[Array]) -> list[Array]:
-        """A named op on what one device holds."""
+        """A named op on the local arrays of one device."""
         types = [(_type(result).dtype, _type(result).shape) for result in op.results]
         return evaluate(op.primitive(), op.params, inputs, types)
 
     def scan(self, op: lax.ScanOp, operands: list[Value], env: dict[SSAValue, Value]) -> list[Value]:
-        """One trip after another."""
+        """Runs the trips one after another."""
         params: ParamsAttr = op.params
         entry, length = op.entry, op.length
         carry, rows = operands[entry.carries], operands[entry.rows]
@@ -175,7 +175,7 @@ class Machine:
         return [*carry, *ys]
 
     def while_(self, op: lax.WhileOp, operands: list[Value], env: dict[SSAValue, Value]) -> list[Value]:
-        """Trip after trip while the condition holds."""
+        """Runs trips while the condition holds."""
         entry = op.entry
         carry = operands[entry.carries]
         test, body = (region.block for region in op.regions)
@@ -184,14 +184,14 @@ class Machine:
         return carry
 
     def cond(self, op: lax.CondOp, operands: list[Value], env: dict[SSAValue, Value]) -> list[Value]:
-        """The branch whose number is given."""
+        """Runs the branch with the given number."""
         which = min(max(int(self.agreed(op, operands[0])), 0), len(op.regions) - 1)
         return self.block(op.regions[which].block, op.entry.arguments(which, operands, ()), env)
 
     def agreed(self, op: lax.RegionOp, value: Value) -> Array:
-        """What all devices hold. Raises Error where they would go different ways."""
+        """The common value of all devices. Raises Error if their values differ."""
         if any(held != value[0] for held in value):
-            raise Error(f"`{op.name}` is told different things by different devices")
+            raise Error(f"`{op.name}` gets different values on different devices")
         return value[0]
 
     def stack(self, trips: list[Value], type: ArrayType) -> Value:
@@ -214,7 +214,7 @@ class Machine:
 
 
 def _exchange(op: spmd.Collective, held: list[Array]) -> list[Array]:
-    """What the devices of one group hold after a collective."""
+    """The local arrays of one group after a collective."""
     count = len(held)
     match op:
         case spmd.AllReduceOp():
@@ -240,5 +240,5 @@ def _exchange(op: spmd.Collective, held: list[Array]) -> list[Array]:
 
 
 def run_devices(function: FuncOp, args: Sequence[Value], mesh: Mesh) -> list[Value]:
-    """The results of a function of local ops, given what each device holds of each argument."""
+    """The results of a function of local ops, given each device's local array of each argument."""
     return Machine(mesh).block(function.body.block, args)

@@ -1,6 +1,6 @@
-"""Functions of whole dims: what they get, how a function of one matrix works on a stack, and linear algebra in NumPy.
+"""Functions of unpartitioned dims: their arguments, how one of a single matrix applies to a stack, and linear algebra.
 
-It is the reference, so LAPACK's own names and signs are kept.
+As the reference, it keeps LAPACK's names and signs.
 """
 
 # SciPy has no annotations, and NumPy's linear algebra is generic beyond what pyright infers.
@@ -23,7 +23,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a function gets: operands, the parameters, and the dtype and shape of each result."""
+    """The arguments of a function: operands, parameters, and the dtype and shape of each result."""
 
     args: Sequence[Array]
     params: ParamsAttr
@@ -42,7 +42,7 @@ Function = Callable[..., Sequence[Array]]
 
 
 def each(task: Task, ranks: Sequence[int], function: Function) -> list[Array]:
-    """The function of the last `ranks` dims of each operand, at every place of the dims before them."""
+    """Applies the function to the last `ranks` dims of each operand, for every position of the dims before them."""
     leads = [array.shape[: array.ndim - rank] for array, rank in zip(task.args, ranks, strict=True)]
     lead = np.broadcast_shapes(*leads)
     args = [np.broadcast_to(a, (*lead, *a.shape[a.ndim - rank :])) for a, rank in zip(task.args, ranks, strict=True)]
@@ -68,7 +68,7 @@ def _lu(x: Array) -> Sequence[Array]:
 
 
 def _permutation(pivots: Array, size: int) -> Array:
-    """Row swaps, one after another, as where each row comes from."""
+    """The permutation of successive row swaps: the source of each row."""
     order = np.arange(size, dtype=np.int32)
     for row, other in enumerate(pivots):
         order[[row, other]] = order[[other, row]]
@@ -92,7 +92,7 @@ def _geqp3(x: Array, pivots: Array) -> Sequence[Array]:
 
 
 def _reflections(x: Array, taus: Array) -> list[Array]:
-    """The reflections `1 - tau v v*` whose vectors stand below the diagonal."""
+    """The reflections `1 - tau v v*` whose vectors are stored below the diagonal."""
     found: list[Array] = []
     for at, tau in enumerate(taus):
         v = np.concatenate([np.zeros(at, x.dtype), np.ones(1, x.dtype), x[at + 1 :, at]])

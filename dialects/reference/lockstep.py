@@ -1,7 +1,7 @@
 """Values on a mesh, in NumPy: one array for each device, in the order of the mesh, all devices in lockstep.
 
-What a device holds of a layout is what `denote` says, element by element; nothing here knows blocks or divisibility, so it
-can judge what does. A collective is what its text says, on the arrays of one group.
+`denote` says which elements of a layout a device holds, one by one. This file does not know blocks or divisibility, so it can
+test the code that does. A collective works on the arrays of one group, as its text says.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..ranges.algebra import denote, parse_range
 from .scans import across
 
 Value: TypeAlias = list[Array]
-"""What each device holds. Devices that hold the same array may hold the same object."""
+"""The local array of each device. Devices with equal arrays may share one object."""
 
 Places: TypeAlias = tuple[np.ndarray[tuple[int], np.dtype[np.int64]], ...]
 
@@ -42,14 +42,14 @@ def _places(layout: Layout, mesh: Mesh, device: int) -> Places:
 
 @lru_cache(maxsize=1 << 12)
 def coordinate(axis: str, mesh: Mesh, device: int) -> int:
-    """Where a device stands along an axis, or a factor of one: `data`, `data.0:2`."""
+    """The coordinate of a device along an axis, or a factor of one: `data`, `data.0:2`."""
     place = denote(parse_range(axis), devices(mesh)[device], mesh)[0]
     assert place is not None
     return place
 
 
 def rank(axes: Sequence[str], mesh: Mesh, device: int) -> int:
-    """Where a device stands along several axes, counted major to minor."""
+    """The coordinate of a device along several axes, counted major to minor."""
     number = 0
     for axis in axes:
         number = number * len(denote(parse_range(axis), {}, mesh)) + coordinate(axis, mesh, device)
@@ -80,9 +80,9 @@ def _stride(axis: str, whole: str, mesh: Mesh) -> int:
 
 
 def distribute(array: Array, layout: Layout, mesh: Mesh, among: Sequence[int] | None = None) -> Value:
-    """What each device (each of `among`, the others nothing) holds of an array.
+    """The local array of each device (of `among`; the others hold nothing).
 
-    Over pending axes the first device holds it and the others the monoid's unit, or the same again where that changes nothing.
+    Over pending axes the first device holds the value, and the others hold the monoid's unit, or copies if it is idempotent.
     """
     empty = np.zeros((0,))
     value = [empty] * mesh.size
@@ -121,7 +121,7 @@ def collect(value: Value, layout: Layout, mesh: Mesh, among: Sequence[int] | Non
 
 
 def _scanned(value: Value, layout: Layout, mesh: Mesh, among: Sequence[int] | None) -> tuple[Value, Layout]:
-    """The value with its pending scans done; they are all along one dim."""
+    """The value after its pending scans, which are all along one dim."""
     scans = tuple(pending for pending in layout.pending if pending.scans)
     if not scans:
         return value, layout
@@ -136,7 +136,7 @@ def _scanned(value: Value, layout: Layout, mesh: Mesh, among: Sequence[int] | No
 
 
 def redistribute(value: Value, source: Layout, target: Layout, mesh: Mesh) -> Value:
-    """The same value in another layout, by way of the whole array; what stays pending stays apart."""
+    """The same value in another layout, through the whole array; reductions that stay pending are not done."""
     kept = tuple(pending.axis for pending in target.pending)
     resolved = Layout(source.dims, tuple(pending for pending in source.pending if pending not in target.pending))
     plain = Layout(target.dims)
@@ -152,7 +152,7 @@ def redistribute(value: Value, source: Layout, target: Layout, mesh: Mesh) -> Va
 
 
 def cut(value: Value, source: Layout, target: Layout, mesh: Mesh) -> Value:
-    """The part that each device's iteration of `target` sees of what it holds of `source`. Error if it holds less."""
+    """The part of each device's local `source` that its iteration of `target` sees. Raises Error if it holds less."""
     result: Value = []
     memory: dict[tuple[int, tuple[bytes, ...]], Array] = {}
     for device in range(mesh.size):
@@ -168,7 +168,7 @@ def cut(value: Value, source: Layout, target: Layout, mesh: Mesh) -> Value:
 def _within(held: np.ndarray[tuple[int], np.dtype[np.int64]], wanted: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[int]:
     index = {int(place): number for number, place in enumerate(held)}
     if missing := [int(place) for place in wanted if int(place) not in index]:
-        raise Error(f"a slice wants element {missing[0]}, which this device does not hold")
+        raise Error(f"a slice needs element {missing[0]}, which this device does not hold")
     return [index[int(place)] for place in wanted]
 
 
@@ -176,7 +176,7 @@ def _within(held: np.ndarray[tuple[int], np.dtype[np.int64]], wanted: np.ndarray
 
 
 def split(array: Array, dim: int, block: int, count: int) -> list[Array]:
-    """What each of `count` devices takes of a dim: blocks, dealt in turn."""
+    """The part of a dim for each of `count` devices: blocks, dealt in turn."""
     before, length, after = array.shape[:dim], array.shape[dim], array.shape[dim + 1 :]
     dealt = array.reshape(*before, length // (count * block), count, block, *after)
     rows = (slice(None),) * (dim + 1)

@@ -1,7 +1,7 @@
-"""The scalar functions of the definitions, by name, in NumPy: what `@` stands for in an elementwise op.
+"""The scalar functions of the definitions, by name, in NumPy: the meaning of `@` in an elementwise op.
 
-They are the reference, so they are plain. Floats narrower than 32 bits are computed in float32 and rounded once, as XLA does.
-Rare special functions come from SciPy, which JAX brings along, and are imported when they are first used.
+They are the reference, so they are plain. Floats narrower than 32 bits are computed in float32 and rounded once, as in XLA.
+Rare special functions come from SciPy, which JAX requires, and are imported at their first use.
 """
 
 # NumPy's functions stand here as plain callables, whose arguments pyright cannot infer.
@@ -34,7 +34,7 @@ def cast_to(array: Array, dtype: np.dtype[Any]) -> Array:
         info = ml_dtypes.iinfo(dtype)
         wide = np.nan_to_num(array.astype(np.float64), nan=0.0)
         inside = np.clip(np.trunc(wide), float(info.min), float(info.max))
-        # 2**31 - 1 and 2**63 - 1 are no floats: what reaches the top is set there.
+        # 2**31 - 1 and 2**63 - 1 are not floats, so values at the top are set explicitly.
         bounded = np.where(inside >= float(info.max), 0.0, inside).astype(dtype)
         return np.where(inside >= float(info.max), np.asarray(info.max, dtype), bounded)
     return array.astype(dtype)
@@ -80,7 +80,7 @@ def _function(name: str) -> Function:
 
 
 def known(name: str) -> bool:
-    """Is there a scalar function of this name?"""
+    """Whether there is a scalar function of this name."""
     return name in {*_FUNCTIONS, *_SPECIAL, *_EXACT, *_WITH_PARAMS, "cast", "threefry2x32"}
 
 
@@ -223,7 +223,7 @@ _FUNCTIONS: dict[str, Function] = {
     "tanh": np.tanh,
 }
 
-# These must see the elements as they are: they look at bits, or only choose among them.
+# These take elements without widening: they read bits, or only choose among elements.
 _EXACT: dict[str, Function] = {
     "and": np.bitwise_and,
     "clamp": lambda low, x, high: np.minimum(np.maximum(low, x), high),

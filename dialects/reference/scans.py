@@ -1,4 +1,4 @@
-"""Prefix folds in NumPy: what stands at each place along a dim is folded from everything up to there.
+"""Prefix folds in NumPy: each element along a dim is the fold of all elements up to it.
 
 scan(MONOIDS["sum"], [1, 2, 3, 4], 0)   -->   [1, 3, 6, 10]          reversed: [10, 9, 7, 4]
 """
@@ -25,7 +25,7 @@ def scan(monoid: Monoid, x: Array, axis: int, reverse: bool = False) -> Array:
 
 
 def across(monoid: Monoid, blocks: Sequence[Array], axis: int, reverse: bool = False) -> list[Array]:
-    """The scan of a whole from the scans of its blocks, given in order: each takes over what stands before it."""
+    """The scan of a whole array from the scans of its blocks, in order: each block takes the carry of the blocks before it."""
     order = range(len(blocks) - 1, -1, -1) if reverse else range(len(blocks))
     found = list(blocks)
     carried: Array | None = None

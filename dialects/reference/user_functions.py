@@ -1,7 +1,8 @@
-"""The functions of ops that are defined at run time: what `@` in their definitions stands for.
+"""The functions of ops that are defined at run time: the meaning of `@` in their definitions.
 
-A definition says where an op may be cut; what it computes, its author wrote in JAX, which this room does not know. So whoever
-adds the definition adds a function on NumPy arrays, and the interpreter calls it with whole or with local arrays alike.
+A definition says how an op may be partitioned. Its author wrote the function itself in JAX, which this room does not import.
+The caller that adds the definition therefore adds a function on NumPy arrays, and the interpreter calls it with whole or with
+local arrays.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The functions of ops that want dims whole: sorts, scans along a dim, arg-reductions, bitcasts, in NumPy.
+"""The functions of ops that need unpartitioned dims: sorts, scans along a dim, arg-reductions, bitcasts, in NumPy.
 
-Each takes its arrays with the whole dims last and the op's parameters, and gives a list of results, whole dims last.
+Each takes its arrays, with the unpartitioned dims last, and the op's parameters, and returns a list of results of this form.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _ragged_dot(task: Task) -> list[Array]:
 
 
 def _scatter_add(task: Task) -> list[Array]:
-    """What pooling chose gets what its window made: the first element that no other comes before."""
+    """The element that pooling chose, the first maximum or minimum, receives the value of its window."""
     windowed = moving(task.params)
     size, stride, padding = (
         [np.asarray(task.params[name])[dim] for dim in windowed] for name in ("window_dimensions", "window_strides", "padding")

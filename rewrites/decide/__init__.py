@@ -1,4 +1,4 @@
-"""Where everything lies.
+"""Decides the placement of every op and value.
 
     table         the claims of a plan: where the indices of each op and the dims of each value are placed
     propagate     carries claims along one mesh axis through the definitions

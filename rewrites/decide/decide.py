@@ -1,10 +1,10 @@
 """Decisions: from a plan's table, which pending sums resolve where, and which redistributions happen.
 
-Everything that a plan reports (`counts`, `collectives`, `bytes_per_device`) reads these decisions, and materialising
-writes exactly them into the IR. A parameter, also seen through ops that only move or cast it, is redistributed again at
-each use (that keeps ZeRO-3 small); any other value once, shared by its uses.
+All reports of a plan (`counts`, `collectives`, `bytes_per_device`) read these decisions, and materialising writes exactly them
+into the IR. A parameter, also after ops that only move or cast it, is redistributed again for each use, which keeps ZeRO-3
+small. Any other value is redistributed once, and its uses share the result.
 
-    %w {data*128, 64}, used twice by ops that want it whole   -->   two moves, each one all_gather
+    %w {data*128, 64}, used twice by ops that need it replicated   -->   two moves, each one all_gather
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class Move:
     target: Tiles
     path: Path
     before: Move | None
-    """The move whose result this one starts from; None where it starts from the value itself."""
+    """The move whose result this one starts from; None if it starts from the value itself."""
     shared: bool
     region: int
     trips: int
     uses: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     anchor: int = -1
-    """The value whose arrival starts the use: the gather of a parameter waits for it."""
+    """The value that starts the use when it is available: the gather of a parameter waits for it."""
 
     @property
     def communicates(self) -> bool:
@@ -49,15 +49,15 @@ class Move:
 
 @dataclass(slots=True)
 class Decisions:
-    """The placements with the pending sums' ways, and all moves in the order of their first use."""
+    """The placements with the paths of pending sums, and all moves in the order of their first use."""
 
     placements: Placements
     carried: dict[int, Carry]
     moves: list[Move]
     at_use: dict[tuple[int, int], Move]
-    """The move through which an operand is read; operands that are not here are read as they are."""
+    """The move through which an operand is read; operands without an entry are read directly."""
     homes: dict[int, Move]
-    """Values that are redistributed where they are made, because a tactic said where they live."""
+    """Values that are redistributed where they are computed, because a tactic placed them."""
 
 
 def decide(table: Table) -> Decisions:
@@ -95,10 +95,10 @@ class _Mover:
         return self.result
 
     def fixed_values(self) -> None:
-        """A value that a tactic placed by itself moves there from where its op produces it; an argument from the boundary.
+        """Moves a value that a tactic placed from the layout that its op produces; an argument from the boundary's layout.
 
-        What a scan leaves pending is done at once: nothing else could be done with it. So is what one device alone computes,
-        for the zeros of the others are no numbers to compute with: `0 / 0` is not 0.
+        A pending scan is done at once, because nothing else can be done with it. So is the sum of an op that runs on one
+        device: other ops cannot compute with the zeros of the other devices, since `0 / 0` is not 0.
         """
         for value, home in self.placements.fixed.items():
             node = self.program.nodes[self.program.producer[value]]
@@ -122,7 +122,7 @@ class _Mover:
     def mismatches(self) -> dict[tuple[int, int], list[tuple[int, int, Tiles]]]:
         """(value, region) -> the uses there (node, operand, wanted tiles) that cannot read it as it lies.
 
-        A loop's carry is read inside the loop and, as its result, behind it: nothing is shared between the two.
+        A loop's carry is read inside the loop and, as its result, after it; these two uses share no move.
         """
         found: dict[tuple[int, int], list[tuple[int, int, Tiles]]] = {}
         homes, sources, carried = self.placements.homes, self.placements.sources, self.carried
@@ -143,7 +143,7 @@ class _Mover:
         return found
 
     def lies(self, number: int, position: int, value: int) -> Tiles:
-        """How a use finds a value: at home; behind a loop as the loop carries it, wherever a tactic put it inside."""
+        """The layout in which a use finds a value: its own; after a loop, the layout of the loop's carry."""
         if self.program.from_outside(number, position):
             return self.placements.nodes[self.program.producer[value]].produced[0]
         return self.placements.homes[value]
@@ -155,7 +155,7 @@ class _Mover:
             self.move_shared(value, uses)
 
     def move_parameter(self, value: int, uses: list[tuple[int, int, Tiles]]) -> None:
-        """Once for each op that uses it; with several gathers, each waits for the value that starts its use."""
+        """Moves a parameter once for each op that uses it; of several gathers, each waits for the value that starts its use."""
         source = self.placements.homes[value]
         made: dict[tuple[int, Tiles], Move] = {}
         for number, position, wanted in uses:
@@ -171,7 +171,7 @@ class _Mover:
         self.result.moves += made.values()
 
     def starter(self, number: int) -> int:
-        """An operand of the op that is computed, not given: its arrival is the start of the use."""
+        """An operand of the op that is computed, not an argument. It starts the use when it is available."""
         if number == len(self.program.nodes) or self.program.nodes[number].is_border:
             return -1
         producer, parameter = self.program.producer, self.program.parameter
@@ -181,7 +181,7 @@ class _Mover:
         return -1
 
     def move_shared(self, value: int, uses: list[tuple[int, int, Tiles]]) -> None:
-        """Each layout once: straight from the value, or by way of what all of them have in common if that is cheaper."""
+        """Moves to each layout once: directly from the value, or through the layout common to all if that is cheaper."""
         source = self.lies(*uses[0][:2], value)
         pend = self.placements.sources.get(value, ())
         targets = list(dict.fromkeys(wanted for _, _, wanted in uses))

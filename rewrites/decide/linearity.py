@@ -1,8 +1,8 @@
-"""Through which ops a pending sum may move: those whose definition the laws of linearity turn inside out.
+"""Decides through which ops a pending sum may move, by rewriting their definitions with the laws of linearity.
 
 The body of a definition is read as a term in which each pending operand is `sum(r, x)`. The laws move that sum outwards,
-innermost first; the op is linear in those operands exactly if it arrives at the root and none is left inside. An operand
-that is known to be zero is a sum like any other: of zeros.
+innermost first. The op is linear in those operands exactly if the sum arrives at the root and no sum remains inside. An
+operand that is known to be zero is also a sum: of zeros.
 
     mul: lhs[i] * rhs[i], lhs pending   -->   sum(r, x) * y   -->   sum(r, x * y)
 """
@@ -20,7 +20,7 @@ from ..rules.files import rules
 
 Term: TypeAlias = "str | tuple[Term, ...]"
 OVER = "r"
-"""The range of the pending sums; a fold of the definition's own runs over another."""
+"""The range of the pending sums; the definition's own folds run over other ranges."""
 
 _known: dict[tuple[str, tuple[int, int], frozenset[int], frozenset[int], bool], bool] = {}
 
@@ -28,12 +28,12 @@ _known: dict[tuple[str, tuple[int, int], frozenset[int], frozenset[int], bool], 
 def linear_in(definition: Definition, pending: frozenset[int], zeros: frozenset[int], field: bool = True) -> bool:
     """Whether the op is linear jointly in the operands at `pending`, those at `zeros` being zero and no cast narrowing.
 
-    `field` says that the numbers divide: floats do, integers leave a remainder.
+    `field` says that division is exact: true for floats, false for integers, which leave a remainder.
     """
     key = (definition.name, definition.arity, pending, zeros, field)
     found = _known.get(key)
     if found is None:
-        # Whether a cast is widening, `pending` asks of the whole op by its types, before it asks here.
+        # `pending` has already checked, by the types of the whole op, that a cast widens.
         facts: Environment = {"widening": _always, "field": _always if field else _never}
         term = _turned(_Reader(definition, pending, zeros).term(definition.body), facts)
         found = _known[key] = bool(pending) and _is_sum(term) and not any(map(_is_sum, _inside(term)))
@@ -43,7 +43,7 @@ def linear_in(definition: Definition, pending: frozenset[int], zeros: frozenset[
 def terms_beside(
     definition: Definition, pending: frozenset[int], zeros: frozenset[int], others: frozenset[int], field: bool = True
 ) -> frozenset[int] | None:
-    """The operands among `others` that the op adds to its pending ones; None where it does anything else with them.
+    """The operands among `others` that the op adds to its pending ones; None if it uses them in any other way.
 
     By the law `once` such a term may count on one iteration only, and is then a pending sum like the others.
 
@@ -87,7 +87,7 @@ class _Reader:
                 return "free"
 
     def reads(self, read: Reading, sums: frozenset[int] | None = None) -> list[Term]:
-        """The operands that a read stands for; a condition is a sum only if it is pending, for a zero one is just false."""
+        """The operands of a read. A condition is a sum only if it is pending; a zero condition is just false."""
         sums = self.pending | self.zeros if sums is None else sums
         return [("sum", OVER, f"x{at}") if at in sums else f"x{at}" for at in self.definition.positions(read.array)]
 
@@ -127,5 +127,5 @@ def _inside(term: Term) -> Iterator[Term]:
 
 
 def forget() -> None:
-    """Asks the laws anew for every op: for tests that count how often a law fires."""
+    """Forgets the answers for all ops, for tests that count how often a law fires."""
     _known.clear()

@@ -3,8 +3,8 @@
 Of all minimum cuts the one nearest the source is returned, so that ties resolve earlier. The graphs are tiny (a
 gradient's transpose and cast, two gradients that meet in an add) and there are hundreds of them in a training step, so
 the plain augmenting-path algorithm (Ford and Fulkerson, 1956) on dictionaries is enough and a graph library's set-up
-would cost more than the cut. A table that is looked up a thousand times is one graph with as many paths, each as long:
-there the flood that goes before is the whole work.
+would cost more than the cut. A table that is looked up a thousand times is one graph with a thousand long paths; there the
+initial flood does all the work.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ENDLESS = 1 << 90
 """The capacity of an edge that no cut may take."""
 
 FEW = 50
-"""Nodes among which the paths are few, and found one by one."""
+"""The size below which paths are few and are found one by one."""
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class Network:
 
     residual: dict[Hashable, dict[Hashable, int]] = field(default_factory=dict[Hashable, dict[Hashable, int]])
     turns: set[tuple[Hashable, Hashable]] = field(default_factory=set[tuple[Hashable, Hashable]])
-    """Edges that only say what goes together: they lead back, and no sum moves along them."""
+    """Edges that only keep nodes together: they lead back, and no sum moves along them."""
 
     def edge(self, start: Hashable, end: Hashable, capacity: int = ENDLESS) -> None:
         """Add capacity from start to end."""
@@ -35,7 +35,7 @@ class Network:
         self.residual.setdefault(end, {}).setdefault(start, 0)
 
     def follows(self, start: Hashable, end: Hashable) -> None:
-        """Where `start` is on the source's side, `end` is too."""
+        """If `start` is on the source's side, `end` is too."""
         self.residual.setdefault(start, {})[end] = ENDLESS
         out = self.residual.setdefault(end, {})
         out.setdefault(start, 0)
@@ -52,9 +52,9 @@ class Network:
             self.augment(parents, source, sink)
 
     def flood(self, source: Hashable, sink: Hashable) -> None:
-        """Send all that goes straight ahead, a node at a time, and give back what found no way on.
+        """Sends all flow straight ahead, one node at a time, and returns the flow that cannot go on.
 
-        That is nearly all, at the cost of one walk. Paths are left to what must go another way.
+        This handles nearly all flow in one walk. Augmenting paths handle only the rest.
         """
         order = self.order(source)
         place = {node: at for at, node in enumerate(order)}
@@ -77,7 +77,7 @@ class Network:
                 excess[before] += back
 
     def order(self, source: Hashable) -> list[Hashable]:
-        """The nodes ahead of the source, each before those that it leads to, as far as there is such an order."""
+        """The nodes reachable from the source in topological order, as far as such an order exists."""
         done: list[Hashable] = []
         seen = {source}
         stack = [(source, iter(self.residual.get(source, {})))]
@@ -93,7 +93,7 @@ class Network:
         return done[::-1]
 
     def send(self, start: Hashable, end: Hashable, flow: int) -> None:
-        """Use up capacity, which is capacity back."""
+        """Uses capacity, which becomes capacity in the other direction."""
         self.residual[start][end] -= flow
         self.residual[end][start] += flow
 

@@ -1,6 +1,6 @@
-"""What the table means at each op: the layout wanted of every operand, produced of every result, and what stays pending.
+"""The meaning of the table at each op: the layout of every operand and every result, and the reductions left pending.
 
-Read off the definitions once per distinct (signature, placement); a transformer has a few hundred of them.
+Derived from the definitions once for each distinct (signature, placement); a transformer has a few hundred of them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Placed:
 
 
 def place(signature: Signature, placement: Placement) -> Placed:
-    """Slice the operands' dims that a placed index stands in, tile the result's, leave folds pending."""
+    """Slices the operands' dims with a placed index, tiles those of the results, and leaves folds pending."""
     found = signature.placed.get(placement)
     if found is None:
         wanted = tuple(_tiles(at, placement) for at in signature.operand_at)
@@ -52,7 +52,7 @@ def _pending(signature: Signature, placement: Placement) -> tuple[Pend, ...]:
 
 
 def _scans(signature: Signature, placement: Placement) -> tuple[Pend, ...]:
-    """The scans of blocks that an op leaves, which are no scans of the whole yet."""
+    """The pending scans that an op leaves: its blocks are scanned, but not yet combined."""
     scans = [(axis, index, scan) for axis, index, _ in placement if (scan := signature.instance.indices[index].scan)]
     return tuple(
         tuple(Pending(scan.monoid, axis, at[index][0], scan.backwards) for axis, index, scan in scans if index in at)
@@ -67,7 +67,7 @@ def _folds(signature: Signature, placement: Placement) -> tuple[Pend, ...]:
 
 
 def without(tiles: Tiles, axes: Iterable[str]) -> Tiles:
-    """The tiles that are on no axis of `axes`."""
+    """The tiles on axes other than `axes`."""
     return tuple(tile for tile in tiles if tile[0] not in axes)
 
 
@@ -81,13 +81,13 @@ class Placements:
     nodes: list[Placed]
     fixed: dict[int, Tiles] = field(default_factory=dict[int, Tiles])
     settled: dict[int, Pend] = field(default_factory=dict[int, Pend])
-    """What is pending of values and is done where they are made: scans of blocks, and what one device alone computes."""
+    """Pending reductions that are done where the value is made: scans of blocks, and sums of ops that run on one device."""
     homes: list[Tiles] = field(default_factory=list[Tiles])
     sources: dict[int, Pend] = field(default_factory=dict[int, Pend])
     returns: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
 
     def home(self, value: int) -> Tiles:
-        """The tiles under which a value lives; its uses may want others."""
+        """The tiles of a value's own layout; its uses may need others."""
         return self.homes[value]
 
     def uses(self, value: int) -> list[tuple[int, int]]:
@@ -99,19 +99,19 @@ class Placements:
         return [*inside, *((end, position) for position in returned)]
 
     def wanted(self, number: int, position: int) -> Tiles:
-        """The tiles that a use wants."""
+        """The tiles that a use needs."""
         if number == len(self.program.nodes):
             return boundary(self, self.program.returned[position])
         return self.nodes[number].wanted[position]
 
     def reduced(self, node: Node, pend: Pend) -> Placed:
-        """The op with its own placement on the pending axes taken away."""
+        """The op without its own placement on the pending axes."""
         axes = {each.axis for each in pend}
         kept = tuple(entry for entry in self.nodes[node.number].placement if entry[0] not in axes)
         return place(node.signature, kept)
 
     def local_bytes(self, value: int, tiles: Tiles) -> int:
-        """Bytes that one device holds of the value under these tiles."""
+        """The local bytes of the value on one device under these tiles."""
         size = self.program.bytes[value]
         for axis, _, _ in tiles:
             size //= self.mesh[axis]
@@ -168,14 +168,14 @@ def _placed(table: Table) -> list[Placed]:
 
 
 def _fixed(table: Table) -> dict[int, Tiles]:
-    """Values inside the program that a tactic placed, or kept whole, by themselves."""
+    """Values inside the program that a tactic placed or replicated directly."""
     producer = table.program.producer
     own = {v for t in table.axes.values() for v, claim in enumerate(t.values) if claim is not None and producer[v] >= 0}
     return {value: table.tiles(value) for value in own}
 
 
 def boundary(placements: Placements, value: int) -> Tiles:
-    """The layout at the program's boundary: contiguous blocks, which is all that a NamedSharding can say."""
+    """The layout at the program's boundary: contiguous blocks, because a NamedSharding can express only these."""
     shape = placements.program.shape(value)
     return natural_tiles(shape, placements.home(value), placements.mesh)
 

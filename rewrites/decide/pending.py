@@ -1,18 +1,19 @@
 """Pending sums: which ops they move through before they resolve.
 
 A sum over a placed index leaves its result pending. By linearity (`sum x + sum y = sum (x + y)`, and so on) it may move
-through the ops behind it; it resolves where that costs the fewest bytes, ties to fewer collectives, then earlier. The
-choice is a minimum cut: a value is cut where it is resolved, at the price of the collective.
+through later ops. It resolves where that costs the fewest bytes; ties go to fewer collectives, then to the earlier value. The
+choice is a minimum cut: a value is cut where it is resolved, at the cost of the collective.
 
     %g1{+data}, %g2{+data}, %g = add %g1, %g2   -->   %g{+data}: one all_reduce instead of two
 
-A sum also waits where something whole is added to it, if it meets another sum right behind: the whole counts once.
+A sum also waits where a replicated value is added to it, if it meets another sum right after: the value then counts once.
 
     %y = add %x, %a{+model}; %z = add %y, %b{+model}   -->   %z{+model}: one all_reduce for a block whose parts are parallel
 
-What a loop carries on from zero is a sum if each trip makes one of it, given that it is: that is assumed, and asked at the end.
+A carry that starts at zero is a pending sum if each trip returns one, given that it receives one. This is assumed first and
+checked at the end.
 
-    scan (%acc = 0) { yield (add %acc, %g{+data}) }   -->   scan (%acc{+data} = 0) {...}: one all_reduce behind the loop
+    scan (%acc = 0) { yield (add %acc, %g{+data}) }   -->   scan (%acc{+data} = 0) {...}: one all_reduce after the loop
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Carry:
-    """An op that a pending sum moves through: the sum, and the whole operands that count on one iteration only."""
+    """An op that a pending sum moves through: the sum, and the replicated operands that count on one iteration only."""
 
     pend: Pend
     once: frozenset[int] = frozenset()
@@ -67,22 +68,22 @@ class _Reach:
     def __init__(self, placements: Placements, refused: frozenset[int]) -> None:
         self.placements = placements
         self.refused = refused
-        """Carries of loops that are no sums, whatever one assumes of them."""
+        """Carries of loops that are not pending sums under any assumption."""
         self.loops: dict[int, Node] = {}
-        """Carries that are sums if what was assumed comes true: that each trip ends with one, and nobody needs more."""
+        """Carries that are pending sums if the assumption holds: each trip ends with one, and no reader needs it resolved."""
         self.program: Program = placements.program
         self.pending: dict[int, Pend] = dict(placements.sources)
         self.tiles: dict[int, tuple[Tile, ...]] = {v: placements.home(v) for v in self.pending}
         self.carriers: dict[int, Carry] = {}
         self.bare = set(self.pending)
-        """Pending values that are sums of sources and of nothing else: no factor has come in on the way."""
+        """Pending values that are sums of sources alone, without factors."""
         self.stopped: list[int] = []
         """Ops at which a sum stops because they are not linear in it."""
         self.spread(self.pending)
         self.wait()
 
     def spread(self, values: Iterable[int]) -> None:
-        """Visit the ops behind these values, and behind all that they make pending."""
+        """Visits the users of these values, and of all values that become pending."""
         heap = sorted({number for value in values for number, _ in self.program.uses[value]})
         seen = set(heap)
         while heap:
@@ -96,7 +97,7 @@ class _Reach:
                     heapq.heappush(heap, number)
 
     def carry(self, node: Node, carry: Carry) -> list[int]:
-        """Let the op carry its sum; the ops that read its result."""
+        """Lets the op carry its sum; returns the ops that read its result."""
         self.carriers[node.number] = carry
         if node.kind == "carry":
             self.loops[node.number] = node
@@ -108,7 +109,7 @@ class _Reach:
         return [number for number, _ in self.program.uses[value]]
 
     def assume(self, node: Node, pend: Pend) -> list[int]:
-        """Take for a sum what a loop carries and what the op is not linear without; the ops that read that."""
+        """Assumes that the carries that the op needs for linearity are pending sums; returns the ops that read them."""
         found, loops = list[int](), self.carried_on(node)
         if not loops:
             return found
@@ -125,8 +126,8 @@ class _Reach:
         return found
 
     def carried_on(self, node: Node) -> frozenset[int]:
-        """The operands that a loop carries on from zero, or from another sum: they may turn out to be sums."""
-        # Asked of every op that carries a sum, and most programs have no loop at all.
+        """The operands that a loop carries from zero, or from another sum: they may be pending sums."""
+        # Called for every op that carries a sum; most programs have no loop.
         if len(self.program.regions) == 1:
             return frozenset()
         return frozenset([at for at, v in enumerate(node.operands) if v not in self.pending and self.begins(v)])
@@ -139,7 +140,7 @@ class _Reach:
         return self.program.zero[node.operands[0]] or node.operands[0] in self.pending or self.begins(node.operands[0])
 
     def broken(self) -> frozenset[int]:
-        """The carries of which something was assumed that did not come true; all others carry."""
+        """The carries whose assumption does not hold; all others stay pending."""
         for number, loop in self.loops.items():
             carry = self.carried(loop)
             if carry is not None:
@@ -147,16 +148,16 @@ class _Reach:
         return frozenset(number for number, loop in self.loops.items() if not self.holds(loop))
 
     def holds(self, loop: Node) -> bool:
-        """Whether each trip ends with a sum, and all that took what the loop carries for whole can also do with one."""
+        """Whether each trip ends with a pending sum, and every reader of the carry can also take a pending sum."""
         readers = {number for number, _ in self.program.uses[loop.results[0]]} | {loop.number}
         found = ((self.carriers.get(number), self.carried(self.program.nodes[number])) for number in sorted(readers))
         return loop.number in self.carriers and all(before is None or before == now for before, now in found)
 
     def wait(self) -> None:
-        """Where something whole is added to a bare sum that meets another right behind, the whole counts once.
+        """Where a replicated value is added to a bare sum that meets another sum right after, the value counts once.
 
-        Two collectives become one there. A sum that has come through factors does not wait: it may have gone several ways,
-        and is one collective if it resolves before they part.
+        Two collectives become one there. A sum with factors does not wait: it may have taken several paths, and is one
+        collective if it resolves before they separate.
         """
         heap = sorted(self.stopped)
         self.stopped = []
@@ -171,7 +172,7 @@ class _Reach:
                 self.stopped = []
 
     def waiting(self, node: Node) -> Carry | None:
-        """What an op could carry that adds to bare sums something whole, which then counts once."""
+        """What an op could carry if it adds a replicated value to bare sums; the value then counts once."""
         positions = frozenset([at for at, value in enumerate(node.operands) if value in self.bare])
         uses = self.placements.uses(node.results[0]) if positions else []
         if len(uses) != 1 or uses[0][0] == len(self.program.nodes):
@@ -192,7 +193,7 @@ class _Reach:
         return frozenset([at for at, value in enumerate(node.operands) if zero[value]])
 
     def carried(self, node: Node, once: frozenset[int] = frozenset()) -> Carry | None:
-        """What the op could carry, if it is linear in its pending operands and needs nothing else moved."""
+        """What the op could carry, if it is linear in its pending operands and needs no other move."""
         program = self.program
         if len(node.results) != 1 or node.results[0] in self.placements.fixed:
             return None
@@ -218,7 +219,7 @@ class _Reach:
         return linear_in(node.signature.instance.definition, sums, zeros, field)
 
     def undisturbed(self, node: Node, positions: frozenset[int], placed: Placed, pend: Pend) -> bool:
-        """Whether the op can run on the operands as they lie, with the pending axes taken from it."""
+        """Whether the op can run on the operands in their own layouts, without its placement on the pending axes."""
         axes = {each.axis for each in pend}
         if placed.pending[0]:
             return False
@@ -231,13 +232,13 @@ class _Reach:
         return True
 
     def components(self) -> list[Component]:
-        """Group what can meet; a source that nothing linear reads resolves at once and needs no cut."""
+        """Groups sums that can meet; a source without a linear reader resolves at once and needs no cut."""
         group: dict[int, Component] = {}
         for number in sorted(self.carriers):
             node = self.program.nodes[number]
             values = [v for v in dict.fromkeys((*node.operands, *node.results)) if v in self.pending]
             parts = list({id(group[v]): group[v] for v in values if v in group}.values())
-            # The largest takes in the others, so that a long chain of sums is no quadratic work.
+            # The largest group absorbs the others, so that a long chain of sums is not quadratic.
             joined = max(parts, key=lambda part: len(part.values), default=Component())
             for part in parts:
                 if part is not joined:
@@ -274,7 +275,7 @@ def _result(reach: _Reach, number: int) -> int:
 
 
 def _price(placements: Placements, reach: _Reach, value: int) -> int:
-    """Bytes received to resolve the value: a reduce_scatter if all its uses want it sliced, else an all_reduce."""
+    """Bytes received to resolve the value: a reduce_scatter if all its uses need it sliced, otherwise an all_reduce."""
     pend = reach.pending[value]
     axes = {each.axis for each in pend}
     wanted = [placements.wanted(number, position) for number, position in placements.uses(value)]

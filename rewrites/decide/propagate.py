@@ -1,4 +1,4 @@
-"""Propagation: carry the claims along one mesh axis through the definitions.
+"""Propagation: carries the claims along one mesh axis through the definitions.
 
 Forward (an operand arrives tiled), backward (a result is wanted tiled) and from partial matches (one operand of a matmul
 tiled on k makes the other tiled on k). An op whose claims match exactly one index takes it; several are a conflict.
@@ -7,9 +7,8 @@ until nothing changes. Only ops beside a changed claim are visited, which gives 
 
     tile x 0 data:   %h = dot %x %w1; %z = dot %h %w2   -->   both dots place their row index on data
 
-Held propagation goes along a range and never across one: only through ops in which every array has the range. What stands
-behind them, an op that makes the range or folds it among others, is left to later tactics, and the value between is
-redistributed.
+Held propagation follows a range and never crosses one: it passes only through ops in which every array has the range. Ops
+that make the range, or fold it among others, are left to later tactics, and the value between is redistributed.
 
     tile w1 0 data, held:   %s = dot %d %x   %h = dot %s %w1   %z = dot %h %w2   %y = dot %c %z   -->   the inner two on data
                             [e,g,m]          [e,g,f]           [e,g,m]           [g,m]                  at e, for g the others
@@ -75,7 +74,7 @@ class _Sweep:
             self.visit(self.program.nodes[number])
 
     def value_changed(self, value: int) -> None:
-        """A value's claim changed: its users see it ahead, its producer behind."""
+        """A value's claim changed: visits its users in the forward pass and its producer in the backward pass."""
         for number, _ in self.program.uses[value]:
             self.mark_ahead(number)
         self.wanted(value)
@@ -86,7 +85,7 @@ class _Sweep:
             heapq.heappush(self.ahead, number)
 
     def wanted(self, value: int) -> None:
-        """A use of the value, or its own claim, may tell its producer (or the argument) something."""
+        """Visits the producer of the value (or the argument), which a use or the value's own claim may concern."""
         number = self.program.producer[value]
         if number < 0:
             self.arguments.add(value)
@@ -114,9 +113,9 @@ class _Sweep:
             self.decided(node)
 
     def along(self, node: Node, index: int) -> bool:
-        """Whether the op only goes along the index: every array that it reads has it, and what it makes of several too.
+        """Whether the op only follows the index: every array that it reads has it, and so do its results if it reads several.
 
-        An op that reads no array can make its result anywhere: it follows if all uses of the result have gone along.
+        An op that reads no array can make its result anywhere: it follows if all uses of the result do.
         """
         program, signature = self.program, node.signature
         read = [at for at, v in zip(signature.operand_at, node.operands, strict=True) if max(program.shape(v), default=1) > 1]
@@ -168,7 +167,7 @@ class _Sweep:
     def ask(
         self, node: Node, position: int, row: tuple[tuple[int, int, int], ...], claim: Claim, candidates: Candidates
     ) -> None:
-        """Turn a claim on a dim into one on the index there, if a factor of it can be placed."""
+        """Turns a claim on a dim into a claim on its index, if a factor of the index can be placed."""
         for index, minor, extent in row:
             if minor <= claim.stride and claim.stride * self.size <= minor * extent and claim.stride % minor == 0:
                 stride = claim.stride // minor
@@ -213,5 +212,5 @@ class _Sweep:
 
 
 def _who(position: int) -> str:
-    """Who asks, in words."""
+    """The origin of a claim, in words."""
     return f"operand {position}" if position >= 0 else f"result {-1 - position}"

@@ -1,7 +1,7 @@
 """The table of a plan: where the indices of each op, and the dims of each value, are placed.
 
-One `AxisTable` a mesh axis; a tactic copies the tables it touches and never the program. A claim remembers the number of
-the tactic that made it, which is what lets a plan say who decided.
+There is one `AxisTable` for each mesh axis. A tactic copies the tables that it changes, and never the program. A claim stores
+the number of the tactic that made it, so that a plan can report which tactic decided.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ Tile = tuple[str, int, int]
 """(axis, dim, stride): the axis' coordinate advances by `stride` elements of the dim."""
 
 WHOLE = -1
-"""The dim of a claim that keeps a value whole along the axis."""
+"""The dim of a claim that keeps a value replicated along the axis."""
 
 
 class Claim(NamedTuple):
     """An axis at an index of an op, or at a dim of a value: which, the stride in elements, and the tactic's number.
 
-    A claim that is `held` holds where it stands and asks nobody else: no later tactic carries it on.
+    A `held` claim applies only to its own op or value: no later tactic propagates it.
     """
 
     at: int
@@ -48,7 +48,7 @@ class AxisTable:
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """A place where propagation stopped because an extent does not divide, or a dim cannot be placed."""
+    """An op where propagation stopped because an extent does not divide, or a dim cannot be placed."""
 
     node: int
     operand: int
@@ -95,7 +95,7 @@ class Table:
         return new
 
     def claim(self, value: int, axis: str) -> Claim | None:
-        """Where the axis lies in a value: said of the value itself, or produced by its op; None or WHOLE if nowhere."""
+        """The dim of the axis in a value: claimed for the value itself, or produced by its op; None or WHOLE if it has none."""
         table = self.axes.get(axis)
         return None if table is None else claim_of(self.program, table, value)
 
@@ -163,7 +163,7 @@ def claim_of(program: Program, table: AxisTable, value: int) -> Claim | None:
 
 
 def natural(table: Table, value: int, dim: int, axis: str) -> int | None:
-    """The stride at which a tile of `axis` splits what is left local of a dim; None if that does not divide."""
+    """The stride at which a tile of `axis` splits the local part of a dim; None if that does not divide."""
     strides = [stride for _, at, stride in table.tiles(value) if at == dim]
     block = min(strides, default=table.program.shape(value)[dim])
     size = table.mesh[axis]
@@ -171,7 +171,7 @@ def natural(table: Table, value: int, dim: int, axis: str) -> int | None:
 
 
 def same(left: Mapping[str, AxisTable], right: Mapping[str, AxisTable]) -> bool:
-    """Whether two tables place everything alike (who claimed it aside)."""
+    """Whether two tables have equal placements, ignoring which tactic made them."""
 
     def bare(claims: list[Claim | None]) -> list[tuple[int, int] | None]:
         return [None if claim is None else claim[:2] for claim in claims]

@@ -1,8 +1,8 @@
 """Two ways to construct placed builders and slicers: as written, and fused as they are built.
 
-Both take the same calls, one `open ... close` for each op of the program. `Plain` writes each as a builder of its own with
-a slicer for every operand: the form that people read. `Fusing` applies the builder rules before it allocates: a slicer
-that meets its builder cancels (beta), a builder of a slice is what was sliced (eta), neighbours share one nest. Lowering
+Both take the same calls, one `open ... close` for each op of the program. `Plain` writes each op as a separate builder with
+a slicer for every operand, which is the readable form. `Fusing` applies the builder rules before it allocates: a slicer that
+meets its builder cancels (beta), a builder of a slice becomes the sliced value (eta), and neighbours share one nest. Lowering
 the plain text replays the same calls into `Fusing`, so the rules, not a second code path, lower a program.
 
     %h = build (data) { tanh (slice %x) }              build (data) { %h = tanh (slice %x)
@@ -28,7 +28,7 @@ from ..rules.files import rules
 
 @dataclass(eq=False, slots=True)
 class Built:
-    """A global value that an open or closed nest builds; `ssa` stands for it once something outside the nest needs it."""
+    """A global value that an open or closed nest builds; `ssa` is set once something outside the nest needs it."""
 
     nest: Nest
     local: SSAValue
@@ -41,7 +41,7 @@ Global = SSAValue | Built
 
 @dataclass(eq=False, slots=True)
 class Nest:
-    """A builder under construction: its ops, the axes that they use, and what was sliced from outside."""
+    """A builder under construction: its ops, the axes that they use, and the slices of values from outside."""
 
     block: Block = field(default_factory=Block)
     axes: set[str] = field(default_factory=set[str])
@@ -52,7 +52,7 @@ class Nest:
 
 
 class Constructor(Protocol):
-    """What materialising and the `fuse` pass build with."""
+    """The interface with which materialising and the `fuse` pass build."""
 
     mesh: Mesh
 
@@ -85,7 +85,7 @@ def type_of(value: Global) -> ArrayType:
 
 
 def placed(type: ArrayType) -> bool:
-    """Whether a type says anything but a plain shape."""
+    """Whether a type is more than a plain shape."""
     return not type.is_whole
 
 
@@ -95,7 +95,7 @@ def axes_of(type: ArrayType) -> list[str]:
 
 
 class Plain:
-    """Every op a builder of its own, every operand sliced; ops that nothing places stand as they are."""
+    """Writes every op as a separate builder with every operand sliced; ops without placed values need no builder."""
 
     def __init__(self, block: Block, mesh: Mesh) -> None:
         self.block = block
@@ -157,7 +157,7 @@ class Plain:
 
 
 class Fusing:
-    """Builders that fuse as they are built; a nest ends where something that it builds must be redistributed."""
+    """Builders that fuse as they are built; a nest ends where one of its values must be redistributed."""
 
     def __init__(self, block: Block, mesh: Mesh) -> None:
         self.block = block
@@ -170,7 +170,7 @@ class Fusing:
         """An op joins the open nest."""
 
     def slice(self, source: Global, target: ArrayType) -> SSAValue:
-        """Slice by the value's own layout, then cut finer. What this nest builds itself is there already, by `beta`."""
+        """Slices by the value's own layout, then by the finer one. By `beta`, values that this nest builds need no slice."""
         own = type_of(source)
         if isinstance(source, Built) and source.nest is self.nest:
             base = self.ruled(("slice", own, ("build", own, source.local)))
@@ -179,14 +179,14 @@ class Fusing:
         return base if own is target else self.cut(base, own, target)
 
     def ruled(self, term: object) -> SSAValue:
-        """What a law makes of a builder that meets its slicer."""
+        """The result of a law on a builder that meets its slicer."""
         found = self.rules.rewrite_root(term, {})
         assert found is not None, "the layouts are the same"
         return cast(SSAValue, found[0])
 
     def slice_outside(self, source: SSAValue, own: ArrayType) -> SSAValue:
         if not placed(own):
-            # A whole value is its own slice, which `build` must know: an op that gives it as it is builds nothing.
+            # A replicated value is its own slice. `build` must know it: an op that returns it unchanged builds nothing.
             self.nest.sliced[source] = source
             return source
         key = (source, own)
@@ -200,7 +200,7 @@ class Fusing:
         return found
 
     def cut(self, local: SSAValue, own: ArrayType, target: ArrayType) -> SSAValue:
-        """A device's own part of what it already holds: no communication."""
+        """A device's own part of its local array, without communication."""
         mesh = self.mesh
         shape = own.layout.global_shape(mesh)
         way = path(shape, itemsize(own.dtype), own.layout.tiles(mesh), (), target.layout.tiles(mesh), mesh)
@@ -228,7 +228,7 @@ class Fusing:
         return [self.build(local, type) for local, type in results]
 
     def build(self, local: SSAValue, type: ArrayType) -> Global:
-        """Build a value. A slice built again in its own layout is what was sliced, by `eta`."""
+        """Builds a value. By `eta`, a slice built again in its own layout is the sliced value."""
         source = self.nest.sliced.get(local)
         if source is not None and source.type is type:
             return self.ruled(("build", type, ("slice", type, source)))
@@ -245,7 +245,7 @@ class Fusing:
         return list(op.results)
 
     def outside(self, value: Global) -> SSAValue:
-        """The value as something after the nest sees it: the nest that builds it ends here."""
+        """The value for users after the nest: the nest that builds it ends here."""
         if isinstance(value, Built) and value.nest is self.nest:
             self.end_nest()
         return self.force(value)
@@ -266,8 +266,8 @@ class Fusing:
         self.block.add_op(op)
 
     def end_nest(self) -> None:
-        """Close the nest; what it yields is known at the end, when all that stands behind it is there."""
-        # A nest without ops may still build something: of a whole value outside it, one with another type.
+        """Closes the nest; its results are known at the end, when all later ops exist."""
+        # A nest without ops may still build something: a replicated value from outside, with another type.
         if self.nest.block.ops or self.nest.axes:
             op = BuildOp.create(properties={"place": AxesAttr.of(())}, regions=[Region(self.nest.block)])
             self.block.add_op(op)
@@ -275,17 +275,17 @@ class Fusing:
         self.nest = Nest()
 
     def finish_into(self, last: Operation) -> None:
-        """End the block with `last`, and give every nest the results that something outside it turned out to read."""
+        """Ends the block with `last`, and gives every nest the results that are read outside it."""
         self.end_nest()
         self.block.add_op(last)
-        # What a nest yields may be what an earlier one builds, so all of them yield before the first one has its results.
+        # A nest may yield a value of an earlier nest, so all nests yield before the first one gets its results.
         yields = [YieldOp([leaf.local for leaf in nest.leaves]) for nest, _ in self.ended]
         for (nest, op), leaves in zip(self.ended, yields, strict=True):
             nest.block.add_op(leaves)
             self.settle(nest, op, leaves)
 
     def settle(self, nest: Nest, op: BuildOp, leaves: YieldOp) -> None:
-        """Give the builder its results, or, where it uses no axis, put its ops in its place."""
+        """Gives the builder its results, or replaces it by its ops if it uses no axis."""
         if not nest.axes:
             results: Sequence[SSAValue] = list(leaves.operands)
             leaves.detach()

@@ -1,4 +1,4 @@
-"""Emitting small local ops: numbers, casts, comparisons, selects, each on what one device holds.
+"""Emits small local ops: numbers, casts, comparisons and selects on local arrays.
 
 select %x where %i < 4   -->   %n = lax.constant {value = 4}; %c = lax.lt %i, ...; %y = lax.select_n %c, %zero, %x
 """
@@ -17,10 +17,10 @@ from ...dialects.types import ArrayType
 IDS = "int32"
 """The dtype of coordinates, offsets and ids."""
 WIDE = ("int64", "uint32", "uint64")
-"""Dtypes with ids that are no i32."""
+"""Dtypes with ids that do not fit into i32."""
 
 EXACT = ("bool", "int", "uint")
-"""How the names of the dtypes begin that have one zero."""
+"""The prefixes of the names of dtypes with only one zero."""
 
 
 def type_at(value: SSAValue) -> ArrayType:
@@ -29,13 +29,13 @@ def type_at(value: SSAValue) -> ArrayType:
 
 
 class Sink(Protocol):
-    """Where ops go: a constructor, or a block."""
+    """The destination of ops: a constructor, or a block."""
 
     def append(self, op: Operation) -> None: ...
 
 
 class Emitter:
-    """Appends ops, one after another, and gives their results."""
+    """Appends ops and returns their results."""
 
     def __init__(self, into: Sink) -> None:
         self.into = into
@@ -54,7 +54,7 @@ class Emitter:
         return self.make("constant", (), dtype, (), value=plain)
 
     def zero(self, dtype: str) -> SSAValue:
-        """The unit of addition. That of floats is -0.0: it keeps the sign of a zero that it is added to."""
+        """The unit of addition: -0.0 for floats, because adding it keeps the sign of a zero."""
         plain: Literal = -0.0
         if dtype.startswith("complex"):
             plain = Record("complex", (("real", -0.0), ("imag", -0.0)))
@@ -65,7 +65,7 @@ class Emitter:
         return self.make("convert_element_type", (value,), dtype, type_at(value).shape, new_dtype=to, weak_type=False)
 
     def narrow(self, ids: SSAValue) -> SSAValue:
-        """Ids as i32; what is no position of any array stays none."""
+        """Ids as i32; ids outside every array stay outside."""
         dtype = type_at(ids).dtype
         if dtype == IDS:
             return ids
@@ -89,18 +89,18 @@ class Emitter:
         return value if type.shape == shape else self.make("reshape", (value,), type.dtype, shape)
 
     def select(self, keep: SSAValue, value: SSAValue, other: int | None = None) -> SSAValue:
-        """The value where `keep`, else a number: zero, unless another one is given."""
+        """The value where `keep` is true, otherwise a number, zero by default."""
         type = type_at(value)
         number = self.zero(type.dtype) if other is None else self.number(other, type.dtype)
         rest = self.spread(number, type.shape)
         return self.make("select_n", (keep, rest, value), type.dtype, type.shape)
 
     def both(self, one: SSAValue, other: SSAValue, kind: str = "and") -> SSAValue:
-        """Two conditions as one."""
+        """The conjunction of two conditions."""
         return self.make(kind, (one, other), "bool", type_at(one).shape)
 
     def between(self, ids: SSAValue, extent: int) -> SSAValue:
-        """Where `0 <= ids < extent`."""
+        """The mask `0 <= ids < extent`."""
         shape = type_at(ids).shape
         low = self.make("ge", (ids, self.spread(self.number(0, IDS), shape)), "bool", shape)
         return self.both(low, self.make("lt", (ids, self.spread(self.number(extent, IDS), shape)), "bool", shape))

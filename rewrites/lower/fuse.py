@@ -43,7 +43,7 @@ def fuse(module: ModuleOp) -> ModuleOp:
 
 
 class _Replay:
-    """Calls the constructors as the text says; `made` maps old values to what stands for them."""
+    """Replays the text into the constructors; `made` maps old values to new ones."""
 
     def __init__(self) -> None:
         self.made: dict[SSAValue, Global] = {}
@@ -94,11 +94,11 @@ class _Replay:
         locals.update(zip(op.results, new.results, strict=True))
 
     def outside(self, value: SSAValue, into: Constructor) -> SSAValue:
-        """A whole value read inside a nest: slicing it by its own layout gives it itself."""
+        """A replicated value read inside a nest: slicing it by its own layout returns the value."""
         return into.slice(self.made[value], cast(ArrayType, value.type))
 
     def whole(self, op: Operation, into: Constructor) -> None:
-        """An op that nothing places: a nest over no axes."""
+        """An op without placed values: a nest over no axes."""
         into.open()
         locals: dict[SSAValue, SSAValue] = {}
         self.copy(op, locals, into)

@@ -1,9 +1,9 @@
-"""The device-local op of a placed op: the same op on local types, with the offsets and masks that its definition asks for.
+"""The device-local op of a placed op: the same op on local types, with the offsets and masks that its definition requires.
 
-What a definition asks for is written as a term (a table in blocks is looked up, a slice of an index is wanted, ...) and the
-laws of `masks.rules` say what one device then does: `shift` counts looked-up rows from the device's first, `mask` leaves out
-what is another's, `first` lets a term without the folded index count once, `offset` is where a device's block begins. Nothing
-here knows an op by name but the tag, which is the identity.
+The requirements are written as a term (look up in a table of blocks, slice an index, ...), and the laws of `masks.rules` say
+what one device does. `shift` counts looked-up rows from the device's first row. `mask` excludes rows of other devices. `first`
+lets a term without the folded index count once. `offset` is the start of a device's block. This file knows no op by name except
+the tag, which is the identity.
 
     %e = gather %table[(v: model), :] %ids   -->   %e = select (0 <= %ids - v0 < block) (gather %table %ids - v0) 0
 """
@@ -31,7 +31,7 @@ from .emit import IDS, Emitter, type_at
 from .lookups import Vectors, masked, shifted
 
 OP = "op"
-"""The leaf of a term that stands for the op itself, with what its other indices ask for."""
+"""The leaf of a term: the op itself, with the requirements of its other indices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +69,14 @@ def _axes(carry: Carry) -> tuple[str, ...]:
 
 
 def same_op(op: Operation, locals: Sequence[SSAValue], into: Constructor) -> list[SSAValue]:
-    """Emit an op that gives each operand as it is, in whatever layout: the same op, on the local values together."""
+    """Emits an op that returns each operand unchanged, in any layout: the same op, on all local values."""
     made = type(op).create(operands=locals, result_types=[value.type for value in locals], properties=op.properties)
     into.append(made)
     return list(made.results)
 
 
 class _Local:
-    """One op being emitted; `locals` are its operands, changed as the laws say before the op is."""
+    """One op being emitted; `locals` are its operands, which the laws change before the op is emitted."""
 
     def __init__(self, program: Program, node: Node, placed: Placed, locals: list[SSAValue], into: Constructor) -> None:
         self.program = program
@@ -90,7 +90,7 @@ class _Local:
         self.vectors: Vectors | None = None
 
     def asked(self) -> Iterator[Term]:
-        """A term for everything that the placed indices ask for beyond the op on local types."""
+        """A term for all requirements of the placed indices beyond the op on local types."""
         for index in sorted({index for _, index, _ in self.placed.placement}):
             info, block = self.indices[index], self.block(index)
             for operand in info.once:
@@ -111,13 +111,13 @@ class _Local:
                 yield ("slice", index, block, ("iota", info.extent))
 
     def emit(self, asked: list[Term]) -> list[SSAValue]:
-        """The op, inside what is asked for."""
+        """The op, inside its requirements."""
         return self.realise(ruled(asked[0]), asked[1:]) if asked else self.op(self.locals)
 
     def realise(self, term: Term, rest: list[Term]) -> list[SSAValue]:
-        """Emit a term that a law gave; its leaf is the op with the rest of what is asked for."""
+        """Emits the result of a law; its leaf is the op with the remaining requirements."""
         match term:
-            # What is folded or scanned across devices is left pending in the result's type.
+            # A fold or scan across devices stays pending in the result's type.
             case ("sum", _, inner):
                 return self.realise(inner, rest)
             case ("across", _, ("scan", _)):
@@ -155,7 +155,7 @@ class _Local:
         return mask
 
     def looked_up(self, k: Term) -> int:
-        """The component that a lookup asks for; the vectors are ready then, and where it asks for rows, they are rows."""
+        """The component of a lookup. Prepares the vectors, and splits windows into rows if the lookup needs rows."""
         match k:
             case Component():
                 rows, of = False, k
@@ -165,7 +165,7 @@ class _Local:
                 raise AssertionError(f"no index vectors in {k}")
         if self.vectors is None:
             self.vectors = self.found_vectors()
-        # Each scalar start is a component of its own.
+        # Each scalar start is a separate component.
         component = of.number + of.ids - self.starts[0]
         if rows:
             self.vectors.rows(component)
@@ -185,7 +185,7 @@ class _Local:
         return Vectors(form, [self.locals[start] for start in self.starts], shape(self.node.operands[0]), local, self.ops)
 
     def moved(self) -> int | None:
-        """The operand whose windows are written; None where windows are read, into the result."""
+        """The operand whose windows are written; None if windows are read into the result."""
         others = set(range(1, len(self.node.operands))) - set(self.starts)
         return min(others, default=None)
 
@@ -218,7 +218,7 @@ class _Local:
         return reduce(self.ops.both, [self.ops.equals(self.into.coordinate(axis), 0) for axis in axes])
 
     def offset(self, index: int, dtype: str = IDS) -> SSAValue:
-        """Where this device's block of the index begins: the sum of coordinate times stride."""
+        """The start of this device's block of the index: the sum of coordinate times stride."""
         parts = [
             self.ops.make("mul", (self.into.coordinate(axis), self.ops.number(stride, IDS)), IDS, ())
             for axis, at, stride in self.placed.placement
@@ -237,7 +237,7 @@ class _Local:
 
 
 def ruled(term: Term) -> Term:
-    """What the law for this form of term makes of it."""
+    """The result of the law for this form of term."""
     found = rules("masks").rewrite_root(term, {})
     assert found is not None, "every form that is asked for has its law"
     return cast(Term, found[0])

@@ -1,13 +1,13 @@
 """Looked-up indices on one device: counted from the first element of its block, for reads with a mask of those inside it.
 
-Index vectors are taken in the general form of their op (`dialects.definitions.gather_form`). The starts that the op clamps
-are clamped to what the whole array allows; a window on a placed dim is split into rows; then a component loses the offset of
-the block.
+Index vectors are in the general form of their op (`dialects.definitions.gather_form`). Starts that the op clamps are clamped to
+the bounds of the whole array. A window on a placed dim is split into rows. Then the offset of the block is subtracted from the
+component.
 
     [start] of 3 rows, a block from 8 on   -->   [[start - 8], [start + 1 - 8], [start + 2 - 8]]
 
-An op whose indices are the elements of an array is the user's own, and gets only ids that are inside the block: the others
-become 0, and what they read or write is zero.
+An op whose indices are the elements of an array is user-defined and gets only ids inside the block. The other ids become 0, and
+the elements that they read or write become zero.
 
     ids [9, 2], a block from 8 on   -->   ids [1, 0], mask [true, false]
 """
@@ -82,12 +82,12 @@ class Vectors:
         return self.form.params["unique_indices"] is True
 
     def drop(self, component: int, offset: SSAValue) -> None:
-        """Writes: what falls outside of the block is dropped. Ids that were unique still are."""
+        """Writes: updates outside the block are dropped. Unique ids stay unique."""
         self.only(self.shifted(offset), component)
         self.form = self.form.with_params(indices_are_sorted=False, mode=named(DROP))
 
     def keep(self, component: int, block: int, offset: SSAValue, first: SSAValue | None) -> SSAValue:
-        """Reads: the mask of what is in the block; on the `first` device also what is nowhere, which the op fills."""
+        """Reads: the mask of rows in the block; on the `first` device also rows outside the array, which the op fills."""
         emit, all_ids = self.emit, self.ids
         here = self.shifted(offset)
         inside = emit.between(here, block)
@@ -98,7 +98,7 @@ class Vectors:
             kept = emit.make("select_n", (mine, kept, emit.spread(emit.number(-1, IDS), self.shape)), IDS, self.shape)
             inside = emit.both(inside, mine, "or")
         self.only(kept, component)
-        # Rows that are another device's are all looked up in one place: what was promised of the ids holds no more.
+        # Rows of other devices are all looked up at one position, so promises about the ids no longer hold.
         self.form = self.form.with_params(indices_are_sorted=False, unique_indices=False)
         return self.component(inside, component)
 
@@ -106,7 +106,7 @@ class Vectors:
         return self.emit.make("sub", (self.ids, self.emit.spread(offset, self.shape)), IDS, self.shape)
 
     def only(self, changed: SSAValue, component: int) -> None:
-        """Take over one component of what was changed, and leave the others."""
+        """Copies one changed component and leaves the others."""
         if self.shape[-1] > 1:
             this = self.emit.equals(self.emit.iota(self.shape, len(self.shape) - 1), component)
             changed = self.emit.make("select_n", (this, self.ids, changed), IDS, self.shape)
@@ -122,7 +122,7 @@ class Vectors:
 
 
 def shifted(ids: SSAValue, offset: SSAValue, block: int, emit: Emitter) -> tuple[SSAValue, SSAValue]:
-    """The ids inside of the block, in their own dtype, and the mask of those that were."""
+    """The ids inside the block, in their own dtype, and the mask of the ids that were inside."""
     dtype, shape = type_at(ids).dtype, type_at(ids).shape
     here = emit.narrow(ids)
     here = emit.make("sub", (here, emit.spread(offset, shape)), IDS, shape)

@@ -1,8 +1,7 @@
 """Materialise: write the decisions into the IR, as placed builders and slicers.
 
-One walk in program order; every op is opened, its operands sliced as its placement wants them, its local form emitted,
-its results built. What a decision moves becomes a redistribution, and the gather of a parameter waits behind a barrier
-for the value that starts its use.
+This is one walk in program order. It opens every op, slices its operands for its placement, emits its local form, and builds
+its results. Each move becomes a redistribution. The gather of a parameter waits at a barrier for the value that starts its use.
 
     decisions of a plan   -->   func @main(%x: f32[data*64, 8], ...) { array.build (data, model) {...} ... }
 """
@@ -29,13 +28,13 @@ from .localise import localise, same_op
 
 
 def materialise(decisions: Decisions, fused: bool = True) -> ModuleOp:
-    """The placed program as a module of its own; unfused is the form for people, and means the same."""
+    """The placed program as a new module. The unfused form is easier to read and means the same."""
     writer = _Writer(decisions, Fusing if fused else Plain)
     return writer.module()
 
 
 class _Writer:
-    """Walks the program once; `values` maps (value, move or None) to what stands for it in the new IR."""
+    """Walks the program once; `values` maps (value, move or None) to its value in the new IR."""
 
     def __init__(self, decisions: Decisions, constructor: Callable[[Block, Mesh], Constructor]) -> None:
         self.decisions = decisions
@@ -83,14 +82,14 @@ class _Writer:
         return found
 
     def define(self, value: int, made: Global, into: Constructor) -> None:
-        """Name what stands for a value; one with a layout of its own moves there at once."""
+        """Records the new value; a value with its own layout is moved there at once."""
         home = self.decisions.homes.get(value)
         if home is not None:
             made = self.cut(self.move(home, made, into), self.type_at(value, home.target), into)
         self.values[value] = made
 
     def body(self, region: int, into: Constructor) -> None:
-        """The ops of one region, those with regions of their own where they stand."""
+        """The ops of one region, including nested ops with regions."""
         for entry in self.by_region[region]:
             if isinstance(entry, Node):
                 self.node(entry, into)
@@ -136,7 +135,7 @@ class _Writer:
         return self.type_at(value, self.placements.nodes[node.number].wanted[position], pend)
 
     def read(self, value: int, number: int, position: int, into: Constructor) -> Global:
-        """What a use reads: the value as it lies, or moved for it."""
+        """The value that a use reads: in its own layout, or moved for the use."""
         move = self.decisions.at_use.get((number, position))
         return self.values[value] if move is None else self.moved_value(move, into)
 
@@ -157,7 +156,7 @@ class _Writer:
         return into.redistribute(start, target)
 
     def control(self, control: Control, into: Constructor) -> None:
-        """An op with regions on placed types: operands as its borders want them, each region written inside."""
+        """An op with regions on placed types, with operands in the layouts of its borders, and each region written inside."""
         operands = [into.force(self.sliced(node, 0, into)) for node in control.enters]
         regions = [self.inner(control, position, into) for position in range(len(control.regions))]
         results = [self.type_of_border(made) for made, _ in control.leaves]
@@ -167,7 +166,7 @@ class _Writer:
             self.leave(node, out, into)
 
     def inner(self, control: Control, position: int, into: Constructor) -> Region:
-        """One region of an op: what enters it as arguments, its ops, and what it yields as its borders want it."""
+        """One region of an op: its arguments, its ops, and its yielded values in the layouts of its borders."""
         values = [self.program.numbers[arg] for arg in control.op.regions[position].block.args]
         block = Block(arg_types=[self.entered(value) for value in values])
         inside = into.inside(block)
@@ -179,12 +178,12 @@ class _Writer:
         return Region(block)
 
     def entered(self, value: int) -> ArrayType:
-        """The type in which a border gives a value; it may live in another."""
+        """The type in which a border returns a value; the value's own layout may differ."""
         node = self.program.nodes[self.program.producer[value]]
         return self.built(node, node.results.index(value))
 
     def leave(self, node: Node, out: SSAValue, into: Constructor) -> None:
-        """A result of the op; one whose border is placed finer than what it reads is cut behind the op."""
+        """A result of the op; if its border is placed finer than the value that it reads, the result is sliced after the op."""
         made: Global = out
         move = self.decisions.at_use.get((node.number, 0)) if self.program.from_outside(node.number, 0) else None
         if move is not None:
@@ -195,7 +194,7 @@ class _Writer:
         return self.built(node, 0)
 
     def sliced(self, node: Node, position: int, into: Constructor) -> Global:
-        """An operand of a loop's end in the layout that the end wants."""
+        """An operand of a loop's terminator in the layout that it needs."""
         made = self.read(node.operands[position], node.number, position, into)
         made = self.cut(made, self.wanted(node, position), into)
         carry = self.decisions.carried.get(node.number)
@@ -207,7 +206,7 @@ class _Writer:
         return into.close([(local, target)], axes_of(target))[0]
 
     def cut(self, made: Global, target: ArrayType, into: Constructor) -> Global:
-        """Build anew what only has to be sliced: `build (slice x)` in the finer layout."""
+        """Rebuilds a value that only needs a slice: `build (slice x)` in the finer layout."""
         if type_of(made) is target:
             return made
         into.open()

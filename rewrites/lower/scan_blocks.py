@@ -1,7 +1,7 @@
-"""A scan of blocks made one of the whole, on one device: the law `scanned`, and what `across` in it does.
+"""Combines scans of blocks into a scan of the whole array, on one device: the law `scanned`, and its `across`.
 
-Each block's total is the last element of its scan. The totals of all blocks are gathered and scanned in their turn, and a
-block takes over what stands there before its own.
+Each block's total is the last element of its scan. The totals of all blocks are gathered and scanned, and each block takes the
+carry of the blocks before it.
 
     %y = cumsum of a block   -->   %t = slice %y, last; %ts = all_gather %t; %s = cumsum %ts; %y + %s[coordinate - 1]
 """
@@ -33,7 +33,7 @@ class Appending:
 
 
 class Across:
-    """One scan of blocks; `layout` is where the value lies, `scans` what is pending of it, all along one dim."""
+    """One scan of blocks; `layout` is the value's layout, `scans` its pending scans, all along one dim."""
 
     def __init__(self, local: SSAValue, layout: Layout, scans: tuple[Pending, ...], mesh: Mesh, block: Block) -> None:
         self.local = local
@@ -53,7 +53,7 @@ class Across:
         return self.type.shape[self.dim]
 
     def steps(self) -> tuple[Step, ...]:
-        """What gathers the totals."""
+        """The gather of the totals."""
         return totals(self.shape, itemsize(self.type.dtype), self.tiles, self.scans, self.mesh).steps
 
     def total(self) -> SSAValue:
@@ -87,7 +87,7 @@ class Across:
         return reduce(lambda one, other: emit.make("add", (one, other), IDS, ()), parts)
 
     def step(self, before: SSAValue) -> SSAValue:
-        """The monoid's product of what stands before and the block."""
+        """The monoid's product of the carry and the block."""
         if self.monoid.fold == "logsumexp":
             return self.log_add_exp(before, self.local)
         return self.made(self.monoid.name, before, self.local)

@@ -1,7 +1,7 @@
 """From a placed program to the dataflow graph: kernels, and the changes of layout between them.
 
-A redistribution or a barrier of the program is a node of its own; the builders, loops and whole ops that stand between
-two of them are one kernel. Kernels that do the same share one function.
+Each redistribution or barrier of the program is a node. The builders, loops and unpartitioned ops between two of them are one
+kernel. Equal kernels share one function.
 
     %1 = array.redistribute %w                %1 = flow.redistribute %w
     %2 = array.build {...}            -->     %2 = flow.kernel @main_0(%x, %1)
@@ -55,13 +55,13 @@ def check(granularity: str) -> None:
         return
     known = " or ".join(f"`{name}`" for name in GRANULARITIES)
     if granularity in LATER:
-        raise Error(f"`{granularity}` cuts at the stages of a pipeline, and plans have none yet", helps=[f"take {known}"])
+        raise Error(f"`{granularity}` cuts at pipeline stages, but plans do not have stages yet", helps=[f"take {known}"])
     helps = [*did_you_mean(granularity, GRANULARITIES), f"take {known}"]
-    raise Error(f"`{granularity}` is no granularity", helps=helps)
+    raise Error(f"`{granularity}` is not a granularity", helps=helps)
 
 
 def runs(ops: Sequence[Operation]) -> Iterator[list[Operation]]:
-    """The ops of each node of the graph: what communicates by itself, what stands between together."""
+    """The ops of each node of the graph: each communicating op alone, the ops between two of them together."""
     between: list[Operation] = []
     for op in ops:
         if isinstance(op, RedistributeOp | BarrierOp):
@@ -94,7 +94,7 @@ class _Writer:
             self.call(block, ins, outs, lowering)
 
     def cut(self, ops: Sequence[Operation]) -> None:
-        """A node for each redistribution and barrier, and one for each run of what stands between."""
+        """A node for each redistribution and barrier, and one for each run of ops between them."""
         known = constants(ops)
         for run in runs(ops):
             match run:
@@ -112,7 +112,7 @@ class _Writer:
     def kernel(self, run: Sequence[Operation], known: Mapping[SSAValue, ConstantOp]) -> None:
         """A kernel with operands by first use, results by where they are made: equal layers then have equal kernels.
 
-        For the same reason each kernel has its constants for itself, first of all.
+        For the same reason each kernel has its own constants, at its beginning.
         """
         read = reads(run)
         ins = [value for value in read if value not in known]
@@ -128,7 +128,7 @@ class _Writer:
         ins: Sequence[SSAValue],
         own: Mapping[SSAValue, ConstantOp] = NOTHING,
     ) -> tuple[Block, Lowering]:
-        """The ops on what one device holds of the values that they take."""
+        """The ops on the local arrays of their operands."""
         lowering = Lowering(self.mesh)
         block = Block(arg_types=[lowering.local(value.type) for value in ins])
         lowering.locals.update(zip(ins, block.args, strict=True))
@@ -148,7 +148,7 @@ class _Writer:
         lowering: Lowering,
         tidy: Callable[[Block], None] | None = None,
     ) -> None:
-        """Call the function with this body, one that is there or a new one."""
+        """Calls the function with this body, an existing one or a new one."""
         block.add_op(func.ReturnOp(*(lowering.get(out) for out in outs)))
         if tidy is not None:
             tidy(block)
@@ -160,7 +160,7 @@ class _Writer:
         self.node(flow.KernelOp(kernel.sym_name.data, [self.values[value] for value in ins], types), outs)
 
     def module(self, results: Sequence[SSAValue]) -> ModuleOp:
-        """The graph, as the overview, and behind it the kernels."""
+        """The graph, as the overview, and after it the kernels."""
         self.block.add_op(flow.ReturnOp([self.values[value] for value in results]))
         outputs = [cast(ArrayType, type) for type in self.main.function_type.outputs]
         graph = flow.GraphOp(self.main.sym_name.data, Region(self.block), outputs)
@@ -210,7 +210,7 @@ def leaves(run: Sequence[Operation], known: Mapping[SSAValue, ConstantOp]) -> li
 
 
 def _made_at(value: SSAValue, order: Mapping[Operation, int]) -> tuple[int, int]:
-    """Where in a body a value is made; its arguments come before all."""
+    """The position in a body at which a value is made; arguments come first."""
     match value:
         case OpResult():
             return order[value.op], value.index
@@ -235,7 +235,7 @@ def hoist_constants(block: Block) -> None:
 
 
 def structure(block: Block, outer: dict[SSAValue, int] | None = None) -> Hashable:
-    """What a body does, without the names of its values and the hints on its ops: equal for equal kernels."""
+    """The text of a body without the names of its values and the hints on its ops: equal for equal kernels."""
     numbers = {} if outer is None else outer
     for value in block.args:
         numbers[value] = len(numbers)
@@ -256,7 +256,7 @@ def function(name: str, block: Block) -> func.FuncOp:
 
 
 def change(source: ArrayType, target: ArrayType, mesh: Mesh) -> func.FuncOp:
-    """What one device does in a redistribution, in a module of its own.
+    """The device-local program of a redistribution, as a separate module.
 
     f32[data*64]{+model} to f32[data*64]   -->   spmd.all_reduce add %0 over (model) : f32[64] -> f32[64]
     """

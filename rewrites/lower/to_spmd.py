@@ -1,7 +1,7 @@
 """From placed builders and slicers to one device-local function with explicit collectives.
 
-A nest becomes its body; a slicer of a value in the value's own layout is the local value; a redistribution becomes the
-steps of its path; the types keep what one device holds.
+A nest becomes its body. A slicer in the value's own layout becomes the local value. A redistribution becomes the steps of its
+path. The types become local types.
 
     array.build (data) {...}; array.redistribute %y : f32[data*64]{+model} -> f32[data*64]
         -->   ...; spmd.all_reduce add %0 over (model) : f32[64] -> f32[64]
@@ -53,14 +53,14 @@ def to_spmd(module: ModuleOp) -> ModuleOp:
 
 
 class Lowering:
-    """Lowers blocks; `locals` says which local value stands for a global one, or for a slice of it."""
+    """Lowers blocks; `locals` maps a global value, or a slice of it, to its local value."""
 
     def __init__(self, mesh: Mesh) -> None:
         self.mesh = mesh
         self.locals: dict[SSAValue, SSAValue] = {}
 
     def local(self, type: object) -> ArrayType:
-        """What one device holds of a value of this type."""
+        """The local type of a value of this type."""
         return cast(ArrayType, type).local(self.mesh)
 
     def block(self, source: Block, target: Block) -> None:
@@ -99,7 +99,7 @@ class Lowering:
         self.locals.update(zip(old.results, new.results, strict=True))
 
     def move(self, op: Operation, target: Block) -> None:
-        """A local op is what it was: only what it reads may have another name now."""
+        """A local op stays the same except for the names of its operands."""
         locals = self.locals
         for position, value in enumerate(op.operands):
             found = locals.get(value)

@@ -1,7 +1,7 @@
 """Dims that belong together: all dims that the definitions identify form one class.
 
-A class is a label, never a constraint: naming one lets a tactic say `B` for every dim that is the batch. Two dims are one
-class where a single index of an op stands in both, so a reshape that merges dims ends a class there.
+A class is a label, never a constraint: a named class lets a tactic use `B` for every batch dim. Two dims are in one class if
+an op has a single index for both, so a class ends at a reshape that merges dims.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Classes:
             self.parents[max(left, right)] = min(left, right)
 
     def is_iterated(self, value: int, dim: int) -> bool:
-        """Whether a loop takes this class of dims apart, one trip an element."""
+        """Whether a loop iterates over this class of dims, one element in each trip."""
         return self.of(value, dim) in self.iterated
 
 
@@ -58,7 +58,7 @@ def classes(program: Program) -> Classes:
                     number = first[value] + dim
                     found.join(number, seen.setdefault(row[0][0], number))
                 elif node.is_border and not row:
-                    # A border passes every dim on but the one that the trips take apart.
+                    # A border passes on every dim except the one over which the loop iterates.
                     stacked.append(first[value] + dim)
     found.iterated = {found.root(number) for number in stacked}
     return found

@@ -1,4 +1,4 @@
-"""How often the ops of a program run, and what that depends on where the program does not say it.
+"""How often the ops of a program run, and, where that is unknown, on which loop or choice it depends.
 
 lax.scan {length = 8} {%a}   -->   %a 8 times
 lax.while {%b} {%c}          -->   %b and %c at least once, in `while#0`
@@ -23,7 +23,7 @@ class Marks:
         self.numbers: Counter[str] = Counter()
 
     def of(self, op: Operation) -> list[str]:
-        """The mark of each region of the next op: empty where the op says how often it runs them."""
+        """The mark of each region of the next op; empty if the op's trip count is known."""
         if not op.regions or isinstance(op, ScanOp):
             return [""] * len(op.regions)
         kind = self.prefix + op.name.removeprefix("lax.")

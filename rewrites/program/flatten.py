@@ -1,6 +1,6 @@
 """From the xDSL module to the flat tables: one walk in program order.
 
-lax.while {cond} {body}   -->   enter, carry, the condition's nodes, enter (its verdict), the body's nodes, leave
+lax.while {cond} {body}   -->   enter, carry, the condition's nodes, enter (the predicate), the body's nodes, leave
 lax.cond {...} {...}      -->   enter, the nodes of each branch, join
 """
 
@@ -73,7 +73,7 @@ def _bytes(type: ArrayType) -> int:
 
 
 class _Flattener:
-    """Walks blocks in program order; a method a kind of operation."""
+    """Walks blocks in program order, with a method for each kind of operation."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -175,7 +175,7 @@ class _Flattener:
         return self.border("carry", op, [(init, outer)], args, (self.program.types[init],))
 
     def behind(self, control: Control, carry: Node, last: int, out: SSAValue, outer: int) -> None:
-        """The end of a carry: the value with which a trip ends, and what the loop gives, which is read behind it."""
+        """The end of a carry: the value at the end of a trip, and the loop's result, which is read after the loop."""
         body = control.regions[-1]
         self.program.uses[last].append((carry.number, 1))
         carry.operands, carry.reads = (*carry.operands, last), (*carry.reads, body)
@@ -193,7 +193,7 @@ class _Flattener:
         *conditions, (body, inside) = zip((region.block for region in op.regions), regions, strict=True)
         for block, region in conditions:
             self.block(block, region)
-            # All devices go on, or none does: the predicate is read replicated.
+            # All devices continue, or none does: the predicate is read replicated.
             (predicate,) = self.values(_end(block).operands)
             control.yields.append([(self.border("enter", op, [(predicate, region)], []), 0)])
         self.block(body, inside)
@@ -215,7 +215,7 @@ class _Flattener:
             for value in values[consts]:
                 control.enters.append(self.border("enter", op, [(value, outer)], [(args.pop(0), region)]))
         for value in values[entry.carries]:
-            # The body's argument first: a carry lies as the body has it.
+            # The body's argument first: a carry has the layout of the body's argument.
             inside = [(args.pop(0), region) for args, region in zip(arguments[::-1], control.regions[::-1], strict=True)]
             control.enters.append(self.carry(op, value, outer, inside))
         for value, arg in zip(values[entry.rows], arguments[-1], strict=True):
@@ -256,10 +256,10 @@ def _bind(kind: str, params: ParamsAttr, ins: tuple[ArrayType, ...], outs: tuple
     in_types = [(t.dtype, t.shape) for t in ins]
     out_types = [(t.dtype, t.shape) for t in outs]
     if not outs:
-        # A border without results: a value that a region is told by, which all devices read whole.
+        # A border without results: a predicate or a branch number, which all devices read replicated.
         return Instance(definitions[kind], (), tuple((Placeable(),) * len(shape) for _, shape in in_types), (), moves=False)
     if kind in BORDERS:
-        # Every region is given the same value.
+        # Every region receives the same value.
         one = bind(definitions[kind], params, in_types, out_types[:1])
         return replace(one, results=one.results * len(outs))
     return bind(definitions[kind], params, in_types, out_types)

@@ -1,6 +1,6 @@
-"""The program as flat tables: what propagation and decisions read.
+"""The program as flat tables, which propagation and decisions read.
 
-The xDSL module stays the one source; a `Program` is a view of it, built once and shared by every plan. Each operation
+The xDSL module remains the only source; a `Program` is a view of it, built once and shared by all plans. Each operation
 becomes a `Node` (its bound definition, its operand and result value numbers). An op with regions, a loop or a choice of
 branches, becomes the nodes of its regions between *borders*: nodes whose definitions say how a dim crosses (`enter`, `trip`,
 `carry`, `leave`, `collect`, `join`) and which know in which region each of their operands is read.
@@ -22,13 +22,13 @@ from ...dialects.definitions.tilings import Dims, Instance
 from ...dialects.lax import RegionOp
 
 Position = tuple[int, int, int]
-"""Where an index stands in a value: (dim, product of the extents minor to it in that dim, its extent)."""
+"""The position of an index in a value: (dim, product of the extents minor to it in that dim, its extent)."""
 
 
 Rows = tuple[tuple[tuple[int, int, int], ...], ...]
 
 APART = ("lax.optimization_barrier",)
-"""Ops whose values have nothing to do with one another: a node for each, so that each is placed by itself."""
+"""Ops whose values are independent: each value has its own node, so that it is placed by itself."""
 
 
 class Signature:
@@ -96,8 +96,8 @@ class Node:
 class Region:
     """A body or a branch, and its place in the nest of regions; region 0 is the program itself, run once.
 
-    `trips` is how often one run of the region around it runs it, 1 where nobody knows; `mark` says then what that depends
-    on, `while#0` or `cond#2:1`, and is empty where the trips are known.
+    `trips` is how often one run of the enclosing region runs it, and 1 if that is unknown. `mark` then names the loop or the
+    branch, `while#0` or `cond#2:1`; it is empty if the trip count is known.
     """
 
     parent: int
@@ -117,7 +117,7 @@ class Control:
     op: RegionOp
     regions: tuple[int, ...]
     number: int
-    """How many nodes stand before it."""
+    """The number of nodes before it."""
     enters: list[Node] = field(default_factory=list[Node])
     yields: list[list[tuple[Node, int]]] = field(default_factory=list[list[tuple[Node, int]]])
     leaves: list[tuple[Node, Node]] = field(default_factory=list[tuple[Node, Node]])
@@ -163,21 +163,21 @@ class Program:
         return self.types[value].shape
 
     def use_region(self, number: int, position: int) -> int:
-        """The region in which a use happens: what enters a region is read before it. Returning is a use past all nodes."""
+        """The region of a use. A value that enters a region is read before it. Returning is a use after all nodes."""
         if number == len(self.nodes):
             return 0
         node = self.nodes[number]
         return node.reads[position] if node.reads else node.region
 
     def from_outside(self, number: int, position: int) -> bool:
-        """Whether a use reads a value that another region makes: behind a loop, what the loop carries."""
+        """Whether a use reads a value of another region: after a loop, the loop's carry."""
         if number == len(self.nodes):
             return False
         node = self.nodes[number]
         return node.is_border and node.reads[position] != self.region[node.operands[position]]
 
     def trips(self, region: int) -> int:
-        """How often one call runs a region, as far as that is known."""
+        """How often one call runs a region; unknown trip counts count as 1."""
         times = 1
         while region:
             times *= self.regions[region].trips
@@ -185,7 +185,7 @@ class Program:
         return times
 
     def where(self, region: int) -> str:
-        """What it depends on how often one call runs a region: `while#0/cond#1:0`, or nothing."""
+        """The loops and branches on which the number of runs of a region depends: `while#0/cond#1:0`, or empty."""
         marks: list[str] = []
         while region:
             marks.append(self.regions[region].mark)

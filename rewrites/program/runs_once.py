@@ -1,9 +1,9 @@
 """An op that runs once: an effect, a callback, a draw that differs from call to call.
 
-Devices that each ran it could each get another answer, and a loop that asks for it could end on some devices only. So the
-first device alone runs it, and the others hold zeros: each result is a sum over all devices that is still pending, and an
-`all_reduce` right behind the op shares it. The op has one index for each axis of the mesh, folded by a sum and placed on the
-axis from the start, and no array has that index.
+If every device ran it, the devices could get different results, and a loop that depends on it could end on some devices only.
+So only the first device runs it, and the others hold zeros. Each result is a pending sum over all devices, and an `all_reduce`
+right after the op shares it. The op has one index for each axis of the mesh, folded by a sum and placed on the axis from the
+start. No array has that index.
 
     io_callback {once = True} : f32[8]   -->   f32[8]{+data, +model}, then all_reduce add over (data, model)
 """

@@ -1,7 +1,7 @@
-"""An op with mesh axes of its own: a `shard_map` of the user's, whose body runs as it is.
+"""An op with its own mesh axes: a user's `shard_map`, whose body runs unchanged.
 
-It says itself where its operands and results lie, so it has one index for each of its axes, as long as the axis, and that
-index is placed on the axis from the start. Nothing else of it can be placed.
+The op itself gives the layouts of its operands and results. It has one index for each of its axes, with the size of the axis,
+and that index is placed on the axis from the start. No other index of it can be placed.
 
     shard_map {in_specs = ((("data",), ()),)} %x : f32[512, 8]   -->   %x wanted f32[data*128, 8]
 """
@@ -35,7 +35,7 @@ def fits(params: ParamsAttr, mesh: Mesh) -> bool:
 
 
 def misfit(params: ParamsAttr, mesh: Mesh) -> str:
-    """Why an op with axes of its own does not run on the mesh's; empty for one that does, and for other ops."""
+    """Why an op with its own axes cannot run on the mesh; empty if it can, and for other ops."""
     axes = axes_of(params)
     if not axes or fits(params, mesh):
         return ""

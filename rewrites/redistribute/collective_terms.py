@@ -1,8 +1,8 @@
-"""Terms of collectives as spines, and what the laws make of them.
+"""Terms of collectives as spines, and how the laws rewrite them.
 
-A redistribution is a term in which each step is applied to the one before. It is kept as a tuple of steps, outermost
-first, and a rule is tried on two neighbours, `outer(inner(rest))`. What it makes of them is remembered: there are few
-kinds of neighbours on a mesh.
+A redistribution is a term in which each step is applied to the one before. It is stored as a tuple of steps, outermost
+first, and a rule is tried on two neighbours, `outer(inner(rest))`. The results are memoised, because a mesh has few kinds of
+neighbours.
 
     slice(b, 0, 64, all_gather(a, 0, 128, x))   is   (("slice", "b", 0, 64), ("all_gather", "a", 0, 128))
 """
@@ -23,7 +23,7 @@ Spine = tuple[Op, ...]
 # A rule sees the rest of the spine as this leaf.
 REST = "rest"
 
-# Gathers and whole sums do not move inwards on their own: other steps pass them.
+# Gathers and all_reduces do not move inwards by themselves: other steps pass them.
 LATE = ("all_gather", "all_reduce")
 
 
@@ -48,7 +48,7 @@ class Laws:
         return self.swaps[outer, inner]
 
     def settle(self, spine: Spine) -> Spine:
-        """Every step as early as the laws of order let it be, and steps of one kind sorted, so that neighbours merge."""
+        """Moves every step as early as the laws of order allow, and sorts steps of one kind, so that neighbours merge."""
         ops = list(spine)
         for start in range(len(ops) - 2, -1, -1):
             at = start

@@ -1,8 +1,8 @@
 """Redistribution: from one layout to another by the fewest bytes.
 
-The naive way is to make the value whole and cut it anew: sum what is pending, gather every tile that must go, slice
-every tile that must come. That is a term, and the collective laws (`collectives.rules`) rewrite it into better ones;
-the laws of `order.rules` say which step may come first. The search is best-first over rule applications:
+The naive way is to replicate the value and slice it again: resolve pending sums, gather every tile to remove, slice every tile
+to add. That is a term, and the collective laws (`collectives.rules`) rewrite it into better ones. The laws of `order.rules` say
+which step may come first. The search is best-first over rule applications:
 
     slice(x, 1, 64, all_gather(x, 0, 128, v))     --exchange-->      all_to_all(x, 0, 128, 1, 64, v)
 
@@ -27,7 +27,7 @@ from .steps import Bytes, Path, Step, Tile, Tiles, merged, received
 
 __all__ = ["Path", "Step", "Tile", "path"]
 
-# How many terms one search looks at, at most: ordinary ones end by themselves after a handful.
+# The most terms that one search visits; ordinary searches end after a handful.
 PATIENCE = 400
 
 
@@ -42,8 +42,8 @@ def path(
 ) -> Path:
     """The cheapest steps from `source` tiles with `pending` sums to `target` tiles, and their bytes.
 
-    Fewest bytes received by a device, then fewest collectives; pending scans are done first of all. Pending sums that stay
-    pending are no business of the redistribution: leave them out. Memoised for the process.
+    The cost is the bytes received by a device, then the number of collectives. Pending scans are done first. Leave out pending
+    sums that stay pending. Memoised for the process.
 
     ```
     path((512, 512), 4, (("data", 0, 128),), (), (("data", 1, 128),), Mesh(data=4))
@@ -63,7 +63,7 @@ def path(
 
 
 def totals(shape: tuple[int, ...], itemsize: int, source: Tiles, scans: tuple[Pending, ...], mesh: Mesh) -> Path:
-    """How a scan of blocks becomes one: each block has one total, and every device gets those of all blocks.
+    """The step that combines scans of blocks: every device gathers the totals of all blocks.
 
     ```
     f32[data*64, 8]{+data before 0}   -->   all_gather of f32[data*1, 8]
@@ -78,12 +78,12 @@ def totals(shape: tuple[int, ...], itemsize: int, source: Tiles, scans: tuple[Pe
 
 
 def _placed(tiles: Tiles, mesh: Mesh) -> Tiles:
-    """The tiles that do something, in one order."""
+    """The tiles of more than one device, in a fixed order."""
     return tuple(sorted(tile for tile in tiles if mesh[tile[0]] > 1))
 
 
 def _naive(source: Tiles, pending: Sequence[Pending], target: Tiles) -> Spine:
-    """Sum, make whole, cut anew; outermost step first."""
+    """Resolve, replicate, slice; outermost step first."""
     cut = [("slice", *tile) for tile in target if tile not in source]
     whole = [("all_gather", *tile) for tile in source if tile not in target]
     return (*cut, *whole, *(("all_reduce", each.monoid, each.axis) for each in reversed(pending)))
@@ -133,7 +133,7 @@ class _Problem:
         return best
 
     def price(self, spine: Spine) -> _Found | None:
-        """What the term costs; None if a layout on its way is none."""
+        """The cost of the term; None if an intermediate layout is invalid."""
         tiles = {axis: (dim, stride) for axis, dim, stride in self.source}
         steps: list[Step] = []
         sizes: list[int] = []

@@ -1,9 +1,9 @@
 """The steps of a redistribution: what one collective does to a layout, and how many bytes it brings to each device.
 
 A layout is a set of tiles. A tile `(axis, dim, stride)` places a mesh axis on a dimension so that its coordinate
-advances by `stride` elements of the whole array; what no tile covers is local. So `f32[data*128, 256]` on 4 devices
-is `{(data, 0, 128)}`, and a step adds, removes or moves tiles. Strides are global, so steps on different axes commute
-without any renumbering.
+advances by `stride` elements of the whole array; the rest is local. So `f32[data*128, 256]` on 4 devices is
+`{(data, 0, 128)}`, and a step adds, removes or moves tiles. Strides are global, so steps on different axes commute without
+renumbering.
 
     f32[data*128, 256]   -- all_to_all over data: from dim 0 stride 128 to dim 1 stride 64 -->   f32[512, data*64]
 """
@@ -21,7 +21,7 @@ from ...dialects.mesh import Mesh
 Tile = tuple[str, int, int]
 Tiles = tuple[Tile, ...]
 Bytes = int | Fraction
-"""A device of three receives 2/3 of each byte twice in an all_reduce: exact, and rounded only where people read it."""
+"""Exact bytes, rounded only for display: one of three devices receives 2/3 of each byte twice in an all_reduce."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Path:
 
     @property
     def collectives(self) -> int:
-        """How many steps talk to other devices."""
+        """The number of steps that communicate."""
         return sum(step.kind != "slice" for step in self.steps)
 
     def __str__(self) -> str:

@@ -34,7 +34,7 @@ from .rule import (
 )
 from .terms import TUPLES, Terms
 
-# What a condition may ask: functions of what the variables stand for, by name (`size`, `disjoint`, `widening`).
+# The functions that a condition may call on the values of the variables, by name (`size`, `disjoint`, `widening`).
 Environment = Mapping[str, Callable[..., object]]
 
 Slots = list[object]
@@ -66,7 +66,7 @@ class CompiledRule:
         return firing.fired(self.name)
 
     def __call__(self, args: tuple[object, ...], env: Environment, terms: Terms = TUPLES) -> object | None:
-        """What the root with these arguments becomes, or None where the rule does not apply."""
+        """The result for the root with these arguments, or None if the rule does not apply."""
         if len(args) != len(self.matchers):
             return None
         slots: Slots = [_UNBOUND] * self.slots
@@ -89,11 +89,11 @@ class RuleSet:
             self.by_root.setdefault(rule.rule.left.head, []).append(rule)
 
     def rewrite_root(self, term: object, env: Environment, terms: Terms = TUPLES) -> tuple[object, CompiledRule] | None:
-        """What the first rule that applies at the root makes of the term, and that rule; None if none applies."""
+        """The result of the first rule that applies at the root, and that rule; None if none applies."""
         return next(self.rewrites(term, env, terms), None)
 
     def rewrites(self, term: object, env: Environment, terms: Terms = TUPLES) -> Iterator[tuple[object, CompiledRule]]:
-        """What each rule that applies at the root makes of the term, in the order of the file."""
+        """The result of each rule that applies at the root, in the order of the file."""
         head = terms.head(term)
         if head is None or head not in self.by_root:
             return
@@ -103,7 +103,7 @@ class RuleSet:
                 yield made, rule
 
     def without(self, *names: str) -> RuleSet:
-        """The rules but these: for tests that want to see a law missed."""
+        """The rules without these, for tests that remove a law."""
         return RuleSet(rule.rule for rule in self.rules if rule.name not in names)
 
     def __getitem__(self, name: str) -> CompiledRule:
@@ -117,7 +117,7 @@ class RuleSet:
 
 
 def load(source: Path | str) -> RuleSet:
-    """The rules of a file, given its path, or of a text; raises `Error` where it is no rule file."""
+    """The rules of a file, given its path, or of a text. Raises `Error` if it is not a rule file."""
     if isinstance(source, Path):
         return RuleSet(parse(source.read_text(encoding="utf-8"), source.name))
     return RuleSet(parse(source))
@@ -176,7 +176,7 @@ def _root(head: str, matchers: tuple[Matcher, ...]) -> Matcher:
 
 
 def _maker(term: Term, slots: dict[str, int]) -> Maker:
-    """A closure that makes the right side from what the variables stand for."""
+    """A closure that makes the right side from the values of the variables."""
     match term:
         case Variable(name):
             slot = slots[name]
@@ -215,7 +215,7 @@ def _let(slot: int, read: Reader) -> Test:
 
 
 def _comparison(sign: str, left: Reader, right: Reader) -> Test:
-    """Both sides have a value, and they are equal or not: a quotient that is no integer has none."""
+    """Compares two sides that both have a value; a quotient that is not an integer has none."""
     wanted = sign == "="
 
     def test(found: Slots, env: Environment) -> bool:

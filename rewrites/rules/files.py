@@ -27,7 +27,7 @@ def all_rules() -> dict[str, RuleSet]:
 
 
 def __getattr__(name: str) -> RuleSet:
-    """`BUILDERS`, `COLLECTIVES`, `LINEARITY`, `MASKS`, `ORDER`: loaded on first use, for most runs need not all."""
+    """`BUILDERS`, `COLLECTIVES`, `LINEARITY`, `MASKS`, `ORDER`: loaded on first use, because most runs do not need all."""
     if name.isupper() and name.lower() in FILES:
         return rules(name.lower())
     raise AttributeError(name)

@@ -1,7 +1,7 @@
 """How often each rule has fired since the counters were last reset.
 
-A law that no end-to-end test fires is either dead or untested, and the test suite refuses it; `make fuzz` deletes
-each in turn and wants a failure. Counting is one dictionary update, so it is always on.
+A law that no end-to-end test fires is either dead or untested, and the test suite rejects it. `make fuzz` deletes each law
+in turn and expects a failure. Counting is one dictionary update, so it is always on.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ from .rule import (
 
 Node: TypeAlias = Tree[Token]
 
-# What the grammar's terminals are called when a person is told what was expected.
+# The names of the grammar's terminals in messages.
 SPELLING = {
     "NAME": "a name",
     "INT": "a number",
@@ -82,7 +82,7 @@ class _Reader:
         for node in _trees(self.tree()):
             rule = self.rule(node)
             if (before := found.get(rule.name)) is not None:
-                self.fail(_tokens(node)[0], f"rule `{rule.name}` is stated twice", f"also in line {before.line}")
+                self.fail(_tokens(node)[0], f"rule `{rule.name}` is defined twice", f"also in line {before.line}")
             found[rule.name] = rule
         return tuple(found.values())
 
@@ -93,12 +93,12 @@ class _Reader:
             raise self.unreadable(error) from None
 
     def unreadable(self, error: UnexpectedInput) -> Error:
-        """The error for a text that the grammar does not know."""
+        """The error for a text that the grammar does not accept."""
         token = cast("Token | None", getattr(error, "token", None))
         label, width = _expected(error), 1
         line, column = error.line, error.column
         if token is None:
-            title = f"`{self.text[error.pos_in_stream or 0]}` is no sign of the rule language"
+            title = f"the rule language has no sign `{self.text[error.pos_in_stream or 0]}`"
         elif token.type != "$END":
             title, width = f"a rule cannot go on with `{token}`", len(token)
         else:
@@ -189,7 +189,7 @@ def _is_variable(name: str) -> bool:
 
 
 def _names(node: Node) -> Iterator[Token]:
-    """The names that stand for things, not for operations, from left to right."""
+    """The names that are variables or symbols, not operations, from left to right."""
     if node.data == "name":
         yield from _tokens(node)
     for child in _trees(node):

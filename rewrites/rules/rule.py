@@ -1,7 +1,7 @@
-"""What a rewrite rule is: two terms and a condition, as immutable trees.
+"""Rewrite rules: two terms and a condition, as immutable trees.
 
-A rule says that its right side may stand wherever its left side is found, for all values of its variables that meet the
-condition. The trees are what `rule_text` reads, `rule_compiler` compiles and `partita rules` prints.
+A rule says that its right side may replace its left side, for all values of its variables that meet the condition. `parse`
+reads these trees, `compile` compiles them, and `partita rules` prints them.
 
     beta: slice(L, build(L, x)) => x       Rule("beta", Apply("slice", ...), Variable("x"))
 """
@@ -89,7 +89,7 @@ class Holds:
 
 @dataclass(frozen=True, slots=True)
 class All:
-    """Every part holds; tried from left to right, so that a part may use what an earlier one bound."""
+    """Every part holds; tried from left to right, so that a part may use variables that an earlier part bound."""
 
     parts: tuple[Condition, ...]
 
@@ -134,7 +134,7 @@ def subterms(term: Term) -> Iterator[Term]:
 
 
 def terms_of(condition: Condition) -> Iterator[Term]:
-    """The terms that a condition speaks about, from left to right."""
+    """The terms in a condition, from left to right."""
     match condition:
         case Compare(_, left, right):
             yield from (left, right)

@@ -1,8 +1,7 @@
-"""What a rule sees of a term: its head and its arguments.
+"""The interface of a term to rules: its head and its arguments.
 
 The same compiled rules rewrite nested tuples (the redistribution search, the constructors before they allocate an op)
-and xDSL values (`partita-opt`). A rule asks for nothing but `head`, `args` and `make`, so each kind of term is one
-small class.
+and xDSL values (`partita-opt`). A rule uses only `head`, `args` and `make`, so each kind of term is one small class.
 
     ("slice", "data", 0, 64, x)        TUPLES        head "slice", args ("data", 0, 64, x)
     %1 = array.slice %x to ...         OpTerms(...)  head and args as the registry reads them off the op
@@ -18,7 +17,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 
 class Terms(Protocol):
-    """A representation of terms: how to take one apart and how to make one."""
+    """A representation of terms: how to read one and how to make one."""
 
     def head(self, term: object) -> str | None:
         """The operation at the root, or None for a leaf: a value that rules do not look into."""

@@ -13,7 +13,7 @@ builtin.module attributes {array.mesh = "data=four"} {
     func.return
   }
 }
-// CHECK: `array.mesh = "data=four"` is no mesh: `data=four` is no mesh axis
+// CHECK: `array.mesh = "data=four"` is not a mesh: `data=four` is not a mesh axis
 
 // -----
 builtin.module attributes {array.mesh = "data=4"} {
@@ -161,7 +161,7 @@ builtin.module attributes {array.mesh = "data=4, model=2"} {
     func.return
   }
 }
-// CHECK: `array.slice` resolves nothing that is pending: f32[256, 8]{+model} to f32[data*64, 8]
+// CHECK: `array.slice` cannot resolve a pending reduction: f32[256, 8]{+model} to f32[data*64, 8]
 
 // -----
 builtin.module attributes {array.mesh = "data=4, model=2"} {
@@ -227,4 +227,4 @@ builtin.module attributes {array.mesh = "data=4, model=2"} {
     func.return
   }
 }
-// CHECK: `array.barrier` gives its operands as they are: their types too
+// CHECK: `array.barrier` returns its operands unchanged: their types must match

@@ -10,7 +10,7 @@ builtin.module attributes {array.mesh = "data=4, model=2"} {
     flow.return %1 : f32[256, 8]
   }
 }
-// CHECK: `flow.kernel` calls `@scald`, and the module has no such function: there is `@scale`
+// CHECK: `flow.kernel` calls `@scald`, but the module has no such function: there is `@scale`
 
 // -----
 builtin.module attributes {array.mesh = "data=4, model=2"} {
@@ -45,7 +45,7 @@ builtin.module attributes {array.mesh = "data=4, model=2"} {
     flow.return %x : f32[data*64, 8]
   }
 }
-// CHECK: `flow.return` gives values of other types than `flow.graph` says
+// CHECK: `flow.return` returns other types than `flow.graph` declares
 
 // -----
 builtin.module attributes {array.mesh = "data=4, model=2"} {

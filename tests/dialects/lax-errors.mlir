@@ -6,7 +6,7 @@ builtin.module attributes {array.mesh = "data=4, model=2"} {
     func.return
   }
 }
-// CHECK: `lax.tanh` works on plain arrays, and f32[data*64, 8] is placed or pending
+// CHECK: `lax.tanh` takes plain arrays, but f32[data*64, 8] is placed or pending
 
 // -----
 builtin.module attributes {array.mesh = "data=4, model=2"} {
@@ -71,7 +71,7 @@ builtin.module attributes {array.mesh = "data=4, model=2"} {
     func.return
   }
 }
-// CHECK: `lax.constant`: {value = 1} is no bool
+// CHECK: `lax.constant`: {value = 1} is not of dtype bool
 
 // -----
 builtin.module attributes {array.mesh = "data=4, model=2"} {
@@ -80,7 +80,7 @@ builtin.module attributes {array.mesh = "data=4, model=2"} {
     func.return
   }
 }
-// CHECK: `lax.constant`: {value = 300} is no u8
+// CHECK: `lax.constant`: {value = 300} is not of dtype u8
 
 // -----
 builtin.module attributes {array.mesh = "data=4, model=2"} {
@@ -89,7 +89,7 @@ builtin.module attributes {array.mesh = "data=4, model=2"} {
     func.return
   }
 }
-// CHECK: `lax.constant`: {value = 0.5} is no i32
+// CHECK: `lax.constant`: {value = 0.5} is not of dtype i32
 
 // -----
 builtin.module attributes {array.mesh = "data=4, model=2"} {
@@ -98,7 +98,7 @@ builtin.module attributes {array.mesh = "data=4, model=2"} {
     func.return
   }
 }
-// CHECK: `lax.constant`: {value = True} is no f32
+// CHECK: `lax.constant`: {value = True} is not of dtype f32
 
 // -----
 builtin.module attributes {array.mesh = "data=4, model=2"} {

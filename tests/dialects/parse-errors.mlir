@@ -15,7 +15,7 @@ func.func @f(%x: !array.array<f32[8]>) {
 }
 // CHECK:      %0 = lax.reduce_sum %x {axes = 0 + 1} : f32[8] -> f32[]
 // CHECK-NEXT:                        ^^^^^^^^^^^^^^
-// CHECK-NEXT:                        these parameters cannot be read: `0 + 1` is no literal
+// CHECK-NEXT:                        these parameters cannot be read: `0 + 1` is not a literal
 
 // -----
 func.func @f(%x: !array.array<f32[8]>) {

@@ -6,7 +6,7 @@ builtin.module attributes {array.mesh = "data=4, model=2"} {
     func.return
   }
 }
-// CHECK: `spmd.all_reduce` works on local arrays, and f32[data*64, 8] is placed or pending
+// CHECK: `spmd.all_reduce` takes local arrays, but f32[data*64, 8] is placed or pending
 
 // -----
 builtin.module attributes {array.mesh = "data=4, model=2"} {
@@ -15,7 +15,7 @@ builtin.module attributes {array.mesh = "data=4, model=2"} {
     func.return
   }
 }
-// CHECK: `spmd.all_reduce`: `avg` is no monoid, take one of add, mul, max, min, and, or, xor
+// CHECK: `spmd.all_reduce`: `avg` is not a monoid, take one of add, mul, max, min, and, or, xor
 
 // -----
 builtin.module attributes {array.mesh = "data=4, model=2"} {
@@ -159,4 +159,4 @@ builtin.module attributes {array.mesh = "data=4, model=2"} {
     func.return
   }
 }
-// CHECK: `spmd.barrier` gives its operands as they are: their types too
+// CHECK: `spmd.barrier` returns its operands unchanged: their types must match

@@ -69,11 +69,11 @@ def test_tiles_that_do_not_exist_are_errors():
         Layout.of((6, 4), [("z", 0, 1)], MESH)
     with pytest.raises(Error, match="the mesh has no axis `z`"):
         Layout.of((6, 4), [("z.0:2", 0, 1)], MESH)
-    with pytest.raises(Error, match=r"`y\.0:2` is no sub-axis of `y`"):
+    with pytest.raises(Error, match=r"`y\.0:2` is not a sub-axis of `y`"):
         Layout.of((6, 4), [], MESH, [Pending("add", "y.0:2")])
-    with pytest.raises(Error, match="is no mesh axis, sub-axis or loop"):
+    with pytest.raises(Error, match="is not a mesh axis, sub-axis or loop"):
         Layout.of((6, 4), [("x*2", 0, 1)], MESH)
-    with pytest.raises(Error, match="`sum` is no monoid"):
+    with pytest.raises(Error, match="`sum` is not a monoid"):
         Pending("sum", "x")
     with pytest.raises(Error, match="cannot be pending over `t:2`"):
         Pending("add", "t:2")
@@ -82,7 +82,7 @@ def test_tiles_that_do_not_exist_are_errors():
 def test_a_dim_that_is_no_tiling_has_no_tiles():
     layout = Layout((parse_range("x*3 + 1"),))
     assert layout.global_shape(MESH) == (7,) and layout.local_shape(MESH) == (4,)
-    with pytest.raises(Error, match=r"dim 0 of `.x[*]3 [+] 1.` is no tiling"):
+    with pytest.raises(Error, match=r"dim 0 of `.x[*]3 [+] 1.` is not a tiling"):
         layout.tiles(MESH)
     assert Layout((parse_range("16 + 4"),)).tiles(MESH) == ()
 
@@ -113,7 +113,7 @@ def test_text_without_an_array_type_is_an_error_that_points():
     with pytest.raises(Error) as caught:
         parse_array("f32[data*, 256]")
     assert str(caught.value) == (
-        "error: `f32[data*, 256]` is no array type\n  --> <array type>:1:10\n   |\n 1 | f32[data*, 256]\n"
+        "error: `f32[data*, 256]` is not a valid array type\n  --> <array type>:1:10\n   |\n 1 | f32[data*, 256]\n"
         "   |          ^ `,` is not expected here\nhelp: write it as `f32[data*128, 256]{+model}`"
     )
 

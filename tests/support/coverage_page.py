@@ -21,18 +21,19 @@ from partita.dialects.types import ArrayType
 VERSION = ".".join(jax.__version__.split(".")[:2])
 HEAD = f"""# Every primitive
 
-What becomes of each primitive that JAX {VERSION} can lower or evaluate. `make update` writes this page; a test fails if one is
-missing.
+What Partita does with each primitive that JAX {VERSION} can lower or evaluate. `make update` writes this page; a test fails if
+a primitive is missing.
 
-An index under *places* tiles the dims that it stands on; `k: +` leaves a sum pending (`max`, `min` likewise); one that is
-looked up is masked, and one that is scanned takes over what stands before its block. All else (`j:`, dims under a window,
-joined dims) is whole. Over all example calls of each definition.
+The column *places* lists the indices that can be tiled, over all example calls of each definition. Tiling an index partitions
+the dims that it names. `k: +` leaves a pending sum (likewise `max`, `min`). *Looked up*: each device masks the rows that it
+lacks. *Scanned*: each block takes the carry of the blocks before it. All other dims (`j:`, dims under a window, joined dims)
+are unpartitioned.
 
 """
 
-CALLS_SAY = """What such a primitive computes is another thing in every call; how it may be cut, the call says: by a grid and
-BlockSpecs, or by a sharding rule. Where it does not say so, a Pallas call runs whole, for a reason that `plan.whole` gives, and
-a partitioned function is inlined.
+CALLS_SAY = """Each call of these primitives computes something else. The call itself says how it can be partitioned: by a grid
+and BlockSpecs, or by a sharding rule. If it does not, a Pallas call runs unpartitioned, with the reason in `plan.whole`, and
+the body of a `custom_partitioning` function is inlined.
 
 """
 
@@ -79,7 +80,7 @@ def page() -> str:
         f"\n## Expanded into other primitives\n\n{listed(row.primitive for row in fates[Fate.EXPANDED])}"
         f"\n## A region, whose body is partitioned\n\n{listed(row.primitive for row in fates[Fate.REGION])}"
         f"\n## Inlined\n\n{listed(row.primitive for row in fates[Fate.INLINED])}"
-        f"\n## Whole\n\nOn gathered operands; `plan.whole` lists them.\n\n| why | primitives |\n|---|---|\n"
+        f"\n## Unpartitioned\n\nThese run on gathered operands; `plan.whole` lists them.\n\n| why | primitives |\n|---|---|\n"
         + "".join(f"| {reason} | {', '.join(names)} |\n" for reason, names in why.items())
     )
 

@@ -310,8 +310,8 @@ def test_stablehlo_needs_no_devices() -> None:
     ("granularity", "message"),
     [
         ("colective", "did you mean `collective`"),
-        ("kernel", "`kernel` is no granularity(.|\n)*`whole` or `collective`"),
-        ("stage", "`stage` cuts at the stages of a pipeline, and plans have none yet(.|\n)*`whole` or `collective`"),
+        ("kernel", "`kernel` is not a granularity(.|\n)*`whole` or `collective`"),
+        ("stage", "`stage` cuts at pipeline stages, but plans do not have stages yet(.|\n)*`whole` or `collective`"),
     ],
 )
 def test_an_unknown_granularity_is_an_error(granularity: str, message: str) -> None:

@@ -96,7 +96,7 @@ def test_a_command_takes_a_program(run: Run, arguments: list[str], said: str):
             "--devices 16",
         ),
         (["show", "plain.partita"], "`plain.partita` names no mesh", "--mesh data=4"),
-        (["show", "slip.partita"], "`k` is no index here", "sum(k)"),
+        (["show", "slip.partita"], "`k` is neither an index nor a value here", "sum(k)"),
         (["run", "two.partita", "--input", "x.npy"], "`x.npy` holds one array", "--input x=x.npy"),
         (["run", "two.partita", "--input", "x=both.npz"], "`both.npz` holds several arrays", "--input arrays.npz"),
         (["run", "two.partita", "--input", "z=x.npy"], "`z`", "help"),

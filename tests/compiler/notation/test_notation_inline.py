@@ -75,5 +75,5 @@ def test_what_is_given_is_taken_as_an_array_or_answered(given: Any):
     if isinstance(given, np.ndarray):
         assert all(isinstance(each, jax.Array) and each.dtype == "float32" for each in function(given))
         return
-    with pytest.raises(pt.Error, match="`x` of `itself` is a ShapeDtypeStruct, and no array"):
+    with pytest.raises(pt.Error, match="`x` of `itself` must be an array, got a ShapeDtypeStruct"):
         function(given)

@@ -35,5 +35,5 @@ def test_nothing_is_written_as_python_writes_it(text: str):
 
 @pytest.mark.parametrize("text", ["fn f(x: f32[4]) -> () {\n  return x\n}\n", "fn f(x: f32[4]) -> f32[4] {\n  return ()\n}\n"])
 def test_nothing_is_not_something(text: str):
-    with pytest.raises(pt.Error, match=r"`f` returns . values?, and promises . results?"):
+    with pytest.raises(pt.Error, match=r"`f` returns . values?, but declares . results?"):
         pt.parse(text)

@@ -63,7 +63,7 @@ def test_a_generated_program_is_printed_whole_or_not_at_all(case: Program):
     try:
         made = again(traced)
     except pt.Error as error:
-        assert "cannot be said in index notation" in error.title
+        assert "cannot be printed in index notation" in error.title
     else:
         assert ops(made.module) == ops(traced.module)
 

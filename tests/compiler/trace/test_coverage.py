@@ -34,7 +34,7 @@ def test_a_reason_is_given_for_what_runs_whole_and_for_nothing_else() -> None:
 
 
 # What `jax.vmap` maps though no array of it has a dim to tile: names of axes, references, effects, the user's own code.
-MAPPED = "it names|of a mutable|a kernel or a function|an effect|its body|a kernel of one kind|one stream|elements of a type"
+MAPPED = "it names|it acts on|a user's kernel|an effect|its body|a kernel for one kind|one stream|its elements"
 
 
 def test_only_what_has_no_dim_to_map_over_runs_whole(figures: Figures) -> None:

@@ -313,18 +313,18 @@ def test_every_function_of_a_definition_is_known() -> None:
 
 MISTAKES = {
     "add(lhs, rhs) out[i..] = lhs[i..] + rgs[i..]": """\
-error: `rgs` is no operand
+error: `rgs` is not an operand
   --> <definitions>:1:37
    |
  1 | add(lhs, rhs) out[i..] = lhs[i..] + rgs[i..]
-   |                                     ^^^ operands stand in the parentheses before
+   |                                     ^^^ the operands are listed in the parentheses before
 help: did you mean `rhs`?""",
     "neg(x)  out[i..] = -x[j..]": """\
 error: `j..` is not bound
   --> <definitions>:1:23
    |
  1 | neg(x)  out[i..] = -x[j..]
-   |                       ^^^ an index stands left of `=` or under a fold""",
+   |                       ^^^ write an index on the left of `=`, or fold over it""",
     "neg(x)  out[i..] = -x[i..\nabs(x) out[i..] = @(x[i..])": """\
 error: this definition cannot be read
   --> <definitions>:1:26
@@ -351,7 +351,7 @@ error: `scr` is neither an operand nor a result
    |                                                 ^^^
 help: did you mean `src`?""",
     "sum(src)  out[i..] = sum(k..) src[i.., k..]  at src q = axes": """\
-error: `q` is no index of this definition
+error: `q` is not an index of this definition
   --> <definitions>:1:53
    |
  1 | sum(src)  out[i..] = sum(k..) src[i.., k..]  at src q = axes
@@ -380,13 +380,13 @@ error: `j` is not bound
   --> <definitions>:1:38
    |
  1 | like(x)  out[i] = x[i]  extents n = |j|
-   |                                      ^ an index stands left of `=` or under a fold""",
+   |                                      ^ write an index on the left of `=`, or fold over it""",
     "row(xs*)  out[i, +j] = xs*[i, j]": """\
-error: `xs*` is all of several operands
+error: `xs*` stands for several operands
   --> <definitions>:1:24
    |
  1 | row(xs*)  out[i, +j] = xs*[i, j]
-   |                        ^^^ one of them is read as `xs`""",
+   |                        ^^^ read each of them as `xs`""",
     "hit(ids)  out[v, i] = [v = ids[i]]": """\
 error: a guard is a factor of what a fold folds, and the only guard there
   --> <definitions>:1:24
@@ -400,13 +400,13 @@ error: a guard is a factor of what a fold folds, and the only guard there
  1 | pick(x, a, b)  out[i] = sum(v, w) [v = a[i]] * [w = b[i]] * x[v, w]
    |                                    ^ write it as in `sum(i) [v = ids[i]] * x[i]`""",
     "norm(x)  sum(j) out[i] = x[i, j]": """\
-error: a fold stands behind `=`, unless the op's own function `@` gives several results
+error: write the fold after `=`; only `@` with several results takes folds on the left
   --> <definitions>:1:10
    |
  1 | norm(x)  sum(j) out[i] = x[i, j]
    |          ^^^""",
     "both(x)  left[i], right[i] = x[i]": """\
-error: several results are what the op's own function gives: `= @(...)`
+error: several results need the op's own function: `= @(...)`
   --> <definitions>:1:19
    |
  1 | both(x)  left[i], right[i] = x[i]

@@ -35,7 +35,7 @@ CASES = {
     "twice": (
         "eta: f(x) => x\n\neta: g(x) => x",
         """
-        error: rule `eta` is stated twice
+        error: rule `eta` is defined twice
           --> <rules>:3:1
            |
          3 | eta: g(x) => x
@@ -76,7 +76,7 @@ CASES = {
     "sign": (
         "beta: f(x) => x ^ 2",
         """
-        error: `^` is no sign of the rule language
+        error: the rule language has no sign `^`
           --> <rules>:1:17
            |
          1 | beta: f(x) => x ^ 2
