@@ -73,7 +73,7 @@ class Notation:
             file = Path(self.program.text.file).name
             raise Error(
                 f"`{file}` names no mesh",
-                helps=["say it in the text, `mesh data=4`, or give mesh=pt.Mesh(data=4), on the command line --mesh data=4"],
+                helps=["write `mesh data=4` in the text, or pass mesh=pt.Mesh(data=4), or --mesh data=4 on the command line"],
             )
         started = self._started(chosen, over)
         return started.apply(*(self.blocks[name].steps if name is not None else ()))
@@ -112,7 +112,9 @@ def load(file: str | Path) -> Notation:
 def parse(source: str, file: str = "") -> Notation:
     """Reads a program from its text; `file` is what errors and line notes call it."""
     if not isinstance(source, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise Error(f"{source!r:.60} is no text", helps=["pt.parse takes the program's text, pt.load its file"])
+        raise Error(
+            f"expected the text of a program, got {source!r:.60}", helps=["pt.parse takes a program's text, pt.load its file"]
+        )
     source = source.replace("\r\n", "\n").replace("\r", "\n")
     frame = inspect.currentframe()
     program = check(Text(file, source) if file else _inline(source, frame.f_back if frame else None))

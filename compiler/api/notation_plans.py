@@ -210,7 +210,7 @@ class _Reader:
 def _number(dim: int | str) -> int:
     """A dim that has to be a number, for tactics on several values."""
     if isinstance(dim, str):
-        raise Error(f"`{dim}` names a range, and several values are tiled", helps=["say the dim of each by number: `x.0`"])
+        raise Error(f"`{dim}` names a range, but several values are tiled", helps=["give the dim of each by number: `x.0`"])
     return dim
 
 

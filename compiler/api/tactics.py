@@ -193,7 +193,7 @@ class ExpertParallel(Tactic):
         before = {claim.tactic: None for claim in claims if claim is not None and not claim.held}
         if before and not any(claim is not None and claim.held for claim in claims):
             by = plan.actions[next(iter(before))].text
-            title = f"the ops that read `{seeds[0].name}` are on `{self.axis}` already, by {by}"
+            title = f"the ops that read `{seeds[0].name}` are already tiled on `{self.axis}`, by {by}"
             raise Error(title, helps=["apply `ExpertParallel` before it: the earlier tactic decides", "or use another axis"])
 
 
@@ -221,7 +221,7 @@ class ZeRO(Tactic):
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
         if self.stage not in (1, 2, 3):
-            raise Error(f"ZeRO has no stage {self.stage!r}", helps=["stages are 1, 2 and 3"])
+            raise Error(f"`stage` of ZeRO must be 1, 2 or 3, got {self.stage!r}", helps=["stage 3 shards the parameters too"])
         axis = axis_of(self.axis)
         if not as_patterns(self.params) and not as_patterns(self.optimizer):
             raise Error("`ZeRO` names no values", helps=['give `params`, `optimizer` or both: params="params"'])
@@ -242,11 +242,13 @@ class ZeRO(Tactic):
     def nothing(self, plan: Plan, sharded: Mapping[str, int], axis: str) -> Error:
         """Why the tactic would do nothing."""
         if not sharded:
-            title = f"`ZeRO({self.stage}, ...)` shards optimizer state, and none is named"
+            title = f"`ZeRO({self.stage}, ...)` shards optimizer state, but `optimizer` names none"
             return Error(title, helps=['name it: optimizer="opt"', "or take stage 3, which shards the parameters"])
         shapes = [f"`{name}` {list(plan.source.shape(value))}" for name, value in sharded.items()]
         title = f"`ZeRO({self.stage}, ...)` shards nothing over `{axis}` ({plan.mesh[axis]} devices)"
-        return Error(title, notes=[f"no free dim divides of {', '.join(shapes[:4])}"], helps=["take an axis of another size"])
+        return Error(
+            title, notes=[f"no free dim of {', '.join(shapes[:4])} divides over it"], helps=["take an axis of another size"]
+        )
 
     def kept(self, plan: Plan, params: Mapping[str, int], axis: str) -> Iterator[Seed]:
         """Parameters, and the results that become the parameters of the next step."""
@@ -255,9 +257,11 @@ class ZeRO(Tactic):
             after = plan.source.addresses.find(self.results)
         else:
             if unknown := [name for name in params if name not in plan.successors]:
-                title = f"`ZeRO({self.stage}, ...)` keeps the new `{unknown[0]}` whole, and which result that is, is not known"
-                notes = ["a result succeeds the argument of its own name, or the only one of its tree, shapes and dtypes"]
-                raise Error(title, notes=notes, helps=['say it: results="result/0"', "or take stage 3"])
+                title = f"`ZeRO({self.stage}, ...)` keeps the new `{unknown[0]}` replicated, but cannot tell which result it is"
+                notes = [
+                    "a result succeeds the argument of the same name, or the only one with the same tree, shapes and dtypes"
+                ]
+                raise Error(title, notes=notes, helps=['name it: results="result/0"', "or take stage 3"])
             after = {plan.successors[name]: results[plan.successors[name]] for name in params}
         for name, value in {**params, **after}.items():
             if (claim := plan.table.claim(value, axis)) is None or claim.at < 0:

@@ -48,7 +48,7 @@ def enough_devices(plan: Plan) -> None:
     wanted, there = plan.mesh.size, len(jax.devices())
     if wanted > there:
         helps = [f"on a host without accelerators: --devices {wanted}", "or try it on a smaller mesh: --mesh data=2"]
-        raise Error(f"the mesh {plan.mesh} needs {wanted} devices, and there are {there}", helps=helps)
+        raise Error(f"the mesh {plan.mesh} needs {wanted} devices, but there are {there}", helps=helps)
 
 
 def inputs(plan: Plan, given: Sequence[str], seed: int) -> list[Array | np.ndarray]:

@@ -138,7 +138,7 @@ def explain(value: str | None, **what: Unpack[Asked]) -> None:
         helps = [
             f"name one by an option, `--value {names[0] if names else 'result'}`; several by a pattern, `--value 'params/*'`"
         ]
-        raise Error("no value is named", helps=helps)
+        raise Error("`explain` needs the name of a value", helps=helps)
     click.echo(str(made(**what).explain(value)))
 
 

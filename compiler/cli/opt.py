@@ -49,7 +49,7 @@ class PartitaOpt(xDSLOptMain):
             unknown = [each.name for each in parse_pipeline(self.args.passes) if each.name not in self.available_passes]
             if unknown:
                 near = [f"did you mean `{each}`?" for each in nearest(unknown[0], self.available_passes, 1)]
-                raise Error(f"there is no pass `{unknown[0]}`", helps=[*near, "`partita-opt --help` lists the passes"])
+                raise Error(f"unknown pass `{unknown[0]}`", helps=[*near, "`partita-opt --help` lists the passes"])
             super().setup_pipeline()
         except (ValueError, ArgSpecParseError) as error:
             raise Error(f"the passes `{self.args.passes}` cannot be read: {error}") from None

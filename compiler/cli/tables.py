@@ -43,7 +43,7 @@ def report(plan: Plan) -> RenderableType:
         _collectives(plan),
         table(("conflict",), ((str(each),) for each in plan.conflicts)),
         table(("propagation stopped",), ((str(each),) for each in plan.blocked)),
-        table(("runs whole", "value"), ((each.primitive, each.value) for each in plan.whole)),
+        table(("runs unpartitioned", "value"), ((each.primitive, each.value) for each in plan.whole)),
         Text(summary(plan)),
     ]
     title = Text(f"{plan.source.traced.name} on {plan.mesh}")

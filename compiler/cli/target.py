@@ -35,7 +35,7 @@ def find(target: str) -> Callable[..., object]:
     file, colon, name = target.rpartition(":")
     path = Path(file).resolve()
     if not colon:
-        raise Error(f"`{target}` names no file and function", helps=["write it as FILE.py:FUNCTION, or FILE.partita"])
+        raise Error(f"expected a file and a function, got `{target}`", helps=["write it as FILE.py:FUNCTION, or FILE.partita"])
     if not path.is_file():
         raise Error(f"no such file: `{file}`", helps=[f"write it as FILE.py:FUNCTION; the folder is {Path.cwd()}"])
     module = module_of(path)
@@ -60,10 +60,10 @@ def find_plan(target: str, shapes: Sequence[str], mesh: str, tactics: str) -> Pl
         helps = [f"its arguments are {inspect.signature(function)}: give the shape of each, like `f32[256,8]`, and --mesh"]
         raise Error(f"`{target}` cannot be called with {len(shapes)} shapes: {error}", helps=helps) from None
     if shapes and not mesh:
-        raise Error(f"`{target}` is given shapes, and no mesh", helps=["give one: --mesh data=4,model=2"])
+        raise Error(f"`{target}` is given shapes but no mesh", helps=["give one: --mesh data=4,model=2"])
     made = plan(function, Mesh.parse(mesh), *arguments) if mesh else function()
     if not isinstance(made, Plan):
-        title = f"`{target}` returned {type(made).__name__}, not a plan"
+        title = f"`{target}` returned {type(made).__name__}, expected a plan"
         raise Error(title, helps=["name a function that returns one, or give --mesh and shapes to partition this one"])
     return made.apply(*tactics_of(tactics))
 
@@ -72,7 +72,7 @@ def written(target: str, shapes: Sequence[str], mesh: str) -> Plan:
     """The plan of a program in index notation: a `plan` block's, or the annotations of a function, by default the last."""
     file, _, name = target.partition(":")
     if shapes:
-        raise Error(f"`{file}` says the shapes of its arguments itself", helps=[f"leave out `{shapes[0]}`"])
+        raise Error(f"`{file}` declares the shapes of its arguments", helps=[f"leave out `{shapes[0]}`"])
     program, over = load(file), Mesh.parse(mesh) if mesh else None
     if not name:
         return program.plan(mesh=over)
@@ -87,12 +87,12 @@ def struct(text: str) -> jax.ShapeDtypeStruct:
         dtype, layout = parse_array(text)
         shape = layout.global_shape(Mesh())
     except Error as error:
-        raise Error(f"`{text}` is no shape", notes=[error.title], helps=["write it like f32[512,256]"]) from None
+        raise Error(f"expected a shape, got `{text}`", notes=[error.title], helps=["write it like f32[512,256]"]) from None
     try:
         taken = jax.dtypes.canonicalize_dtype(dtype)
     except TypeError:
         helps = ["write it like f32[512,256]; others are bf16, f16, i32, u32, bool"]
-        raise Error(f"`{short(dtype)}` in `{text}` is no dtype", helps=helps) from None
+        raise Error(f"`{short(dtype)}` in `{text}` is not a dtype", helps=helps) from None
     if taken.name != dtype:
         helps = [f"write {short(taken.name)}, or set JAX_ENABLE_X64=1"]
         raise Error(f"`{short(dtype)}` in `{text}` would become {short(taken.name)} in JAX", helps=helps)

@@ -37,7 +37,7 @@ class Candidate:
         if larger:
             problem = f"cannot be cut into blocks of {size}"
             helps.insert(0, kept_together(self.written.text, self.definition, variable, larger))
-        title = f"`{self.title}` is not what its definition says: `{variable}` {problem}"
+        title = f"`{self.title}` does not match its definition: `{variable}` {problem}"
         self.written.fail(bare, title, notes=tuple(notes), helps=tuple(helps))
 
 

@@ -99,13 +99,15 @@ class Defined(Generic[R]):
         try:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
-            self.written.fail(title, f"`{title}` cannot be called so: {error}", helps=(f"its parameters are {self.signature}",))
+            self.written.fail(
+                title, f"`{title}` is called with wrong arguments: {error}", helps=(f"its parameters are {self.signature}",)
+            )
         bound.apply_defaults()
         groups = {formal.name: self.group(formal, bound.arguments.pop(formal.name)) for formal in self.formals}
         counts = {formal.name: len(groups[formal.name]) for formal in self.formals if formal.variadic}
         if len(set(counts.values())) > 1:
             given = ", ".join(f"{count} in `{name}`" for name, count in counts.items())
-            self.written.fail(title, f"`{title}` takes as many arrays in one group as in the other, and is given {given}")
+            self.written.fail(title, f"`{title}` takes the same number of arrays in each group, got {given}")
         arrays = [each for group in groups.values() for each in group]
         params: dict[str, object] = {}
         for name, value in bound.arguments.items():
@@ -120,7 +122,7 @@ class Defined(Generic[R]):
         if not formal.variadic:
             return [self.array(formal.name, value)]
         if not isinstance(value, Iterable):
-            title = f"operand `{formal.name}` of `{self.op.title}` is a {type(value).__name__}, no tuple of arrays"
+            title = f"operand `{formal.name}` of `{self.op.title}` must be a tuple of arrays, got a {type(value).__name__}"
             self.written.fail(formal.name, title, helps=(f"`{formal.name}*` stands for any number of arrays: give a tuple",))
         return [self.array(formal.name, each) for each in cast("Iterable[object]", value)]
 
@@ -131,9 +133,9 @@ class Defined(Generic[R]):
         try:
             found = value if isinstance(value, jax.Array) else jnp.asarray(value)
         except (TypeError, ValueError):
-            helps = (f"if `{name}` is no array, leave it out of the definition",)
+            helps = (f"if `{name}` is not an array, leave it out of the definition",)
             kind = "None" if value is None else f"a {type(value).__name__}"
-            self.written.fail(name, f"operand `{name}` of `{self.op.title}` is {kind}, no array", helps=helps)
+            self.written.fail(name, f"operand `{name}` of `{self.op.title}` must be an array, got {kind}", helps=helps)
         if is_key(found):
             helps = ("pass `jax.random.key_data(key)`, and wrap it inside",)
             self.written.fail(name, f"operand `{name}` of `{self.op.title}` is an array of keys", helps=helps)
@@ -145,11 +147,11 @@ class Defined(Generic[R]):
             helps = (
                 f"write `{title}({', '.join([*(f.name for f in self.formals), name])})`, and how it is read: `{name}[i..]`",
             )
-            self.written.fail(title, f"`{name}` is an array, and the definition of `{title}` does not name it", helps=helps)
+            self.written.fail(title, f"`{name}` is an array, but the definition of `{title}` does not name it", helps=helps)
         try:
             hash(value)
         except TypeError:
-            title = f"parameter `{name}` of `{title}` is a {type(value).__name__}, which has no hash"
+            title = f"parameter `{name}` of `{title}` must be hashable, got a {type(value).__name__}"
             self.written.fail(name, title, helps=("pass a tuple or a frozen dataclass",))
 
     def run(self, *arrays: Array, **params: object) -> R:
@@ -184,7 +186,7 @@ def _signature(function: Callable[..., object], definition: Definition, written:
         if formal.name not in known:
             name = getattr(function, "__name__", definition.name)
             helps = did_you_mean(formal.name, known, f"its parameters are {signature}")
-            title = f"`{formal.name}` is no parameter of `{name}`"
+            title = f"`{formal.name}` is not a parameter of `{name}`"
             raise Error(title, location=written.find(formal.name, head=True), helps=helps)
     return signature
 
@@ -196,8 +198,8 @@ def _check_bound(definition: Definition, signature: inspect.Signature, written: 
     for each in definition.reads():
         for term in each.dims:
             if isinstance(term, Param) and not term.steps and term.name not in signature.parameters:
-                title = f"`{term.name}` is an index of `{each.array}`, and stands in no result"
-                fold = f"or say how its parts are put together: `sum({term.name}) @(...)`"
+                title = f"`{term.name}` is an index of `{each.array}`, but appears in no result"
+                fold = f"or say how its parts are combined: `sum({term.name}) @(...)`"
                 written.fail(term.name, title, helps=(f"write `{term.name}:` for a dim that must be whole", fold))
 
 
@@ -212,9 +214,9 @@ def _claimed(name: str, written: Written, owner: Owner) -> str:
     An owner who gives a name again takes the place of the earlier op. Raises Error for the name of an op of JAX or Partita.
     """
     if name in [*definitions, *names()]:
-        whose = "Partita defines it" if name in definitions else "there is a primitive of that name"
-        helps = ("the name before the parentheses is yours to choose",)
-        written.fail(name, f"there is an op `{name}` already: {whose}", helps=helps)
+        whose = "Partita defines it" if name in definitions else "a primitive has that name"
+        helps = ("choose another name before the parentheses",)
+        written.fail(name, f"an op `{name}` already exists: {whose}", helps=helps)
     found = next((each for each in owner.names(name) if _is_free(each, owner)), name)
     other = _OWNERS.get(found)
     definitions.replaced += other is not None and owner.is_same(other)
@@ -266,7 +268,8 @@ def define(
     """
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Error(
-            "`pt.define` begins with the definition, a text", helps=['write `@pt.define("name(x)  out[i..] = @(x[i..])")`']
+            "`pt.define` takes the definition, a string, as its first argument",
+            helps=['write `@pt.define("name(x)  out[i..] = @(x[i..])")`'],
         )
     frame = inspect.currentframe()
     caller = frame.f_back if frame else None
@@ -287,7 +290,7 @@ def _define_primitive(
     # A file that is imported twice makes its primitives twice.
     owner = Owner(module, written.file, primitive.name)
     if name in definitions and name not in definitions.added:
-        title = f"primitive `{primitive.name}` has a definition"
+        title = f"primitive `{primitive.name}` already has a definition"
         written.fail(definition.name, title, helps=(f"`partita rules {name}` shows it",))
     if definition.name != name:
         name = _claimed(definition.name, written, owner)
@@ -304,7 +307,7 @@ def _define_function(
     written: Written, module: str, function: Callable[..., R], example: Sequence[object] | None, check: bool
 ) -> Defined[R]:
     if not callable(function):
-        raise Error(f"{shown(function)} is no function", helps=["`pt.define(text)` is a decorator of a function"])
+        raise Error(f"expected a function, got {shown(function)}", helps=["`pt.define(text)` decorates a function"])
     defined = Defined(function, written, module, check)
     _try(defined.op, functools.partial(defined.check, *example) if example is not None else None)
     return defined

@@ -18,7 +18,7 @@ def kept_together(text: str, definition: Definition, index: str, size: int) -> s
     body = text.partition(")")[2].strip()
     names = [name for name in _NAMES if not re.search(rf"(?<!\w){name}(?!\w)", text)]
     if clauses or index.endswith("..") or not names or re.search(rf"\[\s*{index}\s*=|\+\s*{index}(?!\w)", body):
-        return f"say that blocks of {size} stay together: `({index.rstrip('.')} b)`, and behind it `size b = {size}`"
+        return f"say that blocks of {size} stay together: `({index.rstrip('.')} b)`, followed by `size b = {size}`"
     block = names[0]
     factored = re.sub(rf"(?<=[\[,])(\s*){index}(?=\s*[\],])", rf"\1({index} {block})", _folded(body, index, block))
     return f"say that blocks of {size} stay together: `{' '.join(factored.split())}  size {block} = {size}`"

@@ -95,8 +95,8 @@ class Op:
                 rank = len(avals[at].shape)
                 if rank < named or (rank > named and not free):
                     wanted = f"{'at least ' if free else ''}{named} dim{'s' if named != 1 else ''}"
-                    title = f"operand `{read.array}` of `{self.title}` is {text(avals[at])}, and its definition names {wanted}"
-                    self.written.fail(read.array, title, helps=("`i..` stands for any number of dims, also none",))
+                    title = f"operand `{read.array}` of `{self.title}` is {text(avals[at])}, but its definition names {wanted}"
+                    self.written.fail(read.array, title, helps=("`i..` stands for any number of dims, including none",))
 
     def traced_once(self, structs: Sequence[ShapeDtypeStruct], params: Mapping[str, object]) -> tuple[ClosedJaxpr, object]:
         """The jaxpr of the function and the types of its results; Error for what cannot be run in parts."""
@@ -105,21 +105,19 @@ class Op:
         except TypeError as error:
             if "valid JAX type" not in str(error):
                 raise
-            self.written.fail(
-                self.title, f"`{self.title}` returns what is no array", helps=("return arrays, one for each result",)
-            )
+            self.written.fail(self.title, f"`{self.title}` must return arrays", helps=("return arrays, one for each result",))
         if closed.effects:
             kind = type(next(iter(closed.effects))).__name__
             helps = (
-                "take the effect out: a defined op is a function of its operands",
-                "a callback that only computes is `jax.pure_callback`",
+                "remove the effect: a defined op is a function of its operands",
+                "for a callback that only computes, use `jax.pure_callback`",
             )
             self.written.fail(
-                self.title, f"`{self.title}` has an effect (`{kind}`), and may run once on every block", helps=helps
+                self.title, f"`{self.title}` has an effect (`{kind}`), but it may run once on every block", helps=helps
             )
         if any(isinstance(const, Tracer) for const in closed.consts):
             shape = next(text(jax.typeof(const)) for const in closed.consts if isinstance(const, Tracer))
-            helps = ("pass it as an operand, which the definition names",)
+            helps = ("pass it as an operand that the definition names",)
             self.written.fail(self.title, f"`{self.title}` closes over a value that is being traced, {shape}", helps=helps)
         return closed, shapes
 
@@ -128,7 +126,7 @@ class Op:
         wanted = len(self.definition.results)
         if len(outs) != wanted and not (variadic and len(outs) >= wanted - 1):
             told = ", ".join(f"`{formal.name}`" for formal in self.definition.results)
-            title = f"`{self.title}` returns {len(outs)} arrays, and its definition has {wanted} ({told})"
+            title = f"`{self.title}` returns {len(outs)} arrays, but its definition has {wanted} ({told})"
             self.written.fail(
                 self.definition.results[-1].name, title, helps=("name each result left of `=`: `out[..], more[..] = @(...)`",)
             )
@@ -288,13 +286,18 @@ def read(written: Written) -> Definition:
         written.again(error, _instead(written.text, error))
     if len(found) != 1:
         second = [*found, ""][1]
-        written.fail(second, "a text defines one op", label="the second one", helps=("call `pt.define` once for each",))
+        written.fail(
+            second,
+            f"expected one definition, got {len(found)}",
+            label="the second one",
+            helps=("call `pt.define` once for each",),
+        )
     (definition,) = found.values()
     read_too = {read.array for read in definition.reads()}
     for formal in definition.operands:
         if formal.name not in read_too:
-            helps = ("name it among the arguments of `@`, or leave it out if it is no array",)
-            written.fail(formal.name, f"`{formal.name}` is an operand, and nothing right of `=` reads it", helps=helps)
+            helps = ("name it among the arguments of `@`, or leave it out if it is not an array",)
+            written.fail(formal.name, f"`{formal.name}` is an operand, but nothing right of `=` reads it", helps=helps)
     _check_wholes(definition, written)
     return definition
 

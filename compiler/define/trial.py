@@ -145,9 +145,7 @@ class Trial:
             f"over {count} blocks: {', '.join(cut) or 'no operand is cut'}{how}",
             told_apart(name, at, one, "at once", other, "in blocks"),
         )
-        ways = (
-            () if info.monoid is None else (f"or say how the parts are put together, if not by `{MONOIDS[info.monoid].fold}`",)
-        )
+        ways = () if info.monoid is None else (f"or say how the parts are combined, if not by `{MONOIDS[info.monoid].fold}`",)
         self.candidate.refuse(self.variable(index), notes, ways, info.extent // count, self.larger)
 
     def put_together(self, index: int, result: int) -> str:
@@ -166,7 +164,7 @@ class Trial:
         results = self.candidate.run(own, operands, outs)
         got = types_of([jax.typeof(x) for x in results])
         if got != list(outs):
-            raise Unfit(f"on {self.listed(operands)} it gives {shown(got)}, and its definition says {shown(outs)}")
+            raise Unfit(f"on {self.listed(operands)} it gives {shown(got)}, but its definition says {shown(outs)}")
         return results
 
     @cached_property
@@ -232,9 +230,9 @@ class Trial:
         told = evaluate(self.candidate.definition.name, self.params, operands, self.outs)
         for name, one, other in zip(self.results(), known.results, told, strict=True):
             if (at := first_difference(one, other)) is not None:
-                title = f"`{self.candidate.title}` is not what its definition says"
+                title = f"`{self.candidate.title}` does not match its definition"
                 note = told_apart(name, at, one, "by the function", other, "by the definition")
-                help = "`@` stands for what index notation does not say: `out[i] = @(x[i, j:])`"
+                help = "`@` stands for a computation that index notation cannot express: `out[i] = @(x[i, j:])`"
                 self.candidate.written.fail(
                     self.candidate.title, title, notes=(f"on {self.listed(known.operands)}", note), helps=(help,)
                 )

@@ -4,7 +4,7 @@ For each kind of call (ranks, dtypes, static parameters) every index that can be
 The op is lowered as in any program and run on one device in lockstep, and the outcome is compared with the function on whole
 arrays. What differs is the counter-example:
 
-    error: `softmax` is not what its definition says: `d` cannot be placed
+    error: `softmax` does not match its definition: `d` cannot be placed
     note: over 2 blocks: x f32[8, 12] in parts of f32[8, 6]; the parts of `out` side by side
     note: out[0, 0] is 0.0421 at once, and 0.0817 in blocks
     help: write `d:` for a dim that must be whole
@@ -108,7 +108,7 @@ def _untried(candidate: Candidate, stored: ParamsAttr, unfit: Unfit | None) -> N
         extents = (f"or say which parameter is its extent: `extents {name} = |{unfit.variable}|`" for name in _numbers(stored))
         candidate.refuse(unfit.variable, (str(unfit),), extents)
     notes = (str(unfit),) if unfit else (f"its arrays have more than {LARGEST:,} elements",)
-    helps = ("`example=` gives other shapes to try it on", "`check=False` takes your word for it")
+    helps = ("`example=` gives other shapes to try it on", "`check=False` skips the trial")
     candidate.written.fail(
         candidate.title, f"the definition of `{candidate.title}` could not be tried", notes=notes, helps=helps
     )

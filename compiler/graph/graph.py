@@ -57,10 +57,10 @@ class Graph(GraphModule):
             module = read_module(context(), text, "graph")
             module.verify()
         except (ParseError, VerifyException) as error:
-            raise error_of(error, "the text is no graph: ") from error
+            raise error_of(error, "the text is not a graph: ") from error
         graph = Graph(module)
         if not isinstance(module.body.block.first_op, GraphOp):
-            raise Error("the text is no graph: its module does not begin with `flow.graph`")
+            raise Error("the text is not a graph: its module does not begin with `flow.graph`")
         return graph
 
     @cached_property

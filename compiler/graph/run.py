@@ -169,13 +169,13 @@ class CompiledGraph:
         names = self.graph.arguments
         if kwargs or len(args) != len(names):
             raise Error(
-                f"a graph that was read from text takes its {len(names)} arrays by position, not {len(args) + len(kwargs)}",
+                f"a graph that was read from text takes its {len(names)} arrays by position, got {len(args) + len(kwargs)}",
                 notes=[f"they are {', '.join(names)}"],
             )
         for name, arg, form in zip(names, args, self.inputs, strict=True):
             if getattr(arg, "shape", None) != form.shape or str(arg.dtype) != form.dtype:
                 found = f"{arg.dtype}{list(arg.shape)}" if hasattr(arg, "dtype") else type(arg).__name__
-                raise Error(f"argument `{name}` is {form.dtype}{list(form.shape)}, not {found}")
+                raise Error(f"argument `{name}` must be {form.dtype}{list(form.shape)}, got {found}")
         return list(args)
 
     def check(self, leaves: Sequence[object]) -> None:
@@ -183,14 +183,17 @@ class CompiledGraph:
         here = set(self.mesh.devices.flat)
         for name, leaf in zip(self.graph.arguments, leaves, strict=True):
             if isinstance(leaf, jax.core.Tracer):
-                raise Error(f"argument `{name}` is traced", helps=["a graph runs on arrays: in `jax.jit` use plan.compile()"])
+                raise Error(
+                    f"argument `{name}` must be an array, got a traced value",
+                    helps=["a graph runs on arrays: in `jax.jit` use plan.compile()"],
+                )
             devices = (
                 cast("set[Device]", cast(Any, leaf.sharding).device_set) if isinstance(leaf, Array) and leaf.committed else here
             )
             if devices != here:
                 there = ", ".join(sorted(map(str, devices)))
                 helps = ["leave it uncommitted", "or compile for its devices: graph.compile(devices=...)"]
-                raise Error(f"argument `{name}` is committed to {there}, and the graph runs elsewhere", helps=helps)
+                raise Error(f"argument `{name}` is committed to {there}, but the graph runs on other devices", helps=helps)
 
 
 def _slots(block: Block) -> dict[SSAValue, int]:

@@ -31,8 +31,8 @@ _ANYTHING = inspect.Signature(
         inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD),
     ]
 )
-# A tree with functions or flags in it has no hash as a rule, so it cannot be static as it is.
-_APART = "part the tree: pass its arrays and close over the rest, as `eqx.partition(model, eqx.is_array)` gives them"
+# A tree that contains functions or flags is usually not hashable, so it cannot be static.
+_APART = "split the tree: pass its arrays and close over the rest, as with `eqx.partition(model, eqx.is_array)`"
 _VAR_POSITIONAL, _VAR_KEYWORD = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
 
 
@@ -47,14 +47,18 @@ class Function:
     def of(cls, fn: Callable[..., object], static_argnames: str | Sequence[str] = ()) -> Function:
         """Raises Error if `fn` cannot be called or has no argument of one of the static names."""
         if not callable(fn):
-            raise Error(f"{fn!r} is no function", helps=["the first argument is the function to trace"])
+            raise Error(f"expected a function, got {fn!r}", helps=["pass the function to trace as the first argument"])
         static = _static_names(static_argnames)
         self = cls(fn, static)
         if not self.keyword:
             for name in static:
                 if name not in self.signature.parameters:
                     helps = did_you_mean(name, self.signature.parameters)
-                    raise Error(f"`{self.name}` has no argument `{name}` to be static", location=self.location(), helps=helps)
+                    raise Error(
+                        f"`static_argnames` names `{name}`, but `{self.name}` has no such argument",
+                        location=self.location(),
+                        helps=helps,
+                    )
         return self
 
     @cached_property
@@ -100,7 +104,7 @@ class Function:
         try:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise Error(f"`{self.name}` cannot be called so: {error}", location=self.location()) from None
+            raise Error(f"`{self.name}` is called with wrong arguments: {error}", location=self.location()) from None
         if not self.static:
             return bound, {}
         # A default that is static is part of what is traced, whether it is passed or not.
@@ -118,7 +122,7 @@ class Function:
         try:
             hash(value)
         except TypeError:
-            title = f"the static argument `{name}` of `{self.name}` is a {type(value).__name__}, which has no hash"
+            title = f"static argument `{name}` of `{self.name}` must be hashable, got a {type(value).__name__}"
             helps = [
                 "pass a tuple or a frozen dataclass, so that calls with equal values can share a trace",
                 f"or close over it: functools.partial({self.name}, {name}=...)",
@@ -168,9 +172,9 @@ class Function:
             path = name()
             argument = path.split("/")[0]
             raise Error(
-                f"argument `{path}` of `{self.name}` is no array",
+                f"argument `{path}` of `{self.name}` must be an array",
                 location=self.location(argument),
-                label=f"it is {said(leaf)}",
+                label=f"got {said(leaf)}",
                 helps=[f"if it is meant to be a constant: static_argnames={argument!r}" if path == argument else _APART],
             ) from None
 
@@ -182,7 +186,7 @@ def _static_names(given: object) -> tuple[str, ...]:
     )
     if wrong := [name for name in names if not isinstance(name, str)]:
         helps = ['name the arguments: static_argnames="mode", or a list of names']
-        raise Error(f"{shown(wrong[0])} is no name of an argument", helps=helps)
+        raise Error(f"`static_argnames` must name arguments, got {shown(wrong[0])}", helps=helps)
     return cast("tuple[str, ...]", names)
 
 

@@ -31,8 +31,8 @@ def shown(given: object) -> str:
 def axis_of(given: object) -> str:
     """The name of one mesh axis. Raises Error for what is no text."""
     if not isinstance(given, str):
-        helps = ['an axis is named by a text, "data"; for several: pt.DataParallel(("data", "model"), ...), or one tactic each']
-        raise Error(f"{shown(given)} is no name of a mesh axis", helps=helps)
+        helps = ['name an axis by a string, "data"; for several: pt.DataParallel(("data", "model"), ...), or one tactic each']
+        raise Error(f"a mesh axis must be a string, got {shown(given)}", helps=helps)
     return given
 
 
@@ -42,9 +42,12 @@ def axes_of(given: object) -> tuple[str, ...]:
         return (axis_of(given),)
     axes = tuple(map(axis_of, cast("Sequence[object]", given)))
     if not axes:
-        raise Error("no mesh axis is given", helps=['name one, "data", or several, ("data", "model"), major to minor'])
+        raise Error(
+            "expected at least one mesh axis, got none",
+            helps=['name one, "data", or several, ("data", "model"), major to minor'],
+        )
     if twice := next((axis for place, axis in enumerate(axes) if axis in axes[:place]), None):
-        raise Error(f"the axis `{twice}` is given twice, in {shown(axes)}", helps=["name each axis once"])
+        raise Error(f"axis `{twice}` is given twice in {shown(axes)}", helps=["name each axis once"])
     return axes
 
 
@@ -58,14 +61,14 @@ def dim_number(given: object) -> int | str:
         number = None
     if number is None:
         helps = ["a dim is a number, negative from the end, or a range that `plan.name` named"]
-        raise Error(f"{shown(given)} is no dim", helps=helps)
+        raise Error(f"expected a dim, got {shown(given)}", helps=helps)
     return number
 
 
 def flag_of(name: str, given: object) -> bool:
     """True or False. Raises Error for anything else: a text such as "no" would count as true."""
     if not isinstance(given, bool):
-        raise Error(f"{shown(given)} is neither True nor False", helps=[f"write {name}=True or {name}=False"])
+        raise Error(f"`{name}` must be True or False, got {shown(given)}", helps=[f"write {name}=True or {name}=False"])
     return given
 
 
@@ -74,14 +77,14 @@ def no_axis(mesh: Mesh, values: object, dim: object, axis: object) -> None:
     if isinstance(dim, str) and dim in mesh:
         number = dim_number(axis) if isinstance(axis, int) else 0
         helps = [f"write tile({shown(values)}, {number}, {dim!r}): the values, their dim, the axis"]
-        raise Error(f"`{dim}` is a mesh axis, and no dim", helps=helps)
+        raise Error(f"expected a dim, got the mesh axis `{dim}`", helps=helps)
 
 
 def no_list(glob: str) -> None:
     """Raises Error for several patterns in one text."""
     if "," in glob:
         several = list(dict.fromkeys(each.strip() for each in _spread(glob).split(",")))
-        raise Error(f"`{glob}` is no name, for several stand in it", helps=[f"give a list: {several!r}"])
+        raise Error(f"`{glob}` names several values; pass a list", helps=[f"write {several!r}"])
 
 
 def _spread(glob: str) -> str:
@@ -99,8 +102,8 @@ def patterns_of(given: object) -> tuple[str, ...]:
         globs = tuple(cast("Sequence[object]", given))
     for glob in globs:
         if not isinstance(glob, str):
-            helps = ['name values by text: "params/**/w1", or a list of such']
-            raise Error(f"{shown(glob)} is no pattern of names", helps=helps)
+            helps = ['name values by a pattern, "params/**/w1", or by a list of patterns']
+            raise Error(f"a pattern of names must be a string, got {shown(glob)}", helps=helps)
     if not globs:
         raise Error("the list of patterns is empty", helps=['name at least one value; "**" takes every argument and result'])
     return cast("tuple[str, ...]", globs)
@@ -113,7 +116,7 @@ def dims_given(values: object, axis: object, more: object) -> None:
     named = isinstance(axis, str)
     dim, on = (0, axis) if named else (axis, more if isinstance(more, str) else "data")
     table = ", ".join(f"{glob!r}: {dim}" for glob in patterns_of(values))
-    title = f"`Tile` does not know which dim of {shown(values)}" if named else "`Tile` takes a dim with its value"
+    title = f"`Tile` takes a dim for each pattern, got {shown(values)}" if named else "`Tile` takes each dim with its pattern"
     raise Error(title, helps=[f"write pt.Tile({{{table}}}, {on!r})"])
 
 
@@ -124,16 +127,16 @@ def count_of(kind: str, given: object) -> int:
     except TypeError:
         count = -1
     if count < 0:
-        helps = [f"say how many of them one call runs: plan.expect({kind}=3); `plan.counts()` has all, to compare with ranges"]
-        raise Error(f"{shown(given)} is no number of `{kind}`", helps=helps)
+        helps = [f"give the number that one call runs: plan.expect({kind}=3); use `plan.counts()` to compare with a range"]
+        raise Error(f"`{kind}` takes a count, got {shown(given)}", helps=helps)
     return count
 
 
 def range_name(given: object) -> str:
     """The name of a range. Raises Error for what is no word."""
     if not isinstance(given, str) or not given.isidentifier():
-        helps = ['a range is named by a word of letters, digits and `_`: plan.name("x", 0, "B")']
-        raise Error(f"{shown(given)} is no name of a range", helps=helps)
+        helps = ['name a range by letters, digits and `_`: plan.name("x", 0, "B")']
+        raise Error(f"a range's name must be an identifier, got {shown(given)}", helps=helps)
     return given
 
 
@@ -141,12 +144,12 @@ def mesh_given(given: object) -> Mesh:
     """The mesh. Raises Error for a mapping, a mesh of JAX's, or whatever else stands in its place."""
     if isinstance(given, Mesh):
         return given
-    title = f"the mesh is a {type(given).__name__}, and no pt.Mesh"
+    title = f"`mesh` must be a pt.Mesh, got {type(given).__name__}"
     axes: object = cast(object, given) if isinstance(given, Mapping) else getattr(given, "shape", None)
     sizes = cast("Mapping[object, object]", axes if isinstance(axes, Mapping) else {})
     if sizes and all(isinstance(size, int) for size in sizes.values()):
         written = ", ".join(f"{name}={size}" for name, size in sizes.items())
-        raise Error(title, helps=[f"write pt.Mesh({written}): devices are given to `compile`"])
+        raise Error(title, helps=[f"write pt.Mesh({written}), and pass devices to `compile`"])
     helps = ["write pt.plan(fn, mesh, *args) or pt.jit(fn, mesh=mesh, ...), with mesh = pt.Mesh(data=4, model=2)"]
     raise Error(title, helps=helps)
 

@@ -103,9 +103,7 @@ def unknown(glob: str, names: Sequence[str], what: str = "value") -> Error:
         shown = ", ".join(f"`{name}`" for name in names[:8])
         helps = [f"there are {len(names)}: {shown}{', ...' if len(names) > 8 else ''}"] if names else []
         if what == "value" and glob.isidentifier():
-            helps.append(
-                f'a value in between, also of a loop\'s body, is named in the function: {glob} = pt.tag({glob}, "{glob}")'
-            )
+            helps.append(f'name an intermediate value, also in a loop body, in the function: {glob} = pt.tag({glob}, "{glob}")')
     return Error(f"no {what} is named `{glob}`", helps=helps)
 
 

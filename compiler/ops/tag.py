@@ -33,7 +33,7 @@ def tag(x: T, name: str) -> T:
     if isinstance(x, str) and not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Error("the arguments of `pt.tag` are swapped", helps=[f'write `pt.tag(x, "{x}")`: the value, then its name'])
     if not isinstance(name, str) or not name.strip("/"):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise Error(f"{shown(name)} is no name for a tag", helps=['write `pt.tag(x, "name")`'])
+        raise Error(f"a tag must be a non-empty string, got {shown(name)}", helps=['write `pt.tag(x, "name")`'])
     leaves, structure = tree.tree_flatten_with_path(x)
     tagged = [tag_p.bind(leaf, name="/".join([name, *path(keys)])) for keys, leaf in leaves]
     return cast(T, tree.tree_unflatten(structure, tagged))

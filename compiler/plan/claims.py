@@ -50,11 +50,11 @@ def name(plan: Some, values: Patterns, dim: int, label: str) -> Some:
     roots = {name: of(value, plan.dim_of(value, dim, name)) for name, value in plan.source.addresses.find(values).items()}
     (first, root), *_ = roots.items()
     if other := next((name for name, its in roots.items() if its != root), None):
-        title = f"dim {dim} of `{first}` and of `{other}` are different ranges, and `{label}` names one"
-        raise Error(title, helps=["name them one by one, each by a name of its own"])
+        title = f"`{label}` can name only one range, but dim {dim} of `{first}` and of `{other}` are different ranges"
+        raise Error(title, helps=["name them one by one, with different names"])
     if plan.labels.get(label, root) != root and plan.label(label) != root:
-        title = f"`{label}` names a range already, {plan.dim_with(label)}, and dim {dim} of `{first}` is another one"
-        raise Error(title, helps=["take another name for it"])
+        title = f"`{label}` already names the range of {plan.dim_with(label)}; dim {dim} of `{first}` is another range"
+        raise Error(title, helps=["use another name for it"])
     action = Action(_call("name", (values, dim, label), {}), "name")
     return replace(plan, labels={**plan.labels, label: root}, actions=(*plan.actions, action))
 
@@ -147,7 +147,7 @@ def _stride(plan: State, table: Table, seed: Seed) -> int:
     shape = plan.source.program.shape(seed.value)
     if 0 in shape:
         title = f"`{seed.name}` cannot be tiled: its dim {shape.index(0)} has no elements"
-        raise Error(title, notes=[f"its shape is {list(shape)}"], helps=["leave it whole"])
+        raise Error(title, notes=[f"its shape is {list(shape)}"], helps=["leave it replicated"])
     stride = natural(table, seed.value, seed.dim, seed.axis)
     if stride is None:
         raise uneven(plan, table, seed)

@@ -42,9 +42,9 @@ class Diff:
 def diff(before: object, after: State) -> Diff:
     """Raises Error for plans of two different traces, and for what is no plan."""
     if not isinstance(before, State):
-        raise Error(f"{shown(before)} is no plan to compare with", helps=["write after.diff(before)"])
+        raise Error(f"`diff` takes a plan, got {shown(before)}", helps=["write after.diff(before)"])
     if before.source is not after.source:
-        raise Error("these plans are of two traces", helps=["derive both from one `pt.plan(...)`"])
+        raise Error("these plans come from different traces", helps=["derive both from one `pt.plan(...)`"])
     old, new = counts(before), counts(after)
     received = bytes_per_device(before), bytes_per_device(after)
     return Diff(

@@ -24,14 +24,14 @@ def expect(plan: State, wanted: Mapping[str, int]) -> None:
     for kind in wanted:
         if kind not in have:
             helps = did_you_mean(kind, have, f"the kinds are {', '.join(have)}")
-            raise Error(f"there is no collective `{kind}` to expect", helps=helps)
+            raise Error(f"unknown collective `{kind}`", helps=helps)
         count_of(kind, wanted[kind])
     wrong = {kind: count for kind, count in wanted.items() if have[kind] + added.get(kind, 0) != count}
     if wrong:
         said = ", ".join(f"{kind}: {_had(have, kind)}, expected {count}" for kind, count in wrong.items())
         notes = [str(each) for each in collectives(plan) if each.kind in wrong]
         more = [f"and {len(notes) - MOST} more"] if len(notes) > MOST else []
-        title = f"the plan has other collectives than expected: {said}"
+        title = f"the plan's counts differ from those expected: {said}"
         raise Error(title, notes=[*notes[:MOST], *more], helps=["`plan.explain(value)` says which tactic decided"])
 
 

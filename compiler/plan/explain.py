@@ -44,7 +44,7 @@ def _placed(plan: State, name: str, value: int, carried: dict[str, dict[int, lis
         claim = plan.table.claim(value, axis)
         if claim is None:
             continue
-        what = "kept whole along" if claim.at == WHOLE else f"dim {claim.at} on"
+        what = "replicated along" if claim.at == WHOLE else f"dim {claim.at} on"
         how = "said" if table.values[value] is not None and value not in program.arguments else "decided"
         yield f"  {what} `{axis}`: {how} by {plan.actions[claim.tactic].text}"
         for move in carried[axis].get(value, ()):

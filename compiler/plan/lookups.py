@@ -17,8 +17,8 @@ from ...rewrites.redistribute.steps import Step
 from .state import State
 
 IN_BLOCKS = "looked up in blocks: masked partial sum"
-WHOLE = "gathered whole, to be looked up"
-WRITTEN = "gathered whole, to be written to"
+WHOLE = "gathered for the lookup"
+WRITTEN = "gathered for the write"
 TOTALS = "the totals of the blocks of a scan"
 
 
@@ -59,7 +59,7 @@ def lines(plan: State, value: int) -> Iterator[tuple[str, Node]]:
             if index.monoid is not None:
                 yield f"looked up in blocks by `{node.kind}`{{}}: masked partial sum over `{axis}`", node
             else:
-                yield f"written in blocks by `{node.kind}`{{}}: each device along `{axis}` drops what is not its own", node
+                yield f"written in blocks by `{node.kind}`{{}}: each device along `{axis}` drops writes outside its block", node
 
 
 def _placed(plan: State, node: Node, axes: tuple[str, ...]) -> Iterator[int]:

@@ -114,13 +114,13 @@ class WholeOp:
     def __str__(self) -> str:
         where = f" at {self.source}" if self.source is not None and self.source.line else ""
         if self.own:
-            runs = "as it is, on mesh axes of its own: its collectives are in `counts().own`"
+            runs = "unchanged, on its own mesh axes: its collectives are in `counts().own`"
         elif not self.makes:
-            runs = f"whole, on one device: {self.why or 'it is an effect'}"
+            runs = f"unpartitioned, on one device: {self.why or 'it is an effect'}"
         elif self.once:
-            runs = f"whole, on one device: {self.why or 'the others receive its result'}"
+            runs = f"unpartitioned, on one device: {self.why or 'the others receive its result'}"
         else:
-            runs = f"whole: {self.why or 'it has no definition'}"
+            runs = f"unpartitioned: {self.why or 'it has no definition'}"
         what = f", which {'makes' if self.makes else 'reads'} `{self.value}`," if self.value else ""
         return f"`{self.primitive}`{where}{what} runs {runs}"
 

@@ -27,9 +27,9 @@ def taken(plan: State, seed: Seed, have: Claim) -> Error:
         return _twice(seed, have)
     by = plan.actions[have.tactic].text
     if have.at == WHOLE:
-        title = f"`{seed.name}` cannot be tiled: it is kept whole along `{seed.axis}` by {by}"
+        title = f"`{seed.name}` cannot be tiled: it is replicated along `{seed.axis}` by {by}"
         return Error(title, helps=["tile it before it is replicated, or on another axis"])
-    what = "kept whole" if seed.dim is None else f"tiled on dim {seed.dim}"
+    what = "replicated" if seed.dim is None else f"tiled on dim {seed.dim}"
     where = f"axis `{seed.axis}` is already on its dim {have.at} ({plan.layout_text(seed.value)})"
     helps = ["use another axis, or apply this tactic before that one"]
     return Error(f"`{seed.name}` cannot be {what}: {where}, by {by}", helps=helps)
@@ -37,11 +37,11 @@ def taken(plan: State, seed: Seed, have: Claim) -> Error:
 
 def _twice(seed: Seed, have: Claim) -> Error:
     """One tactic that wants a value in two ways."""
-    ways = ["whole" if at is None or at == WHOLE else f"tiled on dim {at}" for at in (have.at, seed.dim)]
+    ways = ["replicated" if at is None or at == WHOLE else f"tiled on dim {at}" for at in (have.at, seed.dim)]
     return Error(
         f"`{seed.name}` cannot be both {ways[0]} and {ways[1]} over `{seed.axis}`",
-        notes=["a tactic makes all its claims at once, so none goes before another"],
-        helps=["let one pattern alone take it, or split this into two tactics: the first of them decides"],
+        notes=["a tactic makes all its claims at once, so none comes before another"],
+        helps=["match it by one pattern only, or split this into two tactics: the first one decides"],
     )
 
 
@@ -65,7 +65,7 @@ def _instead(plan: State, table: Table, value: int, dim: int, axis: str) -> list
     fits = [f"dim {d} ({n})" for d, n in enumerate(shape) if n and natural(table, value, d, axis) is not None]
     helps = [f"tile {' or '.join(fits)} instead"] if fits else []
     helps += _other_axes(plan, table, value, dim, axis)
-    return helps or [f"make it a multiple of {plan.mesh[axis]}, or leave the value whole"]
+    return helps or [f"make it a multiple of {plan.mesh[axis]}, or leave the value replicated"]
 
 
 def _other_axes(plan: State, table: Table, value: int, dim: int, axis: str) -> list[str]:

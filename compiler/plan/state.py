@@ -144,9 +144,9 @@ class State:
         if isinstance(dim, str):
             return self._dim_by_label(value, dim, name)
         if not -len(shape) <= dim < len(shape):
-            helps = [f"its dims are 0 to {len(shape) - 1}" if shape else "it is a scalar: leave it whole"]
+            helps = [f"its dims are 0 to {len(shape) - 1}" if shape else "it is a scalar: leave it replicated"]
             if value in self.source.keys:
-                helps = ["a random key is one thing and is not tiled: leave it whole", *helps[: len(shape)]]
+                helps = ["a random key is a scalar and cannot be tiled: leave it replicated", *helps[: len(shape)]]
             raise Error(f"`{name}` has no dim {dim}: its shape is {list(shape)}", helps=helps)
         return dim % len(shape)
 
@@ -157,6 +157,6 @@ class State:
             title = f"`{name}` has the range `{label}` twice: dims {' and '.join(map(str, dims))} of {list(shape)}"
             raise Error(title, helps=[f'say which: plan.tile("{name}", {dims[0]}, ...)'])
         if not dims:
-            helps = [f'say its dim by number, or name it: plan.name("{name}", 0, ...)']
+            helps = [f'give its dim by number, or name the range: plan.name("{name}", 0, ...)']
             raise Error(f"no dim of `{name}` has the range `{label}`: its shape is {list(shape)}", helps=helps)
         return dims[0]

@@ -128,8 +128,8 @@ def misplaced(
     traced, devices = plan.source.traced, list(cast(Any, mesh.devices).flat)
     for name, leaf in zip(traced.arg_names, traced.flatten(args, kwargs), strict=False):
         if isinstance(leaf, jax.ShapeDtypeStruct):
-            title = f"argument `{name}` is a shape, and a call needs an array"
-            return Error(title, helps=["shapes are enough to plan, and for `lower` and `jaxpr`"])
+            title = f"argument `{name}` must be an array at a call, got a shape"
+            return Error(title, helps=["to plan, and for `lower` and `jaxpr`, shapes are enough"])
         if not isinstance(leaf, jax.Array) or isinstance(leaf, jax.core.Tracer) or not leaf.committed:
             continue
         there = cast("set[Device]", cast(Any, leaf.sharding).device_set)
@@ -147,7 +147,7 @@ def _elsewhere(plan: State, name: str, there: str, here: str, cures: Sequence[st
         "or compile for its devices: plan.compile(devices=...)",
     ]
     return Error(
-        f"argument `{name}` is committed to {there.removeprefix('on ')}, and the plan runs {here} ({plan.mesh})",
+        f"argument `{name}` is committed to {there.removeprefix('on ')}, but the plan runs {here} ({plan.mesh})",
         location=traced.function.location(name.split("/")[0]),
         helps=cures,
     )
@@ -158,14 +158,14 @@ def device_mesh(mesh: Mesh, devices: Sequence[Device] | None) -> DeviceMesh:
     found = _distinct(jax.devices() if devices is None else devices)
     if len(found) < mesh.size and devices is None:
         raise Error(
-            f"the mesh {mesh} needs {mesh.size} devices, and there are {len(found)}",
+            f"the mesh {mesh} needs {mesh.size} devices, but there are {len(found)}",
             helps=[
                 f'on a host without accelerators: jax.config.update("jax_num_cpu_devices", {mesh.size}) before first use',
                 "a plan can be made, looked at and lowered without devices",
             ],
         )
     if devices is not None and len(found) != mesh.size:
-        title = f"the mesh {mesh} has {mesh.size} devices, and {len(found)} are given"
+        title = f"the mesh {mesh} has {mesh.size} devices, but {len(found)} are given"
         raise Error(title, helps=["give as many as the mesh has"])
     shape = tuple(mesh.axes.values())
     auto = (AxisType.Auto,) * len(shape)
@@ -177,7 +177,7 @@ def _distinct(devices: object) -> list[Device]:
     found: list[object] = list(cast("Iterable[object]", devices)) if isinstance(devices, Iterable) else [devices]
     for position, each in enumerate(found):
         if not isinstance(each, jax.Device):
-            raise Error(f"{shown(each)} is no device", helps=["give `devices` a list of those in jax.devices()"])
+            raise Error(f"expected a device, got {shown(each)}", helps=["give `devices` a list of those in jax.devices()"])
         if each in found[:position]:
-            raise Error(f"the device {each} is given twice", helps=["each place of the mesh has a device of its own"])
+            raise Error(f"device {each} is given twice", helps=["each position of the mesh needs its own device"])
     return cast("list[Device]", found)

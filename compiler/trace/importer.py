@@ -202,8 +202,8 @@ class Importer:
         found = self.types.get(aval)
         if found is None:
             if not hasattr(aval, "shape"):
-                helps = ["leave tokens out: on several devices effects have no order"]
-                raise Error(f"the program has a value that is no array: {aval}", helps=helps)
+                helps = ["remove tokens: effects on several devices are unordered"]
+                raise Error(f"expected a program of arrays, got a value of type {aval}", helps=helps)
             struct = physical(aval)
             found = self.types[aval] = ArrayType.whole(struct.dtype.name, tuple(map(int, struct.shape)))
         return found

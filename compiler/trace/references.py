@@ -26,7 +26,7 @@ def check_references(function: Function, closed: ClosedJaxpr) -> None:
     if any(map(_is_reference, cast(Any, closed).effects)):
         eqn = next(with_effect(closed.jaxpr, _is_reference))
         raise Error(
-            f"`{function.name}` reads or writes a mutable reference that was made outside of it",
+            f"`{function.name}` reads or writes a mutable reference that was created outside it",
             location=resolve((cast(Any, eqn).source_info, None)).location() or function.location(),
             label="uses a reference from outside",
             helps=_CURES,
@@ -46,7 +46,7 @@ def without_references(function: Function, closed: ClosedJaxpr) -> ClosedJaxpr:
             f"`{function.name}` uses a mutable reference in a way that JAX cannot replace by values",
             location=function.location(),
             notes=[str(error)],
-            helps=["use arrays there: return the new value in place of writing it"],
+            helps=["use arrays there: return the new value instead of writing it"],
         ) from error
 
 

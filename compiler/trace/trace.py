@@ -125,7 +125,7 @@ class Traced:
         given = self.function.aval(leaf, lambda: name)
         if given.shape != aval.shape or given.dtype != aval.dtype:
             raise Error(
-                f"argument `{name}` of `{self.name}` is {text(given)}, and was {text(aval)} when traced",
+                f"argument `{name}` of `{self.name}` is {text(given)}, but was {text(aval)} when traced",
                 location=self.function.location(name.split("/")[0]),
                 helps=["plan again for other shapes and dtypes, or use `pt.jit`, which does"],
             )
@@ -145,7 +145,7 @@ class Traced:
         ]
         notes = notes or [f"the tree was {self.in_tree}"]
         helps = ["plan again for other arguments, or use `pt.jit`, which does"]
-        title = f"`{self.name}` is called with other arguments than it was traced with"
+        title = f"`{self.name}` is called with different arguments than it was traced with"
         return Error(title, location=self.function.location(), notes=notes[:3], helps=helps)
 
     def _arguments(self) -> list[Tree]:
@@ -257,9 +257,9 @@ def _check_result(function: Function, leaf: object, name: str) -> None:
     try:
         jax.typeof(leaf)
     except TypeError:
-        title = f"`{name}` of `{function.name}` is no array"
+        title = f"`{name}` of `{function.name}` must be an array"
         label = f"it returns {said(leaf)}"
-        helps = ["return arrays, in trees of any kind; of a tree with others in it, `eqx.filter(tree, eqx.is_array)`"]
+        helps = ["return arrays, in trees of any kind; filter a tree that contains others: `eqx.filter(tree, eqx.is_array)`"]
         raise Error(title, location=function.location(), label=label, helps=helps) from None
 
 
@@ -286,7 +286,7 @@ def _check_effects(function: Function, closed: ClosedJaxpr) -> None:
         f"`{function.name}` has an ordered effect, {f'`{kind}`' if eqn is None else f'`{eqn.primitive.name}` (`{kind}`)'}",
         location=location or function.location(),
         label="runs in order with other effects",
-        notes=["devices run their parts of a program independently, so effects have no order among them"],
+        notes=["devices run their parts of a program independently, so their effects are unordered"],
         helps=["use the unordered form, such as `jax.debug.print(..., ordered=False)`"],
     )
 

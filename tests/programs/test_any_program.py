@@ -425,7 +425,7 @@ def test_what_runs_whole_says_why() -> None:
     (again,) = pt.plan(compiled, MESH, X).whole
     assert "its collectives are in `counts().own`" in str(again) and "unknown line" not in str(again)
     (effect,) = pt.plan(lambda x: [x * 2, jax.debug.callback(lambda _: None, x)][0], MESH, X).whole
-    assert re.search(r"at .*, which reads `x`, runs whole, on one device: it is an effect", str(effect))
+    assert re.search(r"at .*, which reads `x`, runs unpartitioned, on one device: it is an effect", str(effect))
 
 
 def test_a_place_where_propagation_stops_is_listed_once() -> None:
