@@ -1,4 +1,4 @@
-"""Replaying a trace: the text of tactics, a call a line, read back without evaluating anything.
+"""Replaying a trace: tactics as text, one call per line, read back without evaluating anything.
 
 DataParallel(axis='data', inputs='batch/*')
 tile('params/w1', 1, 'model')
@@ -18,18 +18,18 @@ from .plan import Plan, plan
 from .tactics import Tactic
 
 ACTIONS = ("tile", "replicate", "name", "propagate")
-"""The methods of a plan that a line of a trace may call."""
+"""The methods of a plan that a trace can call."""
 
 
 def replay(
     fn: Callable[..., object], mesh: Mesh, text: str, /, *args: object, static_argnames: Sequence[str] = (), **kwargs: object
 ) -> Plan:
-    """A plan of `fn` with the tactics of `plan.trace`; blank lines and lines that begin with `#` are skipped."""
+    """Plan `fn` with the tactics of a `plan.trace`; blank lines and lines that begin with `#` are skipped."""
     return plan(fn, mesh, *args, static_argnames=static_argnames, **kwargs).apply(*tactics_of(text))
 
 
 def tactics_of(text: str) -> list[Callable[[Plan], Plan]]:
-    """The tactics that the lines say, in order. Raises Error, with the line, for one that says none."""
+    """The tactics of the lines, in order. Raises Error, with the line, for a line that is not a tactic."""
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         helps = ["pass the text of `plan.trace`", "to apply a list of tactics: pt.plan(fn, mesh, *args).apply(*tactics)"]
         raise Error(f"a trace must be a string, got {shown(text)}", helps=helps)
@@ -62,26 +62,26 @@ def _tactic(line: str, location: Location) -> Callable[[Plan], Plan]:
         try:
             return made(plan)
         except Error as error:
-            # The line is what the reader of a trace can put right.
+            # Point at the line of the trace, which the user can correct.
             raise Error(error.title, location=location, label=error.label, notes=error.notes, helps=error.helps) from error
 
     return tactic
 
 
 def _constructed(tactic: type[Tactic], *args: object, **kwargs: object) -> Tactic:
-    """A tactic of the library's or of the user's. Raises TypeError for arguments that it does not take."""
+    """A tactic, Partita's or the user's. Raises TypeError for wrong arguments."""
     inspect.signature(tactic).bind(*args, **kwargs)
     return tactic(*args, **kwargs)
 
 
 def _bound(method: Callable[..., Plan], *args: object, **kwargs: object) -> Callable[[Plan], Plan]:
-    """A method of a plan with its arguments, as a tactic. Raises TypeError for arguments that it does not take."""
+    """A method of a plan with its arguments, as a tactic. Raises TypeError for wrong arguments."""
     inspect.signature(method).bind(None, *args, **kwargs)
     return lambda plan: method(plan, *args, **kwargs)
 
 
 def _call(line: str, location: Location) -> tuple[str, list[object], dict[str, object]]:
-    """The name and the arguments of the call that a line is."""
+    """The name and the arguments of the call on a line."""
 
     def no_tactic(why: str) -> Error:
         return Error("expected a tactic on this line", location=location, label=why, helps=[_help()])

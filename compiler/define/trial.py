@@ -152,8 +152,8 @@ class Trial:
         """How a result comes from the blocks."""
         info = self.signature.instance.indices[index]
         if index in self.signature.result_at[result]:
-            return "side by side" if info.scan is None else "side by side, each with what stands before it"
-        return "one like the other" if info.monoid is None else f"combined by `{MONOIDS[info.monoid].fold}`"
+            return "are concatenated" if info.scan is None else "are concatenated, each combined with those before it"
+        return "are equal" if info.monoid is None else f"are combined by `{MONOIDS[info.monoid].fold}`"
 
     # What runs
 

@@ -5,7 +5,7 @@ The op is lowered as in any program and run on one device in lockstep, and the o
 arrays. What differs is the counter-example:
 
     error: `softmax` does not match its definition: `d` cannot be placed
-    note: over 2 blocks: x f32[8, 12] in parts of f32[8, 6]; the parts of `out` side by side
+    note: over 2 blocks: x f32[8, 12] in parts of f32[8, 6]; the parts of `out` are concatenated
     note: out[0, 0] is 0.0421 at once, and 0.0817 in blocks
     help: write `d:` for a dim that must be whole
 """

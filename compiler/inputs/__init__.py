@@ -1,1 +1,1 @@
-"""What people write, checked."""
+"""Checks of user input."""

@@ -1,6 +1,6 @@
-"""What a person gives for an axis, a dim, a pattern, a mesh or a tactic: taken, or answered with what to write instead.
+"""Checks of axes, dims, patterns, meshes and tactics. An Error says what to write instead.
 
-Each check stands here once, so that a wrong type is an error of ours at the call, never a traceback from the middle.
+Each check is defined once, so that a wrong type raises an Error at the call, not a traceback from inside Partita.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from ...dialects.mesh import Mesh
 Some = TypeVar("Some")
 
 LONGEST = 60
-"""Characters of what was given that an error shows."""
+"""The most characters of a value that an error shows."""
 
-# `params/{w1,w2}`: the innermost braces, and what stands around them.
+# `params/{w1,w2}`: the innermost braces, and the text around them.
 _BRACES = re.compile(r"(.*?)\{([^{}]*)\}(.*)", re.DOTALL)
 
 
 def shown(given: object) -> str:
-    """What was given, as it shows itself; what is long is cut, and says so by `...`."""
+    """The `repr` of a value, shortened with `...` if it is long."""
     text = repr(given)
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 
 def axis_of(given: object) -> str:
-    """The name of one mesh axis. Raises Error for what is no text."""
+    """The name of one mesh axis. Raises Error if it is not a string."""
     if not isinstance(given, str):
         helps = ['name an axis by a string, "data"; for several: pt.DataParallel(("data", "model"), ...), or one tactic each']
         raise Error(f"a mesh axis must be a string, got {shown(given)}", helps=helps)
@@ -37,7 +37,7 @@ def axis_of(given: object) -> str:
 
 
 def axes_of(given: object) -> tuple[str, ...]:
-    """One axis or several, major to minor. Raises Error for none, for one that is given twice, and for what is no axis."""
+    """One axis or several, major to minor. Raises Error for an empty sequence, a repeated axis, or a non-axis."""
     if not isinstance(given, tuple | list):
         return (axis_of(given),)
     axes = tuple(map(axis_of, cast("Sequence[object]", given)))
@@ -52,7 +52,7 @@ def axes_of(given: object) -> tuple[str, ...]:
 
 
 def dim_number(given: object) -> int | str:
-    """A dim: its number (NumPy's too), or a range name. Raises Error for anything else."""
+    """A dim: its number (NumPy integers too), or a range name. Raises Error for anything else."""
     if isinstance(given, str):
         return given
     try:
@@ -66,14 +66,14 @@ def dim_number(given: object) -> int | str:
 
 
 def flag_of(name: str, given: object) -> bool:
-    """True or False. Raises Error for anything else: a text such as "no" would count as true."""
+    """True or False. Raises Error for anything else: a string such as "no" would count as true."""
     if not isinstance(given, bool):
         raise Error(f"`{name}` must be True or False, got {shown(given)}", helps=[f"write {name}=True or {name}=False"])
     return given
 
 
 def no_axis(mesh: Mesh, values: object, dim: object, axis: object) -> None:
-    """Raises Error for an axis of the mesh in the place of a dim: the two are swapped."""
+    """Raises Error if the dim is a mesh axis: the two arguments are swapped."""
     if isinstance(dim, str) and dim in mesh:
         number = dim_number(axis) if isinstance(axis, int) else 0
         helps = [f"write tile({shown(values)}, {number}, {dim!r}): the values, their dim, the axis"]
@@ -81,7 +81,7 @@ def no_axis(mesh: Mesh, values: object, dim: object, axis: object) -> None:
 
 
 def no_list(glob: str) -> None:
-    """Raises Error for several patterns in one text."""
+    """Raises Error for several patterns in one string."""
     if "," in glob:
         several = list(dict.fromkeys(each.strip() for each in _spread(glob).split(",")))
         raise Error(f"`{glob}` names several values; pass a list", helps=[f"write {several!r}"])
@@ -96,7 +96,7 @@ def _spread(glob: str) -> str:
 
 
 def patterns_of(given: object) -> tuple[str, ...]:
-    """One pattern or a list of them, as several. Raises Error for what is no pattern, and for none at all."""
+    """One pattern or a list of them, as a tuple. Raises Error for a value that is not a pattern, and for an empty list."""
     globs: tuple[object, ...] = (given,)
     if isinstance(given, Sequence) and not isinstance(given, str):
         globs = tuple(cast("Sequence[object]", given))
@@ -110,7 +110,7 @@ def patterns_of(given: object) -> tuple[str, ...]:
 
 
 def dims_given(values: object, axis: object, more: object) -> None:
-    """Raises Error for patterns that `Tile` is given without their dims, or with one dim in the place of the axis."""
+    """Raises Error if `Tile` gets patterns without their dims, or a dim in place of the axis."""
     if isinstance(values, Mapping):
         return
     named = isinstance(axis, str)
@@ -121,7 +121,7 @@ def dims_given(values: object, axis: object, more: object) -> None:
 
 
 def count_of(kind: str, given: object) -> int:
-    """How many collectives of a kind. Raises Error for what is no number of them."""
+    """A number of collectives of one kind. Raises Error if it is not a non-negative integer."""
     try:
         count = -1 if isinstance(given, bool) else operator.index(cast(int, given))
     except TypeError:
@@ -133,7 +133,7 @@ def count_of(kind: str, given: object) -> int:
 
 
 def range_name(given: object) -> str:
-    """The name of a range. Raises Error for what is no word."""
+    """The name of a range. Raises Error if it is not an identifier."""
     if not isinstance(given, str) or not given.isidentifier():
         helps = ['name a range by letters, digits and `_`: plan.name("x", 0, "B")']
         raise Error(f"a range's name must be an identifier, got {shown(given)}", helps=helps)
@@ -141,7 +141,7 @@ def range_name(given: object) -> str:
 
 
 def mesh_given(given: object) -> Mesh:
-    """The mesh. Raises Error for a mapping, a mesh of JAX's, or whatever else stands in its place."""
+    """The mesh. Raises Error for a mapping, a JAX mesh, or any other value."""
     if isinstance(given, Mesh):
         return given
     title = f"`mesh` must be a pt.Mesh, got {type(given).__name__}"
@@ -155,14 +155,14 @@ def mesh_given(given: object) -> Mesh:
 
 
 def tactics_given(given: Iterable[Some]) -> tuple[Some, ...]:
-    """The tactics of a list. Raises Error for a tactic outside a list, and for what is not a tactic."""
+    """The tactics of a list. Raises Error for a single tactic, and for an element that is not a tactic."""
     if callable(given):
         raise Error("`tactics` must be a list, got one tactic", helps=[f"write tactics=[{shown(given)}]"])
     return tuple(map(tactic_given, given))
 
 
 def tactic_given(given: Some) -> Some:
-    """The tactic. Raises Error for a text, a list, a class that was not called."""
+    """The tactic. Raises Error for a string, a list, or a class that was not called."""
     if isinstance(given, type) or not callable(given):
         helps = ["a tactic is a function from plan to plan, such as pt.Tile({...}, axis); pass several as apply(*tactics)"]
         raise Error(f"expected a tactic, got {shown(given)}", helps=helps)
@@ -170,7 +170,7 @@ def tactic_given(given: Some) -> Some:
 
 
 def run_tactic(tactic: Callable[[Some], Some], plan: Some) -> Some:
-    """The plan that a tactic makes of this one. Raises Error for what is not a tactic, or does not return a plan."""
+    """Apply a tactic to this plan. Raises Error if it is not a tactic, or does not return a plan."""
     made: object = tactic_given(tactic)(plan)
     if not isinstance(made, type(plan)):
         name = getattr(tactic, "__name__", repr(tactic))

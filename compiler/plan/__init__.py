@@ -1,1 +1,1 @@
-"""A plan's data, and what it answers."""
+"""A plan's data and the queries on it."""

@@ -1,4 +1,4 @@
-"""`plan.expect`: the collectives that a test wants of a plan, or an error that shows those in the way."""
+"""`plan.expect`: the collectives that a test expects of a plan, or an error that shows the others."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .counts import Counts
 from .state import State
 
 MOST = 20
-"""Collectives that one error shows."""
+"""The most collectives that one error shows."""
 
 
 def expect(plan: State, wanted: Mapping[str, int]) -> None:
-    """Raises Error if the plan has other counts than the wanted ones, with the offending collectives.
+    """Raises Error if the plan's counts differ from the wanted ones, with the offending collectives.
 
-    What branches run counts as well: of each choice the branch with the most.
+    Branches count too: of each `cond` the branch with the most.
     """
     have = counts(plan)
     added = have.in_branches
