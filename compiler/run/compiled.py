@@ -77,7 +77,7 @@ class Compiled:
         call.__name__ = traced.name
         return jax.jit(call, static_argnames=tuple(traced.static), donate_argnames=names)
 
-    # Any: the results are in the tree that the traced function makes, which a plan does not know.
+    # Any: the results have the tree structure that the traced function returns, which a plan does not know.
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """The results, as arrays with the `NamedSharding` that the plan gives them."""
         try:
