@@ -1,4 +1,4 @@
-"""From a person's program to devices: the flow, in the order in which it runs.
+"""From the user's program to devices, in the order in which it runs.
 
 trace            a JAX function becomes an xDSL module in named ops, with names and source lines
   arguments, names, scopes, sources     what leaves and values are called, and where they stand

@@ -1,4 +1,4 @@
-"""What a command is asked to look at: `FILE:FUNCTION`, and the shapes of the function's arguments.
+"""The target of a command: `FILE:FUNCTION`, and the shapes of the function's arguments.
 
 mlp.py:chain f32[256, 8] f32[8, 16] f32[16, 8]   --> the function, traced on these shapes
 mlp.py:plan                                      --> the plan that the function returns: it takes no arguments
@@ -28,7 +28,7 @@ NOTATION = ".partita"
 
 
 def find(target: str) -> Callable[..., object]:
-    """The function that `FILE:FUNCTION` names; the file is run, as Python does, with its folder first on the path.
+    """The function that `FILE:FUNCTION` names; the file is run as by `python FILE`, with its folder first on the path.
 
     Raises `Error` when there is no such file, or no such function in it (the nearest names are shown).
     """
@@ -47,7 +47,7 @@ def find(target: str) -> Callable[..., object]:
 
 
 def find_plan(target: str, shapes: Sequence[str], mesh: str, tactics: str) -> Plan:
-    """The plan to show: the function partitioned, or what it returns if there is nothing to call it with.
+    """The plan to show: the partitioned function, or, without shapes, the plan that the function returns.
 
     `tactics` is the text of a plan's trace, a tactic on each line.
     """
@@ -82,7 +82,7 @@ def written(target: str, shapes: Sequence[str], mesh: str) -> Plan:
 
 
 def struct(text: str) -> jax.ShapeDtypeStruct:
-    """`f32[256, 8]` --> the argument of that shape and dtype. Raises Error for what is none, or what JAX would narrow."""
+    """`f32[256, 8]` --> the argument of that shape and dtype. Raises Error for any other text, or a dtype that JAX narrows."""
     try:
         dtype, layout = parse_array(text)
         shape = layout.global_shape(Mesh())
@@ -100,10 +100,10 @@ def struct(text: str) -> jax.ShapeDtypeStruct:
 
 
 def module_of(path: Path) -> ModuleType:
-    """A Python file, run as Python does, with its folder first on the path. Raises Error if there is none, or it is none."""
+    """Run a Python file, with its folder first on the path. Raises Error if there is no such file, or it is not Python."""
     if not path.is_file():
         raise Error(f"no such file: `{path.name}`", helps=[f"the folder is {Path.cwd()}"])
-    # The name cannot be that of a module that the file imports; dataclasses look their module up by it.
+    # The name must differ from those of modules that the file imports; dataclasses look up their module by it.
     spec = importlib.util.spec_from_file_location(f"partita target {path.stem}", path)
     if spec is None or spec.loader is None:
         raise Error(f"`{path.name}` is not a Python file", helps=["write it as FILE.py:FUNCTION, or FILE.partita"])

@@ -27,8 +27,8 @@ tag_p: Any = Primitive("tag")
 def tag(x: T, name: str) -> T:
     """`x` itself, named `name` for tactics and reports; a tree's leaves are named `name/PATH`.
 
-    A name given twice stands for both values. Inside a loop's body it stands for the value of each trip. Raises Error
-    for an empty name or one that is no string.
+    A name given twice refers to both values. In a loop body it refers to the value of each trip. Raises Error for an empty
+    name, or one that is not a string.
     """
     if isinstance(x, str) and not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Error("the arguments of `pt.tag` are swapped", helps=[f'write `pt.tag(x, "{x}")`: the value, then its name'])
@@ -40,7 +40,7 @@ def tag(x: T, name: str) -> T:
 
 
 def cotangent_name(name: str) -> str:
-    """What the cotangent of a value of this name is called: `h`, and its tangent `tangent(h)`, both give `grad(h)`."""
+    """The name of the cotangent of a value of this name: `grad(h)` for both `h` and its tangent `tangent(h)`."""
     return f"grad({name.removeprefix('tangent(').removesuffix(')')})" if name.startswith("tangent(") else f"grad({name})"
 
 

@@ -1,4 +1,4 @@
-"""Mutable references become values, as they do when JAX compiles: what is written is the next value of the reference.
+"""Mutable references become values, as they do when JAX compiles: a write gives the next value of the reference.
 
 r = new_ref 0.0;  r[...] += x;  y = r[...]   -->   %r = add 0.0, x;  y = %r
 """
@@ -22,7 +22,7 @@ _CURES = [
 
 
 def check_references(function: Function, closed: ClosedJaxpr) -> None:
-    """Raises Error for a reference from outside: the devices of a plan have copies of what it holds, or parts."""
+    """Raises Error for a reference from outside: the devices of a plan have copies or parts of its array."""
     if any(map(_is_reference, cast(Any, closed).effects)):
         eqn = next(with_effect(closed.jaxpr, _is_reference))
         raise Error(
@@ -34,11 +34,11 @@ def check_references(function: Function, closed: ClosedJaxpr) -> None:
 
 
 def without_references(function: Function, closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program without references; itself, if it makes none. Raises Error where JAX cannot tell what one holds."""
+    """The program without references; the program itself if it makes none. Raises Error if JAX cannot replace one by values."""
     if internal_mutable_array_effect not in cast(Any, closed).effects:
         return closed
     try:
-        # Calls with derivative rules of their own stay calls, or nobody would see that the rules are lost.
+        # Calls with custom derivative rules stay calls; otherwise their rules would be lost silently.
         live, _ = dce_jaxpr(closed.jaxpr, True, True)
         return discharge_state(ClosedJaxpr(live, closed.consts), lower=False)
     except NotImplementedError as error:
