@@ -4,8 +4,8 @@ trace            a JAX function becomes an xDSL module in named ops, with names 
   arguments, names, scopes, sources     what leaves and values are called, and where they stand
   importer, expand, primitives, params, keys, tag    jaxpr -> ops; composite primitives in terms of defined ones
   unfold, combine, batched, mapped             those that JAX writes with others; with a combiner; under vmap; shard_map
-  coverage, reasons                            what becomes of each primitive, and why some run whole
-define           a function or primitive of the user's as an op, by a line of index notation
+  coverage, reasons                            how each primitive is handled, and why some run unpartitioned
+define           a user's function or primitive as an op, by a line of index notation
   defined, written                             the op as JAX and Partita see it; where its text stands
   accept, samples, blocks                      it is tried in blocks, on small random arrays, before a program holds it
   derived: kernels, sharding_rules             calls that say themselves where they may be cut

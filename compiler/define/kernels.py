@@ -162,7 +162,7 @@ class Call:
         for (axis, used), extent, size in zip(_places(each, grid), each.array_aval.shape, each.block_shape, strict=True):
             yield from ((other, "are where it computes") for other in used if other != axis)
             if axis is not None and _size(size) is None:
-                yield axis, "are no whole blocks"
+                yield axis, "are not whole blocks"
             elif axis is not None and grid[axis] * cast(int, _size(size)) != extent:
                 yield axis, f"do not fill its {extent} elements"
             if axis in seen:

@@ -150,7 +150,7 @@ class Function:
         return call
 
     def leaf_names(self, arguments: Mapping[str, object]) -> list[str]:
-        """The paths of the leaves, in the order of JAX's flattening."""
+        """The paths of the leaves, in JAX's flattening order."""
         names: list[str] = []
         for name, value in arguments.items():
             leaves, _ = tree.tree_flatten_with_path(value)

@@ -212,7 +212,7 @@ def wholes(plan: State) -> list[WholeOp]:
             params = cast(ParamsAttr, node.op.properties["params"])
             value = node.results[0] if node.results else node.operands[0] if node.operands else -1
             mapped = misfit(params, plan.mesh)
-            reason = f"{mapped}: run through vmap on whole arrays" if mapped else str(params.get("why", ""))
+            reason = f"{mapped}: run through vmap on replicated arrays" if mapped else str(params.get("why", ""))
             where, once = line_of(plan, value, node), node.signature.once
             own, makes = bool(node.signature.own) and not once, bool(node.results)
             found.append(WholeOp(str(params["primitive"]), names.get(value, ""), where, own, reason, makes, once))

@@ -25,7 +25,7 @@ def over_devices(
     in_specs: Sequence[PartitionSpec],
     out_specs: Sequence[PartitionSpec],
 ) -> Callable[..., Sequence[Array]]:
-    """The function of the whole arrays that runs `local` on each device's blocks of them.
+    """The function of global arrays that runs `local` on each device's blocks.
 
     It uses the given mesh, even if `jax.set_mesh` sets another one for the rest of the program. Inside a user's `shard_map`
     JAX raises an error, because a second one cannot use all devices.

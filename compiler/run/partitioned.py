@@ -170,7 +170,7 @@ class Partitioned:
         return Partitioned(self.root, self.mesh, jaxpr, likes)
 
     def linearized(self, varies: Flags) -> Linearized:
-        """The program linearized in the arguments that vary, with each residual once, except those that the tangent computes."""
+        """The program linearized in the arguments that vary, each residual once, except those that the tangent computes."""
         first, count, results = len(self.jaxpr.consts), len(varies), len(avals(self.jaxpr)[1])
         allowed = (False,) * first + (True,) * count
         forward, _, moving, inputs, tangent = linearize_jaxpr(self.jaxpr, varies, allow_fwds=allowed, is_vjp=True)

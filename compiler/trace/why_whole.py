@@ -1,4 +1,4 @@
-"""Why some primitives run whole: they have no index to place, or only their author knows what their dims mean."""
+"""Why some primitives run unpartitioned: they have no index to place, or only their author knows what their dims mean."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _WHY: Mapping[str, str] = {
 }
 
 REASONS: Mapping[str, str] = {name: why for why, names in _WHY.items() for name in names.split()}
-"""Why a primitive runs whole, by its name."""
+"""Why a primitive runs unpartitioned, by its name."""
 
 ONCE = frozenset({"buffer_callback", "pure_callback", "rng_uniform"})
-"""Primitives that one device runs for all, beside those with an effect: two runs of them may give two answers."""
+"""Primitives that one device runs for all, like those with an effect: two runs of them can give different results."""

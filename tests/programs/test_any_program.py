@@ -420,7 +420,7 @@ def test_what_runs_whole_says_why() -> None:
     other = on(P("a", "b"), P("a", "b"), lambda b: b * 2, mesh={"a": 2, "b": 4})
     (mapped,) = pt.plan(other, MESH, np.tile(X, (2, 4))).whole
     mesh = re.escape(str(MESH))
-    assert re.search(f"its axes a=2, b=4 are not axes of the plan's mesh {mesh}: run through vmap on whole arrays", str(mapped))
+    assert re.search(f"its axes a=2, b=4 are not axes of the plan's mesh {mesh}: run through vmap on replicated arrays", str(mapped))
     compiled = pt.plan(jnp.sin, MESH, X).compile()
     (again,) = pt.plan(compiled, MESH, X).whole
     assert "its collectives are in `counts().own`" in str(again) and "unknown line" not in str(again)

@@ -241,7 +241,7 @@ def test_a_graph_that_was_read_runs_on_its_own_arguments() -> None:
     assert_equal(result, chain_plan().compile()(*CHAIN))
     with pytest.raises(pt.Error, match="takes its 3 arrays by position, got 1"):
         graph.run(CHAIN[0])
-    with pytest.raises(pt.Error, match=r"argument `w1` is float32\[8, 16\], not float32\[16, 8\]"):
+    with pytest.raises(pt.Error, match=r"argument `w1` must be float32\[8, 16\], got float32\[16, 8\]"):
         graph.run(CHAIN[0], CHAIN[2], CHAIN[1])
 
 

@@ -370,7 +370,7 @@ class TestErrors:
     @pytest.mark.parametrize(
         "args, kwargs, message",
         [
-            ((X[:2],), {"mode": 1}, r"argument `x` of `step` is f32\[2, 4\], and was f32\[4, 4\]"),
+            ((X[:2],), {"mode": 1}, r"argument `x` of `step` is f32\[2, 4\], but was f32\[4, 4\]"),
             ((X.astype(jnp.int32),), {"mode": 1}, "is i32"),
             (([X],), {"mode": 1}, "`x/0` was not there"),
             ((X,), {"mode": 2}, "static `mode` is 2 and was 1"),
