@@ -1,7 +1,7 @@
-"""The cyclic garbage collector costs up to half of a pipeline that only allocates: it rests meanwhile.
+"""Pauses the cyclic garbage collector, which takes up to half the time of a pipeline that only allocates.
 
-What a large pipeline makes, a program or a module, stays. The collector would walk all of it to find that out, as soon as it
-may run again, in whatever comes next: a tenth of the time that making it took. So it is handed over as old, unwalked.
+The objects that a large pipeline makes, a program or a module, stay alive. As soon as the collector runs again it would walk
+all of them, which takes a tenth of the pipeline's time. So they are moved to the old generation without a walk.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 LARGE = 50_000
-"""New objects from which on the walk can be felt; fewer are left to the collector."""
+"""The number of new objects from which the walk is noticeable; fewer are left to the collector."""
 
 MOST = 2_000_000
-"""Objects handed over unwalked, some hundred megabytes: then all is walked once, for old programs are garbage by and by."""
+"""Objects moved without a walk, some hundred megabytes, after which one full walk runs, to free old programs."""
 
 _unwalked = 0
 
 
 @contextmanager
 def without_collector() -> Generator[None, None, None]:
-    """Pause the cyclic collector; nested uses, and a collector that was off before, are left as they were."""
+    """Pause the cyclic collector. Nested uses, and a collector that was already off, are left as they were."""
     if not gc.isenabled():
         yield
         return
@@ -43,6 +43,6 @@ def _grow_old(made: int) -> None:
         _unwalked = 0
         gc.collect()
     elif gc.get_freeze_count() == 0:
-        # Else the program has frozen objects itself, and they would be unfrozen with ours.
+        # Otherwise the program has frozen objects itself, which would be unfrozen too.
         gc.freeze()
         gc.unfreeze()

@@ -1,8 +1,8 @@
 """JAX as the tracer sees it: untyped modules, and the private names that Partita uses.
 
-JAX annotates few of the functions that a tracer calls, and some of them are in private modules. Both facts stop here: the
-modules below are `Any`, every private name of JAX's that Partita uses is in this list, to be looked at when JAX changes,
-and the protocols say what Partita asks of JAX's private types.
+JAX annotates few of the functions that a tracer calls, and some of them are in private modules. Both are handled only here:
+the modules below are `Any`; every private JAX name that Partita uses is listed, to be checked when JAX changes; and the
+protocols describe the attributes of JAX's private types that Partita uses.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ ReadEffect: Any = import_module("jax._src.state.types").ReadEffect
 
 
 class Device(Protocol):
-    """A device of JAX's, whose class is in a library without types."""
+    """A JAX device, whose class is in a library without types."""
 
     @property
     def id(self) -> int: ...
@@ -77,7 +77,7 @@ class Traceback(Protocol):
 
 
 class SourceInfo(Protocol):
-    """What JAX notes of where an equation comes from."""
+    """JAX's record of where an equation comes from."""
 
     @property
     def traceback(self) -> Traceback | None: ...
@@ -86,7 +86,7 @@ class SourceInfo(Protocol):
 
 
 class Frame(Protocol):
-    """One frame of a traceback, with the columns of the expression in it, which count from 0."""
+    """One frame of a traceback, with the columns of its expression, which count from 0."""
 
     @property
     def file_name(self) -> str: ...
@@ -103,11 +103,11 @@ class Frame(Protocol):
 
 
 class Shaped(Protocol):
-    """An array, or what JAX knows of one before it runs."""
+    """An array or an aval."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
-    # Any: a dtype of NumPy's, or an extended one of JAX's, as that of keys, which have no common type.
+    # Any: a NumPy dtype, or an extended JAX dtype such as that of keys; they have no common type.
     @property
     def dtype(self) -> Any: ...
 
@@ -177,14 +177,14 @@ class GridMapping(Protocol):
 
 # Any: a module without types, like those above.
 def pallas() -> Any:
-    """The module of kernels, which a program that has one has imported."""
+    """The Pallas module, which any program with a kernel has already imported."""
     return import_module("jax.experimental.pallas")
 
 
 def python_lowering(primitive: Primitive) -> Callable[..., list[Array]] | None:
     """The function by which JAX lowers a primitive, returning a list of results; None if it emits operations itself.
 
-    JAX keeps only the rule that `lower_fun` makes of such a function, so its variables are asked.
+    JAX keeps only the rule that `lower_fun` makes of such a function, so the function is read from the rule's closure.
     """
     rule = getattr(lowerings.get(primitive), "rule", None)
     if rule is None or getattr(rule, "__qualname__", "") != _LOWERED_BY_TRACING:
@@ -194,7 +194,7 @@ def python_lowering(primitive: Primitive) -> Callable[..., list[Array]] | None:
 
 
 def python_evaluation(primitive: Primitive) -> Callable[..., list[Array]] | None:
-    """The function by which JAX evaluates a primitive, returning a list of results; None if it compiles it, or cannot."""
+    """The function by which JAX evaluates a primitive, returning a list of results; None if JAX compiles it or has no rule."""
     rule = getattr(primitive, "impl", None)
     compiled = getattr(rule, "func", None) is apply_primitive
     missing = rule is None or getattr(rule, "__func__", None) is core_primitive.impl

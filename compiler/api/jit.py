@@ -1,7 +1,7 @@
 """`pt.jit`: partition and run a function in one call.
 
-The plan is made while `jax.jit` traces, so JAX's own cache (by tree, shape, dtype, weak type and static values) is the
-cache of plans, and a call costs what a call of a `jax.jit` function costs.
+The plan is made while `jax.jit` traces. So JAX's own cache (by tree, shape, dtype, weak type and static values) caches the
+plans, and a call costs as much as a call of a `jax.jit` function.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ R = TypeVar("R")
 class Jitted(Generic[R]):
     """A partitioned function with the signature of the original; made by `pt.jit`.
 
-    Like a `jax.jit` function it takes NumPy arrays and numbers too, where the original says `jax.Array`.
+    Like a `jax.jit` function, it accepts NumPy arrays and numbers where the original takes `jax.Array`.
     """
 
     __name__: str
@@ -60,11 +60,11 @@ class Jitted(Generic[R]):
         return f"<{getattr(self.fn, '__name__', 'function')}, partitioned for {self.mesh} by {len(self.tactics)} tactics>"
 
     def fresh(self) -> JitWrapped:
-        """A `jax.jit` function that has traced nothing yet."""
+        """A new `jax.jit` function, which has traced nothing yet."""
         return jax.jit(self.partitioned(), static_argnames=self.static, donate_argnames=self.donated)
 
     def partitioned(self) -> Callable[..., R]:
-        """What JAX traces: the plan of these arguments, applied to them."""
+        """The function that JAX traces: it plans for its arguments and runs the plan."""
 
         @functools.wraps(self.fn)
         def call(*args: object, **kwargs: object) -> R:
@@ -81,7 +81,7 @@ class Jitted(Generic[R]):
 
     def __call__(self, *args: object, **kwargs: object) -> R:
         if self.replaced != definitions.replaced:
-            # An op was defined anew: what was traced with the old one may be another program now.
+            # An op was redefined: a program that was traced with the old definition may be stale.
             self.jitted, self.replaced = self.fresh(), definitions.replaced
         try:
             return cast(R, self.jitted(*args, **kwargs))
@@ -91,7 +91,7 @@ class Jitted(Generic[R]):
             raise (problem or error) from None
 
     def cures(self) -> list[str]:
-        """What to do with arguments that are committed to other devices."""
+        """Helps for arguments that are committed to other devices."""
         move = "args = jax.device_put(args, f.in_shardings(*args))"
         return [f"leave it uncommitted, or move all: {move}", "or run on its devices: pt.jit(..., devices=...)"]
 
@@ -99,9 +99,9 @@ class Jitted(Generic[R]):
         """JAX's `Lowered`, as `jax.jit(f).lower` gives it."""
         return cast(Any, self.jitted).lower(*args, **kwargs)
 
-    # Any: one tree of shardings for each argument, as the argument is one of arrays.
+    # Any: one tree of shardings for each argument, with the structure of the argument.
     def in_shardings(self, *args: object, **kwargs: object) -> tuple[Any, ...]:
-        """Where the plan wants the positional arguments, in the trees that they are. Static ones are given by name.
+        """The shardings that the plan wants for the positional arguments, as trees like theirs. Pass static arguments by name.
 
         params, batch = jax.device_put((params, batch), f.in_shardings(params, batch))
         """
@@ -120,7 +120,7 @@ class Jitted(Generic[R]):
     @overload
     def __get__(self, instance: object, owner: type | None = None) -> Method[R]: ...
     def __get__(self, instance: object, owner: type | None = None) -> Jitted[R] | Method[R]:
-        """As a method: what it is called with follows `self`, which is an argument like the others."""
+        """As a method: `self` is the first argument, like any other."""
         return self if instance is None else Method(self, instance)
 
 
@@ -155,9 +155,9 @@ class Method(Generic[R]):
         """JAX's `Lowered`, as `jax.jit(f).lower` gives it."""
         return self.function.lower(self.instance, *args, **kwargs)
 
-    # Any: one tree of shardings for each argument, as the argument is one of arrays.
+    # Any: one tree of shardings for each argument, with the structure of the argument.
     def in_shardings(self, *args: object, **kwargs: object) -> tuple[Any, ...]:
-        """Where the plan wants the positional arguments behind `self`, in the trees that they are."""
+        """The shardings that the plan wants for the positional arguments after `self`, as trees like theirs."""
         return self.function.in_shardings(self.instance, *args, **kwargs)[1:]
 
 
@@ -190,11 +190,11 @@ def jit(
     donate_argnames: str | Sequence[str] = (),
     devices: Sequence[Device] | None = None,
 ) -> Jitted[R] | Callable[[Callable[..., R]], Jitted[R]]:
-    """Partition `fn` by the tactics and compile it for the mesh, at the first call for each kind of arguments.
+    """Partition `fn` by the tactics and compile it for the mesh, at the first call with each kind of arguments.
 
-    Also a decorator: `@pt.jit(mesh=..., tactics=[...])`. `vmap`, an outer `jit` and all derivatives of it are those of `fn`,
-    partitioned by the same tactics. Raises Error, at the call, where a tactic does not fit or the mesh is
-    larger than the devices.
+    Also a decorator: `@pt.jit(mesh=..., tactics=[...])`. `vmap`, an outer `jit` and all derivatives of the result are those
+    of `fn`, partitioned by the same tactics. A call raises Error if a tactic does not fit or the mesh needs more devices
+    than there are.
 
         step = jax.jit(train_step)   -->   step = pt.jit(train_step, mesh=mesh, tactics=[...])
     """

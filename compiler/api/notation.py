@@ -1,8 +1,8 @@
-"""`pt.load` and `pt.parse`: a program in index notation, as functions of JAX, a mesh and plans.
+"""`pt.load` and `pt.parse`: a program in index notation, as JAX functions, a mesh and plans.
 
 mlp = pt.load("mlp.partita")
 mlp.functions["mlp"](x, w1, w2)      a function like any other: jax.jit, jax.grad, pt.plan
-mlp.plan("zero3").counts()           the plan of that name, with what the text annotates
+mlp.plan("zero3").counts()           the plan of that name, with the annotations of the text
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from .plan import plan as make_plan
 
 @dataclass(frozen=True, eq=False)
 class Notation:
-    """A program in index notation. Made by `pt.load` and `pt.parse`; everything in it is checked already.
+    """A program in index notation. Made by `pt.load` and `pt.parse`, which check all of it.
 
-    `functions` are functions on JAX arrays; `mesh` is None if the text names none; `plans` are the names of its plans.
+    `functions` are functions on JAX arrays; `mesh` is None if the text declares none; `plans` are the names of its plans.
     """
 
     program: Program
@@ -56,14 +56,14 @@ class Notation:
         return tuple(self.blocks)
 
     def arguments(self, function: str | None = None) -> dict[str, ShapeDtypeStruct]:
-        """The types of a function's arguments, by name, as `jax.ShapeDtypeStruct`s; of the last function, if none is named."""
+        """The types of a function's arguments, by name, as `jax.ShapeDtypeStruct`s; by default of the last function."""
         found = self._function(function)
         return {each.name: jax.ShapeDtypeStruct(each.shape, each.dtype) for each in found.arguments}
 
     def plan(self, name: str | None = None, *, function: str | None = None, mesh: Mesh | None = None) -> Plan:
-        """The plan of that name; without one what the annotations say of a function, by default the last.
+        """The plan of that name; without a name, the annotations of a function, by default the last.
 
-        `mesh` stands in for the text's. Raises Error for an unknown name, and at its line for a tactic that is refused.
+        `mesh` replaces the text's mesh. Raises Error for an unknown name, and for a tactic that is refused, at its line.
         """
         if name is not None and name not in self.blocks:
             helps = did_you_mean(name, self.blocks, f"its plans: {', '.join(self.blocks) or 'none'}")
@@ -73,7 +73,7 @@ class Notation:
             file = Path(self.program.text.file).name
             raise Error(
                 f"`{file}` names no mesh",
-                helps=["say it in the text, `mesh data=4`, or give mesh=pt.Mesh(data=4), on the command line --mesh data=4"],
+                helps=["write `mesh data=4` in the text, or pass mesh=pt.Mesh(data=4), or --mesh data=4 on the command line"],
             )
         started = self._started(chosen, over)
         return started.apply(*(self.blocks[name].steps if name is not None else ()))
@@ -98,7 +98,7 @@ _NUMBERS = itertools.count(1)
 
 
 def load(file: str | Path) -> Notation:
-    """Reads a `.partita` file. Raises Error, with line, caret and help, for the first mistake in it."""
+    """Read a `.partita` file. Raises Error, with line, caret and help, for the first mistake in it."""
     path = Path(file)
     try:
         source = path.read_text(encoding="utf-8")
@@ -110,9 +110,11 @@ def load(file: str | Path) -> Notation:
 
 
 def parse(source: str, file: str = "") -> Notation:
-    """Reads a program from its text; `file` is what errors and line notes call it."""
+    """Read a program from its text; errors and source lines refer to it as `file`."""
     if not isinstance(source, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise Error(f"{source!r:.60} is no text", helps=["pt.parse takes the program's text, pt.load its file"])
+        raise Error(
+            f"expected the text of a program, got {source!r:.60}", helps=["pt.parse takes a program's text, pt.load its file"]
+        )
     source = source.replace("\r\n", "\n").replace("\r", "\n")
     frame = inspect.currentframe()
     program = check(Text(file, source) if file else _inline(source, frame.f_back if frame else None))
@@ -122,9 +124,9 @@ def parse(source: str, file: str = "") -> Notation:
 
 
 def _inline(source: str, frame: FrameType | None) -> Text:
-    """A text of no file of its own: it stands in the Python file that it is a literal of, or else it has a name alone."""
+    """A text without a file: it is located in the Python file whose literal it is, or else gets a name."""
     written = Written.of(source, frame)
     if source.strip() and written.file.endswith(".py"):
         return Text(written.file, written.laid_out())
-    # By which Python finds its lines.
+    # Python finds its lines by this name.
     return Text(f"<notation {next(_NUMBERS)}>", source)

@@ -1,4 +1,4 @@
-"""The names that a function's values have in a plan: an equation is a scope, a call a scope with the callee's inside.
+"""The names of a function's values in a plan: an equation is a scope, and a call is a scope that contains the callee's.
 
 h = layer(x, w)        h, h/z, h/y        a, b = pair(x)    a is a_b/y
 z[i] = x[i]            the same value as x, so its address is `x`
@@ -17,7 +17,7 @@ from ..notation.terms import Array, Calling, Equation, Function, Left
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A value of a function, or of one that it calls. `name` is what the text calls it, `path` what plans do."""
+    """A value of a function, or of one that it calls. `name` is its name in the text, `path` its name in plans."""
 
     name: str
     path: str
@@ -27,7 +27,7 @@ class Address:
 
 
 def known(program: Program, function: Function) -> Mapping[str, Address]:
-    """Every value that a plan of the function may name."""
+    """Every value that a plan of the function can name."""
     arguments = [Address(each.name, each.name, each, (), each.span) for each in function.arguments]
     return {each.name: each for each in (*addresses(program, function), *arguments)}
 
@@ -35,7 +35,7 @@ def known(program: Program, function: Function) -> Mapping[str, Address]:
 def addresses(
     program: Program, function: Function, prefix: str = "", given: Mapping[str, str] | None = None
 ) -> Iterator[Address]:
-    """The values that equations define. `given` are the paths of the arguments, of a function that is called."""
+    """The values that equations define. `given` are the paths of the arguments, for a function that is called."""
     paths = dict(given or {each.name: each.name for each in function.arguments})
     for statement in function.statements:
         if isinstance(statement, Equation):
@@ -47,7 +47,7 @@ def addresses(
 
 
 def alias(statement: Equation) -> str | None:
-    """The value that an equation only gives another name."""
+    """The value that an equation merely renames, or None."""
     read, dims = statement.pieces[0], statement.left.dims
     return read.array.name if isinstance(read, Read) and read.dims == dims and statement.along is None else None
 

@@ -1,4 +1,4 @@
-"""Plans in the text: what stands behind `@` is claimed first, all of it together; then a `plan` block, a tactic a line.
+"""Plans in the text: all `@` annotations are claimed first, together; then a `plan` block applies one tactic per line.
 
 fn f(x: f32[B=512 @data, D=256], ...)      -->   Tile({"x": 0}, "data")
 plan zero3 { tile w1.0 @data }             -->   tile("w1", 0, "data")
@@ -26,7 +26,7 @@ Step = Callable[[Plan], Plan]
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A `plan` block: the function that it partitions and its tactics, checked as far as names go."""
+    """A `plan` block: the function that it partitions, and its tactics, whose names are checked."""
 
     name: str
     function: str
@@ -50,7 +50,7 @@ def annotated(program: Program, function: Function, plan: Plan) -> Plan:
 
 
 def _claims(program: Program, function: Function) -> Iterator[tuple[str, int, Sequence[str], Span]]:
-    """Address, dim, axes and place of everything that is annotated."""
+    """Address, dim, axes and location of every annotation."""
     for array, places in zip(function.arguments, function.places, strict=True):
         for dim, axes in enumerate(places):
             yield array.name, dim, axes, array.span
@@ -64,7 +64,7 @@ def _claims(program: Program, function: Function) -> Iterator[tuple[str, int, Se
 
 
 def _ordered(program: Program) -> list[str]:
-    """The axes, those that are major somewhere before their minor ones."""
+    """The axes, ordered so that major axes come before their minor ones."""
     left, found = list(program.mesh or ()), list[str]()
     while left:
         free = [axis for axis in left if not any((other, axis) in program.order for other in left)]
@@ -74,7 +74,7 @@ def _ordered(program: Program) -> list[str]:
 
 
 def placed(program: Program, where: Where, step: Step) -> Step:
-    """The tactic, whose errors stand at its line in the text."""
+    """The tactic, with its errors located at its line in the text."""
 
     def tactic(plan: Plan) -> Plan:
         try:
@@ -93,7 +93,7 @@ def _moved(program: Program, where: Where, error: Error) -> Wrong:
 
 
 def block(program: Program, name: str, node: Node) -> Block:
-    """The block of a plan. Raises `Wrong` for names that there are not."""
+    """The block of a plan. Raises `Wrong` for unknown names."""
     text, given = program.text, words(node)
     word = words(phrases(node)[0])[0]
     if program.mesh is None:
@@ -179,7 +179,7 @@ class _Reader:
         return path, dim if number is None else number
 
     def value(self, word: Token) -> str:
-        """The address of a value. Patterns and numbered ops are for the plan to find."""
+        """The address of a value. The plan resolves patterns and numbered ops."""
         name = str(word)
         if any(mark in name for mark in "*?#") or name.startswith("result"):
             return name
@@ -208,9 +208,9 @@ class _Reader:
 
 
 def _number(dim: int | str) -> int:
-    """A dim that has to be a number, for tactics on several values."""
+    """A dim that must be a number, for tactics on several values."""
     if isinstance(dim, str):
-        raise Error(f"`{dim}` names a range, and several values are tiled", helps=["say the dim of each by number: `x.0`"])
+        raise Error(f"`{dim}` names a range, but several values are tiled", helps=["give the dim of each by number: `x.0`"])
     return dim
 
 
@@ -223,7 +223,7 @@ def _replicate(paths: list[str], axis: str) -> Step:
 
 
 def _tile_range(label: str, axis: str) -> Step:
-    """Tiles the dims of the range in every argument that has it."""
+    """Tile the dims of the range in every argument that has it."""
 
     def step(plan: Plan) -> Plan:
         root, of, program = plan.label(label), plan.source.classes.of, plan.source.program

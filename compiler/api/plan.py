@@ -36,7 +36,7 @@ Tactic = Callable[["Plan"], "Plan"]
 
 @dataclass(frozen=True)
 class Plan(State):
-    """A traced program, where its ranges are placed, and the tactics that placed them. Immutable; made by `pt.plan`."""
+    """A traced program, the placement of its ranges, and the tactics that placed them. Immutable; made by `pt.plan`."""
 
     def __repr__(self) -> str:
         return queries.brief(self)
@@ -56,52 +56,53 @@ class Plan(State):
     def replicate(self, values: Patterns, axis: str, *, propagate: bool = True) -> Plan:
         """Keep these values replicated along an axis; propagation does not cross them.
 
-        replicate("w", "data"):   w stays f32[8, 16], whatever its uses want
+        replicate("w", "data"):   w stays f32[8, 16], whatever layout its uses want
         """
         return claims.replicate(self, values, axis, propagate=propagate)
 
     def name(self, values: Patterns, dim: int, label: str) -> Plan:
-        """Name the class of dims that this one belongs to, for `tile`: a label, never a constraint.
+        """Name the range of a dim, so that you can `tile` it by name. A name is a label, never a constraint.
 
         name("batch/x", 0, "B").tile("*", "B", "data")
         """
         return claims.name(self, values, dim, label)
 
     def propagate(self, axis: str) -> Plan:
-        """Carry on the claims along an axis that an action with `propagate=False` left where they stood."""
+        """Propagate the claims along an axis that were made with `propagate=False`."""
         return claims.propagate(self, axis)
 
     def apply(self, *tactics: Tactic) -> Plan:
-        """Apply tactics, one after another: each a function from plan to plan, the library's or your own."""
+        """Apply tactics, one after another. A tactic is a function from plan to plan: one of Partita's, or your own."""
         plan = self
         for tactic in tactics:
             plan = run_tactic(tactic, plan)
         return plan
 
     def place(self, seeds: Sequence[Seed], text: str, *, propagate: bool = True, held: bool = False) -> Plan:
-        """What every tactic does in the end: make these claims, all at once, and propagate. All of it, or an Error.
+        """Make these claims, all at once, and propagate: the step that every tactic ends in. On an Error nothing changes.
 
-        Claims that are `held` go only through ops in which every array has the range, and no later tactic carries them on.
+        With `held`, the claims propagate only through ops in which every array has the range, and no later tactic propagates
+        them further.
         """
         return claims.place(self, seeds, text, propagate=propagate, held=held)
 
     # --- what happens ----------------------------------------------------------------------------------------------
 
     def counts(self) -> Counts:
-        """Executions of each kind of collective in one call: loop bodies times their trips.
+        """Executions of each kind of collective in one call: those in a loop body times the trip count.
 
-        Collectives inside a branch are reported separately, `.branches["cond#0:1"]`, and `.in_branches` is the most that
-        these can add. The trip count of a `while` is unknown, so its body is counted once, and `.unknown["while#0"]` says
-        how much of the counts that is.
+        Collectives inside a branch are reported separately, in `.branches["cond#0:1"]`; `.in_branches` is the most that
+        branches can add. The trip count of a `while` is unknown, so its body is counted once, and `.unknown["while#0"]`
+        says which part of the counts that is.
         """
         return collectives.counts(self)
 
     def collectives(self) -> list[Collective]:
-        """Every collective, with its provenance: kind, axes, value, bytes received, times, source line, tactic."""
+        """Every collective with its provenance: kind, axes, value, bytes received, executions, source line, tactic."""
         return collectives.collectives(self)
 
     def bytes_per_device(self) -> int:
-        """Bytes that one device receives in one call, all collectives together; of branches, the most expensive one."""
+        """Bytes that one device receives in one call, summed over all collectives; of branches, the most expensive one."""
         return collectives.bytes_per_device(self)
 
     def layout(self, values: Patterns = "**") -> dict[str, str]:
@@ -110,7 +111,7 @@ class Plan(State):
 
     @property
     def conflicts(self) -> list[Conflict]:
-        """Claims that cannot all hold and that the order of tactics does not decide, with the ways out."""
+        """Claims that contradict each other and that the order of tactics does not decide, with resolutions."""
         return queries.conflicts(self)
 
     @property
@@ -125,12 +126,12 @@ class Plan(State):
 
     @property
     def successors(self) -> Mapping[str, str]:
-        """Argument name -> the result that takes its place in the next call."""
+        """Argument name -> the result that replaces it in the next call."""
         return self.source.traced.successors
 
     @property
     def trace(self) -> str:
-        """The tactics as text, a line each; `pt.replay` takes it."""
+        """The tactics as text, one per line; `pt.replay` applies it again."""
         return "\n".join(action.text for action in self.actions)
 
     def arguments(self) -> list[str]:
@@ -142,7 +143,7 @@ class Plan(State):
         return list(self.source.program.result_names)
 
     def explain(self, values: Patterns) -> str:
-        """Why these values are laid out as they are, and which uses redistribute them, step by step."""
+        """Why these values have their layouts, and which uses redistribute them, step by step."""
         return explain(self, values)
 
     def diff(self, before: Plan) -> Diff:
@@ -150,16 +151,16 @@ class Plan(State):
         return diff(before, self)
 
     def expect(self, **wanted: int) -> Plan:
-        """The plan itself, if it has exactly these counts; otherwise an Error with the offending collectives.
+        """Return the plan if it has exactly these counts; otherwise raise an Error with the offending collectives.
 
-        A count is what always runs plus the most that branches add (of each `cond`, the branch with the most). The body of a
-        `while` is counted once. `counts()` has them apart.
+        A count includes the collectives that always run and the most that branches add (of each `cond`, the branch with the
+        most). The body of a `while` is counted once. `counts()` reports them separately.
         """
         expect(self, wanted)
         return self
 
     def notation(self) -> str:
-        """The program with its mesh, in index notation, as `pt.parse` takes it.
+        """The program with its mesh, in index notation; `pt.parse` reads it.
 
         Raises Error for an op that the notation cannot express.
         """
@@ -168,11 +169,11 @@ class Plan(State):
     # --- lowering --------------------------------------------------------------------------------------------------
 
     def ir(self, fused: bool = True) -> ModuleOp:
-        """The placed builders and slicers; `fused=False` is the form that `partita-opt` lowers to the same `spmd()`."""
+        """The placed builders and slicers; `partita-opt` lowers the form with `fused=False` to the same `spmd()`."""
         return lowered.ir(self, fused)
 
     def spmd(self) -> ModuleOp:
-        """The device-local module, every collective explicit. `str()` of it is its text."""
+        """The device-local module, with explicit collectives. Its `str()` is its text."""
         return lowered.spmd(self)
 
     def lower(self, granularity: str = "whole") -> Graph:
@@ -180,11 +181,11 @@ class Plan(State):
         return lower(self, granularity)
 
     def compile(self, devices: Sequence[Device] | None = None, donate: Patterns = ()) -> Compiled:
-        """A callable with the original's signature, run by `jax.jit(jax.shard_map(...))`."""
+        """A callable with the signature of the original function, run by `jax.jit(jax.shard_map(...))`."""
         return Compiled(self, devices, donate)
 
     def check(self, *args: object, **kwargs: object) -> float:
-        """Run the original and the partitioned program on these arrays; the largest |a-b|/(1e-3+|b|) of any result."""
+        """Run the original and the partitioned program on these arrays; return the largest |a-b|/(1e-3+|b|) of any result."""
         return check(self, args, kwargs)
 
 
@@ -197,5 +198,5 @@ def plan(
 
 
 def start(traced: Traced, mesh: Mesh) -> Plan:
-    """The plan on which nothing is placed, but for what the program places itself."""
+    """The plan on which nothing is placed, except for the program's own `shard_map`s and ops that one device runs."""
     return claims.place_own(Plan.start(traced, mesh))

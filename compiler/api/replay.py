@@ -1,4 +1,4 @@
-"""Replaying a trace: the text of tactics, a call a line, read back without evaluating anything.
+"""Replaying a trace: tactics as text, one call per line, read back without evaluating anything.
 
 DataParallel(axis='data', inputs='batch/*')
 tile('params/w1', 1, 'model')
@@ -18,21 +18,21 @@ from .plan import Plan, plan
 from .tactics import Tactic
 
 ACTIONS = ("tile", "replicate", "name", "propagate")
-"""The methods of a plan that a line of a trace may call."""
+"""The methods of a plan that a trace can call."""
 
 
 def replay(
     fn: Callable[..., object], mesh: Mesh, text: str, /, *args: object, static_argnames: Sequence[str] = (), **kwargs: object
 ) -> Plan:
-    """A plan of `fn` with the tactics of `plan.trace`; blank lines and lines that begin with `#` are skipped."""
+    """Plan `fn` with the tactics of a `plan.trace`; blank lines and lines that begin with `#` are skipped."""
     return plan(fn, mesh, *args, static_argnames=static_argnames, **kwargs).apply(*tactics_of(text))
 
 
 def tactics_of(text: str) -> list[Callable[[Plan], Plan]]:
-    """The tactics that the lines say, in order. Raises Error, with the line, for one that says none."""
+    """The tactics of the lines, in order. Raises Error, with the line, for a line that is not a tactic."""
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        helps = ["give it the text `plan.trace`", "tactics that are no text: pt.plan(fn, mesh, *args).apply(*tactics)"]
-        raise Error(f"{shown(text)} is no text of tactics", helps=helps)
+        helps = ["pass the text of `plan.trace`", "to apply a list of tactics: pt.plan(fn, mesh, *args).apply(*tactics)"]
+        raise Error(f"a trace must be a string, got {shown(text)}", helps=helps)
     found: list[Callable[[Plan], Plan]] = []
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.lstrip().startswith("#"):
@@ -51,47 +51,47 @@ def _tactic(line: str, location: Location) -> Callable[[Plan], Plan]:
         takes = list(inspect.signature(Tactic.known[name]).parameters)
     else:
         helps = did_you_mean(name, (*Tactic.known, *ACTIONS), _help(), most=3)
-        raise Error(f"there is no tactic `{name}`", location=location, helps=helps)
+        raise Error(f"unknown tactic `{name}`", location=location, helps=helps)
     try:
         made = make(*args, **kwargs)
     except TypeError as error:
         helps = [f"it takes {name}({', '.join(takes)})"]
-        raise Error(f"`{name}` takes other arguments", location=location, label=str(error), helps=helps) from None
+        raise Error(f"`{name}` is called with wrong arguments", location=location, label=str(error), helps=helps) from None
 
     def tactic(plan: Plan) -> Plan:
         try:
             return made(plan)
         except Error as error:
-            # The line is what the reader of a trace can put right.
+            # Point at the line of the trace, which the user can correct.
             raise Error(error.title, location=location, label=error.label, notes=error.notes, helps=error.helps) from error
 
     return tactic
 
 
 def _constructed(tactic: type[Tactic], *args: object, **kwargs: object) -> Tactic:
-    """A tactic of the library's or of the user's. Raises TypeError for arguments that it does not take."""
+    """A tactic, Partita's or the user's. Raises TypeError for wrong arguments."""
     inspect.signature(tactic).bind(*args, **kwargs)
     return tactic(*args, **kwargs)
 
 
 def _bound(method: Callable[..., Plan], *args: object, **kwargs: object) -> Callable[[Plan], Plan]:
-    """A method of a plan with its arguments, as a tactic. Raises TypeError for arguments that it does not take."""
+    """A method of a plan with its arguments, as a tactic. Raises TypeError for wrong arguments."""
     inspect.signature(method).bind(None, *args, **kwargs)
     return lambda plan: method(plan, *args, **kwargs)
 
 
 def _call(line: str, location: Location) -> tuple[str, list[object], dict[str, object]]:
-    """The name and the arguments of the call that a line is."""
+    """The name and the arguments of the call on a line."""
 
     def no_tactic(why: str) -> Error:
-        return Error("this line is no tactic", location=location, label=why, helps=[_help()])
+        return Error("expected a tactic on this line", location=location, label=why, helps=[_help()])
 
     try:
         call = ast.parse(line, mode="eval").body
     except SyntaxError as error:
         raise no_tactic(error.msg) from None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-        raise no_tactic("not a call of a name")
+        raise no_tactic("this is not a call of a tactic")
     values = {"": call.args, **{each.arg or "**": [each.value] for each in call.keywords}}
     found: dict[str, list[object]] = {}
     for key, nodes in values.items():
@@ -100,9 +100,9 @@ def _call(line: str, location: Location) -> tuple[str, list[object], dict[str, o
             try:
                 found[key].append(ast.literal_eval(each))
             except ValueError:
-                raise no_tactic(f"`{ast.unparse(each)}` is no literal") from None
+                raise no_tactic(f"`{ast.unparse(each)}` is not a literal") from None
     if "**" in found:
-        raise no_tactic("`**` is no literal")
+        raise no_tactic("`**` is not a literal")
     return call.func.id, found.pop(""), {key: value for key, (value,) in found.items()}
 
 

@@ -1,6 +1,6 @@
-"""The tactics that come with Partita. A tactic is a function from plan to plan; yours is a plain function.
+"""The tactics that come with Partita. A tactic is a function from plan to plan; your own can be a plain function.
 
-Each of these seeds all its places at once and propagates once, so the order within one never matters.
+Each of these makes all its claims at once and propagates once, so the order within one tactic never matters.
 
     plan.apply(pt.DataParallel("data", inputs="batch/*"), pt.ZeRO(3, "data", params="params", optimizer="opt"))
 """
@@ -24,9 +24,10 @@ Dims = Patterns | Mapping[str, int]
 
 
 class Tactic:
-    """Base of tactics that are replayed from their text: `seeds` says what to claim; the text is the constructor call.
+    """Base class of tactics that can be replayed. `seeds` yields the claims to make; the text is the constructor call.
 
-    A subclass is a frozen dataclass with literal fields. It registers itself: `pt.replay` reads its constructor call.
+    A subclass is a frozen dataclass with literal fields. It registers itself, so that `pt.replay` can read its constructor
+    call.
 
         @dataclass(frozen=True, repr=False)
         class Rows(pt.Tactic):
@@ -39,13 +40,13 @@ class Tactic:
     """
 
     known: ClassVar[dict[str, type[Tactic]]] = {}
-    """The tactics by name; of two classes of one name, the one that was defined last."""
+    """The tactics by name; of two classes with the same name, the one defined last."""
 
     def __init_subclass__(cls) -> None:
         Tactic.known[cls.__name__] = cls
 
     holds: ClassVar[bool] = False
-    """Whether its claims go only along their ranges, and no later tactic carries them on."""
+    """Whether its claims propagate only along their ranges, and no later tactic propagates them further."""
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
         raise NotImplementedError
@@ -63,7 +64,7 @@ def _default(tactic: Tactic, field: Field[object]) -> bool:
 
 
 def _tiles(plan: Plan, dims: Dims, default: int, axis: str) -> Iterator[Seed]:
-    """A seed for each value of each pattern, on the dim that the mapping gives, or the default one."""
+    """A seed for each value that a pattern matches, on the dim from the mapping, or on the default dim."""
     table = dims if isinstance(dims, Mapping) else dict.fromkeys(patterns_of(dims), default)
     for pattern, dim in table.items():
         for name, value in plan.source.addresses.find(pattern).items():
@@ -72,10 +73,10 @@ def _tiles(plan: Plan, dims: Dims, default: int, axis: str) -> Iterator[Seed]:
 
 @dataclass(frozen=True, repr=False)
 class Tile(Tactic):
-    """Tile dims of values on an axis, and propagate: `{pattern: dim}`, every pattern with its dim.
+    """Tile dims of values on an axis, and propagate. `values` maps each pattern to its dim.
 
-    `held` propagates only through ops in which every array has the dim, and leaves the others to later tactics: where those
-    want another dim on the axis, an all_to_all stands between.
+    With `held`, the claims propagate only through ops in which every array has the dim; the other ops are left to later
+    tactics. Where a later tactic places another dim on the axis, an all_to_all connects the two.
 
         Tile({"params/**/w1": 1}, "model"):   w1: f32[256, 1024]   -->   w1: f32[256, model*512]
     """
@@ -99,9 +100,9 @@ class Tile(Tactic):
 
 @dataclass(frozen=True, repr=False)
 class Replicate(Tactic):
-    """Keep values whole along an axis; propagation does not cross them.
+    """Keep values replicated along an axis; propagation does not cross them.
 
-    Replicate("params/embedding", "data"):   embedding stays f32[512, 64] whatever its uses want
+    Replicate("params/embedding", "data"):   embedding stays f32[512, 64] whatever layout its uses want
     """
 
     values: Patterns
@@ -140,10 +141,10 @@ class DataParallel(Tactic):
 class Megatron(Tactic):
     """Tensor parallelism: column and row tiling of weights by patterns, the rest inferred (arXiv 1909.08053).
 
-    `column` tiles the output dim of a first matmul (dim 1), `row` the contracted dim of the second (dim 0); a mapping
-    from pattern to dim says otherwise. One of the two is enough where the other follows.
+    `column` tiles the output dim of the first matmul (dim 1), `row` the contracted dim of the second (dim 0). A mapping
+    from pattern to dim overrides these. One of the two is enough if the other follows by propagation.
 
-        Megatron("model", column="**/w1"):   w1: f32[256, model*512], w2: f32[model*512, 256], one all_reduce behind w2
+        Megatron("model", column="**/w1"):   w1: f32[256, model*512], w2: f32[model*512, 256], one all_reduce after w2
     """
 
     axis: str
@@ -160,14 +161,14 @@ class Megatron(Tactic):
 
 @dataclass(frozen=True, repr=False)
 class ExpertParallel(Tactic):
-    """Tile the experts over an axis that the tokens are on too: tokens travel to their experts, and back (arXiv 2006.16668).
+    """Tile the experts over an axis that also tiles the tokens: tokens travel to their experts, and back (arXiv 2006.16668).
 
-    `experts` are the parameters that lead with the experts; a mapping from pattern to dim says otherwise. Ops in which every
-    array leads with the experts take the axis there, forward, backward and in the optimizer; dispatch and combine, which
-    know the tokens too, are left to the tactic that places the tokens. So it goes before that one: the earlier decides.
+    `experts` are the parameters whose leading dim is the experts; a mapping from pattern to dim overrides this. Ops in which
+    every array has the experts dim take the axis there: forward, backward and in the optimizer. Dispatch and combine, which
+    also have the tokens, are left to the tactic that places the tokens. Apply this tactic first: the earlier one decides.
 
         ExpertParallel("data", experts="params/experts"), DataParallel("data", inputs="batch/*"):
-            sent: f32[8, data*2, 16, 64]   -->   f32[data*1, 16, 16, 64] at the experts: an all_to_all, and one behind them
+            sent: f32[8, data*2, 16, 64]   -->   f32[data*1, 16, 16, 64] at the experts: an all_to_all before and one after them
     """
 
     axis: str
@@ -188,13 +189,13 @@ class ExpertParallel(Tactic):
         return placed
 
     def used(self, plan: Plan, placed: Plan, seeds: Sequence[Seed]) -> None:
-        """Raises Error where no op could take the experts, because an earlier tactic has placed them all otherwise."""
+        """Raises Error if no op takes the experts, because an earlier tactic has already placed all of them."""
         program, nodes = plan.source.program, placed.table.axes[self.axis].nodes
         claims = [nodes[number] for seed in seeds for number, _ in program.uses[seed.value]]
         before = {claim.tactic: None for claim in claims if claim is not None and not claim.held}
         if before and not any(claim is not None and claim.held for claim in claims):
             by = plan.actions[next(iter(before))].text
-            title = f"the ops that read `{seeds[0].name}` are on `{self.axis}` already, by {by}"
+            title = f"the ops that read `{seeds[0].name}` are already tiled on `{self.axis}`, by {by}"
             raise Error(title, helps=["apply `ExpertParallel` before it: the earlier tactic decides", "or use another axis"])
 
 
@@ -202,9 +203,9 @@ class ExpertParallel(Tactic):
 class ZeRO(Tactic):
     """Shard optimizer state (stages 1 and 2), and parameters too (stage 3), over an axis (arXiv 1910.02054).
 
-    Each matched tensor is tiled on its first dim that divides and is free, and that no loop iterates over; tensors that
-    have none stay. Several axes are as many tactics, one after another. Stages 1 and 2 keep the parameters and their
-    successors whole; `results` names the successors where `plan.successors` does not know them.
+    Each matched tensor is tiled on its first dim that divides, is free, and is not iterated over by a loop. Tensors without
+    such a dim stay as they are. Several axes are applied as separate tactics, one after another. Stages 1 and 2 keep the
+    parameters and their successors replicated; `results` names the successors where `plan.successors` lacks them.
 
         ZeRO(3, "data", params="params", optimizer="opt"):   w: f32[512, 64] --> f32[data*64, 64], gathered at each use
     """
@@ -222,7 +223,7 @@ class ZeRO(Tactic):
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
         if self.stage not in (1, 2, 3):
-            raise Error(f"ZeRO has no stage {self.stage!r}", helps=["stages are 1, 2 and 3"])
+            raise Error(f"`stage` of ZeRO must be 1, 2 or 3, got {self.stage!r}", helps=["stage 3 shards the parameters too"])
         axis = axis_of(self.axis)
         if not as_patterns(self.params) and not as_patterns(self.optimizer):
             raise Error("`ZeRO` names no values", helps=['give `params`, `optimizer` or both: params="params"'])
@@ -241,24 +242,28 @@ class ZeRO(Tactic):
                 yield Seed(sharded[name], dim, axis, name)
 
     def nothing(self, plan: Plan, sharded: Mapping[str, int], axis: str) -> Error:
-        """Why the tactic would do nothing."""
+        """The error for a tactic that would do nothing."""
         if not sharded:
-            title = f"`ZeRO({self.stage}, ...)` shards optimizer state, and none is named"
+            title = f"`ZeRO({self.stage}, ...)` shards optimizer state, but `optimizer` names none"
             return Error(title, helps=['name it: optimizer="opt"', "or take stage 3, which shards the parameters"])
         shapes = [f"`{name}` {list(plan.source.shape(value))}" for name, value in sharded.items()]
         title = f"`ZeRO({self.stage}, ...)` shards nothing over `{axis}` ({plan.mesh[axis]} devices)"
-        return Error(title, notes=[f"no free dim divides of {', '.join(shapes[:4])}"], helps=["take an axis of another size"])
+        return Error(
+            title, notes=[f"no free dim of {', '.join(shapes[:4])} divides over it"], helps=["take an axis of another size"]
+        )
 
     def kept(self, plan: Plan, params: Mapping[str, int], axis: str) -> Iterator[Seed]:
-        """Parameters, and the results that become the parameters of the next step."""
+        """Replicate the parameters, and the results that become the parameters of the next step."""
         results = plan.source.addresses.results
         if as_patterns(self.results):
             after = plan.source.addresses.find(self.results)
         else:
             if unknown := [name for name in params if name not in plan.successors]:
-                title = f"`ZeRO({self.stage}, ...)` keeps the new `{unknown[0]}` whole, and which result that is, is not known"
-                notes = ["a result succeeds the argument of its own name, or the only one of its tree, shapes and dtypes"]
-                raise Error(title, notes=notes, helps=['say it: results="result/0"', "or take stage 3"])
+                title = f"`ZeRO({self.stage}, ...)` keeps the new `{unknown[0]}` replicated, but cannot tell which result it is"
+                notes = [
+                    "a result succeeds the argument of the same name, or the only one with the same tree, shapes and dtypes"
+                ]
+                raise Error(title, notes=notes, helps=['name it: results="result/0"', "or take stage 3"])
             after = {plan.successors[name]: results[plan.successors[name]] for name in params}
         for name, value in {**params, **after}.items():
             if (claim := plan.table.claim(value, axis)) is None or claim.at < 0:
@@ -266,19 +271,19 @@ class ZeRO(Tactic):
 
 
 def blocks(plan: Plan, value: int, dim: int, axes: Sequence[str]) -> int:
-    """In how many blocks a dim is that goes on these axes too."""
+    """The number of blocks of a dim once it is also tiled on these axes."""
     own = {axis for axis, at, _ in plan.table.tiles(value) if at == dim}
     return math.prod(plan.mesh[axis] for axis in own.union(axes))
 
 
 def is_tiled(plan: Plan, value: int, axis: str) -> bool:
-    """Whether the axis is on a dim of the value already."""
+    """Whether the axis already tiles a dim of the value."""
     claim = plan.table.claim(value, axis)
     return claim is not None and claim.at != WHOLE
 
 
 def free_dim(plan: Plan, value: int, axis: str) -> int | None:
-    """The first dim that divides over the axis, carries no axis yet and is not iterated by a loop; None if there is none."""
+    """The first dim that divides over the axis, is not tiled yet and is not iterated over by a loop; None if none does."""
     if is_tiled(plan, value, axis):
         return None
     taken = {dim for _, dim, _ in plan.table.tiles(value)}

@@ -1,4 +1,4 @@
-"""A plan tried on arrays: what `partita run` does and prints.
+"""`partita run`: a plan tried on arrays.
 
 mlp on data=4, model=2
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def host_devices(count: int) -> None:
-    """Asks for so many devices of a host without accelerators, unless JAX has begun or the environment says how many."""
+    """Request this many host devices, unless JAX is already initialised or the environment sets the number."""
     try:
         jax.config.update("jax_num_cpu_devices", count)
     except RuntimeError:
@@ -44,15 +44,15 @@ def host_devices(count: int) -> None:
 
 
 def enough_devices(plan: Plan) -> None:
-    """Raises Error, with what to type, if the plan's mesh has more devices than there are."""
+    """Raises Error, with the option to use, if the plan's mesh has more devices than there are."""
     wanted, there = plan.mesh.size, len(jax.devices())
     if wanted > there:
         helps = [f"on a host without accelerators: --devices {wanted}", "or try it on a smaller mesh: --mesh data=2"]
-        raise Error(f"the mesh {plan.mesh} needs {wanted} devices, and there are {there}", helps=helps)
+        raise Error(f"the mesh {plan.mesh} needs {wanted} devices, but there are {there}", helps=helps)
 
 
 def inputs(plan: Plan, given: Sequence[str], seed: int) -> list[Array | np.ndarray]:
-    """The leaves of the arguments: from files, `x=x.npy` or `all.npz`, and random where none is given."""
+    """The leaves of the arguments: from files, `x=x.npy` or `all.npz`, otherwise random."""
     traced = plan.source.traced
     names = traced.arg_names[: len(traced.in_avals)]
     files = read(given)
@@ -63,7 +63,7 @@ def inputs(plan: Plan, given: Sequence[str], seed: int) -> list[Array | np.ndarr
             title = f"argument `{name}` of `{traced.name}` is {text(avals[name])}, and its file holds {list(array.shape)}"
             location = traced.function.location(name.split("/")[0])
             raise Error(
-                title, location=location, helps=["give an array of that shape, or none: those that are not given are random"]
+                title, location=location, helps=["give an array of that shape, or none: arguments without a file are random"]
             )
     random = np.random.default_rng(seed)
     return [files[name] if name in files else drawn(random, aval) for name, aval in zip(names, traced.in_avals, strict=True)]
@@ -90,7 +90,7 @@ def read(given: Sequence[str]) -> Mapping[str, np.ndarray]:
 
 
 def drawn(random: np.random.Generator, aval: ShapedArray) -> Array:
-    """A random array: small floats, small numbers, truth values, keys."""
+    """A random array: small floats, small integers, booleans or keys."""
     if is_key(aval):
         return jax.random.split(jax.random.key(int(random.integers(1 << 30))), aval.shape) if aval.shape else jax.random.key(0)
     dtype: Any = jnp.dtype(aval.dtype)
@@ -101,7 +101,7 @@ def drawn(random: np.random.Generator, aval: ShapedArray) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """How far each result of the partitioned run is from the original's; `agrees` if all are within what rounding explains."""
+    """How far each result of the partitioned run is from the original's; `agrees` if all are within the tolerance."""
 
     plan: Plan
     errors: Mapping[str, float]
@@ -131,7 +131,7 @@ def trial(plan: Plan, leaves: Sequence[Array | np.ndarray], tolerance: float) ->
 
 
 def called(plan: Plan, leaves: Sequence[Array | np.ndarray]) -> tuple[tuple[object, ...], dict[str, object]]:
-    """The arguments as the function takes them."""
+    """The positional and keyword arguments of the function."""
     traced = plan.source.traced
     values = tree.tree_unflatten(traced.in_tree, leaves)
     given = {**dict(zip(traced.arguments, values, strict=True)), **traced.static}

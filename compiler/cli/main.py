@@ -1,8 +1,8 @@
-"""The command `partita`: look at a plan, at the code it lowers to, at the laws it is made by.
+"""The command `partita`: print a plan, the code it lowers to, or the definitions and rules.
 
     partita show mlp.py:chain f32[256,8] f32[8,16] f32[16,8] --mesh data=4,model=2 -t 'tile("x", 0, "data")'
     partita show mlp.py:plan                        a function without arguments that returns a plan
-    partita show mlp.partita:zero3                  a program in index notation, and a plan in it
+    partita show mlp.partita:zero3                  a plan in a program in index notation
     partita run mlp.partita:zero3
     partita lower mlp.py:plan --to spmd
     partita explain mlp.py:plan --value w1
@@ -10,7 +10,7 @@
     partita rules mlp.py                            the ops that a file defines
     partita demo
 
-Only a command that traces imports JAX.
+Only commands that trace import JAX.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 class Asked(TypedDict):
-    """What `takes_a_plan` asks of a command line."""
+    """The parameters that `takes_a_plan` adds to a command."""
 
     target: str
     shapes: tuple[str, ...]
@@ -41,7 +41,7 @@ class Asked(TypedDict):
 
 
 class Commands(click.Group):
-    """A group whose commands end with our errors as they are rendered, without a traceback."""
+    """A group whose commands print an Error as it is rendered, without a traceback."""
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -54,16 +54,16 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="partita")
 def main() -> None:
-    """Partition JAX programs by tactics, and look at what comes out."""
+    """Partition JAX programs by tactics, and inspect the result."""
 
 
 def takes_a_plan(command: F) -> F:
     """The arguments of every command that looks at a plan."""
     for add in (
         click.option(
-            "-t", "--tactic", "tactics", multiple=True, help="A tactic, as a plan's trace prints it; may be repeated."
+            "-t", "--tactic", "tactics", multiple=True, help="A tactic, as a plan's trace prints it; can be repeated."
         ),
-        click.option("--mesh", default="", help="Of a function with SHAPES, or instead of a program's own: data=4,model=2."),
+        click.option("--mesh", default="", help="The mesh for SHAPES, or in place of the program's mesh: data=4,model=2."),
         click.argument("shapes", nargs=-1),
         click.argument("target", metavar="FILE:NAME"),
     ):
@@ -78,7 +78,7 @@ def made(target: str, shapes: Sequence[str], mesh: str, tactics: Sequence[str]) 
 
 
 def printed(report: RenderableType) -> None:
-    """Prints tables, without the blanks that fill their lines up."""
+    """Print tables without trailing blanks."""
     from rich.console import Console
 
     console = Console()
@@ -92,10 +92,10 @@ def printed(report: RenderableType) -> None:
 @takes_a_plan
 @click.option("--notation", is_flag=True, help="Print the program in index notation instead.")
 def show(notation: bool, **what: Unpack[Asked]) -> None:
-    """Print a plan: layouts, collectives, bytes, and what could not be decided.
+    """Print a plan: layouts, collectives, bytes, conflicts, and where propagation stopped.
 
-    NAME is a function of a Python file that returns a plan, or that is partitioned here: then SHAPES are those of its
-    arguments, like f32[256,8]. Or it is a plan or a function of a .partita file; without one the last function's annotations.
+    NAME is a function of a Python file. It returns a plan, or it is partitioned by this command: then give the SHAPES of its
+    arguments, like f32[256,8]. In a .partita file, NAME is a plan or a function, by default the last function.
     """
     from .tables import report
 
@@ -119,39 +119,43 @@ LOWERED: dict[str, Callable[[Plan], object]] = {
 @takes_a_plan
 @click.option("--to", "form", type=click.Choice(list(LOWERED)), default="spmd", show_default=True)
 def lower(form: str, **what: Unpack[Asked]) -> None:
-    """Print what a plan lowers to.
+    """Print the lowered forms of a plan.
 
-    ir: placed builders and slicers, fused; unfused: as partita-opt takes them; spmd: what each device runs; graph, json,
-    dot: kernels between redistributions.
+    ir: placed builders and slicers, fused; unfused: the input of partita-opt; spmd: the program of each device; graph, json,
+    dot: kernels and redistributions.
     """
     click.echo(str(LOWERED[form](made(**what))))
 
 
 @main.command()
 @takes_a_plan
-@click.option("--value", help="The value's name: params/w1, result/0, the name of a tag.")
+@click.option("--value", help="The name of a value: params/w1, result/0, or a tag.")
 def explain(value: str | None, **what: Unpack[Asked]) -> None:
-    """Print why a value is laid out as it is, step by step."""
+    """Print why a value has its layout, step by step."""
     if value is None:
         said = next((each for each in what["shapes"] if "[" not in each), "")
         names = [said] if said else made(**what).arguments()
         helps = [
             f"name one by an option, `--value {names[0] if names else 'result'}`; several by a pattern, `--value 'params/*'`"
         ]
-        raise Error("no value is named", helps=helps)
+        raise Error("`explain` needs the name of a value", helps=helps)
     click.echo(str(made(**what).explain(value)))
 
 
 @main.command()
 @takes_a_plan
-@click.option("--input", "files", multiple=True, help="An array, x=x.npy, or several by name, arrays.npz; others are random.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the random arrays.")
+@click.option(
+    "--input", "files", multiple=True, help="An array, x=x.npy, or several by name, arrays.npz; the others are random."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="The seed of the random arrays.")
 @click.option("--tolerance", type=float, default=0.01, show_default=True, help="The largest |a-b|/(1e-3+|b|) that agrees.")
-@click.option("--devices", type=int, default=8, show_default=True, help="How many, on a host without accelerators.")
+@click.option(
+    "--devices", type=int, default=8, show_default=True, help="The number of devices, on a host without accelerators."
+)
 def run(files: Sequence[str], seed: int, tolerance: float, devices: int, **what: Unpack[Asked]) -> None:
     """Run a plan on arrays, and compare it with the unpartitioned run.
 
-    NAME and SHAPES are as for `show`: FILE.partita runs what the last function's annotations say, FILE.partita:PLAN a plan.
+    NAME and SHAPES are as for `show`: FILE.partita runs the last function with its annotations, FILE.partita:PLAN a plan.
     """
     from .compare import enough_devices, host_devices, inputs, trial
 
@@ -169,9 +173,9 @@ def run(files: Sequence[str], seed: int, tolerance: float, devices: int, **what:
 @main.command()
 @click.argument("names", nargs=-1)
 def rules(names: Sequence[str]) -> None:
-    """Print definitions of ops and rewrite rules, all or those whose name matches one of NAMES (globs).
+    """Print definitions of ops and rewrite rules: all, or those whose name matches one of NAMES (globs).
 
-    A NAME that is a Python file, model.py, is run first: the ops that it defines are printed too.
+    If a NAME is a Python file, model.py, the file is run first, and the ops that it defines are printed too.
     """
     from .rule_listing import laws
 

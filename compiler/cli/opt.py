@@ -1,9 +1,9 @@
-"""`partita-opt`: reads a program's text, runs passes on it, prints it; xDSL's driver with our dialects and passes.
+"""`partita-opt`: reads a program's text, runs passes on it, prints it: xDSL's driver with Partita's dialects and passes.
 
     partita-opt program.mlir -p fuse,to-spmd
 
-It is how the tests and people look at one step at a time. xDSL's own dialects and passes (`cse`, `dce`) are there too.
-What it cannot read or run ends with one error and exit status 1.
+Use it to look at one step at a time, as the tests do. xDSL's own dialects and passes (`cse`, `dce`) are available too.
+Input that it cannot read or run gives one error and exit status 1.
 """
 
 import sys
@@ -23,7 +23,7 @@ from .universe import DIALECTS
 
 
 class PartitaOpt(xDSLOptMain):
-    """xDSL's driver; where this package is installed, xDSL has found our dialects by itself already."""
+    """xDSL's driver. If this package is installed, xDSL has already found Partita's dialects."""
 
     def register_all_dialects(self) -> None:
         for name, dialect in {**Universe.get_multiverse().all_dialects, **DIALECTS}.items():
@@ -49,14 +49,14 @@ class PartitaOpt(xDSLOptMain):
             unknown = [each.name for each in parse_pipeline(self.args.passes) if each.name not in self.available_passes]
             if unknown:
                 near = [f"did you mean `{each}`?" for each in nearest(unknown[0], self.available_passes, 1)]
-                raise Error(f"there is no pass `{unknown[0]}`", helps=[*near, "`partita-opt --help` lists the passes"])
+                raise Error(f"unknown pass `{unknown[0]}`", helps=[*near, "`partita-opt --help` lists the passes"])
             super().setup_pipeline()
         except (ValueError, ArgSpecParseError) as error:
             raise Error(f"the passes `{self.args.passes}` cannot be read: {error}") from None
 
     def get_input_stream(self) -> tuple[IO[bytes], str]:
         stream, extension = super().get_input_stream()
-        # Read at once, so that no error leaves the file open.
+        # Read everything now, so that no error leaves the file open.
         with stream:
             return BytesIO(stream.read()), extension
 

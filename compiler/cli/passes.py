@@ -1,7 +1,7 @@
-"""The passes of `partita-opt`: lowering a step at a time, as text.
+"""The passes of `partita-opt`: lowering one step at a time, as text.
 
-The text of `plan.ir(fused=False)` through `fuse,to-spmd` is that of `plan.spmd()`, and through `fuse,to-flow` that of
-`plan.lower("collective")`. What a pass does is loaded when it is run.
+`fuse,to-spmd` turns the text of `plan.ir(fused=False)` into that of `plan.spmd()`, and `fuse,to-flow` into that of
+`plan.lower("collective")`. The code of a pass is imported when it runs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ...dialects.errors import Error
 
 @dataclass(frozen=True)
 class FusePass(ModulePass):
-    """Neighbouring builders become one, and slicers cancel with the builders that they meet."""
+    """Merge neighbouring builders, and cancel slicers with adjacent builders."""
 
     name = "fuse"
 
@@ -32,7 +32,7 @@ class FusePass(ModulePass):
 
 @dataclass(frozen=True)
 class ToSpmdPass(ModulePass):
-    """Placed builders and slicers become one device-local function with explicit collectives."""
+    """Turn placed builders and slicers into one device-local function with explicit collectives."""
 
     name = "to-spmd"
 
@@ -44,7 +44,7 @@ class ToSpmdPass(ModulePass):
 
 @dataclass(frozen=True)
 class ToFlowPass(ModulePass):
-    """Placed builders and slicers become a graph of kernels: `to-flow{granularity="whole"}`, or `collective`."""
+    """Turn placed builders and slicers into a graph of kernels: `to-flow{granularity="whole"}`, or `collective`."""
 
     name = "to-flow"
     granularity: str = "collective"
@@ -56,7 +56,7 @@ class ToFlowPass(ModulePass):
 
 
 def _rewrite(self: ModulePass, module: ModuleOp, rewrite: Callable[[ModuleOp], ModuleOp]) -> None:
-    """Make the module the one that a rewrite makes of it."""
+    """Replace the module in place by its rewritten form."""
     if not isinstance(module.body.block.first_op, FuncOp):
         raise PassFailedException(f"`{self.name}` takes a module that begins with its `func.func`")
     try:

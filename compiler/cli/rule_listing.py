@@ -1,4 +1,4 @@
-"""The definitions and the rules as text: the files that hold them are their own documentation."""
+"""The definitions and rules as text, from the files that contain them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ...dialects.errors import Error, did_you_mean
 ROOT = Path(__file__).parents[2]
 FILES = (("dialects/definitions", "*.def"), ("rewrites/rules", "*.rules"))
 
-# What ends the names of an entry: the operands of a definition, the colon of a rule.
+# The names of an entry end at the operands of a definition, or at the colon of a rule.
 _END = re.compile(r"[(:]")
 
 
 def laws(patterns: Sequence[str] = (), defined: bool = False) -> dict[str, list[str]]:
-    """File -> the entries in it one of whose names matches one of `patterns`; no pattern is all.
+    """File -> its entries that have a name matching one of `patterns`; all entries if there are no patterns.
 
-    With `defined`, what `pt.define` added is looked through too, and without a pattern alone. Raises `Error` for a pattern
-    that matches nothing, with the nearest names.
+    With `defined`, the ops added by `pt.define` are searched too; without patterns, only they are listed. Raises `Error` for
+    a pattern that matches nothing, with the nearest names.
     """
     files = [file for folder, glob in FILES for file in sorted((ROOT / folder).glob(glob)) if patterns or not defined]
     entries = {str(file.relative_to(ROOT)): list(_entries(file.read_text())) for file in files}

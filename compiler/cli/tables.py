@@ -1,4 +1,4 @@
-"""A plan as tables: what `partita show` prints.
+"""`partita show`: a plan as tables.
 
 train_step on data=4, model=2
 
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
     from ..api.plan import Plan
 
 MOST = 60
-"""Rows of a table; what is beyond is counted, not shown."""
+"""The most rows of a table; further rows are only counted."""
 
 _NUMBER = re.compile(r"(?<=/)\d+(?=/)")
 
 
 def report(plan: Plan) -> RenderableType:
-    """Layouts, collectives by value and tactic, and what could not be decided, for `rich.print`."""
+    """Layouts, collectives by value and tactic, conflicts and stops, for `rich.print`."""
     parts = [
         table(("tactic",), ((action.text,) for action in plan.actions)),
         table(("value", "layout"), merged(plan.layout("**"))),
         _collectives(plan),
         table(("conflict",), ((str(each),) for each in plan.conflicts)),
         table(("propagation stopped",), ((str(each),) for each in plan.blocked)),
-        table(("runs whole", "value"), ((each.primitive, each.value) for each in plan.whole)),
+        table(("runs unpartitioned", "value"), ((each.primitive, each.value) for each in plan.whole)),
         Text(summary(plan)),
     ]
     title = Text(f"{plan.source.traced.name} on {plan.mesh}")
@@ -51,12 +51,12 @@ def report(plan: Plan) -> RenderableType:
 
 
 def summary(plan: Plan) -> str:
-    """One line: what a call communicates."""
+    """One line: the collectives and bytes of a call."""
     return f"{plan.counts().text()}; {plan.bytes_per_device():,} bytes received by a device in a call"
 
 
 def merged(layouts: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Names that differ in a number alone and lie alike are one row, with how many they are.
+    """Names that differ only in a number and have the same layout are one row, with their count.
 
     blocks/0/w: f32[8], blocks/1/w: f32[8]   -->   blocks/*/w (2): f32[8]
     """
@@ -70,7 +70,7 @@ def merged(layouts: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table | None:
-    """A table of plain texts, for the brackets of a layout are no markup; None if it has no rows."""
+    """A table of plain texts, because the brackets of a layout are not markup; None if it has no rows."""
     found = list(rows)
     if not found:
         return None
@@ -85,14 +85,14 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table | None
 
 
 def _collectives(plan: Plan) -> Table | None:
-    """Those of equal kind, axes, cause, place and name but for numbers are one row, with their sums."""
+    """Collectives that are equal in kind, axes, tactic, place and name (except for numbers) are one row, with their sums."""
     times: Counter[tuple[str, ...]] = Counter()
     received: dict[tuple[str, ...], Bytes] = defaultdict(int)
     for each in plan.collectives():
         row = (each.kind, ", ".join(each.axes), _NUMBER.sub("*", each.value), each.tactic, each.where)
         times[row] += each.times
         received[row] += each.times * each.received
-    # Most programs have no branches and no loops of unknown trips.
+    # Most programs have no branches and no loops of unknown trip count.
     inside = any(row[-1] for row in times)
     columns = ("collective", "over", "value", *(("inside",) if inside else ()), "times", "bytes", "because of")
     rows = [(*row[:3], *((row[4],) if inside else ()), f"{times[row]:,}", f"{round(received[row]):,}", row[3]) for row in times]

@@ -1,4 +1,4 @@
-"""What a command is asked to look at: `FILE:FUNCTION`, and the shapes of the function's arguments.
+"""The target of a command: `FILE:FUNCTION`, and the shapes of the function's arguments.
 
 mlp.py:chain f32[256, 8] f32[8, 16] f32[16, 8]   --> the function, traced on these shapes
 mlp.py:plan                                      --> the plan that the function returns: it takes no arguments
@@ -28,14 +28,14 @@ NOTATION = ".partita"
 
 
 def find(target: str) -> Callable[..., object]:
-    """The function that `FILE:FUNCTION` names; the file is run, as Python does, with its folder first on the path.
+    """The function that `FILE:FUNCTION` names; the file is run as by `python FILE`, with its folder first on the path.
 
     Raises `Error` when there is no such file, or no such function in it (the nearest names are shown).
     """
     file, colon, name = target.rpartition(":")
     path = Path(file).resolve()
     if not colon:
-        raise Error(f"`{target}` names no file and function", helps=["write it as FILE.py:FUNCTION, or FILE.partita"])
+        raise Error(f"expected a file and a function, got `{target}`", helps=["write it as FILE.py:FUNCTION, or FILE.partita"])
     if not path.is_file():
         raise Error(f"no such file: `{file}`", helps=[f"write it as FILE.py:FUNCTION; the folder is {Path.cwd()}"])
     module = module_of(path)
@@ -47,7 +47,7 @@ def find(target: str) -> Callable[..., object]:
 
 
 def find_plan(target: str, shapes: Sequence[str], mesh: str, tactics: str) -> Plan:
-    """The plan to show: the function partitioned, or what it returns if there is nothing to call it with.
+    """The plan to show: the partitioned function, or, without shapes, the plan that the function returns.
 
     `tactics` is the text of a plan's trace, a tactic on each line.
     """
@@ -60,10 +60,10 @@ def find_plan(target: str, shapes: Sequence[str], mesh: str, tactics: str) -> Pl
         helps = [f"its arguments are {inspect.signature(function)}: give the shape of each, like `f32[256,8]`, and --mesh"]
         raise Error(f"`{target}` cannot be called with {len(shapes)} shapes: {error}", helps=helps) from None
     if shapes and not mesh:
-        raise Error(f"`{target}` is given shapes, and no mesh", helps=["give one: --mesh data=4,model=2"])
+        raise Error(f"`{target}` is given shapes but no mesh", helps=["give one: --mesh data=4,model=2"])
     made = plan(function, Mesh.parse(mesh), *arguments) if mesh else function()
     if not isinstance(made, Plan):
-        title = f"`{target}` returned {type(made).__name__}, not a plan"
+        title = f"`{target}` returned {type(made).__name__}, expected a plan"
         raise Error(title, helps=["name a function that returns one, or give --mesh and shapes to partition this one"])
     return made.apply(*tactics_of(tactics))
 
@@ -72,7 +72,7 @@ def written(target: str, shapes: Sequence[str], mesh: str) -> Plan:
     """The plan of a program in index notation: a `plan` block's, or the annotations of a function, by default the last."""
     file, _, name = target.partition(":")
     if shapes:
-        raise Error(f"`{file}` says the shapes of its arguments itself", helps=[f"leave out `{shapes[0]}`"])
+        raise Error(f"`{file}` declares the shapes of its arguments", helps=[f"leave out `{shapes[0]}`"])
     program, over = load(file), Mesh.parse(mesh) if mesh else None
     if not name:
         return program.plan(mesh=over)
@@ -82,17 +82,17 @@ def written(target: str, shapes: Sequence[str], mesh: str) -> Plan:
 
 
 def struct(text: str) -> jax.ShapeDtypeStruct:
-    """`f32[256, 8]` --> the argument of that shape and dtype. Raises Error for what is none, or what JAX would narrow."""
+    """`f32[256, 8]` --> the argument of that shape and dtype. Raises Error for any other text, or a dtype that JAX narrows."""
     try:
         dtype, layout = parse_array(text)
         shape = layout.global_shape(Mesh())
     except Error as error:
-        raise Error(f"`{text}` is no shape", notes=[error.title], helps=["write it like f32[512,256]"]) from None
+        raise Error(f"expected a shape, got `{text}`", notes=[error.title], helps=["write it like f32[512,256]"]) from None
     try:
         taken = jax.dtypes.canonicalize_dtype(dtype)
     except TypeError:
         helps = ["write it like f32[512,256]; others are bf16, f16, i32, u32, bool"]
-        raise Error(f"`{short(dtype)}` in `{text}` is no dtype", helps=helps) from None
+        raise Error(f"`{short(dtype)}` in `{text}` is not a dtype", helps=helps) from None
     if taken.name != dtype:
         helps = [f"write {short(taken.name)}, or set JAX_ENABLE_X64=1"]
         raise Error(f"`{short(dtype)}` in `{text}` would become {short(taken.name)} in JAX", helps=helps)
@@ -100,10 +100,10 @@ def struct(text: str) -> jax.ShapeDtypeStruct:
 
 
 def module_of(path: Path) -> ModuleType:
-    """A Python file, run as Python does, with its folder first on the path. Raises Error if there is none, or it is none."""
+    """Run a Python file, with its folder first on the path. Raises Error if there is no such file, or it is not Python."""
     if not path.is_file():
         raise Error(f"no such file: `{path.name}`", helps=[f"the folder is {Path.cwd()}"])
-    # The name cannot be that of a module that the file imports; dataclasses look their module up by it.
+    # The name must differ from those of modules that the file imports; dataclasses look up their module by it.
     spec = importlib.util.spec_from_file_location(f"partita target {path.stem}", path)
     if spec is None or spec.loader is None:
         raise Error(f"`{path.name}` is not a Python file", helps=["write it as FILE.py:FUNCTION, or FILE.partita"])

@@ -1,6 +1,6 @@
-"""What `xdsl-opt` and `xdsl-gui` find of us: they look for universes among the installed packages' entry points.
+"""The entry point for `xdsl-opt` and `xdsl-gui`, which look for universes in the installed packages' entry points.
 
-Everything is loaded when it is first needed, for the tools of xDSL read the universe of every package at their start.
+Everything is loaded on first use, because xDSL's tools read the universe of every package when they start.
 """
 
 from collections.abc import Callable

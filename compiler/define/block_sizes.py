@@ -1,7 +1,7 @@
-"""Whether the ops that users defined have been tried on blocks as small as a plan cuts them to.
+"""Tries user-defined ops on blocks as small as those of a plan.
 
-A definition is tried on blocks of some sizes, and believed of blocks whose size is a multiple. A kernel with steps of its own
-may agree on 4 rows and on 2, and compute nonsense on one:
+A definition is tried on blocks of a few sizes, and trusted for multiples of these sizes. A kernel with its own step size
+may agree on 4 rows and on 2, but compute wrong results on one:
 
     x: f32[8, 16] on data=8    -->    softmax is tried on blocks of one row, before the plan is lowered
 """
@@ -20,7 +20,7 @@ from .verify import CANDIDATES, accept_blocks
 
 
 def try_block_sizes(placements: Placements, foreign: Sequence[object]) -> None:
-    """Raises Error, with a counter-example, if an op of the user's is cut into blocks that its function does not take."""
+    """Raises Error, with a counter-example, if a plan cuts a user's op into blocks for which its function is wrong."""
     for node in placements.program.nodes:
         if node.kind in CANDIDATES and (sizes := _sizes(placements, node)):
             ins, outs = (_types(placements, values) for values in (node.operands, node.results))
@@ -35,7 +35,7 @@ def _types(placements: Placements, values: Sequence[int]) -> list[Type]:
 
 
 def _sizes(placements: Placements, node: Node) -> dict[int, int]:
-    """How many values of each placed index one device has."""
+    """The number of values of each placed index on one device."""
     sizes: dict[int, int] = {}
     for axis, index, _ in placements.nodes[node.number].placement:
         extent = sizes.get(index, node.signature.instance.indices[index].extent)

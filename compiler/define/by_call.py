@@ -1,9 +1,9 @@
-"""Calls that say themselves where they may be cut: each has a definition of its own, derived from its parameters.
+"""Calls that define themselves: each has its own definition, derived from its parameters.
 
-What a primitive such as `pallas_call` computes is another thing in every call, so no line of `definitions.def` can say it. But
-the call says how its arrays are read and written in blocks, and that is a definition: `@` is the call on blocks. The text of
-the definition is found for each kind of call, and calls of one text are one op. A call that says too little runs whole, or
-what is inside of it takes its place.
+A primitive such as `pallas_call` computes something different in every call, so no line of `definitions.def` can describe
+it. But the call says how its arrays are read and written in blocks, and that is a definition: `@` is the call on blocks. The
+text of the definition is derived for each kind of call, and calls with the same text are one op. A call that says too little
+runs unpartitioned, or is replaced by the program inside it.
 
     pallas_call[grid=(4,), ...] x   -->   lax.pallas_call %x,   y0[(i b16), d1:] = @(x0[(i b16), d0:])   size b16 = 16
 """
@@ -35,10 +35,10 @@ from .verify import accept
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """How calls of one primitive are cut.
+    """How calls of one primitive are partitioned.
 
-    `text` gives the definition of a call, or nothing and why there is none; `block` runs a call on blocks of its operands.
-    A text that its author only claims is `tried`. `inside` is the parameter with the program that a call stands for.
+    `text` returns the definition of a call, or an empty string and the reason; `block` runs a call on blocks of its operands.
+    `tried` is set for a text that must be tried first. `inside` is the parameter with the program that a call stands for.
     """
 
     text: Callable[[JaxprEqn], tuple[str, str]]
@@ -49,7 +49,7 @@ class Derivation:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a call is: an op, a program to put in its place, or, with a reason, a primitive that runs whole."""
+    """The result for a call: an op, a program to replace it, or, with a reason, a primitive that runs unpartitioned."""
 
     op: str = ""
     why: str = ""
@@ -60,14 +60,14 @@ DERIVED: Mapping[str, Derivation] = {
     "custom_partitioning": Derivation(sharding_rules.text, sharding_rules.block, tried=True, inside="call"),
     "pallas_call": Derivation(kernels.text, kernels.block),
 }
-"""The primitives whose calls say what their dims mean, by name."""
+"""The primitives whose calls define themselves, by name."""
 
 _OPS: dict[str, Definition] = {}
-"""Text -> its definition: programs hold ops by name, so none is forgotten."""
+"""Text -> its definition. Programs refer to ops by name, so none is ever removed."""
 
 
 def derive(eqn: JaxprEqn) -> Found:
-    """What a call of one of these primitives is."""
+    """The op, program or reason for a call of one of these primitives."""
     derivation = DERIVED[name_of(eqn.primitive)]
     text, why = derivation.text(eqn)
     try:
@@ -94,4 +94,4 @@ def _op(derivation: Derivation, text: str, eqn: JaxprEqn) -> str:
 
 
 def _foreign(*_: object) -> NoReturn:
-    raise Error("a kernel or a function of JAX's has no text, so the interpreter cannot run it")
+    raise Error("the interpreter cannot run a kernel or a JAX function, because it has no text")

@@ -1,4 +1,4 @@
-"""A definition that is still to be tried, and what is said of one that fails."""
+"""A definition to be tried, and the error if it fails."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ class Candidate:
         return self.definition.title
 
     def refuse(self, variable: str, notes: Sequence[str], ways: Iterable[str] = (), size: int = 0, larger: int = 0) -> NoReturn:
-        """Raises the counter-example, with ways out; for blocks of `size` that are too small, those that are `larger` agree."""
+        """Raises the counter-example, with alternatives. Blocks of `size` may be too small: then blocks of `larger` agree."""
         bare = variable.rstrip(".")
         helps = [f"write `{variable}:` for {'dims' if bare != variable else 'a dim'} that must be whole", *ways]
         problem = "cannot be placed"
         if larger:
             problem = f"cannot be cut into blocks of {size}"
             helps.insert(0, kept_together(self.written.text, self.definition, variable, larger))
-        title = f"`{self.title}` is not what its definition says: `{variable}` {problem}"
+        title = f"`{self.title}` does not match its definition: `{variable}` {problem}"
         self.written.fail(bare, title, notes=tuple(notes), helps=tuple(helps))
 
 
 class Unfit(Exception):
-    """The function does not take these shapes. With a `variable`, it takes no blocks of them: larger ones may do."""
+    """The function does not take these shapes. With a `variable`, it takes no blocks of them, but may take larger ones."""
 
     def __init__(self, problem: str, variable: str = "") -> None:
         super().__init__(problem)

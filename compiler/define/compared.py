@@ -13,7 +13,7 @@ from ..jax_private import Shaped
 from .samples import Type
 
 _TOLERANCE = {8: 1e-9, 4: 2e-4, 2: 3e-2, 1: 0.3}
-"""How far sums in another order may lie apart, relative to the largest element, by the bytes of a floating number."""
+"""The tolerance for sums in another order, relative to the largest element, by the bytes of the floating dtype."""
 
 
 def first_difference(one: Array | np.ndarray, other: Array | np.ndarray) -> tuple[int, ...] | None:
@@ -62,7 +62,7 @@ def listed(formals: Sequence[Formal], arrays: Sequence[Array]) -> str:
 
 
 def spelled(formals: Sequence[Formal], count: int) -> list[str]:
-    """Names of so many arrays: those of a variadic one are numbered."""
+    """Names of `count` arrays: those of a variadic operand are numbered."""
     variadic = sum(each.variadic for each in formals)
     many = (count - len(formals)) // max(1, variadic) + 1
     return [name for each in formals for name in ([f"{each.name}{k}" for k in range(many)] if each.variadic else [each.name])]

@@ -1,9 +1,9 @@
-"""`pt.define`: a line of index notation makes any JAX function, or a primitive that has none, an op that can be partitioned.
+"""`pt.define`: a line of index notation turns any JAX function, or a primitive without a definition, into a partitionable op.
 
     rms_norm(x, w)   out[b.., d:] = @(x[b.., d:], w[d:])
 
-`@` is the function itself; what is left of `=`, and what it reads, says where it may be cut. From that line follow the
-tilings, the device-local op and what is communicated, as they do for every op of `definitions.def`.
+`@` is the function itself; the indices on both sides of `=` say how it can be partitioned. That line determines the tilings,
+the device-local op and the communication, as for every op of `definitions.def`.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from .op import Op, existing, made, read
 R = TypeVar("R")
 
 _OWNERS: dict[str, Owner] = {}
-"""Who defined the op of a name: it may define it again."""
+"""Name of an op -> its owner, who can redefine it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Who defines an op: a function, by its qualified name, in the module or the file that calls `pt.define`.
+    """The owner of an op: a function, by its qualified name, in the module or the file that calls `pt.define`.
 
-    A cell of a notebook that is run again is another file, a file that is imported under two names another module.
+    A notebook cell that is run again is a different file; a file that is imported under two names is two modules.
     """
 
     module: str
@@ -47,14 +47,14 @@ class Owner:
     function: str
 
     def names(self, name: str) -> Iterator[str]:
-        """What an op of that name may be called: `softmax`, `net.softmax`, `lib.net.softmax`: the first that is free."""
+        """Candidate names for the op, of which the first free one is used: `softmax`, `net.softmax`, `lib.net.softmax`."""
         parts = [part for part in f"{self.module}.{self.function}".split(".") if part and part[0] != "<"]
         own = [re.sub(r"\W", "_", part, flags=re.ASCII) for part in parts]
         parts = own[:-1] if own[-1:] == [name] else own
         return (".".join([*parts[len(parts) - count :], name]) for count in range(len(parts) + 1))
 
     def is_same(self, other: Owner) -> bool:
-        """Whether the two are one function, perhaps an older and a newer one."""
+        """Whether both are the same function, possibly an older and a newer version."""
         return self.function == other.function and (self.module == other.module or self.file == other.file != "<definition>")
 
 
@@ -76,36 +76,38 @@ class Defined(Generic[R]):
     def __repr__(self) -> str:
         return f"<{self.written.text.strip()}>"
 
-    # Any: whatever the wrapped function has.
+    # Any: the attributes of the wrapped function.
     def __getattr__(self, name: str) -> Any:
-        # `defvjp` and `defjvp` of the function that is wrapped, which may follow the decorator.
+        # `defvjp` and `defjvp` of the wrapped function can be called after the decorator.
         if name == "function":
             raise AttributeError(name)
         return getattr(self.function, name)
 
     def __call__(self, *args: object, **kwargs: object) -> R:
-        """The function's results; in a trace, by one equation."""
+        """The function's results; in a trace, one equation."""
         arrays, params = self.split(args, kwargs)
         return cast(R, self.op.call(arrays, params))
 
     def check(self, *args: object, **kwargs: object) -> None:
-        """Try the definition now, on arrays like these: `jax.ShapeDtypeStruct`s will do. Raises Error if it is wrong."""
+        """Try the definition now, on arrays or `jax.ShapeDtypeStruct`s like these. Raises Error if it is wrong."""
         arrays, params = self.split(args, kwargs)
         self.op.try_on(arrays, params)
 
     def split(self, args: Sequence[object], kwargs: Mapping[str, object]) -> tuple[list[Array], dict[str, object]]:
-        """The operands in the definition's order, and the static parameters. Raises Error for what is neither."""
+        """The operands in the definition's order, and the static parameters. Raises Error for a value that is neither."""
         title = self.op.title
         try:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
-            self.written.fail(title, f"`{title}` cannot be called so: {error}", helps=(f"its parameters are {self.signature}",))
+            self.written.fail(
+                title, f"`{title}` is called with wrong arguments: {error}", helps=(f"its parameters are {self.signature}",)
+            )
         bound.apply_defaults()
         groups = {formal.name: self.group(formal, bound.arguments.pop(formal.name)) for formal in self.formals}
         counts = {formal.name: len(groups[formal.name]) for formal in self.formals if formal.variadic}
         if len(set(counts.values())) > 1:
             given = ", ".join(f"{count} in `{name}`" for name, count in counts.items())
-            self.written.fail(title, f"`{title}` takes as many arrays in one group as in the other, and is given {given}")
+            self.written.fail(title, f"`{title}` takes the same number of arrays in each group, got {given}")
         arrays = [each for group in groups.values() for each in group]
         params: dict[str, object] = {}
         for name, value in bound.arguments.items():
@@ -116,11 +118,11 @@ class Defined(Generic[R]):
         return arrays, params
 
     def group(self, formal: Formal, value: object) -> list[Array]:
-        """The arrays that are given as an operand: one, or those of a variadic one."""
+        """The arrays that are passed for an operand: one, or several for a variadic operand."""
         if not formal.variadic:
             return [self.array(formal.name, value)]
         if not isinstance(value, Iterable):
-            title = f"operand `{formal.name}` of `{self.op.title}` is a {type(value).__name__}, no tuple of arrays"
+            title = f"operand `{formal.name}` of `{self.op.title}` must be a tuple of arrays, got a {type(value).__name__}"
             self.written.fail(formal.name, title, helps=(f"`{formal.name}*` stands for any number of arrays: give a tuple",))
         return [self.array(formal.name, each) for each in cast("Iterable[object]", value)]
 
@@ -131,9 +133,9 @@ class Defined(Generic[R]):
         try:
             found = value if isinstance(value, jax.Array) else jnp.asarray(value)
         except (TypeError, ValueError):
-            helps = (f"if `{name}` is no array, leave it out of the definition",)
+            helps = (f"if `{name}` is not an array, leave it out of the definition",)
             kind = "None" if value is None else f"a {type(value).__name__}"
-            self.written.fail(name, f"operand `{name}` of `{self.op.title}` is {kind}, no array", helps=helps)
+            self.written.fail(name, f"operand `{name}` of `{self.op.title}` must be an array, got {kind}", helps=helps)
         if is_key(found):
             helps = ("pass `jax.random.key_data(key)`, and wrap it inside",)
             self.written.fail(name, f"operand `{name}` of `{self.op.title}` is an array of keys", helps=helps)
@@ -145,11 +147,11 @@ class Defined(Generic[R]):
             helps = (
                 f"write `{title}({', '.join([*(f.name for f in self.formals), name])})`, and how it is read: `{name}[i..]`",
             )
-            self.written.fail(title, f"`{name}` is an array, and the definition of `{title}` does not name it", helps=helps)
+            self.written.fail(title, f"`{name}` is an array, but the definition of `{title}` does not name it", helps=helps)
         try:
             hash(value)
         except TypeError:
-            title = f"parameter `{name}` of `{title}` is a {type(value).__name__}, which has no hash"
+            title = f"parameter `{name}` of `{title}` must be hashable, got a {type(value).__name__}"
             self.written.fail(name, title, helps=("pass a tuple or a frozen dataclass",))
 
     def run(self, *arrays: Array, **params: object) -> R:
@@ -168,7 +170,7 @@ class Defined(Generic[R]):
 
 
 def _signature(function: Callable[..., object], definition: Definition, written: Written) -> inspect.Signature:
-    """The function's parameters, among which are all operands; those of the text where Python knows no names."""
+    """The function's parameters, which include all operands; those of the text if Python knows no names."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -184,20 +186,20 @@ def _signature(function: Callable[..., object], definition: Definition, written:
         if formal.name not in known:
             name = getattr(function, "__name__", definition.name)
             helps = did_you_mean(formal.name, known, f"its parameters are {signature}")
-            title = f"`{formal.name}` is no parameter of `{name}`"
+            title = f"`{formal.name}` is not a parameter of `{name}`"
             raise Error(title, location=written.find(formal.name, head=True), helps=helps)
     return signature
 
 
 def _check_bound(definition: Definition, signature: inspect.Signature, written: Written) -> None:
-    """Raises Error for an index that is read, and stands in no result and under no fold."""
+    """Raises Error for an index that is read, but appears in no result and under no fold."""
     if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in signature.parameters.values()):
         return
     for each in definition.reads():
         for term in each.dims:
             if isinstance(term, Param) and not term.steps and term.name not in signature.parameters:
-                title = f"`{term.name}` is an index of `{each.array}`, and stands in no result"
-                fold = f"or say how its parts are put together: `sum({term.name}) @(...)`"
+                title = f"`{term.name}` is an index of `{each.array}`, but appears in no result"
+                fold = f"or say how its parts are combined: `sum({term.name}) @(...)`"
                 written.fail(term.name, title, helps=(f"write `{term.name}:` for a dim that must be whole", fold))
 
 
@@ -207,14 +209,14 @@ def _parameter(formal: Formal) -> inspect.Parameter:
 
 
 def _claimed(name: str, written: Written, owner: Owner) -> str:
-    """The name of an owner's op: what its text says, with as much of the owner in front as tells it from the ops of others.
+    """The name of an owner's op: the name in its text, prefixed by as much of the owner as makes it unique.
 
-    An owner who gives a name again takes the place of the earlier op. Raises Error for the name of an op of JAX or Partita.
+    An owner that reuses a name replaces its earlier op. Raises Error for the name of an op of JAX or Partita.
     """
     if name in [*definitions, *names()]:
-        whose = "Partita defines it" if name in definitions else "there is a primitive of that name"
-        helps = ("the name before the parentheses is yours to choose",)
-        written.fail(name, f"there is an op `{name}` already: {whose}", helps=helps)
+        whose = "Partita defines it" if name in definitions else "a primitive has that name"
+        helps = ("choose another name before the parentheses",)
+        written.fail(name, f"an op `{name}` already exists: {whose}", helps=helps)
     found = next((each for each in owner.names(name) if _is_free(each, owner)), name)
     other = _OWNERS.get(found)
     definitions.replaced += other is not None and owner.is_same(other)
@@ -223,7 +225,7 @@ def _claimed(name: str, written: Written, owner: Owner) -> str:
 
 
 def _is_free(name: str, owner: Owner) -> bool:
-    """Whether nobody else has the name. What was refused has no definition any more."""
+    """Whether no other owner has the name. A refused definition was removed again."""
     other = _OWNERS.get(name)
     if other is None:
         return name not in definitions and not known(name)
@@ -248,16 +250,16 @@ def define(
     example: Sequence[object] | None = None,
     check: bool = True,
 ) -> Defined[R] | Callable[[Callable[..., R]], Defined[R]] | Primitive:
-    """Say in a line of index notation what a function computes, and it can be partitioned like any op.
+    """Define an op by a function and a line of index notation, so that it can be partitioned like any other op.
 
-    A decorator, or a call with the function: any that JAX can trace, also a `jax.custom_vjp`, which keeps its rule, a Pallas
-    kernel, `jax.ffi` call or callback. Its parameters that the text does not name are static. With `primitive=`, the text is
-    the definition of a primitive that exists and has none.
+    Use it as a decorator, or pass the function. JAX must be able to trace the function; it can be a `jax.custom_vjp`, which
+    keeps its rule, a Pallas kernel, a `jax.ffi` call or a callback. Parameters that the text does not name are static. With
+    `primitive=`, the text defines an existing primitive that has no definition.
 
-    Before a program may hold the op, at the first plan for each kind of call, the function is run whole and in blocks on
-    random arrays, as the text says that it may be cut; Error shows the first element that differs. `example`, arrays or
-    `jax.ShapeDtypeStruct`s, tries it at once; `check=False` takes the text on trust. Defining a function again replaces its
-    op; ops of one name in two modules, or of two functions, are two ops, `softmax` and `net.softmax`.
+    Before a program can contain the op, at the first plan for each kind of call, the function runs unpartitioned and in
+    blocks on random arrays. An Error shows the first element that differs. `example`, arrays or `jax.ShapeDtypeStruct`s,
+    runs this trial immediately; `check=False` skips it. Defining a function again replaces its op. Ops of the same name in
+    two modules, or of two functions, are different ops, `softmax` and `net.softmax`.
 
         @pt.define("rms_norm(x, w)   out[b.., d:] = @(x[b.., d:], w[d:])")
         def rms_norm(x, w): ...
@@ -266,7 +268,8 @@ def define(
     """
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Error(
-            "`pt.define` begins with the definition, a text", helps=['write `@pt.define("name(x)  out[i..] = @(x[i..])")`']
+            "`pt.define` takes the definition, a string, as its first argument",
+            helps=['write `@pt.define("name(x)  out[i..] = @(x[i..])")`'],
         )
     frame = inspect.currentframe()
     caller = frame.f_back if frame else None
@@ -284,10 +287,10 @@ def _define_primitive(
     definition = read(written)
     own = name_of(primitive)
     name = titled(op_name(own))
-    # A file that is imported twice makes its primitives twice.
+    # A file that is imported twice creates its primitives twice.
     owner = Owner(module, written.file, primitive.name)
     if name in definitions and name not in definitions.added:
-        title = f"primitive `{primitive.name}` has a definition"
+        title = f"primitive `{primitive.name}` already has a definition"
         written.fail(definition.name, title, helps=(f"`partita rules {name}` shows it",))
     if definition.name != name:
         name = _claimed(definition.name, written, owner)
@@ -304,14 +307,14 @@ def _define_function(
     written: Written, module: str, function: Callable[..., R], example: Sequence[object] | None, check: bool
 ) -> Defined[R]:
     if not callable(function):
-        raise Error(f"{shown(function)} is no function", helps=["`pt.define(text)` is a decorator of a function"])
+        raise Error(f"expected a function, got {shown(function)}", helps=["`pt.define(text)` decorates a function"])
     defined = Defined(function, written, module, check)
     _try(defined.op, functools.partial(defined.check, *example) if example is not None else None)
     return defined
 
 
 def _try(op: Op, check: Callable[[], None] | None) -> None:
-    """Tries a definition on its example, if it has one; one that is refused is forgotten."""
+    """Try a definition on its example, if it has one; remove it if it is refused."""
     try:
         if check is not None:
             check()

@@ -1,16 +1,16 @@
-"""A Pallas call says itself where it may be cut: its grid is its index space, and its BlockSpecs say where each index stands.
+"""A Pallas call defines itself: its grid is its index space, and its BlockSpecs say which dims each index moves along.
 
     grid (4, 2), x in blocks (16, 8) at (i, 0), w in blocks (8, 16) at (0, j), the result in blocks (16, 16) at (i, j)   -->
     pallas_call(x0, x1)   y0[(i b16), (j b16)] = @(x0[(i b16), d0:], x1[d1:, (j b16)])   size b16 = 16
 
-A step of the grid runs the same kernel whatever its place, unless the kernel asks for it. So a run of steps along an axis is
-the same call with a shorter grid on shorter arrays, where no two of its steps share what they write:
+Every step of the grid runs the same kernel, unless the kernel reads its position. So a run of steps along an axis is the
+same call with a shorter grid on shorter arrays, if no two of its steps write the same elements:
 
-* the kernel does not ask for `program_id` of the axis;
-* each dim that the axis moves along is moved along block by block, and the blocks fill it;
-* the axis moves along every result, or else its steps write into one block;
-* scratch: while the kernel asks for no axis outside of this one, all sweeps of what is inside are alike, and as the first
-  begins with scratch that nobody has written, no sweep uses what another has left.
+* the kernel does not read `program_id` of the axis;
+* the axis moves block by block along each of its dims, and the blocks fill the dim;
+* the axis moves along every result; otherwise its steps would write into one block;
+* scratch: if the kernel reads the `program_id` of no outer axis, all sweeps of the inner axes are equal. The first sweep
+  starts with uninitialised scratch, so no sweep uses values that another one left.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LETTERS = "ijklmnopqrstuvw"
 
 
 def text(eqn: JaxprEqn) -> tuple[str, str]:
-    """The definition of a Pallas call, or nothing, and then why it has none."""
+    """The definition of a Pallas call, or an empty string and the reason."""
     call = Call(eqn)
     if why := call.refused():
         return "", why
@@ -50,7 +50,7 @@ def text(eqn: JaxprEqn) -> tuple[str, str]:
 
 
 def block(params: Mapping[str, object], inputs: Sequence[Array], outs: Sequence[ArrayLike]) -> list[Array]:
-    """The results of a call on blocks of its operands: the same kernel on as many steps as fill them."""
+    """The results of a call on blocks of its operands: the same kernel, with as many steps as the blocks need."""
     mapping = cast(GridMapping, params["grid_mapping"])
     shapes = [*map(np.shape, inputs[mapping.num_index_operands :]), *(shape for _, shape in outs)]
     grid = list(mapping.grid)
@@ -74,12 +74,12 @@ def block(params: Mapping[str, object], inputs: Sequence[Array], outs: Sequence[
 
 
 def without_steps(eqn: JaxprEqn) -> bool:
-    """Whether this is a Pallas call of which no step runs: nothing writes its results."""
+    """Whether this is a Pallas call without steps: nothing writes its results."""
     return eqn.primitive.name == "pallas_call" and any(n == 0 for n in eqn.params["grid_mapping"].grid if isinstance(n, int))
 
 
 def _cheaper(cost: C, steps: int, of: int) -> C:
-    """What an author said that a call costs, for so many of its steps."""
+    """The author's cost estimate of a call, scaled to `steps` of its steps."""
     names = ("flops", "transcendentals", "bytes_accessed", "remote_bytes_transferred")
     return type(cost)(**{name: getattr(cost, name) * steps // of for name in names if hasattr(cost, name)})
 
@@ -105,7 +105,7 @@ class Call:
 
     @cached_property
     def own(self) -> list[int]:
-        """The axes as the kernel's author counts them: `vmap` has added the others."""
+        """The axes as the kernel's author counts them, without those that `vmap` added."""
         return [axis for axis in range(len(self.mapping.grid)) if axis not in self.mapping.vmapped_dims]
 
     def name(self, axis: int) -> str:
@@ -113,11 +113,11 @@ class Call:
 
     @cached_property
     def asked(self) -> set[int]:
-        """The axes along which the kernel asks where it is."""
+        """The axes along which the kernel reads its position."""
         return {self.own[eqn.params["axis"]] for eqn in equations(self.kernel) if eqn.primitive.name in _ASKS}
 
     def refused(self) -> str:
-        """Why nothing of the call can be cut."""
+        """Why no axis of the call can be partitioned."""
         mapping, params = self.mapping, self.eqn.params
         if not mapping.grid:
             return "its kernel runs once, without a grid"
@@ -157,12 +157,12 @@ class Call:
         return dict(sorted(found.items()))
 
     def strays(self, each: BlockMapping) -> Iterator[tuple[int, str]]:
-        """The axes along which the blocks of an array do not simply follow one another."""
+        """The axes along which the blocks of an array are not consecutive."""
         grid, seen = self.mapping.grid, set[int]()
         for (axis, used), extent, size in zip(_places(each, grid), each.array_aval.shape, each.block_shape, strict=True):
             yield from ((other, "are where it computes") for other in used if other != axis)
             if axis is not None and _size(size) is None:
-                yield axis, "are no whole blocks"
+                yield axis, "are not whole blocks"
             elif axis is not None and grid[axis] * cast(int, _size(size)) != extent:
                 yield axis, f"do not fill its {extent} elements"
             if axis in seen:
@@ -204,14 +204,14 @@ _ASKS = ("program_id", "num_programs")
 
 
 def _size(block: object) -> int | None:
-    """How many elements of a dim a block has; None for one that is not counted in blocks."""
+    """The number of elements of a block in a dim; None if the dim is not divided into blocks."""
     if isinstance(block, pallas().Squeezed):
         return 1
     return cast(Any, block).block_size if isinstance(block, pallas().Blocked) else None
 
 
 def _places(each: BlockMapping, grid: Sequence[int]) -> list[tuple[int | None, frozenset[int]]]:
-    """For each dim the axis that is the number of its block, and all axes that this depends on."""
+    """For each dim, the axis that numbers its blocks, and all axes that the number depends on."""
     jaxpr = each.index_map_jaxpr.jaxpr
     none = frozenset[int]()
     steps = {var: axis for axis, var in enumerate(jaxpr.invars[: len(grid)])}

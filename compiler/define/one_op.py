@@ -1,7 +1,7 @@
-"""A program of one op, with one of its indices placed: what devices run of it, on one device in lockstep.
+"""A program of one op with one of its indices placed, run for all devices in lockstep on a single device.
 
-The program is lowered like any other, and each of its ops runs as it would on a device. Only the collectives are computed
-here, on the arrays of all devices at once, so no second device is needed and `jax.grad` goes through.
+The program is lowered like any other, and each of its ops runs as on a device. Only the collectives are computed here, on
+the arrays of all devices together, so no second device is needed and `jax.grad` works.
 
     %y = lax.f %x, its index placed over 2 devices   -->   %0 = spmd.slice %x;  %1 = lax.f %0;  %y = spmd.all_gather %1
 """
@@ -37,7 +37,7 @@ _AXIS = "blocks"
 
 
 def program_of(kind: str, params: ParamsAttr, ins: Sequence[Type], outs: Sequence[Type]) -> Program:
-    """The program that is this op on whole arrays."""
+    """The program that consists of this op, on global arrays."""
     takes, gives = ([ArrayType.whole(dtype, shape) for dtype, shape in side] for side in (ins, outs))
     main = func.FuncOp("main", (takes, gives))
     op = OPS[kind].of(main.body.block.args, gives, params)
@@ -46,18 +46,18 @@ def program_of(kind: str, params: ParamsAttr, ins: Sequence[Type], outs: Sequenc
 
 
 def in_blocks(program: Program, index: int, count: int, function: Function, operands: Sequence[Array]) -> list[list[Array]]:
-    """For each result what `count` devices hold of it once they have put it together; equal arrays stand there once."""
+    """For each result, the arrays that `count` devices hold after combining it; equal arrays are listed once."""
     mesh = Mesh({_AXIS: count})
     main = _placed(program, index, mesh)
     machine = _Devices(mesh, program.nodes[0].kind, function)
-    # The machine's values are NumPy's for a type checker, and JAX's arrays here.
+    # The type checker sees NumPy arrays; here the values are JAX arrays.
     given = cast("list[list[np.ndarray]]", [[operand] * count for operand in operands])
     held = cast("list[list[Array]]", machine.block(main.body.block, given))
     return [list({id(array): array for array in value}.values()) for value in held]
 
 
 def _placed(program: Program, index: int, mesh: Mesh) -> func.FuncOp:
-    """The device-local function: the op's index lies over all devices, and its operands and results on each of them."""
+    """The device-local function: the op's index is tiled over all devices, its operands and results are replicated."""
     table = Table(program, mesh)
     claims = table.touch(_AXIS)
     (node,) = program.nodes
@@ -68,7 +68,7 @@ def _placed(program: Program, index: int, mesh: Mesh) -> func.FuncOp:
 
 
 class _Devices(Machine):
-    """All devices in lockstep, on JAX's arrays: an op runs as it does on a device."""
+    """All devices in lockstep, on JAX arrays: an op runs as on a device."""
 
     def __init__(self, mesh: Mesh, kind: str, function: Function) -> None:
         super().__init__(mesh)

@@ -1,7 +1,7 @@
-"""An op that a user defines: a function of arrays, and the definition that says where it may be cut.
+"""An op that a user defines: a function of arrays, and the definition that says how it can be partitioned.
 
-In a jaxpr it is one equation of a primitive of its own. Its type, its lowering, its batching and its derivatives are the
-function's: tracing asks the function, `vmap` maps it, `grad` goes through its rules, `jax.custom_vjp`'s among them.
+In a jaxpr it is one equation with its own primitive. Its type, lowering, batching and derivatives come from the function:
+tracing traces the function, `vmap` maps it, and `grad` uses its rules, including those of `jax.custom_vjp`.
 
     { lambda ; a:f32[8,64] b:f32[64]. let c:f32[8,64] = rms_norm a b in (c,) }
 """
@@ -43,7 +43,7 @@ Run: TypeAlias = Callable[..., object]
 
 @dataclass(eq=False)
 class Op:
-    """A defined op. `run` is its function; `primitive` what stands for it in a jaxpr: its own, or a third party's."""
+    """A defined op. `run` is its function; `primitive` represents it in a jaxpr: its own primitive, or a third party's."""
 
     definition: Definition
     written: Written
@@ -54,27 +54,27 @@ class Op:
     )
     mapped: dict[tuple[bool, ...], Op | None] = field(default_factory=dict[tuple[bool, ...], "Op | None"])
     checked: bool = True
-    """Whether the definition is tried before a program may hold the op."""
+    """Whether the definition is tried before a program can contain the op."""
     own: Written | None = None
-    """Of an op that `vmap` made: what its user has written."""
+    """For an op that `vmap` made: the text that the user wrote."""
 
     @property
     def name(self) -> str:
         return self.definition.name
 
     def leaves(self, *arrays: Array, **params: object) -> list[Array]:
-        """The results without their tree."""
+        """The leaves of the results."""
         return tree.tree_leaves(self.run(*arrays, **params))
 
     def call(self, arrays: Sequence[Array], params: Mapping[str, object]) -> object:
-        """The results as the function gives them, by one equation."""
+        """The results in the function's tree structure, as one equation."""
         _, structure = self.trace([jax.typeof(each) for each in arrays], params)
         return tree.tree_unflatten(structure, self.primitive.bind(*arrays, **params))
 
-    # What JAX asks of a primitive
+    # The rules of a JAX primitive
 
     def trace(self, avals: Sequence[ShapedArray], params: Mapping[str, object]) -> tuple[list[ShapedArray], PyTreeDef]:
-        """The types and the tree of the results. Raises Error where they are not what the definition says."""
+        """The types and the tree structure of the results. Raises Error if they do not match the definition."""
         key = (jax.config.jax_enable_x64, *avals, *params.items())
         if key not in self.traced:
             structs = [jax.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in avals]
@@ -86,7 +86,7 @@ class Op:
         return self.traced[key]
 
     def check_ranks(self, avals: Sequence[ShapedArray]) -> None:
-        """Raises Error for an operand that has other dims than the definition names, before the function sees it."""
+        """Raises Error for an operand whose rank does not match the definition, before the function is called."""
         bound = self.definition.with_arity(len(avals), len(self.definition.results))
         for read in () if self.definition.front else self.definition.reads():
             free = sum(bool(groups(term)) or (isinstance(term, Whole) and term.many) for term in read.dims)
@@ -95,31 +95,29 @@ class Op:
                 rank = len(avals[at].shape)
                 if rank < named or (rank > named and not free):
                     wanted = f"{'at least ' if free else ''}{named} dim{'s' if named != 1 else ''}"
-                    title = f"operand `{read.array}` of `{self.title}` is {text(avals[at])}, and its definition names {wanted}"
-                    self.written.fail(read.array, title, helps=("`i..` stands for any number of dims, also none",))
+                    title = f"operand `{read.array}` of `{self.title}` is {text(avals[at])}, but its definition names {wanted}"
+                    self.written.fail(read.array, title, helps=("`i..` stands for any number of dims, including none",))
 
     def traced_once(self, structs: Sequence[ShapeDtypeStruct], params: Mapping[str, object]) -> tuple[ClosedJaxpr, object]:
-        """The jaxpr of the function and the types of its results; Error for what cannot be run in parts."""
+        """The jaxpr of the function and the types of its results. Raises Error for a function that cannot run in parts."""
         try:
             closed, shapes = jax.make_jaxpr(partial(self.run, **params), return_shape=True)(*structs)
         except TypeError as error:
             if "valid JAX type" not in str(error):
                 raise
-            self.written.fail(
-                self.title, f"`{self.title}` returns what is no array", helps=("return arrays, one for each result",)
-            )
+            self.written.fail(self.title, f"`{self.title}` must return arrays", helps=("return arrays, one for each result",))
         if closed.effects:
             kind = type(next(iter(closed.effects))).__name__
             helps = (
-                "take the effect out: a defined op is a function of its operands",
-                "a callback that only computes is `jax.pure_callback`",
+                "remove the effect: a defined op is a function of its operands",
+                "for a callback that only computes, use `jax.pure_callback`",
             )
             self.written.fail(
-                self.title, f"`{self.title}` has an effect (`{kind}`), and may run once on every block", helps=helps
+                self.title, f"`{self.title}` has an effect (`{kind}`), but it may run once on every block", helps=helps
             )
         if any(isinstance(const, Tracer) for const in closed.consts):
             shape = next(text(jax.typeof(const)) for const in closed.consts if isinstance(const, Tracer))
-            helps = ("pass it as an operand, which the definition names",)
+            helps = ("pass it as an operand that the definition names",)
             self.written.fail(self.title, f"`{self.title}` closes over a value that is being traced, {shape}", helps=helps)
         return closed, shapes
 
@@ -128,7 +126,7 @@ class Op:
         wanted = len(self.definition.results)
         if len(outs) != wanted and not (variadic and len(outs) >= wanted - 1):
             told = ", ".join(f"`{formal.name}`" for formal in self.definition.results)
-            title = f"`{self.title}` returns {len(outs)} arrays, and its definition has {wanted} ({told})"
+            title = f"`{self.title}` returns {len(outs)} arrays, but its definition has {wanted} ({told})"
             self.written.fail(
                 self.definition.results[-1].name, title, helps=("name each result left of `=`: `out[..], more[..] = @(...)`",)
             )
@@ -149,18 +147,18 @@ class Op:
         return self.trace(avals, params)[0]
 
     def jvp(self, primals: Sequence[Array], tangents: Sequence[Array], **params: object) -> tuple[list[Array], list[Array]]:
-        """Through the function, along the operands that have a tangent."""
+        """The function's JVP, along the operands that have a tangent."""
         along = [at for at, tangent in enumerate(tangents) if type(tangent) is not ad.Zero]
         function = self.along(along, primals, params)
         results, pushed = jax.jvp(function, [primals[at] for at in along], [tangents[at] for at in along])
-        # A result that has no derivative, such as an index, has a tangent of no type.
+        # A result that has no derivative, such as an index, has a tangent of type float0.
         return results, [
             ad.Zero(jax.typeof(x).to_tangent_aval()) if t.dtype == dtypes.float0 else t
             for x, t in zip(results, pushed, strict=True)
         ]
 
     def transpose(self, cotangents: Sequence[Array], *args: Array, **params: object) -> list[Array | None]:
-        """Through the function, which is linear in the operands that are not known."""
+        """The transpose of the function, which is linear in the unknown operands."""
         along = [at for at, arg in enumerate(args) if ad.is_undefined_primal(arg)]
         function = self.along(along, args, params)
         found = jax.linear_transpose(function, *(args[at].aval for at in along))(
@@ -170,7 +168,7 @@ class Op:
         return [given.get(at) for at in range(len(args))]
 
     def along(self, some: Sequence[int], args: Sequence[Array], params: Mapping[str, object]) -> Callable[..., list[Array]]:
-        """The function of some operands alone, the others as they are."""
+        """The function of only some operands; the others are fixed."""
 
         def function(*given: Array) -> list[Array]:
             full = list(args)
@@ -181,7 +179,7 @@ class Op:
         return function
 
     def batch(self, args: Sequence[Array], dims: Sequence[int | None], **params: object) -> tuple[list[Array], list[int]]:
-        """`vmap` adds an index in front of what it maps, so the mapped op has a definition too."""
+        """`vmap` adds a leading index to the mapped arrays, so the mapped op has a definition too."""
         formals = self.formals(len(args))
         batched = tuple(any(dims[at] is not None for at in group) for group in formals)
         chosen = [at for group, each in zip(formals, batched, strict=True) if each for at in group]
@@ -206,7 +204,7 @@ class Op:
         return [bound.positions(formal.name) for formal in self.definition.operands]
 
     def vmapped(self, batched: tuple[bool, ...]) -> Op | None:
-        """The op over one more index; None if the definition says dims by number, which would move."""
+        """The op with one more index; None if the definition refers to dims by number, which would shift."""
         if self.definition.at or self.definition.front or self.definition.ravel or self.definition.sizes:
             return None
         names = [formal.name for formal, each in zip(self.definition.operands, batched, strict=True) if each]
@@ -220,7 +218,7 @@ class Op:
 
         return made(written, run, self.checked, self.name.replace(self.title, title), self.own or self.written)
 
-    # What Partita asks of an op
+    # The functions that Partita needs of an op
 
     def encoded(self, params: Mapping[str, object]) -> ParamsAttr:
         return encode(self.name, params, Foreign(), self.definition.dropped)
@@ -242,16 +240,16 @@ class Op:
         accept(Candidate(self.definition, self.own or self.written, run), params, ins, outs)
 
     def try_on(self, arrays: Sequence[object], params: Mapping[str, object] | None = None) -> None:
-        """Accept or refuse the definition for arrays like these, or structs."""
+        """Accept or refuse the definition for arrays or structs like these."""
         avals = [shaped_abstractify(each) for each in arrays]
         self.accept(params or {}, avals, self.trace(avals, params or {})[0])
 
     def forget(self) -> None:
-        """Makes the definitions not know the op any more."""
+        """Remove the op from the definitions."""
         del definitions.added[self.name]
 
     def register(self) -> None:
-        """Makes every room know the op."""
+        """Register the op in every room."""
         if "@" in self.written.text:
             FUNCTIONS[self.name] = self.interpret
         remember(self.primitive, self.name, self.accept if self.checked else None)
@@ -262,7 +260,7 @@ def _types(avals: Sequence[ShapedArray]) -> tuple[ArrayType, ...]:
 
 
 def _mapped(definition: Definition, operands: Sequence[str], title: str) -> Definition:
-    """The definition with one more index in front of these operands and of the results.
+    """The definition with one more leading index on these operands and on the results.
 
     norm(x, w)  out[i..] = @(x[i..], w[i..])   -->   vmap_norm_x(x, w)  out[n, i..] = @(x[n, i..], w[i..])
     """
@@ -288,19 +286,24 @@ def read(written: Written) -> Definition:
         written.again(error, _instead(written.text, error))
     if len(found) != 1:
         second = [*found, ""][1]
-        written.fail(second, "a text defines one op", label="the second one", helps=("call `pt.define` once for each",))
+        written.fail(
+            second,
+            f"expected one definition, got {len(found)}",
+            label="the second one",
+            helps=("call `pt.define` once for each",),
+        )
     (definition,) = found.values()
     read_too = {read.array for read in definition.reads()}
     for formal in definition.operands:
         if formal.name not in read_too:
-            helps = ("name it among the arguments of `@`, or leave it out if it is no array",)
-            written.fail(formal.name, f"`{formal.name}` is an operand, and nothing right of `=` reads it", helps=helps)
+            helps = ("name it among the arguments of `@`, or leave it out if it is not an array",)
+            written.fail(formal.name, f"`{formal.name}` is an operand, but nothing right of `=` reads it", helps=helps)
     _check_wholes(definition, written)
     return definition
 
 
 def _instead(source: str, error: Error) -> tuple[str, ...]:
-    """What to write for a line that begins with its results, or for a dim without a name."""
+    """Helps for a line that begins with its results, or for a dim without a name."""
     if re.match(r"\s*\w+\s*\[", source):
         return ("a line begins with the op's name and its operands: `name(x)   out[i..] = @(x[i..])`",)
     if (
@@ -313,7 +316,7 @@ def _instead(source: str, error: Error) -> tuple[str, ...]:
 
 
 def _check_wholes(definition: Definition, written: Written) -> None:
-    """Raises Error for a name that is an index in one place, and a dim that must be whole in another."""
+    """Raises Error for a name that is an index in one place and a whole dim (`d:`) in another."""
     terms = [(term, read.array) for read in (*definition.targets, *definition.reads()) for term in read.dims]
     whole = {term.name: array for term, array in terms if isinstance(term, Whole)}
     for term, array in terms:
@@ -325,14 +328,14 @@ def _check_wholes(definition: Definition, written: Written) -> None:
 
 
 def existing(written: Written, primitive: Primitive, checked: bool, name: str) -> Op:
-    """The op of a primitive that there is, under this name or the next one behind it."""
+    """The op of an existing primitive, under this name or the next free one."""
     op = Op(definitions.add(replace(read(written), name=name)), written, cast(Any, primitive).bind, primitive, checked=checked)
     op.register()
     return op
 
 
 def made(written: Written, run: Run, checked: bool, name: str, own: Written | None = None) -> Op:
-    """A new op with a primitive of its own; of one that `vmap` makes, `own` is the text that its user wrote."""
+    """A new op with its own primitive; for one that `vmap` makes, `own` is the text that the user wrote."""
     definition = definitions.add(replace(read(written), name=name))
     primitive: Any = Primitive(definition.name)
     primitive.multiple_results = True

@@ -1,7 +1,7 @@
-"""Arrays on which a definition is tried: small where the definition lets them be small, of the given shapes where not.
+"""Arrays on which a definition is tried: small if the definition allows it, otherwise of the given shapes.
 
-Dims that share an index share its extent; indices get different extents that divide by 2 and 4, so that a dim taken for
-another is seen; an operand that is looked up holds positions.
+Dims that share an index share its extent. Indices get different extents that divide by 2 and 4, so that mixing up two dims
+is detected. An operand that indexes a lookup holds positions.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ Corner: TypeAlias = tuple[object, ...]
 """A dim of an array, `("dim", array, dim)`, or a variable, `("index" or "whole", name, copy, component)`."""
 
 LARGEST = 1 << 22
-"""The most elements of all arrays together on which a definition is tried."""
+"""The most elements, summed over all arrays, on which a definition is tried."""
 
 
 def candidates(
     definition: Definition, params: ParamsAttr, ins: Sequence[Type], outs: Sequence[Type]
 ) -> Iterator[tuple[list[Type], list[Type]]]:
-    """Types of operands and results to try, small ones first; kernels with tiles of their own may want larger ones."""
+    """Types of operands and results to try, small ones first; kernels with fixed tiles may need larger ones."""
     classes = _classes(definition, params, ins, outs)
     tried = [_resized(classes, ins, outs, first, step) for first, step in ((8, 4), (256, 128))] if classes else []
     for found in (*tried, (list(ins), list(outs))):
@@ -40,7 +40,7 @@ def candidates(
 
 
 def _classes(definition: Definition, params: ParamsAttr, ins: Sequence[Type], outs: Sequence[Type]) -> _Classes | None:
-    """Which dims have one extent; None where an extent follows from more than the definition's indices."""
+    """Which dims share an extent; None if an extent depends on more than the definition's indices."""
     shapes = [shape for _, shape in ins], [shape for _, shape in outs]
     sites = Sites(definition.with_arity(len(ins), len(outs)), params, *shapes)
     indices = Indices(sites)
@@ -62,7 +62,7 @@ def _classes(definition: Definition, params: ParamsAttr, ins: Sequence[Type], ou
 def _resized(
     classes: _Classes, ins: Sequence[Type], outs: Sequence[Type], first: int, step: int
 ) -> tuple[list[Type], list[Type]]:
-    """The types with `first`, `first + step`, ... for their indices. A whole dim keeps what is no more than twice `first`."""
+    """The types with `first`, `first + step`, ... for their indices. A whole dim keeps an extent of at most twice `first`."""
     chosen: dict[Corner, int] = {}
     fresh = count(first, step)
 
@@ -81,7 +81,7 @@ def _resized(
 
 
 class _Classes:
-    """Dims and indices that have one extent."""
+    """Dims and indices that share an extent."""
 
     def __init__(self) -> None:
         self.parent: dict[Corner, Corner] = {}
@@ -95,7 +95,7 @@ class _Classes:
         self.parent.setdefault(one, one)
         self.parent.setdefault(other, other)
         left, right = self.root(one), self.root(other)
-        # An index stays the root, so that a class knows whether one of its dims can be placed.
+        # An index stays the root, so that its class shows whether one of its dims can be placed.
         if right[0] == "index":
             left, right = right, left
         self.parent[right] = left

@@ -1,8 +1,8 @@
 """A `jax.experimental.custom_partitioning` call with a sharding rule: the rule is a definition.
 
-Its factors are indices. One of the results cuts them; one of the operands alone is summed over, if the rule calls it a
-reduction; one that the rule wants replicated or permuted is whole. What a block runs is what the author's `partition` gives for
-arrays of these shapes on one device.
+Its factors are indices. A factor of the results can be partitioned. A factor of only the operands is summed over, if the rule
+declares it a reduction. A factor that the rule needs replicated or permuted is not partitioned. A block runs the function
+that the author's `partition` returns for arrays of these shapes on one device.
 
     "... i k, k j -> ... i j", reduction_factors=("k",)   -->
     custom_partitioning(x0, x1)   y0[f0.., f1, f3] = sum(f2) @(x0[f0.., f1, f2], x1[f2, f3])
@@ -23,11 +23,11 @@ from ..ops.params import ArrayLike
 from ..ops.prng_keys import is_key
 
 _BATCHING = "\N{HORIZONTAL ELLIPSIS}"
-"""How JAX begins the name of a factor that is any number of dims."""
+"""The prefix that JAX gives to the name of a factor that is any number of dims."""
 
 
 def text(eqn: JaxprEqn) -> tuple[str, str]:
-    """The definition that the rule of a call is, or nothing, and then why it is none."""
+    """The definition that the rule of a call stands for, or an empty string and the reason."""
     rule = eqn.params["sharding_rule"]
     if rule is None or callable(rule):
         return "", "it has no sharding rule"
@@ -53,18 +53,18 @@ def text(eqn: JaxprEqn) -> tuple[str, str]:
 
 
 def _blocks(rule: ShardingRule) -> dict[str, int]:
-    """The factors whose elements stay together, with their sizes: the rule says it, and none stands in front of a dim."""
+    """The factors whose elements stay together, with their sizes: those with a size that are not the first of a dim."""
     first = {dim[0] for dim in _joined(rule)}
     return {factor: size for factor, size in rule.factor_sizes.items() if factor not in first}
 
 
 def _whole(rule: ShardingRule) -> set[str]:
-    """The factors that cannot be placed, blocks aside."""
+    """The factors that cannot be placed, except blocks."""
     read, made = set(_factors(rule.operand_mappings)), set(_factors(rule.result_mappings))
-    # A block has no other way to know how long an index is than by an operand.
+    # A block knows the length of an index only from an operand.
     alone = (made - read) | (read - made - set(rule.reduction_factors))
     found: set[str] = (alone | {*rule.need_replication_factors, *rule.permutation_factors}) - set(_blocks(rule))
-    # What is in one dim with a factor that is whole cannot be cut there, so nowhere.
+    # A factor that shares a dim with an unplaceable factor cannot be placed either.
     while more := set[str]().union(*(dim for dim in _joined(rule) if found.intersection(dim))) - found:
         found |= more
     return found
@@ -76,7 +76,7 @@ def _joined(rule: ShardingRule) -> list[tuple[str, ...]]:
 
 
 def block(params: Mapping[str, object], inputs: Sequence[Array], outs: Sequence[ArrayLike]) -> list[Array]:
-    """The results of a call on blocks of its operands; on whole ones they are the function's own."""
+    """The results of a call on blocks of its operands; on global arrays, those of the function itself."""
     call = cast(ClosedJaxpr, params["call"])
     if [tuple(np.shape(each)) for each in inputs] == [aval.shape for aval in call.in_avals]:
         whole = cast(Any, jaxpr_as_fun)(call)

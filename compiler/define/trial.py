@@ -1,7 +1,7 @@
-"""One trial of a definition: the function on whole arrays of some types, and the op as devices run it with an index placed.
+"""One trial of a definition: the function on global arrays of some types, and the op as devices run it with an index placed.
 
-Results are compared, and the gradients of a function that has them. A definition without `@` says all of what an op
-computes, so its text is evaluated too.
+The trial compares results, and gradients if the function has them. A definition without `@` describes the computation
+completely, so its text is evaluated too.
 
     softmax(x)   out[b.., d] = @(x[b.., d]),   d over 2 devices   -->   out[0, 0] is 0.0421 at once, and 0.0817 in blocks
 """
@@ -32,22 +32,22 @@ from .one_op import in_blocks, program_of
 from .samples import Type, arrays
 
 Results: TypeAlias = Callable[[Sequence[Array]], list[list[Array]]]
-"""Of operands: for each result an array, or several that should be equal."""
+"""From operands to, for each result, an array, or several that should be equal."""
 Derived: TypeAlias = Callable[[Sequence[Array]], tuple[list[list[Array]], Sequence[Array]]]
-"""Of operands: the results, and the gradients of the floating operands."""
+"""From operands to the results and the gradients of the floating operands."""
 
 COUNTS = (2, 4)
 """The numbers of devices over which an index is placed."""
 MOST = 16
 """The largest number of devices tried for an index that is major in a joint dim."""
 
-# What is compiled runs once.
+# A compiled trial runs only once.
 _QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 
 
 @dataclass(frozen=True, slots=True)
 class AtOnce:
-    """What a function gives of whole arrays; the gradients are None for a function that has none."""
+    """The results of a function on global arrays; the gradients are None for a function without them."""
 
     operands: list[Array]
     results: list[Array]
@@ -56,7 +56,7 @@ class AtOnce:
 
 @dataclass(eq=False)
 class Trial:
-    """A function on arrays of some types; `larger` is the size of blocks that agree, where smaller ones are tried."""
+    """A function on arrays of some types; if small blocks are tried, `larger` is the size of blocks that agree."""
 
     candidate: Candidate
     params: ParamsAttr
@@ -65,7 +65,7 @@ class Trial:
     outs: list[Type]
     larger: int = 0
     sizes: dict[int, set[int]] = field(default_factory=dict[int, set[int]], init=False)
-    """Per index the sizes of the blocks that agree with the whole."""
+    """Per index, the sizes of the blocks that agree with the unpartitioned run."""
 
     @cached_property
     def program(self) -> Program:
@@ -76,7 +76,7 @@ class Trial:
         return self.program.nodes[0].signature
 
     def run(self) -> None:
-        """Tries every index. Raises Error where the function differs, and Unfit where it takes no arrays like these."""
+        """Try every index. Raises Error if the function differs, and Unfit if it takes no arrays like these."""
         if "@" not in self.candidate.written.text:
             self.compare_with_text()
         else:
@@ -85,10 +85,10 @@ class Trial:
             self.place(index)
 
     def place(self, index: int) -> None:
-        """Tries one index over each number of devices that divides it.
+        """Try one index over each number of devices that divides it.
 
-        Blocks that are too short for the function are no fault, but blocks that the definition keeps together are. An odd
-        number of rows, less than others that agree, may be no step of a kernel: it is tried again when a plan cuts so.
+        Blocks that are too short for the function are accepted, unless the definition keeps them together. An odd number of
+        rows, fewer than others that agree, may not be a step of a kernel: it is tried again when a plan needs it.
         """
         extent, together = self.signature.instance.indices[index].extent, self.kept_together(index)
         counts = dict.fromkeys(count for count in (*COUNTS, *together) if extent % count == 0)
@@ -106,7 +106,7 @@ class Trial:
             raise Unfit(str(problems[0]), self.variable(index))
 
     def kept_together(self, index: int) -> list[int]:
-        """For an index that is major in a joint dim, as many devices as it has values: each has one of its blocks."""
+        """For an index that is major in a joint dim, as many devices as it has values: each device has one block."""
         extent = self.signature.instance.indices[index].extent
         tables = (*self.signature.operand_at, *self.signature.result_at)
         joined = any(at[index][1] > 1 for at in tables if index in at)
@@ -116,7 +116,7 @@ class Trial:
         """Compares the op over so many devices with the function. Raises Unfit if it does not take such blocks."""
         known = self.at_once
         cut = partial(in_blocks, self.program, index, count, self.function)
-        # The gradient tells nothing new of more blocks.
+        # The gradient of more blocks gives no new information.
         derived = known.gradients is not None and count == COUNTS[0]
         try:
             made, gradients = self.compiled(self.with_gradient(cut) if derived else _alone(cut), known.operands)
@@ -145,33 +145,31 @@ class Trial:
             f"over {count} blocks: {', '.join(cut) or 'no operand is cut'}{how}",
             told_apart(name, at, one, "at once", other, "in blocks"),
         )
-        ways = (
-            () if info.monoid is None else (f"or say how the parts are put together, if not by `{MONOIDS[info.monoid].fold}`",)
-        )
+        ways = () if info.monoid is None else (f"or say how the parts are combined, if not by `{MONOIDS[info.monoid].fold}`",)
         self.candidate.refuse(self.variable(index), notes, ways, info.extent // count, self.larger)
 
     def put_together(self, index: int, result: int) -> str:
-        """How a result comes from the blocks."""
+        """How a result is combined from the blocks."""
         info = self.signature.instance.indices[index]
         if index in self.signature.result_at[result]:
-            return "side by side" if info.scan is None else "side by side, each with what stands before it"
-        return "one like the other" if info.monoid is None else f"combined by `{MONOIDS[info.monoid].fold}`"
+            return "are concatenated" if info.scan is None else "are concatenated, each combined with those before it"
+        return "are equal" if info.monoid is None else f"are combined by `{MONOIDS[info.monoid].fold}`"
 
     # What runs
 
     def function(self, operands: Sequence[Array], outs: Sequence[Type]) -> Sequence[Array]:
-        """The function on arrays that may be blocks; the static parameters that are extents follow from their types."""
+        """The function on arrays that may be blocks; static parameters that are extents follow from their types."""
         shapes = tuple(tuple(x.shape) for x in operands)
         own = decode(self.candidate.definition.name, self.params, shapes, tuple(outs), self.foreign)
         results = self.candidate.run(own, operands, outs)
         got = types_of([jax.typeof(x) for x in results])
         if got != list(outs):
-            raise Unfit(f"on {self.listed(operands)} it gives {shown(got)}, and its definition says {shown(outs)}")
+            raise Unfit(f"on {self.listed(operands)} it gives {shown(got)}, but its definition says {shown(outs)}")
         return results
 
     @cached_property
     def at_once(self) -> AtOnce:
-        """The function on whole arrays: on positive ones, if it is not finite on others."""
+        """The function on global arrays; on positive ones if it is not finite otherwise."""
         below = {ids: info.extent for info in self.signature.instance.indices for ids, _, _ in info.lookups}
         found = self.on_whole(cast("list[Array]", arrays(self.ins, below, positive=False)))
         if all(np.isfinite(np.asarray(x, np.complex128)).all() for x in found.results):
@@ -189,7 +187,7 @@ class Trial:
         return AtOnce(operands, [x for (x,) in results], gradients)
 
     def compiled(self, function: Derived, operands: Sequence[Array]) -> tuple[list[list[Array]], Sequence[Array]]:
-        """The function of these operands, compiled; what it raises is a reason to try other shapes."""
+        """The compiled function of these operands; if it raises, other shapes are tried."""
         try:
             options = _QUICK if jax.default_backend() == "cpu" else None
             traced = jax.jit(function, compiler_options=options).trace(operands)
@@ -226,15 +224,15 @@ class Trial:
         return both
 
     def compare_with_text(self) -> None:
-        """A definition without `@` is evaluated, and the function must give the same."""
+        """Evaluate a definition without `@`; the function must return the same."""
         known = self.at_once
         operands = cast("list[np.ndarray]", known.operands)
         told = evaluate(self.candidate.definition.name, self.params, operands, self.outs)
         for name, one, other in zip(self.results(), known.results, told, strict=True):
             if (at := first_difference(one, other)) is not None:
-                title = f"`{self.candidate.title}` is not what its definition says"
+                title = f"`{self.candidate.title}` does not match its definition"
                 note = told_apart(name, at, one, "by the function", other, "by the definition")
-                help = "`@` stands for what index notation does not say: `out[i] = @(x[i, j:])`"
+                help = "`@` stands for a computation that index notation cannot express: `out[i] = @(x[i, j:])`"
                 self.candidate.written.fail(
                     self.candidate.title, title, notes=(f"on {self.listed(known.operands)}", note), helps=(help,)
                 )

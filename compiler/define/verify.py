@@ -1,11 +1,11 @@
-"""Whether an op may be partitioned as its definition says: tried, on random arrays, before a program may rely on it.
+"""Tries, on random arrays, whether an op can be partitioned as its definition says, before a program relies on it.
 
 For each kind of call (ranks, dtypes, static parameters) every index that can be placed is placed over 2 and over 4 devices.
-The op is lowered as in any program and run on one device in lockstep, and the outcome is compared with the function on whole
-arrays. What differs is the counter-example:
+The op is lowered as in any program and run on one device in lockstep, and the result is compared with the unpartitioned
+function. A difference is the counter-example:
 
-    error: `softmax` is not what its definition says: `d` cannot be placed
-    note: over 2 blocks: x f32[8, 12] in parts of f32[8, 6]; the parts of `out` side by side
+    error: `softmax` does not match its definition: `d` cannot be placed
+    note: over 2 blocks: x f32[8, 12] in parts of f32[8, 6]; the parts of `out` are concatenated
     note: out[0, 0] is 0.0421 at once, and 0.0817 in blocks
     help: write `d:` for a dim that must be whole
 """
@@ -28,7 +28,7 @@ from .trial import Trial
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What a definition was tried on: types of operands and results, and per index the sizes of the blocks that agreed."""
+    """A successful trial: types of operands and results, and per index the sizes of the blocks that agreed."""
 
     ins: list[Type]
     outs: list[Type]
@@ -48,10 +48,9 @@ def accept(candidate: Candidate, params: Mapping[str, object], ins: Sequence[Sha
 def accept_blocks(
     candidate: Candidate, params: Mapping[str, object], ins: list[Type], outs: list[Type], sizes: Mapping[int, int]
 ) -> None:
-    """Raises Error unless the function agrees with its definition on blocks of so many values of these indices.
+    """Raises Error unless the function agrees with its definition on blocks of these sizes of the indices.
 
-    A size that is a multiple of one that agreed was tried with it: 6 with 2. A kernel with steps of its own may not take
-    smaller ones.
+    A multiple of a size that agreed needs no trial: 6 after 2. A kernel with its own step size may not take smaller blocks.
     """
     tried = _tried_on(candidate, params, ins, outs)
     for index, size in sizes.items():
@@ -62,7 +61,7 @@ def accept_blocks(
 
 
 def _try_block(candidate: Candidate, params: Mapping[str, object], tried: Tried, index: int, size: int) -> None:
-    """Tries blocks of one size on arrays that are made of blocks which the function takes."""
+    """Try blocks of one size, on arrays that consist of blocks which the function accepts."""
     stored, foreign = _stored(candidate, params)
     base = Trial(candidate, stored, foreign, tried.ins, tried.outs)
     extent = min(lcm(size, each) for each in tried.sizes[index])
@@ -75,7 +74,7 @@ def _try_block(candidate: Candidate, params: Mapping[str, object], tried: Tried,
 
 
 def _tried_on(candidate: Candidate, params: Mapping[str, object], ins: list[Type], outs: list[Type]) -> Tried:
-    """What the definition was tried on for calls of this kind, once."""
+    """The trial of the definition for calls of this kind; run once."""
     stored, foreign = _stored(candidate, params)
     kind = tuple((dtype, tuple(n == 1 for n in shape)) for side in (ins, outs) for dtype, shape in side)
     key = (candidate.definition.name, stored, foreign, kind)
@@ -96,19 +95,19 @@ def _tried_on(candidate: Candidate, params: Mapping[str, object], ins: list[Type
 
 
 def _stored(candidate: Candidate, params: Mapping[str, object]) -> tuple[ParamsAttr, tuple[object, ...]]:
-    """The parameters as a program holds them, and those that have no text."""
+    """The parameters in the IR, and those that have no text."""
     foreign = Foreign()
     stored = encode(candidate.definition.name, params, foreign, candidate.definition.dropped)
     return stored, tuple(foreign.values)
 
 
 def _untried(candidate: Candidate, stored: ParamsAttr, unfit: Unfit | None) -> NoReturn:
-    """Raises why no arrays were found on which the function agrees."""
+    """Raises the reason why the definition could not be tried."""
     if unfit is not None and unfit.variable:
         extents = (f"or say which parameter is its extent: `extents {name} = |{unfit.variable}|`" for name in _numbers(stored))
         candidate.refuse(unfit.variable, (str(unfit),), extents)
     notes = (str(unfit),) if unfit else (f"its arrays have more than {LARGEST:,} elements",)
-    helps = ("`example=` gives other shapes to try it on", "`check=False` takes your word for it")
+    helps = ("`example=` gives other shapes to try it on", "`check=False` skips the trial")
     candidate.written.fail(
         candidate.title, f"the definition of `{candidate.title}` could not be tried", notes=notes, helps=helps
     )

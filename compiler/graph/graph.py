@@ -1,9 +1,9 @@
-"""The dataflow graph of a plan: kernels, the redistributions between them, and what flows from which to which.
+"""The dataflow graph of a plan: kernels, the redistributions between them, and the values that flow along its edges.
 
     graph = plan.lower("collective")
-    print(graph)                       the text; Graph.parse(text) gives the graph again
+    print(graph)                       the text; Graph.parse(text) reads it back
     graph.kernels                      {"main_0": its function, ...}
-    graph.edges                        what one node makes and another reads
+    graph.edges                        the values that one node produces and another reads
     graph.run(x, w1, w2)               node by node, on the plan's devices
 
 The graph is its module in the flow dialect; nodes, edges, JSON and Graphviz text are read off it.
@@ -43,8 +43,8 @@ from .text import to_dot, to_json
 class Graph(GraphModule):
     """A graph of kernels, made by `plan.lower` or read by `Graph.parse`. Immutable.
 
-    `traced` is the function that it came from; a graph that was read from text has none, and its `run` takes and gives
-    the arrays of the graph's own arguments and results.
+    `traced` is the function that it came from. A graph that was read from text has none; its `run` takes and returns the
+    arrays of the graph's own arguments and results.
     """
 
     def __repr__(self) -> str:
@@ -52,15 +52,15 @@ class Graph(GraphModule):
 
     @staticmethod
     def parse(text: str) -> Graph:
-        """The graph that `text()` printed. Raises Error, with the line, for a text that is none."""
+        """Read the graph that `text()` printed. Raises Error, with the line, if the text is not a graph."""
         try:
             module = read_module(context(), text, "graph")
             module.verify()
         except (ParseError, VerifyException) as error:
-            raise error_of(error, "the text is no graph: ") from error
+            raise error_of(error, "the text is not a graph: ") from error
         graph = Graph(module)
         if not isinstance(module.body.block.first_op, GraphOp):
-            raise Error("the text is no graph: its module does not begin with `flow.graph`")
+            raise Error("the text is not a graph: its module does not begin with `flow.graph`")
         return graph
 
     @cached_property
@@ -70,17 +70,17 @@ class Graph(GraphModule):
 
     @cached_property
     def edges(self) -> tuple[Edge, ...]:
-        """What flows: one edge for each value that a node reads, from the node that makes it."""
+        """One edge for each value that a node reads, from the node that produces it."""
         return edges(self.nodes)
 
     def counts(self) -> Counts:
-        """Executions of each kind of collective in one run: those of the plan."""
+        """Executions of each kind of collective in one run, equal to the plan's."""
         foreign = self.traced.foreign if self.traced is not None else ()
         maps = (each for each in self.executions() if on_devices(each[0]))
         return counted(self._exchanges(), own_collectives(maps, foreign))
 
     def bytes_per_device(self) -> int:
-        """Bytes that one device receives in one run, all collectives together: those of the plan."""
+        """Bytes that one device receives in one run, summed over all collectives, equal to the plan's."""
         return received(self._exchanges())
 
     def _exchanges(self) -> Iterator[Exchange]:
@@ -94,7 +94,7 @@ class Graph(GraphModule):
                 yield from executions(self.kernels[op.name_of_kernel].body.block, marks)
 
     def text(self) -> str:
-        """The text of the graph and of its kernels, which `Graph.parse` and `partita-opt` take."""
+        """The text of the graph and of its kernels; `Graph.parse` and `partita-opt` read it."""
         return str(self.module) + "\n"
 
     def __str__(self) -> str:
@@ -105,11 +105,11 @@ class Graph(GraphModule):
         return to_json(self, self.nodes, self.edges)
 
     def to_dot(self) -> str:
-        """Nodes and edges as Graphviz takes them: `dot -Tsvg`."""
+        """Nodes and edges as Graphviz text, for `dot -Tsvg`."""
         return to_dot(self, self.nodes, self.edges)
 
     def kernel(self, name: str) -> FuncOp:
-        """The function of a kernel. Raises Error, with the nearest names, for a name that is none."""
+        """The function of a kernel. Raises Error, with the nearest names, for an unknown name."""
         found = self.kernels.get(name.removeprefix("@"))
         if found is None:
             known = ", ".join(f"`{each}`" for each in self.kernels) or "none"
@@ -117,9 +117,9 @@ class Graph(GraphModule):
         return found
 
     def stablehlo(self, kernel: str) -> str:
-        """The StableHLO text of one kernel, on what one device holds; no devices are needed.
+        """The StableHLO text of one kernel, on the arrays of one device; no devices are needed.
 
-        Raises Error, with the nearest names, for a name that is no kernel's.
+        Raises Error, with the nearest names, for an unknown name.
         """
         return stablehlo(self, self.kernel(kernel))
 
@@ -131,14 +131,14 @@ class Graph(GraphModule):
     def _compiled(self) -> CompiledGraph:
         return self.compile()
 
-    # Any: the results are in the tree that the traced function makes, which a graph does not know.
+    # Any: the results have the tree structure that the traced function returns, which a graph does not know.
     def run(self, *args: object, **kwargs: object) -> Any:
-        """Run on the first devices that there are, and wait for the results; arguments and results are the function's."""
+        """Run on the first available devices, and wait for the results; arguments and results are the function's."""
         return self._compiled(*args, **kwargs)
 
 
 def lower(plan: State, granularity: str) -> Graph:
-    """The graph of a plan. Raises Error for a granularity that there is not."""
+    """The graph of a plan. Raises Error for an unknown granularity."""
     check(granularity)
     with without_collector():
         return Graph(to_flow(ir(plan), granularity), plan.source.traced)

@@ -1,4 +1,4 @@
-"""A graph as its module in the flow dialect: its name, mesh, kernels, arguments and results. `Graph` adds what it answers."""
+"""A graph as its module in the flow dialect: its name, mesh, kernels, arguments and results. `Graph` adds the queries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..trace.trace import Traced
 
 @dataclass(frozen=True, eq=False)
 class GraphModule:
-    """The module of a graph, and the function that it came from; a graph that was read from text has none."""
+    """The module of a graph, and its function; a graph that was read from text has none."""
 
     module: ModuleOp
     traced: Traced | None = None
@@ -51,5 +51,5 @@ class GraphModule:
 
     @cached_property
     def kernels(self) -> dict[str, FuncOp]:
-        """The device-local functions by name; kernels that do the same share one."""
+        """The device-local functions by name; equal kernels share one."""
         return {op.sym_name.data: op for op in self.module.body.block.ops if isinstance(op, FuncOp)}

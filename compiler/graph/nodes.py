@@ -1,4 +1,4 @@
-"""The nodes and edges of a graph, as people and other tools want them: read off the flow dialect, never kept beside it."""
+"""The nodes and edges of a graph, for people and other tools: read off the flow dialect, never stored separately."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .module import GraphModule
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value of the graph by its name in the text, with its layout and the bytes that one device holds of it."""
+    """A value of the graph: its name in the text, its layout, and the bytes of it that one device holds."""
 
     name: str
     type: str
@@ -34,7 +34,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node: its kind (`argument`, `kernel`, `redistribute`, `barrier`, `result`), and what it reads and makes.
+    """A node: its kind (`argument`, `kernel`, `redistribute`, `barrier`, `result`), its operands and its results.
 
     `name` is the kernel's function, or the path of an argument or a result.
     """
@@ -48,13 +48,13 @@ class Node:
 
     @property
     def bytes(self) -> int:
-        """What one device receives in the node's collectives, in one run; of branches, those of the dearest."""
+        """The bytes that one device receives in the node's collectives, in one run; of branches, the most expensive one."""
         return total(self.collectives)
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A value that goes from the node that makes it to one that reads it; the ends are the nodes' numbers."""
+    """A value that flows from the node that produces it to one that reads it; the ends are the nodes' numbers."""
 
     source: int
     target: int
@@ -81,7 +81,7 @@ def nodes(graph: GraphModule) -> tuple[Node, ...]:
 
 
 def edges(nodes: Sequence[Node]) -> tuple[Edge, ...]:
-    """What flows between the nodes."""
+    """The values that flow between the nodes."""
     makers = {value.name: node.number for node in nodes for value in node.results}
     return tuple(Edge(makers[value.name], node.number, value) for node in nodes for value in dict.fromkeys(node.operands))
 
@@ -101,7 +101,7 @@ def _what(op: Operation, graph: GraphModule, marks: Marks) -> tuple[str, str, tu
 
 
 def _values(block: Block, mesh: Mesh) -> dict[SSAValue, Value]:
-    """The values as the text numbers them."""
+    """The values, numbered as in the text."""
     all_of_them = [*block.args, *(result for op in block.ops for result in op.results)]
     return {value: _value(f"%{number}", cast(ArrayType, value.type), mesh) for number, value in enumerate(all_of_them)}
 
@@ -119,7 +119,7 @@ def _size(local: ArrayType) -> int:
 
 
 def exchanges(kernel: FuncOp, mesh: Mesh, marks: Marks) -> Iterator[Exchange]:
-    """The collectives of a device-local function, those of a loop's body times its trips."""
+    """The collectives of a device-local function; those of a loop body times the trip count."""
     for op, times, where in executions(kernel.body.block, marks):
         if isinstance(op, spmd.Collective) and not isinstance(op, spmd.SliceOp):
             kind, group = op.name.removeprefix("spmd."), op.over.size(mesh)

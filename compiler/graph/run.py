@@ -1,8 +1,8 @@
-"""Running a graph node by node: every kernel and every redistribution a `jax.jit(jax.shard_map(...))` of its own.
+"""Running a graph node by node: every kernel and every redistribution is a separate `jax.jit(jax.shard_map(...))`.
 
-A value whose layout a `NamedSharding` can say goes from node to node as that array; any other, pending or with its
-blocks out of order, as the raw local blocks, under leading dims that are the mesh's. Numbers of less than a byte travel
-as bytes, since JAX packs them in a compiled program and not outside of it.
+If a `NamedSharding` can express the layout of a value, the value goes from node to node as that array. A value that is
+pending, or whose blocks are out of order, goes as its raw local blocks, with the mesh's axes as leading dims. Numbers of less
+than a byte travel as bytes, because JAX packs them inside a compiled program but not outside of it.
 
     f32[data*64, 8]{+model}   -->   f32[4, 2, 64, 8] over (data, model, None, None): one block a device
 """
@@ -40,7 +40,7 @@ IN_FLIGHT = 16
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How a value of this type travels between programs: as its sharded array, or as raw blocks; and in which dtype."""
+    """How a value of this type travels between programs: as a sharded array or as raw blocks, and in which dtype."""
 
     raw: bool
     shape: tuple[int, ...]
@@ -58,7 +58,7 @@ class Form:
         return cls(False, shape, local, type.dtype, travels, spec(len(shape), tiles))
 
     def unwrap(self, block: Array) -> Array:
-        """What one device holds, from its part of the array that travels."""
+        """The block of one device, from its part of the array that travels."""
         block = block.astype(self.dtype)
         return block.reshape(self.local) if self.raw else block
 
@@ -73,7 +73,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One program: the slots that it reads and fills, and those that nothing reads after it."""
+    """One program: the slots that it reads and fills, and those that no later step reads."""
 
     program: Callable[..., Sequence[Array]]
     reads: tuple[int, ...]
@@ -82,7 +82,7 @@ class Step:
 
 
 class CompiledGraph:
-    """A graph on devices, every program of it compiled: call it like the original function."""
+    """A graph on devices, with every program compiled: call it like the original function."""
 
     def __init__(self, graph: GraphModule, devices: Sequence[Device] | None) -> None:
         self.graph = graph
@@ -97,7 +97,7 @@ class CompiledGraph:
         self.steps = self.compile(block)
 
     def compile(self, block: Block) -> list[Step]:
-        """The programs in order of issue. A barrier is none: its values are those that are there when it is reached."""
+        """The programs in order of issue. A barrier is not a program: its results are its operands."""
         steps: list[Step] = []
         kept = {*self.outputs, *range(len(block.args))}
         for op in reversed([op for op in block.ops if isinstance(op, flow.KernelOp | flow.RedistributeOp)]):
@@ -111,7 +111,7 @@ class CompiledGraph:
         return tuple(self.slots[value] for value in values)
 
     def program(self, op: Operation) -> Callable[..., Sequence[Array]]:
-        """The program of a node; nodes that do the same on the same types share it."""
+        """The program of a node; equal nodes on the same types share it."""
         types = tuple(op.operand_types), tuple(op.result_types)
         name = op.name_of_kernel if isinstance(op, flow.KernelOp) else "redistribute"
         found = self.programs.get((name, types))
@@ -135,7 +135,7 @@ class CompiledGraph:
         lowered = jax.jit(mapped).lower(*(form.struct(self.mesh) for form in takes))
         return lowered.compile()
 
-    # Any: the results are in the tree that the traced function makes, which a graph does not know.
+    # Any: the results have the tree structure that the traced function returns, which a graph does not know.
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """Issue the programs one after another, and wait for the results."""
         traced = self.graph.traced
@@ -150,51 +150,54 @@ class CompiledGraph:
         return tuple(results) if traced is None else traced.unflatten(results)
 
     def issue(self, env: dict[int, Array]) -> None:
-        """Run the steps, the oldest awaited where too many are in flight; the last ones are awaited at the end."""
+        """Run the steps. Wait for the oldest one if too many are in flight, and for the last ones at the end."""
         flying: deque[Array] = deque()
         for step in self.steps:
             if len(flying) == IN_FLIGHT:
                 jax.block_until_ready(flying.popleft())
             made = step.program(*(env[slot] for slot in step.reads))
             env.update(zip(step.fills, made, strict=True))
-            # All results of a program are ready together. One without results is there for its effects.
+            # All results of a program are ready together. A program without results has only effects.
             flying.append(made[-1]) if made else jax.effects_barrier()
             for slot in step.frees:
                 del env[slot]
-        # The limit is the process's, and the next run counts from nothing.
+        # The limit holds for the whole process, and the next run starts counting from zero.
         jax.block_until_ready(list(flying))
 
     def given(self, args: Sequence[Array], kwargs: dict[str, object]) -> list[Array]:
-        """The arrays for a graph that was read from text, as they are called there."""
+        """The arrays for a graph that was read from text, checked by the names there."""
         names = self.graph.arguments
         if kwargs or len(args) != len(names):
             raise Error(
-                f"a graph that was read from text takes its {len(names)} arrays by position, not {len(args) + len(kwargs)}",
+                f"a graph that was read from text takes its {len(names)} arrays by position, got {len(args) + len(kwargs)}",
                 notes=[f"they are {', '.join(names)}"],
             )
         for name, arg, form in zip(names, args, self.inputs, strict=True):
             if getattr(arg, "shape", None) != form.shape or str(arg.dtype) != form.dtype:
                 found = f"{arg.dtype}{list(arg.shape)}" if hasattr(arg, "dtype") else type(arg).__name__
-                raise Error(f"argument `{name}` is {form.dtype}{list(form.shape)}, not {found}")
+                raise Error(f"argument `{name}` must be {form.dtype}{list(form.shape)}, got {found}")
         return list(args)
 
     def check(self, leaves: Sequence[object]) -> None:
-        """Raise Error for what cannot be put on the devices without being asked for."""
+        """Raise Error for arrays that must not be moved to the devices implicitly."""
         here = set(self.mesh.devices.flat)
         for name, leaf in zip(self.graph.arguments, leaves, strict=True):
             if isinstance(leaf, jax.core.Tracer):
-                raise Error(f"argument `{name}` is traced", helps=["a graph runs on arrays: in `jax.jit` use plan.compile()"])
+                raise Error(
+                    f"argument `{name}` must be an array, got a traced value",
+                    helps=["a graph runs on arrays: in `jax.jit` use plan.compile()"],
+                )
             devices = (
                 cast("set[Device]", cast(Any, leaf.sharding).device_set) if isinstance(leaf, Array) and leaf.committed else here
             )
             if devices != here:
                 there = ", ".join(sorted(map(str, devices)))
                 helps = ["leave it uncommitted", "or compile for its devices: graph.compile(devices=...)"]
-                raise Error(f"argument `{name}` is committed to {there}, and the graph runs elsewhere", helps=helps)
+                raise Error(f"argument `{name}` is committed to {there}, but the graph runs on other devices", helps=helps)
 
 
 def _slots(block: Block) -> dict[SSAValue, int]:
-    """A number for every value; a barrier's results are its operands."""
+    """A number for every value; a barrier's results have the numbers of its operands."""
     numbers = count()
     slots: dict[SSAValue, int] = dict(zip(block.args, numbers, strict=False))
     for op in block.ops:
@@ -204,7 +207,7 @@ def _slots(block: Block) -> dict[SSAValue, int]:
 
 
 def stablehlo(graph: GraphModule, kernel: FuncOp) -> str:
-    """One kernel as JAX lowers it, on local types: every device is given blocks of its own under one shape."""
+    """One kernel as JAX lowers it, on local types: every device gets its own blocks, all of the same shape."""
     axes = graph.mesh.axes
     auto = (AxisType.Auto,) * len(axes)
     mesh = AbstractMesh(tuple(axes.values()), tuple(axes), axis_types=auto)

@@ -1,4 +1,4 @@
-"""A graph for other tools: JSON for programs, Graphviz for eyes."""
+"""A graph for other tools: JSON for programs, Graphviz for people."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _exchange(each: Exchange) -> dict[str, object]:
 
 
 def to_dot(graph: GraphModule, nodes: Sequence[Node], edges: Sequence[Edge]) -> str:
-    """Kernels are boxes, redistributions ellipses that say what they exchange, barriers points."""
+    """Kernels are boxes, redistributions are ellipses labelled with their collectives, barriers are points."""
     return "\n".join([f"digraph {_quoted(graph.name)} {{", *_lines(nodes, edges), "}", ""])
 
 
@@ -64,7 +64,7 @@ def _lines(nodes: Sequence[Node], edges: Sequence[Edge]) -> Iterator[str]:
 
 
 def _label(node: Node) -> list[str]:
-    """What stands in the node: a redistribution is known by its collectives."""
+    """The label of a node: that of a redistribution is its collectives."""
     said = [f"{each}, {each.bytes} bytes" for each in node.collectives]
     return said if node.kind == "redistribute" and said else [node.name, *said]
 

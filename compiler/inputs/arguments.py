@@ -1,4 +1,4 @@
-"""The arguments of a traced function: which are static, what each leaf is called, and what may be passed for it.
+"""The arguments of a traced function: which are static, the name of each leaf, and which values it accepts.
 
 A leaf's name is its argument's name and the path to it; a static argument has no leaves.
 
@@ -31,30 +31,34 @@ _ANYTHING = inspect.Signature(
         inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD),
     ]
 )
-# A tree with functions or flags in it has no hash as a rule, so it cannot be static as it is.
-_APART = "part the tree: pass its arrays and close over the rest, as `eqx.partition(model, eqx.is_array)` gives them"
+# A tree that contains functions or flags is usually not hashable, so it cannot be static.
+_APART = "split the tree: pass its arrays and close over the rest, as with `eqx.partition(model, eqx.is_array)`"
 _VAR_POSITIONAL, _VAR_KEYWORD = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
 
 
 @dataclass(frozen=True)
 class Function:
-    """A function of the user's, with the names of its static arguments."""
+    """A user's function, with the names of its static arguments."""
 
     fn: Callable[..., object]
     static: tuple[str, ...]
 
     @classmethod
     def of(cls, fn: Callable[..., object], static_argnames: str | Sequence[str] = ()) -> Function:
-        """Raises Error if `fn` cannot be called or has no argument of one of the static names."""
+        """Raises Error if `fn` is not callable or lacks an argument that is declared static."""
         if not callable(fn):
-            raise Error(f"{fn!r} is no function", helps=["the first argument is the function to trace"])
+            raise Error(f"expected a function, got {fn!r}", helps=["pass the function to trace as the first argument"])
         static = _static_names(static_argnames)
         self = cls(fn, static)
         if not self.keyword:
             for name in static:
                 if name not in self.signature.parameters:
                     helps = did_you_mean(name, self.signature.parameters)
-                    raise Error(f"`{self.name}` has no argument `{name}` to be static", location=self.location(), helps=helps)
+                    raise Error(
+                        f"`static_argnames` names `{name}`, but `{self.name}` has no such argument",
+                        location=self.location(),
+                        helps=helps,
+                    )
         return self
 
     @cached_property
@@ -66,7 +70,7 @@ class Function:
 
     @cached_property
     def signature(self) -> inspect.Signature:
-        """The parameters; any, where Python does not know them."""
+        """The parameters; `(*args, **kwargs)` if Python cannot determine them."""
         try:
             return inspect.signature(self.fn)
         except (TypeError, ValueError):
@@ -74,18 +78,18 @@ class Function:
 
     @cached_property
     def keyword(self) -> str:
-        """The name of `**kwargs`, or nothing."""
+        """The name of `**kwargs`, or an empty string."""
         return next((name for name, each in self.signature.parameters.items() if each.kind is _VAR_KEYWORD), "")
 
     def location(self, argument: str = "def") -> Location | None:
-        """Where the function names the argument; None if its source is not to be had."""
+        """Where the function names the argument; None if its source is not available."""
         named = inspect.unwrap(self.fn)
         try:
             lines, first = inspect.getsourcelines(named)
             file = inspect.getsourcefile(named)
         except (TypeError, OSError):
             return None
-        # A function of a text that is no Python: Python takes the text from its first line on.
+        # The source is not Python (index notation), so `getsourcelines` returns it from its first line.
         start: int = getattr(getattr(named, "__code__", None), "co_firstlineno", first)
         if start > first:
             lines, first = linecache.getlines(str(file))[start - 1 :], start
@@ -96,14 +100,14 @@ class Function:
         return None
 
     def bind(self, args: Sequence[object], kwargs: Mapping[str, object]) -> tuple[inspect.BoundArguments, dict[str, object]]:
-        """The arguments by name, in the order of the parameters, and the static ones apart."""
+        """The arguments by name, in the order of the parameters, and separately the static ones."""
         try:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise Error(f"`{self.name}` cannot be called so: {error}", location=self.location()) from None
+            raise Error(f"`{self.name}` is called with wrong arguments: {error}", location=self.location()) from None
         if not self.static:
             return bound, {}
-        # A default that is static is part of what is traced, whether it is passed or not.
+        # The default of a static argument is part of the trace, even if the argument is not passed.
         defaults = {name: self.signature.parameters[name].default for name in self.static if name in self.signature.parameters}
         static = {name: bound.arguments.pop(name, value) for name, value in defaults.items()}
         if self.keyword and self.keyword in bound.arguments:
@@ -118,7 +122,7 @@ class Function:
         try:
             hash(value)
         except TypeError:
-            title = f"the static argument `{name}` of `{self.name}` is a {type(value).__name__}, which has no hash"
+            title = f"static argument `{name}` of `{self.name}` must be hashable, got a {type(value).__name__}"
             helps = [
                 "pass a tuple or a frozen dataclass, so that calls with equal values can share a trace",
                 f"or close over it: functools.partial({self.name}, {name}=...)",
@@ -126,7 +130,7 @@ class Function:
             raise Error(title, location=self.location(name), helps=helps) from None
 
     def call(self, values: Sequence[object], names: Sequence[str], static: Mapping[str, object]) -> object:
-        """Calls the function with the values of the arguments called `names`, and the static ones."""
+        """Call the function with these values of the arguments `names`, and with the static ones."""
         given = dict(zip(names, values, strict=True))
         more = {name: value for name, value in static.items() if name not in self.signature.parameters}
         arguments: dict[str, object] = {
@@ -140,13 +144,13 @@ class Function:
         return self.fn(*bound.args, **bound.kwargs, **extra)
 
     def names(self, call: F, arguments: Iterable[str]) -> F:
-        """The same callable, which JAX's errors call as the user's function, by its name, place and arguments."""
+        """The same callable, which JAX's errors report with the name, location and arguments of the user's function."""
         parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in arguments]
         vars(call).update(__wrapped__=self.fn, __signature__=inspect.Signature(parameters))
         return call
 
     def leaf_names(self, arguments: Mapping[str, object]) -> list[str]:
-        """The paths of the leaves, in the order of JAX's flattening."""
+        """The paths of the leaves, in JAX's flattening order."""
         names: list[str] = []
         for name, value in arguments.items():
             leaves, _ = tree.tree_flatten_with_path(value)
@@ -154,7 +158,7 @@ class Function:
         return names
 
     def aval(self, leaf: object, name: Callable[[], str]) -> ShapedArray:
-        """The aval of one leaf. Raises Error for what is no array."""
+        """The aval of one leaf. Raises Error if it is not an array."""
         if isinstance(leaf, Ref):
             path = name()
             raise Error(
@@ -168,26 +172,26 @@ class Function:
             path = name()
             argument = path.split("/")[0]
             raise Error(
-                f"argument `{path}` of `{self.name}` is no array",
+                f"argument `{path}` of `{self.name}` must be an array",
                 location=self.location(argument),
-                label=f"it is {said(leaf)}",
+                label=f"got {said(leaf)}",
                 helps=[f"if it is meant to be a constant: static_argnames={argument!r}" if path == argument else _APART],
             ) from None
 
 
 def _static_names(given: object) -> tuple[str, ...]:
-    """The names of the static arguments. Raises Error for what is no name."""
+    """The names of the static arguments. Raises Error for a value that is not a string."""
     names = (
         (given,) if isinstance(given, str | int) or not isinstance(given, Iterable) else tuple(cast("Iterable[object]", given))
     )
     if wrong := [name for name in names if not isinstance(name, str)]:
         helps = ['name the arguments: static_argnames="mode", or a list of names']
-        raise Error(f"{shown(wrong[0])} is no name of an argument", helps=helps)
+        raise Error(f"`static_argnames` must name arguments, got {shown(wrong[0])}", helps=helps)
     return cast("tuple[str, ...]", names)
 
 
 def said(leaf: object) -> str:
-    """What a leaf that is no array is: functions by their names, anything else as it shows itself."""
+    """Describes a leaf that is not an array: a function by its name, any other value by its `repr` and type."""
     if callable(leaf) and hasattr(leaf, "__name__"):
         return f"the function `{leaf.__name__}`"
     return f"{shown(leaf)}, a {type(leaf).__name__}"

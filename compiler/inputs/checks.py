@@ -1,6 +1,6 @@
-"""What a person gives for an axis, a dim, a pattern, a mesh or a tactic: taken, or answered with what to write instead.
+"""Checks of axes, dims, patterns, meshes and tactics. An Error says what to write instead.
 
-Each check stands here once, so that a wrong type is an error of ours at the call, never a traceback from the middle.
+Each check is defined once, so that a wrong type raises an Error at the call, not a traceback from inside Partita.
 """
 
 from __future__ import annotations
@@ -16,40 +16,43 @@ from ...dialects.mesh import Mesh
 Some = TypeVar("Some")
 
 LONGEST = 60
-"""Characters of what was given that an error shows."""
+"""The most characters of a value that an error shows."""
 
-# `params/{w1,w2}`: the innermost braces, and what stands around them.
+# `params/{w1,w2}`: the innermost braces, and the text around them.
 _BRACES = re.compile(r"(.*?)\{([^{}]*)\}(.*)", re.DOTALL)
 
 
 def shown(given: object) -> str:
-    """What was given, as it shows itself; what is long is cut, and says so by `...`."""
+    """The `repr` of a value, shortened with `...` if it is long."""
     text = repr(given)
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 
 def axis_of(given: object) -> str:
-    """The name of one mesh axis. Raises Error for what is no text."""
+    """The name of one mesh axis. Raises Error if it is not a string."""
     if not isinstance(given, str):
-        helps = ['an axis is named by a text, "data"; for several: pt.DataParallel(("data", "model"), ...), or one tactic each']
-        raise Error(f"{shown(given)} is no name of a mesh axis", helps=helps)
+        helps = ['name an axis by a string, "data"; for several: pt.DataParallel(("data", "model"), ...), or one tactic each']
+        raise Error(f"a mesh axis must be a string, got {shown(given)}", helps=helps)
     return given
 
 
 def axes_of(given: object) -> tuple[str, ...]:
-    """One axis or several, major to minor. Raises Error for none, for one that is given twice, and for what is no axis."""
+    """One axis or several, major to minor. Raises Error for an empty sequence, a repeated axis, or a non-axis."""
     if not isinstance(given, tuple | list):
         return (axis_of(given),)
     axes = tuple(map(axis_of, cast("Sequence[object]", given)))
     if not axes:
-        raise Error("no mesh axis is given", helps=['name one, "data", or several, ("data", "model"), major to minor'])
+        raise Error(
+            "expected at least one mesh axis, got none",
+            helps=['name one, "data", or several, ("data", "model"), major to minor'],
+        )
     if twice := next((axis for place, axis in enumerate(axes) if axis in axes[:place]), None):
-        raise Error(f"the axis `{twice}` is given twice, in {shown(axes)}", helps=["name each axis once"])
+        raise Error(f"axis `{twice}` is given twice in {shown(axes)}", helps=["name each axis once"])
     return axes
 
 
 def dim_number(given: object) -> int | str:
-    """A dim: its number (NumPy's too), or a range name. Raises Error for anything else."""
+    """A dim: its number (NumPy integers too), or a range name. Raises Error for anything else."""
     if isinstance(given, str):
         return given
     try:
@@ -58,30 +61,30 @@ def dim_number(given: object) -> int | str:
         number = None
     if number is None:
         helps = ["a dim is a number, negative from the end, or a range that `plan.name` named"]
-        raise Error(f"{shown(given)} is no dim", helps=helps)
+        raise Error(f"expected a dim, got {shown(given)}", helps=helps)
     return number
 
 
 def flag_of(name: str, given: object) -> bool:
-    """True or False. Raises Error for anything else: a text such as "no" would count as true."""
+    """True or False. Raises Error for anything else: a string such as "no" would count as true."""
     if not isinstance(given, bool):
-        raise Error(f"{shown(given)} is neither True nor False", helps=[f"write {name}=True or {name}=False"])
+        raise Error(f"`{name}` must be True or False, got {shown(given)}", helps=[f"write {name}=True or {name}=False"])
     return given
 
 
 def no_axis(mesh: Mesh, values: object, dim: object, axis: object) -> None:
-    """Raises Error for an axis of the mesh in the place of a dim: the two are swapped."""
+    """Raises Error if the dim is a mesh axis: the two arguments are swapped."""
     if isinstance(dim, str) and dim in mesh:
         number = dim_number(axis) if isinstance(axis, int) else 0
         helps = [f"write tile({shown(values)}, {number}, {dim!r}): the values, their dim, the axis"]
-        raise Error(f"`{dim}` is a mesh axis, and no dim", helps=helps)
+        raise Error(f"expected a dim, got the mesh axis `{dim}`", helps=helps)
 
 
 def no_list(glob: str) -> None:
-    """Raises Error for several patterns in one text."""
+    """Raises Error for several patterns in one string."""
     if "," in glob:
         several = list(dict.fromkeys(each.strip() for each in _spread(glob).split(",")))
-        raise Error(f"`{glob}` is no name, for several stand in it", helps=[f"give a list: {several!r}"])
+        raise Error(f"`{glob}` names several values; pass a list", helps=[f"write {several!r}"])
 
 
 def _spread(glob: str) -> str:
@@ -93,73 +96,73 @@ def _spread(glob: str) -> str:
 
 
 def patterns_of(given: object) -> tuple[str, ...]:
-    """One pattern or a list of them, as several. Raises Error for what is no pattern, and for none at all."""
+    """One pattern or a list of them, as a tuple. Raises Error for a value that is not a pattern, and for an empty list."""
     globs: tuple[object, ...] = (given,)
     if isinstance(given, Sequence) and not isinstance(given, str):
         globs = tuple(cast("Sequence[object]", given))
     for glob in globs:
         if not isinstance(glob, str):
-            helps = ['name values by text: "params/**/w1", or a list of such']
-            raise Error(f"{shown(glob)} is no pattern of names", helps=helps)
+            helps = ['name values by a pattern, "params/**/w1", or by a list of patterns']
+            raise Error(f"a pattern of names must be a string, got {shown(glob)}", helps=helps)
     if not globs:
         raise Error("the list of patterns is empty", helps=['name at least one value; "**" takes every argument and result'])
     return cast("tuple[str, ...]", globs)
 
 
 def dims_given(values: object, axis: object, more: object) -> None:
-    """Raises Error for patterns that `Tile` is given without their dims, or with one dim in the place of the axis."""
+    """Raises Error if `Tile` gets patterns without their dims, or a dim in place of the axis."""
     if isinstance(values, Mapping):
         return
     named = isinstance(axis, str)
     dim, on = (0, axis) if named else (axis, more if isinstance(more, str) else "data")
     table = ", ".join(f"{glob!r}: {dim}" for glob in patterns_of(values))
-    title = f"`Tile` does not know which dim of {shown(values)}" if named else "`Tile` takes a dim with its value"
+    title = f"`Tile` takes a dim for each pattern, got {shown(values)}" if named else "`Tile` takes each dim with its pattern"
     raise Error(title, helps=[f"write pt.Tile({{{table}}}, {on!r})"])
 
 
 def count_of(kind: str, given: object) -> int:
-    """How many collectives of a kind. Raises Error for what is no number of them."""
+    """A number of collectives of one kind. Raises Error if it is not a non-negative integer."""
     try:
         count = -1 if isinstance(given, bool) else operator.index(cast(int, given))
     except TypeError:
         count = -1
     if count < 0:
-        helps = [f"say how many of them one call runs: plan.expect({kind}=3); `plan.counts()` has all, to compare with ranges"]
-        raise Error(f"{shown(given)} is no number of `{kind}`", helps=helps)
+        helps = [f"give the number that one call runs: plan.expect({kind}=3); use `plan.counts()` to compare with a range"]
+        raise Error(f"`{kind}` takes a count, got {shown(given)}", helps=helps)
     return count
 
 
 def range_name(given: object) -> str:
-    """The name of a range. Raises Error for what is no word."""
+    """The name of a range. Raises Error if it is not an identifier."""
     if not isinstance(given, str) or not given.isidentifier():
-        helps = ['a range is named by a word of letters, digits and `_`: plan.name("x", 0, "B")']
-        raise Error(f"{shown(given)} is no name of a range", helps=helps)
+        helps = ['name a range by letters, digits and `_`: plan.name("x", 0, "B")']
+        raise Error(f"a range's name must be an identifier, got {shown(given)}", helps=helps)
     return given
 
 
 def mesh_given(given: object) -> Mesh:
-    """The mesh. Raises Error for a mapping, a mesh of JAX's, or whatever else stands in its place."""
+    """The mesh. Raises Error for a mapping, a JAX mesh, or any other value."""
     if isinstance(given, Mesh):
         return given
-    title = f"the mesh is a {type(given).__name__}, and no pt.Mesh"
+    title = f"`mesh` must be a pt.Mesh, got {type(given).__name__}"
     axes: object = cast(object, given) if isinstance(given, Mapping) else getattr(given, "shape", None)
     sizes = cast("Mapping[object, object]", axes if isinstance(axes, Mapping) else {})
     if sizes and all(isinstance(size, int) for size in sizes.values()):
         written = ", ".join(f"{name}={size}" for name, size in sizes.items())
-        raise Error(title, helps=[f"write pt.Mesh({written}): devices are given to `compile`"])
+        raise Error(title, helps=[f"write pt.Mesh({written}), and pass devices to `compile`"])
     helps = ["write pt.plan(fn, mesh, *args) or pt.jit(fn, mesh=mesh, ...), with mesh = pt.Mesh(data=4, model=2)"]
     raise Error(title, helps=helps)
 
 
 def tactics_given(given: Iterable[Some]) -> tuple[Some, ...]:
-    """The tactics of a list. Raises Error for a tactic outside a list, and for what is not a tactic."""
+    """The tactics of a list. Raises Error for a single tactic, and for an element that is not a tactic."""
     if callable(given):
         raise Error("`tactics` must be a list, got one tactic", helps=[f"write tactics=[{shown(given)}]"])
     return tuple(map(tactic_given, given))
 
 
 def tactic_given(given: Some) -> Some:
-    """The tactic. Raises Error for a text, a list, a class that was not called."""
+    """The tactic. Raises Error for a string, a list, or a class that was not called."""
     if isinstance(given, type) or not callable(given):
         helps = ["a tactic is a function from plan to plan, such as pt.Tile({...}, axis); pass several as apply(*tactics)"]
         raise Error(f"expected a tactic, got {shown(given)}", helps=helps)
@@ -167,7 +170,7 @@ def tactic_given(given: Some) -> Some:
 
 
 def run_tactic(tactic: Callable[[Some], Some], plan: Some) -> Some:
-    """The plan that a tactic makes of this one. Raises Error for what is not a tactic, or does not return a plan."""
+    """Apply a tactic to this plan. Raises Error if it is not a tactic, or does not return a plan."""
     made: object = tactic_given(tactic)(plan)
     if not isinstance(made, type(plan)):
         name = getattr(tactic, "__name__", repr(tactic))

@@ -1,7 +1,7 @@
-"""Where in the user's program an operation comes from.
+"""The line of the user's program that an operation comes from.
 
-JAX notes a traceback and a stack of scopes for every equation. Reading a traceback is slow, so the importer only keeps
-what JAX noted, with the calls around it, and a `Source` is made when somebody asks.
+JAX records a traceback and a stack of scopes for every equation. Reading a traceback is slow, so the importer keeps only
+JAX's record and the enclosing calls. A `Source` is computed on demand.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ from xdsl.ir import Operation
 from ...dialects.errors import Location
 from ..jax_private import Frame, NameStack, SourceInfo, Traceback, source_info_util
 
-# Our own frames are never the user's; the examples beside these rooms are.
+# Frames in these rooms are Partita's own; the examples next to them are user code.
 _OURS = tuple(f"{Path(__file__).parents[2] / room}/" for room in ("compiler", "dialects", "rewrites"))
 _TRACERS = frozenset({"trace_to_jaxpr", "trace_to_jaxpr_dynamic", "trace_to_jaxpr_nounits"})
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call that was inlined: what JAX noted of it, and the call around it."""
+    """A call that was inlined: JAX's record of it, and the enclosing call."""
 
     info: SourceInfo
     outer: Call | None
 
     @property
     def scope(self) -> NameStack:
-        """The name stack of the call, from the program's outermost function on."""
+        """The name stack of the call, starting at the program's outermost function."""
         own = self.info.name_stack
         return own if self.outer is None else self.outer.scope + own
 
 
 Origin: TypeAlias = "tuple[SourceInfo, Call | None]"
-"""What is kept of an operation: JAX's note, and the call that it was inlined from."""
+"""The origin of an operation: JAX's record, and the call that it was inlined from."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
     """A line of the user's program, the function it is in, and the path of `jax.named_scope`s around it.
 
-    `mlp.py:12 in block (transpose(jvp(layer0))/attention)`; line 0 if JAX noted no frame of the user's.
+    `mlp.py:12 in block (transpose(jvp(layer0))/attention)`; line 0 if JAX recorded no user frame.
     """
 
     file: str
@@ -67,7 +67,7 @@ class Source:
 
 
 def resolve(origin: Origin) -> Source:
-    """Reads the traceback, and those of the calls around it while it has no frame of the user's."""
+    """Reads the traceback; if it has no user frame, those of the enclosing calls."""
     info, call = origin
     scope = str(info.name_stack if call is None else call.scope + info.name_stack)
     frame = _frame(info.traceback, inlined=call is not None)
@@ -76,17 +76,17 @@ def resolve(origin: Origin) -> Source:
         call = call.outer
     if frame is None:
         return Source("", 0, 0, 0, "", scope)
-    # JAX's columns count from 0, ours from 1. A stretch over several lines has no end on its first.
+    # JAX's columns count from 0, Partita's from 1. A range over several lines has no end on its first line.
     column = frame.start_column + 1
     end = frame.end_column + 1 if frame.end_line == frame.start_line else column
     return Source(frame.file_name, frame.start_line, column, end, frame.function_name, scope)
 
 
 def _frame(traceback: Traceback | None, inlined: bool) -> Frame | None:
-    """The innermost frame of the user's.
+    """The innermost user frame.
 
-    A function that was traced on its own and then inlined is traced once, however often it is called: what lies outside
-    it in its tracebacks is its first caller, and the right one is the call that it is inlined from.
+    A function that is traced separately and then inlined is traced once, even if it is called several times. The outer
+    frames of its tracebacks belong to its first caller. The right caller is the call that it is inlined from.
     """
     frames = traceback.raw_frames() if traceback else ((), ())
     for code, position in zip(*frames, strict=True):
@@ -99,7 +99,7 @@ def _frame(traceback: Traceback | None, inlined: bool) -> Frame | None:
 
 
 class Sources(Mapping[Operation, Source]):
-    """The sources of a program's operations, each resolved when it is asked for."""
+    """The sources of a program's operations, each resolved on demand."""
 
     def __init__(self, origins: Mapping[Operation, Origin]) -> None:
         self._origins = origins
@@ -117,6 +117,6 @@ class Sources(Mapping[Operation, Source]):
         return len(self._origins)
 
     def scope(self, op: Operation) -> str:
-        """The scopes around an operation alone, which needs no traceback to be read."""
+        """Only the scopes around an operation. This reads no traceback."""
         info, call = self._origins[op]
         return str(info.name_stack if call is None else call.scope + info.name_stack)

@@ -1,4 +1,4 @@
-"""Where a text that stands in a Python program is written: errors in it point into the user's own file.
+"""The location of a string literal in a Python program, so that errors in it point into the user's file.
 
 @pt.define("norm(x)  out[i..] = @(y[i..])")      -->      --> model.py:12:34, with the carets under `y`
 """
@@ -17,9 +17,9 @@ from ...dialects.errors import Error, Location
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A text, and where its first line that is not blank stands in a file: `line` and `column` count from 1.
+    """A text and the position of its first non-blank line in a file: `line` and `column` count from 1.
 
-    A text that cannot be found, such as one that was put together by the program, is a file of its own.
+    A text that cannot be found, such as one that the program computed, is treated as a separate file.
     """
 
     text: str
@@ -29,7 +29,7 @@ class Written:
 
     @classmethod
     def of(cls, text: str, frame: FrameType | None) -> Written:
-        """The text, looked for in the file of a call."""
+        """The text, located in the file of the calling frame."""
         if frame is None:
             return cls(text)
         whole = text.splitlines()
@@ -38,7 +38,7 @@ class Written:
         lines = linecache.getlines(file)
         # A literal, not the end of another one.
         literal = re.compile(rf"(?:^|[\"'])(\s*){re.escape(rows[0].strip())}\s*(?:$|[\"'\\])") if rows else None
-        # From the call on; a text that has a name may stand anywhere before.
+        # Search from the call onwards, then before it: the text may be bound to a name earlier.
         for number in (*range(start - 1, len(lines)), *range(min(start - 1, len(lines)))) if literal else ():
             found = literal.search(lines[number].rstrip("\n")) if literal else None
             if found and all(map(operator.contains, lines[number + 1 :], rows[1:])):
@@ -46,7 +46,7 @@ class Written:
         return cls(text)
 
     def location(self, line: int, column: int, end: int) -> Location:
-        """The location in the file of a stretch of the text."""
+        """The location in the file of a range of the text."""
         lines = self.text.splitlines() or [""]
         if self.file == "<definition>":
             return Location.of(self.file, self.text, line, column, end)
@@ -56,7 +56,7 @@ class Written:
         return Location(self.file, number, column + shift, end + shift, linecache.getline(self.file, number).rstrip("\n"))
 
     def laid_out(self) -> str:
-        """The text with blanks around it, so that each word has the line and the column that it has in the file."""
+        """The text padded with blanks, so that each word has the same line and column as in the file."""
         whole = self.text.splitlines()
         first = next(number for number, row in enumerate(whole) if row.strip())
         rows: list[str] = []
@@ -66,7 +66,7 @@ class Written:
         return "\n" * (self.line - 1) + "\n".join(rows)
 
     def find(self, name: str, head: bool = False) -> Location:
-        """The location of a name in the text: behind the operands, if it is there too, or first of all among them."""
+        """The location of a name in the text: after the operand list if it is there; otherwise, or with `head`, the first."""
         word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
         found = word.search(self.text, 0 if head else max(0, self.text.find(")"))) or word.search(self.text)
         start, end = found.span() if found else (0, len(self.text.split("(")[0]))
@@ -75,7 +75,7 @@ class Written:
         return self.location(line, start - begin + 1, end - begin + 1)
 
     def again(self, error: Error, helps: tuple[str, ...] = ()) -> NoReturn:
-        """Raises an error in the text as one in the file, with more helps."""
+        """Raises an error in the text again with its location in the file, and with more helps."""
         at = error.location
         location = self.location(at.line, at.column, at.end_column) if at is not None else None
         raise Error(
@@ -89,7 +89,7 @@ class Written:
         raise Error(title, location=self.find(name), label=label, notes=notes, helps=helps)
 
     def renamed(self, text: str) -> Written:
-        """Another text that was made from this one; errors in it point at this one's beginning."""
+        """A text derived from this one; errors in it point at the start of this one."""
         return replace(self, text=text)
 
 

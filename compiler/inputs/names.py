@@ -1,8 +1,8 @@
 """Names of values, and the patterns that address them.
 
 An argument or result is named by its path (`params/blocks/3/w1`), every other value by its tag or scope. A pattern is a
-glob over the parts of a name: `*` stands for any part, `**` for any number of parts, `?` and `[abc]` for one character.
-In a key, `/` and the glob characters are escaped with a backslash, in names and in patterns alike.
+glob over the parts of a name: `*` matches any part, `**` any number of parts, `?` and `[abc]` one character.
+In a key, `/` and the glob characters are escaped with a backslash, both in names and in patterns.
 
     params/**/w1    -->    params/blocks/0/w1, params/blocks/1/w1, ...
     params          -->    everything under it
@@ -32,7 +32,7 @@ def escape(key: object) -> str:
 
 
 def join(*parts: str) -> str:
-    """The name made of these parts, each escaped already; empty ones are left out."""
+    """Join parts, which are already escaped, into a name; empty ones are left out."""
     return "/".join(part for part in parts if part)
 
 
@@ -52,7 +52,7 @@ def inner(names: Iterable[str]) -> set[str]:
 
 @lru_cache(maxsize=1024)
 def pattern(glob: str, under: bool = True) -> re.Pattern[str]:
-    """The regular expression of one glob; with `under` it also takes every name below one that the glob takes."""
+    """The regular expression of one glob; with `under` it also matches every name below a matched one."""
     split = parts(glob)
     text = ""
     for place, part in enumerate(split):
@@ -74,16 +74,16 @@ def _token(token: str) -> str:
 
 
 def as_patterns(given: Patterns) -> tuple[str, ...]:
-    """One pattern or several, as several; none at all where nothing is given. Raises Error for what is no pattern."""
+    """One pattern or several, as a tuple; empty if nothing is given. Raises Error for a value that is not a pattern."""
     return patterns_of(given) if isinstance(given, str) or given != () else ()
 
 
 def match(given: Patterns, names: Iterable[str], *, what: str = "value", under: bool = True) -> list[str]:
-    """The names that one of the patterns takes, in the order of `names`.
+    """The names that one of the patterns matches, in the order of `names`.
 
-    With `under` a pattern that names an inner node of a tree stands for all under it; without, the names are those of
-    intermediate values, and `scope` also takes `scope#0`, `scope#1`, ..., which leave the scope together. Raises Error
-    for a pattern that takes nothing.
+    With `under`, a pattern that names an inner node of a tree matches everything below it. Without it, the names are those
+    of intermediate values, and `scope` also matches `scope#0`, `scope#1`, ..., the values that leave the scope. Raises
+    Error for a pattern that matches nothing.
     """
     every = list(names)
     taken: set[str] = set()
@@ -97,20 +97,18 @@ def match(given: Patterns, names: Iterable[str], *, what: str = "value", under: 
 
 
 def unknown(glob: str, names: Sequence[str], what: str = "value") -> Error:
-    """The error of a pattern that takes nothing: it shows the nearest names."""
+    """The error for a pattern that matches nothing: it shows the nearest names."""
     helps = did_you_mean(glob, [*names, *inner(names)], most=3)
     if not helps:
         shown = ", ".join(f"`{name}`" for name in names[:8])
         helps = [f"there are {len(names)}: {shown}{', ...' if len(names) > 8 else ''}"] if names else []
         if what == "value" and glob.isidentifier():
-            helps.append(
-                f'a value in between, also of a loop\'s body, is named in the function: {glob} = pt.tag({glob}, "{glob}")'
-            )
+            helps.append(f'name an intermediate value, also in a loop body, in the function: {glob} = pt.tag({glob}, "{glob}")')
     return Error(f"no {what} is named `{glob}`", helps=helps)
 
 
 class Aval(Protocol):
-    """What of an aval the pairing of successors looks at."""
+    """The attributes of an aval that `successors` compares."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -128,15 +126,16 @@ class Tree:
 
     @property
     def kind(self) -> Hashable:
-        """Equal for trees that may succeed one another."""
+        """Equal for trees that can succeed one another."""
         return self.structure, tuple((tuple(aval.shape), str(aval.dtype)) for aval in self.avals)
 
 
 def successors(arguments: Sequence[Tree], results: Sequence[Tree]) -> Mapping[str, str]:
-    """Which result leaf takes the place of which argument leaf when the program is called again.
+    """Map each argument leaf to the result leaf that takes its place in the next call.
 
-    A result succeeds an argument when structure and avals are equal. Of several that are, the one of the same name does
-    (`params` and `result/params`), and the rest in order, if as many results as arguments are left; otherwise none.
+    A result succeeds an argument if structure and avals are equal. Among several candidates, a result of the same name
+    (`params` and `result/params`) comes first. The rest are paired in order if equally many results and arguments are left;
+    otherwise they have no successors.
 
         step(params, opt, batch) -> (params, opt, loss)    -->    params/w: result/0/w, opt/m/w: result/1/m/w, ...
     """
@@ -155,7 +154,7 @@ def successors(arguments: Sequence[Tree], results: Sequence[Tree]) -> Mapping[st
 
 
 def _root(tree: Tree) -> str:
-    """The key under which a part of the result stands: `params` of `result/params/w`."""
+    """The key of a part of the result: `params` of `result/params/w`."""
     split = parts(tree.names[0])
     return split[1] if len(split) > 1 else ""
 
@@ -164,10 +163,10 @@ _FIELDS = ("key", "idx", "name")
 
 
 def path(keys: Sequence[object]) -> list[str]:
-    """The parts of a leaf's name that its key path gives: `(DictKey("mlp"), SequenceKey(3))` --> `["mlp", "3"]`."""
+    """The parts of a leaf's name, from its key path: `(DictKey("mlp"), SequenceKey(3))` --> `["mlp", "3"]`."""
     return [escape(_key(key)) for key in keys]
 
 
 def _key(key: object) -> object:
-    # DictKey and FlattenedIndexKey hold a key, SequenceKey an idx, GetAttrKey a name; a class may register its own kind.
+    # DictKey and FlattenedIndexKey have a key, SequenceKey an idx, GetAttrKey a name; a class may register its own kind.
     return next((getattr(key, field) for field in _FIELDS if hasattr(key, field)), key)

@@ -1,8 +1,8 @@
-"""An optimization barrier, which XLA keeps on every platform but the CPU: there it is left out.
+"""An optimization barrier, which XLA keeps on every platform except the CPU, where it is left out.
 
-XLA:CPU merges what a barrier keeps apart all the same, but late, when it has decided already which values share a buffer.
-A `dynamic_update_slice` is then written in place over the very values that it still reads, and the numbers are wrong.
-That happens to a barrier in plain JAX too; a plan leaves out the user's own barriers with those that it makes itself.
+XLA:CPU still merges the values that a barrier separates, but late, after it has decided which values share a buffer. A
+`dynamic_update_slice` is then written in place over values that are still read, and the results are wrong. This also happens
+to a barrier in plain JAX. A plan leaves out the user's barriers as well as its own.
 
     %x, %y = barrier %x, %y    -->    on TPU and GPU: stablehlo.optimization_barrier %x, %y;    on CPU: nothing
 """
@@ -32,7 +32,7 @@ def _kept(*values: Array) -> list[Array]:
 
 
 def _linear(values: Sequence[Array]) -> list[Array]:
-    """A barrier for tangents or cotangents; those that are zero stay symbols."""
+    """A barrier for tangents or cotangents; symbolic zeros stay symbolic."""
     found = iter(barrier_p.bind(*(each for each in values if type(each) is not ad.Zero)))
     return [each if type(each) is ad.Zero else next(found) for each in values]
 

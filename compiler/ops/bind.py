@@ -28,14 +28,14 @@ from .prng_keys import unwrap, wrap
 from .shard_map import run_mapped
 
 Body: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
-"""A region: what its block takes in, what it yields out."""
+"""A region: from the arguments of its block to the values that it yields."""
 RunOp: TypeAlias = Callable[[Operation, Sequence[Array], Sequence[object]], list[Array]]
 """Runs one op on its operands, given the program's parameters without text."""
 RunCall: TypeAlias = Callable[[Mapping[str, Any], Sequence[Array], Sequence[ArrayLike]], list[Array]]
 """Runs a call on blocks of its operands: (JAX parameters of the whole call, operands, types of the results) -> results."""
 
 CALLS: dict[str, RunCall] = {}
-"""How ops run whose parameters say more about their extents than a definition can drop, by name. Their definers add them."""
+"""By name, how to run ops whose parameters contain extents that a definition cannot drop. Their definers add them."""
 
 
 def bind_local(
@@ -50,7 +50,7 @@ def bind_local(
     """The results of the op `lax.NAME` on these arrays, computed by its JAX primitive.
 
     Extents follow from the arrays and `out_types`, so the same parameters serve global and local arrays. An op
-    with regions wants its `bodies`, and `foreign` is the program's list of parameters without text.
+    with regions needs its `bodies`, and `foreign` is the program's list of parameters without text.
     """
     if name == "constant":
         return [cast(Array, constant(params["value"], out_types[0][0]))]
@@ -69,14 +69,14 @@ def bind_local(
     if name in SCATTERS:
         return [scattered(name, *inputs, params=decoded)]
     if name == "slice":
-        # One without elements ends where it starts, whatever its stride.
+        # An empty one ends where it starts, whatever its stride.
         starts, limits = (cast("tuple[int, ...]", decoded[key]) for key in ("start_indices", "limit_indices"))
         decoded["limit_indices"] = tuple(map(max, starts, limits))
     return _bind(name, inputs, decoded)
 
 
 def constant(value: Literal, dtype: str) -> np.ndarray:
-    """The array of rank 0 that a `lax.constant` is."""
+    """The array of rank 0 of a `lax.constant`."""
     number = complex(cast(float, value["real"]), cast(float, value["imag"])) if isinstance(value, Record) else value
     return np.asarray(number, dtype=jnp.dtype(dtype))
 
@@ -150,7 +150,7 @@ def run_block(block: Block, inputs: Sequence[Array], foreign: Sequence[object] =
 
 
 def _inner(block: Block) -> list[Block]:
-    """The blocks of all regions inside a block, each after those inside of it."""
+    """The blocks of all regions inside a block, each after the blocks inside it."""
     found = [block]
     for each in found:
         found += [region.block for op in each.ops for region in op.regions]
@@ -158,7 +158,7 @@ def _inner(block: Block) -> list[Block]:
 
 
 def _traced(body: Body, block: Block) -> Body:
-    """The body as a program that is traced already."""
+    """The body as a traced program."""
     types = cast("Sequence[ArrayType]", block.arg_types)
 
     def run(*given: Array) -> Sequence[Array]:
@@ -188,7 +188,7 @@ def _run_ops(
 
 
 def run_op(op: Operation, operands: Sequence[Array], foreign: Sequence[object], bodies: Sequence[Body] = ()) -> list[Array]:
-    """The results of one named op; one with regions wants what runs them."""
+    """The results of one named op; an op with regions needs the functions that run them."""
     params = cast(ParamsAttr, op.properties["params"])
     types = [(array.dtype, array.shape) for array in cast("Sequence[ArrayType]", op.result_types)]
     return bind_local(op.name.removeprefix("lax."), params, operands, types, bodies=bodies, foreign=foreign)

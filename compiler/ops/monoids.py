@@ -1,4 +1,4 @@
-"""What JAX calls the monoids of `dialects/monoids.py`: the one place that has JAX's names for them."""
+"""JAX's names for the monoids of `dialects/monoids.py`, all in this file."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SPELLED: Mapping[str, Spelled] = {
 """By the monoid's name in index notation."""
 
 WRITTEN: Sequence[str] = [fold for fold, each in SPELLED.items() if each.numpy]
-"""The folds that people write in index notation."""
+"""The folds of index notation."""
 
 
 def pools(fold: str) -> bool:

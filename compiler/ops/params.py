@@ -3,9 +3,9 @@
     {"dimension_numbers": (((1,), (0,)), ((), ())), "precision": None, "out_sharding": None, ...}
     <-->  {dimension_numbers = (((1,), (0,)), ((), ()))}
 
-Enums, dtypes and named tuples become records; a parameter that is None by default is not stored; extents and what else a
-definition drops follow from the types. What has no text, such as a function or the body of a `while`, stays in a list
-beside the program, and the text says its place in the list: `foreign(index=0)`.
+Enums, dtypes and named tuples become records; a parameter that is None by default is not stored; extents and other
+parameters that a definition drops follow from the types. A parameter without a text form, such as a function or the body of
+a `while`, stays in a list beside the program, and the text has its index in the list: `foreign(index=0)`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _RESULT_DTYPES: Mapping[str, str] = {
 }
 # Primitives that have no `out_sharding`, unlike the other folds, with which they share a line of definitions.
 _NO_SHARDING = frozenset(each.reduce.__name__ for each in SPELLED.values() if each.reduce) - {"reduce_sum"}
-# What a `lax.whole` says about itself, beside the primitive's own parameters.
+# The parameters of a `lax.whole` in addition to those of its primitive.
 WHOLE = frozenset({"primitive", "in_keys", "out_keys", "once", "placed", "why"})
 
 _ENUMS: Mapping[str, type[Enum]] = {
@@ -115,7 +115,7 @@ def encode(name: str, params: Mapping[str, object], foreign: Foreign, dropped: C
 
 
 def to_literal(value: object, foreign: Foreign) -> Literal:
-    """One parameter as the IR holds it."""
+    """One parameter in the IR's form."""
     match value:
         case None | bool() | str():
             return value
@@ -147,7 +147,7 @@ def _compound(value: object, foreign: Foreign) -> Literal:
 
 
 def from_literal(value: Literal, foreign: Sequence[object] = ()) -> object:
-    """One parameter as JAX wants it."""
+    """One parameter in JAX's form."""
     match value:
         case tuple():
             return tuple(from_literal(each, foreign) for each in value)

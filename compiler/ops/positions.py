@@ -1,4 +1,4 @@
-"""Operands that say where in an array something lies, as XLA:CPU needs them.
+"""Operands that are positions in an array, in the form that XLA:CPU needs.
 
 XLA merges a `dynamic_slice` with another one that it reads, and turns an update by one index vector into a `dynamic_slice`
 and a `dynamic_update_slice`. In neither case does it clamp what it then adds up. And it counts in the type of the

@@ -20,9 +20,9 @@ _ACCEPTS: dict[str, Accept] = {}
 
 
 def remember(primitive: Primitive, name: str, accept: Accept | None = None) -> None:
-    """Makes `find` know a primitive of the user's as the op of a name.
+    """Register a user's primitive in `find` as the op of a name.
 
-    `accept` looks at each kind of its equations before a program may hold one.
+    `accept` checks each kind of its equations before a program can contain one.
     """
     _REMEMBERED[name] = primitive
     if accept is not None:
@@ -36,9 +36,9 @@ def check(name: str, eqn: JaxprEqn) -> None:
 
 
 def name_of(primitive: Primitive) -> str:
-    """The name by which a program holds a primitive: its own, or `name#2` if another one has that.
+    """The name of a primitive in a program: its own, or `name#2` if another one has that name.
 
-    JAX's primitives have different names. One of the user's may have the name of any other.
+    JAX's primitives have distinct names. A user's primitive can have the name of any other.
     """
     found = _NAMES.get(primitive)
     if found is None:
@@ -57,13 +57,13 @@ def _known() -> dict[str, Primitive]:
     tables = [lowerings, *platform_lowerings.values()]
     found: dict[str, Primitive] = {}
     for primitive in (each for table in tables for each in table):
-        # JAX's own stand before any that a user has added under the same name.
+        # JAX's own come before any that a user has added under the same name.
         found.setdefault(primitive.name, primitive)
     return {**{name.replace("-", "_"): each for name, each in found.items()}, **found, "tag": tag_p}
 
 
 def known(name: str) -> bool:
-    """Whether there is a primitive of this name: JAX's, or one that was met in a program."""
+    """Whether a primitive has this name: one of JAX's, or one that occurred in a program."""
     return name in _known() or name in _REMEMBERED
 
 

@@ -1,6 +1,6 @@
 """Arrays of random keys, which inside a program are the `uint32` arrays that hold them.
 
-The generator's name and the shape of its keys is all that a key type adds.
+A key type adds only the generator's name and the shape of its keys.
 
     key<fry>[16]  -->  u32[16, 2]
 
@@ -21,31 +21,31 @@ from .. import jax_private as untyped
 from ..jax_private import Shaped
 
 Aval: TypeAlias = "Shaped | AbstractValue"
-"""What is known of an array; the avals of equations have no shape for a type checker."""
+"""An aval; for a type checker, the avals of equations have no shape."""
 
 
 def is_key(aval: object) -> bool:
-    """Is it an aval or array of random keys?"""
+    """Whether it is an aval or array of random keys."""
     return hasattr(aval, "dtype") and untyped.jax.dtypes.issubdtype(cast(Shaped, aval).dtype, untyped.jax.dtypes.prng_key)
 
 
 def is_void(aval: object) -> bool:
-    """Is it an aval or array of `float0`, which holds nothing but a shape?"""
+    """Whether it is an aval or array of `float0`, which has only a shape."""
     return getattr(aval, "dtype", None) == untyped.jax.dtypes.float0
 
 
 def implementation(aval: Aval) -> str:
-    """The name of the generator whose keys these are: `threefry2x32`."""
+    """The name of the generator of these keys: `threefry2x32`."""
     return cast(str, cast(Shaped, aval).dtype._impl.name)
 
 
 def key_shape(aval: Aval) -> tuple[int, ...]:
-    """The shape of the `uint32` array that holds one element: `(2,)` for a threefry key, `()` for what is no key."""
+    """The shape of the `uint32` array that holds one element: `(2,)` for a threefry key, `()` for other arrays."""
     return tuple(cast("tuple[int, ...]", cast(Shaped, aval).dtype._impl.key_shape)) if is_key(aval) else ()
 
 
 def key_rank(aval: Aval) -> int:
-    """How many trailing dims of the physical array make one element; 0 for what is no key."""
+    """How many trailing dims of the physical array make one element; 0 for other arrays."""
     return len(key_shape(aval))
 
 
@@ -66,7 +66,7 @@ def text(aval: Aval) -> str:
 
 
 def unwrap(array: Array) -> Array:
-    """The `uint32` array inside an array of keys, `False` for what holds nothing; anything else as it is."""
+    """The `uint32` array inside an array of keys, `False` for `float0`; any other value unchanged."""
     if is_void(array):
         return cast(Array, np.zeros(array.shape, bool))
     return untyped.jax.random.key_data(array) if is_key(array) else array

@@ -28,7 +28,7 @@ def written(primitive: Primitive) -> Function | None:
 
 
 def unfold(eqn: JaxprEqn) -> ClosedJaxpr | None:
-    """The program that an equation stands for, on physical arrays; None if JAX does not say it in other primitives."""
+    """The program that an equation stands for, on physical arrays; None if JAX does not write it with other primitives."""
     function = None if eqn.effects else written(eqn.primitive)
     if function is None:
         return None
@@ -47,7 +47,7 @@ def unfold(eqn: JaxprEqn) -> ClosedJaxpr | None:
 
 
 def _same(eqn: JaxprEqn, other: JaxprEqn) -> bool:
-    """Is `other` the equation again? A rule that only compiles a primitive says nothing about it."""
+    """Whether `other` is the equation itself. A rule that only compiles a primitive does not expand it."""
     return other.primitive is eqn.primitive and [a.aval for a in other.invars] == [a.aval for a in eqn.invars]
 
 

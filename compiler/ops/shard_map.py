@@ -1,7 +1,7 @@
-"""A `jax.shard_map` in the user's program: a body that runs as it is, on the axes that it names.
+"""A `jax.shard_map` in the user's program: its body runs unchanged, on the axes that it names.
 
-Where these are axes of the plan's mesh the body runs on its devices, with its own collectives inside. Elsewhere the whole
-arrays are cut into the blocks that the body wants, and `jax.vmap` runs it on all of them, each axis a mapped one.
+If these are axes of the plan's mesh, the body runs on its devices, with its own collectives. Otherwise the global arrays are
+split into the blocks that the body needs, and `jax.vmap` runs it on all of them, with a mapped axis for each mesh axis.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Body:
 
 
 def dims_of(spec: PartitionSpec, rank: int) -> Spec:
-    """A PartitionSpec as per dim its axes, major to minor."""
+    """A PartitionSpec as the axes of each dim, major to minor."""
     each = [() if dim is None else (dim,) if isinstance(dim, str) else tuple(dim) for dim in cast(Any, spec)]
     return (*each, *((),) * (rank - len(each)))
 
@@ -64,7 +64,7 @@ def on_devices(op: Operation) -> bool:
 def own_collectives(maps: Iterable[tuple[Operation, int, str]], foreign: Sequence[object]) -> Iterator[tuple[str, int, str]]:
     """The collectives in the bodies of `shard_map`s that run on devices, (kind, times, where), one for each array.
 
-    `maps` says of each how often it runs and where. Loops and choices in the bodies are marked `own.while#0`.
+    `maps` has, for each, how often it runs and where. Loops and `cond`s in the bodies are marked `own.while#0`.
     """
     marks = Marks("own.")
     for op, times, where in maps:
@@ -80,7 +80,7 @@ def _body(params: ParamsAttr, foreign: Sequence[object]) -> Body:
 
 
 def run_mapped(params: ParamsAttr, inputs: Sequence[Array], foreign: Sequence[object], run_block: RunBlock) -> list[Array]:
-    """The results of a `shard_map` op, on what one device holds or on whole arrays."""
+    """The results of a `shard_map` op, on the arrays of one device or on global arrays."""
     body = _body(params, foreign)
     if params.get("placed"):
         return body.run(run_block, *inputs)
@@ -95,10 +95,10 @@ def run_mapped(params: ParamsAttr, inputs: Sequence[Array], foreign: Sequence[ob
 
 
 def _over(function: Function, axis: str, size: int, mapped: Sequence[int | None]) -> Function:
-    """The function mapped over one axis, also where none of its operands is cut along it."""
+    """The function mapped over one axis, even if none of its operands is partitioned along it."""
 
     def run(*inputs: Array) -> list[Array]:
-        # An operand of its own, so that something is mapped.
+        # An extra operand, so that at least one is mapped.
         def one(_: Array, *given: Array) -> Sequence[Array]:
             return function(*given)
 
@@ -123,7 +123,7 @@ def _cut(x: Array, spec: Spec, axes: Mapping[str, int]) -> Array:
 
 
 def _joined(y: Array, spec: Spec, axes: Mapping[str, int]) -> Array:
-    """The array of all blocks: along an axis that the spec does not name all are equal, and the first is taken."""
+    """The array of all blocks. Along an axis that the spec does not name, all blocks are equal and the first is used."""
     named = [axis for dim in spec for axis in dim]
     first = y[tuple(slice(None) if axis in named else 0 for axis in axes)]
     left = [axis for axis in axes if axis in named]

@@ -27,20 +27,20 @@ tag_p: Any = Primitive("tag")
 def tag(x: T, name: str) -> T:
     """`x` itself, named `name` for tactics and reports; a tree's leaves are named `name/PATH`.
 
-    A name given twice stands for both values. Inside a loop's body it stands for the value of each trip. Raises Error
-    for an empty name or one that is no string.
+    A name given twice refers to both values. In a loop body it refers to the value of each trip. Raises Error for an empty
+    name, or one that is not a string.
     """
     if isinstance(x, str) and not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Error("the arguments of `pt.tag` are swapped", helps=[f'write `pt.tag(x, "{x}")`: the value, then its name'])
     if not isinstance(name, str) or not name.strip("/"):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise Error(f"{shown(name)} is no name for a tag", helps=['write `pt.tag(x, "name")`'])
+        raise Error(f"a tag must be a non-empty string, got {shown(name)}", helps=['write `pt.tag(x, "name")`'])
     leaves, structure = tree.tree_flatten_with_path(x)
     tagged = [tag_p.bind(leaf, name="/".join([name, *path(keys)])) for keys, leaf in leaves]
     return cast(T, tree.tree_unflatten(structure, tagged))
 
 
 def cotangent_name(name: str) -> str:
-    """What the cotangent of a value of this name is called: `h`, and its tangent `tangent(h)`, both give `grad(h)`."""
+    """The name of the cotangent of a value of this name: `grad(h)` for both `h` and its tangent `tangent(h)`."""
     return f"grad({name.removeprefix('tangent(').removesuffix(')')})" if name.startswith("tangent(") else f"grad({name})"
 
 

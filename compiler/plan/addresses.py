@@ -1,7 +1,7 @@
-"""Addresses: from the names and patterns that a person writes to the numbers of values.
+"""Addresses: from names and patterns to the numbers of values.
 
-Arguments and results go by path, intermediates by tag or scope, and every value that has no such name by its op:
-`transpose#3`. A value has one name, the first of these that it has.
+Arguments and results are named by path, intermediates by tag or scope, and any other value by its op: `transpose#3`. A
+value has one name, the first of these that applies.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Addresses:
 
     @cached_property
     def inside(self) -> dict[str, list[int]]:
-        """Tags and scopes; one name may stand for several values."""
+        """Tags and scopes; one name can stand for several values."""
         paths = {*self.arguments, *self.results}
         named = self.traced.addresses.items()
         return {name: [self.program.numbers[ssa] for ssa in values] for name, values in named if name not in paths}
@@ -64,7 +64,7 @@ class Addresses:
         return found
 
     def find(self, given: Patterns) -> dict[str, int]:
-        """Name -> value for all that the patterns take: arguments first, then results, tags and scopes, ops by number."""
+        """Name -> value for all that the patterns match: arguments first, then results, tags and scopes, ops by number."""
         found: dict[str, int] = {}
         for glob in patterns_of(given):
             found.update(self.one(glob))
@@ -83,14 +83,14 @@ class Addresses:
                 taken.update(zip(marks, values, strict=True))
         if not taken and "#" in glob and glob in self.by_op:
             taken[glob] = self.by_op[glob]
-        # All values of a program that has none are none.
+        # `**` matches nothing in a program without values.
         if not taken and (paths or glob != "**"):
             no_list(glob)
             raise unknown(glob, [*paths, *self.inside])
         return taken
 
     def inputs(self, given: Patterns) -> dict[str, int]:
-        """As `find`, among the arguments only."""
+        """Like `find`, but only among the arguments."""
         for glob in (globs := patterns_of(given)):
             if not any(map(pattern(glob).fullmatch, self.arguments)):
                 no_list(glob)

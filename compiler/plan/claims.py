@@ -1,8 +1,8 @@
-"""Claims: what a tactic says about values, checked before one of them is made, then propagated.
+"""Claims: the placements that a tactic asks for. They are checked before any of them is made, then propagated.
 
-An action changes a plan or fails with a reason; it never half-applies, because it works on a copy of the table.
+An action changes a plan or fails with a reason. It never applies partially, because it works on a copy of the table.
 
-    tile(plan, "x", 0, "data")    -->    the plan with x: f32[data*64, 8], and what follows from that
+    tile(plan, "x", 0, "data")    -->    the plan with x: f32[data*64, 8], and everything that follows by propagation
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .refusals import Seed, taken, uneven
 from .state import Action, State
 
 Some = TypeVar("Some", bound=State)
-"""A plan, of whatever class: what is made of it has the same."""
+"""A plan of any class; results have the same class."""
 
 
 def tile(plan: Some, values: Patterns, dim: int | str, axis: str, *, propagate: bool = True) -> Some:
@@ -37,30 +37,30 @@ def tile(plan: Some, values: Patterns, dim: int | str, axis: str, *, propagate: 
 
 
 def replicate(plan: Some, values: Patterns, axis: str, *, propagate: bool = True) -> Some:
-    """Keep these values whole along an axis; propagation does not cross them."""
+    """Keep these values replicated along an axis; propagation does not cross them."""
     text = _call("replicate", (values, axis), {} if propagate else {"propagate": False})
     seeds = [Seed(value, None, axis, name) for name, value in plan.source.addresses.find(values).items()]
     return place(plan, seeds, text, propagate=propagate)
 
 
 def name(plan: Some, values: Patterns, dim: int, label: str) -> Some:
-    """Name the class of dims that this one belongs to."""
+    """Name the range of a dim."""
     label = range_name(label)
     of = plan.source.classes.of
     roots = {name: of(value, plan.dim_of(value, dim, name)) for name, value in plan.source.addresses.find(values).items()}
     (first, root), *_ = roots.items()
     if other := next((name for name, its in roots.items() if its != root), None):
-        title = f"dim {dim} of `{first}` and of `{other}` are different ranges, and `{label}` names one"
-        raise Error(title, helps=["name them one by one, each by a name of its own"])
+        title = f"`{label}` can name only one range, but dim {dim} of `{first}` and of `{other}` are different ranges"
+        raise Error(title, helps=["name them one by one, with different names"])
     if plan.labels.get(label, root) != root and plan.label(label) != root:
-        title = f"`{label}` names a range already, {plan.dim_with(label)}, and dim {dim} of `{first}` is another one"
-        raise Error(title, helps=["take another name for it"])
+        title = f"`{label}` already names the range of {plan.dim_with(label)}; dim {dim} of `{first}` is another range"
+        raise Error(title, helps=["use another name for it"])
     action = Action(_call("name", (values, dim, label), {}), "name")
     return replace(plan, labels={**plan.labels, label: root}, actions=(*plan.actions, action))
 
 
 def propagate(plan: Some, axis: str) -> Some:
-    """Carry on the claims along an axis that an action with `propagate=False` left where they stood."""
+    """Propagate the claims along an axis that were made with `propagate=False`."""
     text = _call("propagate", (axis,), {})
     axis = axis_of(axis)
     table = plan.table.copy()
@@ -72,9 +72,10 @@ def propagate(plan: Some, axis: str) -> Some:
 
 
 def place(plan: Some, seeds: Sequence[Seed], text: str, *, propagate: bool = True, held: bool = False) -> Some:
-    """What every tactic does in the end: make these claims, all at once, and propagate. All of it, or an Error.
+    """Make these claims, all at once, and propagate: the step that every tactic ends in. On an Error nothing changes.
 
-    Claims that are `held` go only through ops in which every array has the range, and no later tactic carries them on.
+    With `held`, the claims propagate only through ops in which every array has the range, and no later tactic propagates
+    them further.
     """
     propagate = flag_of("propagate", propagate)
     with without_collector():
@@ -84,18 +85,18 @@ def place(plan: Some, seeds: Sequence[Seed], text: str, *, propagate: bool = Tru
 
 
 def place_own(plan: Some) -> Some:
-    """The plan with the claims of ops that have axes of their own, made by a first action, and what follows from them."""
+    """The plan with the claims of ops that have their own axes, made by a first action, and everything that follows."""
     found = own_claims(plan.source.program)
     if not found:
         return plan
-    # Replaying passes over this line of the trace, because the program makes these claims again.
+    # Replaying skips this line of the trace, because the program makes these claims again.
     mapped = any(not node.signature.once for nodes in found.values() for node, _ in nodes)
     said = "# the program's own shard_map" if mapped else "# what one device runs for all"
     return replace(plan, table=_with_own(plan.table, found), actions=(Action(said, "place"),))
 
 
 def _claimed(plan: State, seeds: Sequence[Seed], number: int, propagate: bool, held: bool) -> Table:
-    """The plan's table with these claims, and what follows from them."""
+    """The plan's table with these claims, and everything that follows from them."""
     table = plan.table.copy()
     for axis in dict.fromkeys(axis_of(seed.axis) for seed in seeds):
         if plan.mesh[axis] == 1:
@@ -108,7 +109,7 @@ def _claimed(plan: State, seeds: Sequence[Seed], number: int, propagate: bool, h
             claim = _claim(plan, table, seed, number, held)
             if claim is not None:
                 claims.values[seed.value] = claim
-            # Also where it says what already holds: an earlier action may have left that where it stood.
+            # Also if the claim already holds: an earlier action may not have propagated it.
             changed.append(seed.value)
         if propagate:
             carry(table, axis, changed, number, held)
@@ -126,7 +127,7 @@ def _with_own(table: Table, claims: Mapping[str, Sequence[tuple[Node, int]]]) ->
 
 
 def _claim(plan: State, table: Table, seed: Seed, number: int, held: bool) -> Claim | None:
-    """The claim of a seed; None where it says what already holds."""
+    """The claim of a seed; None if it already holds."""
     have = table.claim(seed.value, seed.axis)
     own = table.axes[seed.axis].values[seed.value]
     if seed.dim is None:
@@ -147,7 +148,7 @@ def _stride(plan: State, table: Table, seed: Seed) -> int:
     shape = plan.source.program.shape(seed.value)
     if 0 in shape:
         title = f"`{seed.name}` cannot be tiled: its dim {shape.index(0)} has no elements"
-        raise Error(title, notes=[f"its shape is {list(shape)}"], helps=["leave it whole"])
+        raise Error(title, notes=[f"its shape is {list(shape)}"], helps=["leave it replicated"])
     stride = natural(table, seed.value, seed.dim, seed.axis)
     if stride is None:
         raise uneven(plan, table, seed)

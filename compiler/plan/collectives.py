@@ -1,4 +1,4 @@
-"""The collectives of a plan, each with its provenance: what is sent, how often, and which tactic is the reason."""
+"""The collectives of a plan, each with its provenance: the value sent, how often, and the tactic that causes it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .state import State
 
 @dataclass(frozen=True, slots=True)
 class Collective(Exchange):
-    """One collective of a plan with its provenance: the value it moves, the use that needs it, the tactic behind it."""
+    """One collective of a plan with its provenance: the value it moves, the use that needs it, the tactic that causes it."""
 
     value: str = field(kw_only=True)
     use: str = field(kw_only=True)
     source: Source | None = field(kw_only=True)
     tactic: str = field(kw_only=True)
     why: str = field(kw_only=True, default="")
-    """What it has to do with looked-up indices or with scans, if anything."""
+    """How it relates to lookups or scans, if at all."""
 
     def __str__(self) -> str:
         where = f" at {self.source}" if self.source is not None else ""
@@ -54,7 +54,7 @@ def _exchanges(plan: State) -> Iterator[Exchange]:
 
 
 def _steps(plan: State) -> Iterator[tuple[Move, Step]]:
-    """Every step that communicates. (Nothing moves to the home of a dead value.)"""
+    """Every step that communicates. (A dead value is never moved to its home.)"""
     for move in plan.decisions.moves:
         for step in move.path.steps:
             if step.kind != "slice":
@@ -91,7 +91,7 @@ def use_of(plan: State, move: Move) -> Node | None:
 
 
 def line_of(plan: State, value: int, node: Node | None) -> Source | None:
-    """The line of the use, or else of the op that makes the value."""
+    """The source line of the use, or else of the op that produces the value."""
     program, sources = plan.source.program, plan.source.traced.sources
     made = program.producer[value]
     for each in (node, program.nodes[made] if made >= 0 else None):
@@ -101,7 +101,7 @@ def line_of(plan: State, value: int, node: Node | None) -> Source | None:
 
 
 def _cause(plan: State, move: Move, step: Step) -> str:
-    """The tactic whose claim the step answers: the one that placed the fold, or the tile that is moved."""
+    """The tactic that causes the step: the one that placed the fold, or the tile that is moved."""
     axis = step.axes[0]
     table = plan.table.axes[axis]
     number: int | None = None
@@ -117,7 +117,7 @@ def _cause(plan: State, move: Move, step: Step) -> str:
 
 
 def _folded_by(plan: State, value: int, axis: str) -> int | None:
-    """The tactic that placed the fold whose sum is pending here, however many linear ops it came through."""
+    """The tactic that placed the fold whose sum is pending here, possibly through several linear ops."""
     node = made_by(plan, value)
     claim = plan.table.axes[axis].nodes[node.number] if node is not None else None
     return claim.tactic if claim is not None else None

@@ -1,13 +1,13 @@
-"""How often collectives are executed: what always runs, what a branch adds, what a loop of unknown trips repeats.
+"""How often collectives are executed: always, in a branch, or in a loop of unknown trip count.
 
-`where` says what an execution depends on: a path of `while#0` (counted once, though it may run more often) and `cond#1:0`
-(branch 0 of that choice, taken or not), and nothing for what always runs.
+`where` is the condition of an execution: a path of `while#0` (counted once, though it may run more often) and `cond#1:0`
+(branch 0 of that `cond`, which may be taken). It is empty for a collective that always runs.
 
     counts = plan.counts()      {"all_gather": 2, "all_reduce": 5, ...}
-    counts.branches             {"cond#0:1": {"all_reduce": 1}}: beside the five, where that branch is taken
-    counts.unknown              {"while#0": {"all_reduce": 4}}: among the five, once for all trips
-    counts.in_branches          {"all_reduce": 1}: what all branches together add, at most
-    counts.own                  {"all_reduce": 2, ...}: beside all these, in the program's own `shard_map`s
+    counts.branches             {"cond#0:1": {"all_reduce": 1}}: in addition to the five, if that branch is taken
+    counts.unknown              {"while#0": {"all_reduce": 4}}: included in the five, once for all trips
+    counts.in_branches          {"all_reduce": 1}: the most that all branches together add
+    counts.own                  {"all_reduce": 2, ...}: in addition, in the program's own `shard_map`s
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from ...rewrites.redistribute.steps import Bytes
 from ..jax_private import tree
 
 MOST = 4
-"""Loops of unknown trips that a summary names."""
+"""The most loops of unknown trip count that a summary names."""
 
 KINDS: tuple[str, ...] = ("all_gather", "all_reduce", "reduce_scatter", "all_to_all", "permute")
 
 
 class Counts(dict[str, int]):
-    """Executions of each kind of collective in one call, as a plain mapping of the five kinds; branches stand apart."""
+    """Executions of each kind of collective in one call, as a mapping of the five kinds; branches are reported separately."""
 
     def __init__(self, own: Counts | None = None) -> None:
         super().__init__(dict.fromkeys(KINDS, 0))
@@ -34,7 +34,7 @@ class Counts(dict[str, int]):
 
     @property
     def own(self) -> Counts:
-        """The collectives of the program's own `shard_map`s, which no plan moves; the counts leave them out."""
+        """The collectives of the program's own `shard_map`s. No plan moves them, and the counts do not include them."""
         return Counts() if self._own is None else self._own
 
     def add(self, kind: str, times: int, where: str) -> None:
@@ -48,16 +48,16 @@ class Counts(dict[str, int]):
 
     @property
     def in_branches(self) -> dict[str, int]:
-        """The most of each kind that branches can add to what always runs: of a choice, the branch with the most."""
+        """The most of each kind that branches can add to the counts: of each `cond`, the branch with the most."""
         found = {kind: int(most((row.get(kind, 0), where) for where, row in self.branches.items())) for kind in self}
         return {kind: times for kind, times in found.items() if times}
 
     def choices(self, kind: str) -> list[str]:
-        """The choices of which a branch runs a kind: `while#0/cond#1`."""
+        """The `cond`s that have a branch which runs a kind: `while#0/cond#1`."""
         return list(dict.fromkeys(where.rpartition(":")[0] for where, row in self.branches.items() if kind in row))
 
     def text(self) -> str:
-        """All of it in a line: `5 all_reduce, and in branches at most: 1 all_reduce`, and what loops repeat."""
+        """A summary in one line: `5 all_reduce, and in branches at most: 1 all_reduce`, and the counts that loops repeat."""
         always, inside = _listed(self), _listed(self.in_branches)
         if always:
             said = f"{always}, and in branches at most: {inside}" if inside else always
@@ -82,7 +82,7 @@ def _plain(kinds: tuple[str, ...], times: tuple[int, ...]) -> dict[str, int]:
     return dict(zip(kinds, times, strict=True))
 
 
-# To JAX it is the mapping that it is equal to.
+# JAX sees it as the equal plain mapping.
 tree.register_pytree_node(Counts, _values, _plain)
 
 
@@ -101,7 +101,7 @@ def tally(rows: Iterable[tuple[str, int, str]], own: Iterable[tuple[str, int, st
 
 
 def most(rows: Iterable[tuple[Bytes, str]]) -> Bytes:
-    """The sum of all (number, where) that one call can execute: of a choice, the branch with the most."""
+    """The sum of all (number, where) that one call can execute: of each `cond`, the branch with the most."""
     total: Bytes = 0
     choices: dict[str, dict[str, list[tuple[Bytes, str]]]] = {}
     for size, where in rows:
@@ -115,6 +115,6 @@ def most(rows: Iterable[tuple[Bytes, str]]) -> Bytes:
 
 
 def _inside(where: str) -> tuple[str, str]:
-    """The outermost choice of a place, and what is inside it."""
+    """The outermost `cond` of a path, and the path inside it."""
     first, _, rest = where.partition("/")
     return (first, rest) if ":" in first or not rest else _inside(rest)

@@ -18,9 +18,9 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """Before and after, only what differs; bytes are received by a device in a call, memory is that of its arguments.
+    """The differences, as pairs (before, after). `bytes` are received by a device in a call; `memory` is that of its arguments.
 
-    `inside` is what stands in branches and in loops of unknown trips: `{"all_reduce in cond#0:1": (0, 1)}`.
+    `inside` has the collectives in branches and in loops of unknown trip count: `{"all_reduce in cond#0:1": (0, 1)}`.
     """
 
     layouts: dict[str, tuple[str, str]]
@@ -40,11 +40,11 @@ class Diff:
 
 
 def diff(before: object, after: State) -> Diff:
-    """Raises Error for plans of two different traces, and for what is no plan."""
+    """Raises Error for plans of different traces, and for a value that is not a plan."""
     if not isinstance(before, State):
-        raise Error(f"{shown(before)} is no plan to compare with", helps=["write after.diff(before)"])
+        raise Error(f"`diff` takes a plan, got {shown(before)}", helps=["write after.diff(before)"])
     if before.source is not after.source:
-        raise Error("these plans are of two traces", helps=["derive both from one `pt.plan(...)`"])
+        raise Error("these plans come from different traces", helps=["derive both from one `pt.plan(...)`"])
     old, new = counts(before), counts(after)
     received = bytes_per_device(before), bytes_per_device(after)
     return Diff(
@@ -67,7 +67,7 @@ def _inside(counts: Counts) -> dict[str, int]:
 def _changed(
     before: Mapping[str, Value], after: Mapping[str, Value], missing: Value | None = None
 ) -> dict[str, tuple[Value, Value]]:
-    """What differs; a name that only one has is `missing` in the other."""
+    """The entries that differ; a name that only one has is `missing` in the other."""
     pairs = {name: (before.get(name, missing), after.get(name, missing)) for name in (*before, *after)}
     return {name: cast("tuple[Value, Value]", pair) for name, pair in pairs.items() if pair[0] != pair[1]}
 

@@ -1,6 +1,6 @@
-"""A collective that runs: its kind, its axes, what a device receives and how often; and sums over many of them.
+"""A collective that runs: its kind, its axes, the bytes that a device receives, and how often; and sums over many of them.
 
-A plan says of each why it is there (`Collective`), a graph in which node it is. Counts and bytes are sums over exchanges.
+A plan adds the reason of each (`Collective`), a graph its node. Counts and bytes are sums over exchanges.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from .counts import Counts, most, tally
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A collective: over which axes, what a device receives each time (exactly), and how often it runs."""
+    """A collective: its axes, the exact bytes that a device receives each time, and how often it runs."""
 
     kind: str
     axes: tuple[str, ...]
     received: Bytes
     times: int
     where: str = ""
-    """The branch, `cond#0:1`, or the loop of unknown trip count, `while#0`, that it is in. Such a loop counts once."""
+    """The branch, `cond#0:1`, or the loop of unknown trip count, `while#0`, that contains it. Such a loop counts once."""
 
     @property
     def bytes(self) -> int:
@@ -30,7 +30,7 @@ class Exchange:
 
     @property
     def often(self) -> str:
-        """How often it runs, if that is not once: ` x 8 in cond#0:1`."""
+        """How often it runs, unless it is once: ` x 8 in cond#0:1`."""
         return (f" x {self.times}" if self.times != 1 else "") + (f" in {self.where}" if self.where else "")
 
     def __str__(self) -> str:
@@ -38,10 +38,10 @@ class Exchange:
 
 
 def counted(exchanges: Iterable[Exchange], own: Iterable[tuple[str, int, str]]) -> Counts:
-    """Executions of each kind, with those of the program's own `shard_map`s apart."""
+    """Executions of each kind; those of the program's own `shard_map`s are reported separately."""
     return tally(((each.kind, each.times, each.where) for each in exchanges), own)
 
 
 def received(exchanges: Iterable[Exchange]) -> int:
-    """The bytes that a device receives in all of them, rounded once; of branches, those of the most expensive."""
+    """The bytes that a device receives in all of them, rounded once; of branches, those of the most expensive one."""
     return round(most((each.received * each.times, each.where) for each in exchanges))

@@ -1,4 +1,4 @@
-"""`plan.expect`: the collectives that a test wants of a plan, or an error that shows those in the way."""
+"""`plan.expect`: the collectives that a test expects of a plan, or an error that shows the others."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from .counts import Counts
 from .state import State
 
 MOST = 20
-"""Collectives that one error shows."""
+"""The most collectives that one error shows."""
 
 
 def expect(plan: State, wanted: Mapping[str, int]) -> None:
-    """Raises Error if the plan has other counts than the wanted ones, with the offending collectives.
+    """Raises Error if the plan's counts differ from the wanted ones, with the offending collectives.
 
-    What branches run counts as well: of each choice the branch with the most.
+    Branches count too: of each `cond` the branch with the most.
     """
     have = counts(plan)
     added = have.in_branches
     for kind in wanted:
         if kind not in have:
             helps = did_you_mean(kind, have, f"the kinds are {', '.join(have)}")
-            raise Error(f"there is no collective `{kind}` to expect", helps=helps)
+            raise Error(f"unknown collective `{kind}`", helps=helps)
         count_of(kind, wanted[kind])
     wrong = {kind: count for kind, count in wanted.items() if have[kind] + added.get(kind, 0) != count}
     if wrong:
         said = ", ".join(f"{kind}: {_had(have, kind)}, expected {count}" for kind, count in wrong.items())
         notes = [str(each) for each in collectives(plan) if each.kind in wrong]
         more = [f"and {len(notes) - MOST} more"] if len(notes) > MOST else []
-        title = f"the plan has other collectives than expected: {said}"
+        title = f"the plan's counts differ from those expected: {said}"
         raise Error(title, notes=[*notes[:MOST], *more], helps=["`plan.explain(value)` says which tactic decided"])
 
 

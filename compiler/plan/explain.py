@@ -1,4 +1,4 @@
-"""`plan.explain`: why values are laid out as they are, who moves them, and which tactic lost to an earlier one.
+"""`plan.explain`: why values have their layouts, which ops move them, and which tactic lost to an earlier one.
 
 w1: f32[data*2, 16]
   dim 0 on `data`: decided by tile('w1', 0, 'data')
@@ -18,11 +18,11 @@ from .lookups import lines, why
 from .state import State
 
 MOST = 3
-"""Ops named at which a claim, carried on from a value, loses."""
+"""The most ops named at which a propagated claim loses."""
 
 
 def explain(plan: State, values: Patterns) -> str:
-    """A paragraph for each value that the patterns take."""
+    """A paragraph for each value that the patterns match."""
     found = plan.source.addresses.find(values)
     moves: dict[int, list[Move]] = {}
     for move in plan.decisions.moves:
@@ -37,14 +37,14 @@ def explain(plan: State, values: Patterns) -> str:
 
 
 def _placed(plan: State, name: str, value: int, carried: dict[str, dict[int, list[Move]]]) -> Iterator[str]:
-    """A value's layout, the tactic behind each axis, and where that tactic loses further on."""
+    """A value's layout, the tactic that placed each axis, and the later ops where that tactic loses."""
     program, placements = plan.source.program, plan.decisions.placements
     yield f"{name}: {plan.layout_text(value, placements.home(value), placements.sources.get(value, ()))}"
     for axis, table in plan.table.axes.items():
         claim = plan.table.claim(value, axis)
         if claim is None:
             continue
-        what = "kept whole along" if claim.at == WHOLE else f"dim {claim.at} on"
+        what = "replicated along" if claim.at == WHOLE else f"dim {claim.at} on"
         how = "said" if table.values[value] is not None and value not in program.arguments else "decided"
         yield f"  {what} `{axis}`: {how} by {plan.actions[claim.tactic].text}"
         for move in carried[axis].get(value, ()):
@@ -56,7 +56,7 @@ def _placed(plan: State, name: str, value: int, carried: dict[str, dict[int, lis
 
 
 def _moved(plan: State, move: Move) -> Iterator[str]:
-    """One move, and which earlier tactic made its use want another layout."""
+    """One move, and the earlier tactic that gave its use another layout."""
     node = use_of(plan, move)
     target = plan.layout_text(move.value, move.target)
     use = "the result" if node is None else f"`{node.kind}`"
@@ -70,7 +70,7 @@ def _moved(plan: State, move: Move) -> Iterator[str]:
 
 
 def _losing(plan: State, move: Move, axis: str) -> tuple[Claim, Claim] | None:
-    """The claim of the use and the value's own, if that of the use is by an earlier tactic."""
+    """The claim of the use and that of the value, if an earlier tactic made the claim of the use."""
     node = use_of(plan, move)
     if node is None or not move.uses:
         return None
@@ -88,7 +88,7 @@ def _lost(plan: State, move: Move, axis: str) -> str:
 
 
 def _lost_ahead(plan: State, axis: str, moves: dict[int, list[Move]]) -> dict[int, list[Move]]:
-    """Value -> the first moves at which its claim, carried from op to op by the same tactic, loses: one sweep backwards."""
+    """Value -> the first moves at which its claim, propagated by the same tactic, loses: one sweep backwards."""
     program, claims = plan.source.program, plan.table.axes[axis].nodes
     lost = {value: own for value, of in moves.items() if (own := [move for move in of if _losing(plan, move, axis)])}
     for node in reversed(program.nodes):

@@ -1,7 +1,7 @@
-"""A plan that follows another one: of a derivative, or of the program under `vmap`.
+"""A plan that follows another one: that of a derivative, or of the program under `vmap`.
 
-Its values are kin to values of that plan, in its arguments and results and in its tags: each tactic claims for them what it
-claimed there, and these claims are propagated as they were.
+Its arguments, results and tagged values are kin to values of that plan. Each tactic makes the same claims for them as it
+made there, and these claims are propagated in the same way.
 
     x: f32[data*64, 8] by tactic 0   -->   x, its tangent and its cotangent: f32[data*64, 8] by tactic 0
 """
@@ -21,7 +21,7 @@ from .state import Action, State
 
 
 class Kin(NamedTuple):
-    """A value of another plan that one is laid out as; `dims` says which dim of this one each of its dims is."""
+    """A value of another plan whose layout a value takes; `dims` maps each of its dims to a dim of this value."""
 
     table: Table
     value: int
@@ -36,9 +36,9 @@ class Kin(NamedTuple):
 
 
 def follow(root: State, traced: Traced, ends: Sequence[Kin | None]) -> State:
-    """The plan of a program by the tactics of `root`, its arguments and then its results laid out as their kin.
+    """Plan a program by the tactics of `root`; its arguments and then its results take the layouts of their kin.
 
-    Where a tactic places a tagged value, the program's values of that tag, their tangents and cotangents follow too.
+    If a tactic places a tagged value, the program's values of that tag, their tangents and cotangents follow too.
     """
     plan = place_own(State.start(traced, root.mesh))
     program = plan.source.program
@@ -50,7 +50,7 @@ def follow(root: State, traced: Traced, ends: Sequence[Kin | None]) -> State:
 
 
 def _placed(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action) -> Table:
-    """The plan's table with the claims that a tactic made on the kin of its values, and what follows from them."""
+    """The plan's table with the claims that a tactic made on the kin of its values, and everything that follows from them."""
     table = plan.table.copy()
     for axis in plan.mesh.axes:
         claims = {value: claim for value, other in kin.items() if (claim := other.claim(axis, tactic))}
@@ -68,7 +68,7 @@ def _placed(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action) ->
 
 
 def _fits(table: Table, value: int, axis: str, claim: Claim) -> bool:
-    """Whether the value has room for the claim: an earlier tactic may have carried others here."""
+    """Whether the claim fits the value: an earlier tactic may have propagated others to it."""
     if table.claim(value, axis) is not None:
         return False
     return claim.at == WHOLE or table.fits_value(value, axis, claim.at, claim.stride)

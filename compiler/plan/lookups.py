@@ -1,7 +1,7 @@
-"""How arrays are looked up in, written to and scanned, in words: in blocks, or gathered whole.
+"""Describes how lookups, writes and scans run: in blocks, or on a gathered array.
 
-An axis on a looked-up dim leaves a choice: each device looks up what lies in its block, and the partial results are added up,
-or the array is gathered first. Which it is follows from the order of tactics, and these words say it.
+An axis on a looked-up dim leaves a choice: either each device looks up in its block and the partial results are summed, or
+the array is gathered first. The order of tactics decides, and these texts report it.
 
     table: f32[model*64, 16]
       looked up in blocks by `gather` at lm.py:12: masked partial sum over `model`
@@ -17,13 +17,13 @@ from ...rewrites.redistribute.steps import Step
 from .state import State
 
 IN_BLOCKS = "looked up in blocks: masked partial sum"
-WHOLE = "gathered whole, to be looked up"
-WRITTEN = "gathered whole, to be written to"
+WHOLE = "gathered for the lookup"
+WRITTEN = "gathered for the write"
 TOTALS = "the totals of the blocks of a scan"
 
 
 def why(plan: State, move: Move, step: Step) -> str:
-    """What a collective has to do with looked-up indices or scans; nothing for most."""
+    """How a collective relates to lookups or scans; empty for most."""
     if any(each.scans for each in move.pending):
         return TOTALS
     if step.kind in ("all_reduce", "reduce_scatter"):
@@ -33,7 +33,7 @@ def why(plan: State, move: Move, step: Step) -> str:
 
 
 def made_by(plan: State, value: int) -> Node | None:
-    """The op whose fold is pending in a value, however many linear ops it came through."""
+    """The op whose fold is pending in a value, possibly through several linear ops."""
     program, carried, sources = plan.source.program, plan.decisions.carried, plan.decisions.placements.sources
     seen, ahead = set[int](), [value]
     while ahead:
@@ -41,14 +41,14 @@ def made_by(plan: State, value: int) -> Node | None:
         if number not in carried:
             return program.nodes[number] if number >= 0 else None
         if number not in seen:
-            # A loop carries what it has made itself: the fold is what else comes in.
+            # A loop carries its own results: the fold comes from another operand.
             seen.add(number)
             ahead += [v for v in reversed(program.nodes[number].operands) if v in sources]
     return None
 
 
 def lines(plan: State, value: int) -> Iterator[tuple[str, Node]]:
-    """How the ops that look up in a value, or write to it, do that where it lies in blocks; and which op each is."""
+    """How each op looks up in a value, or writes to it, if the value is in blocks; and the op."""
     program = plan.source.program
     for number, position in program.uses[value]:
         node = program.nodes[number]
@@ -59,7 +59,7 @@ def lines(plan: State, value: int) -> Iterator[tuple[str, Node]]:
             if index.monoid is not None:
                 yield f"looked up in blocks by `{node.kind}`{{}}: masked partial sum over `{axis}`", node
             else:
-                yield f"written in blocks by `{node.kind}`{{}}: each device along `{axis}` drops what is not its own", node
+                yield f"written in blocks by `{node.kind}`{{}}: each device along `{axis}` drops writes outside its block", node
 
 
 def _placed(plan: State, node: Node, axes: tuple[str, ...]) -> Iterator[int]:
@@ -75,7 +75,7 @@ def _reads(node: Node, index: int) -> bool:
 
 
 def _wanted_whole(plan: State, step: Step, number: int, position: int) -> str:
-    """Where an axis leaves a dim that the use looks up."""
+    """The reason if an axis leaves a dim that the use looks up."""
     nodes = plan.source.program.nodes
     if number >= len(nodes) or step.kind not in ("all_gather", "all_to_all"):
         return ""

@@ -1,4 +1,4 @@
-"""The lowering of a plan, one step a line: where everything lies, the placed program, the device-local module."""
+"""The lowering of a plan, one step per line: the decisions, the placed program, the device-local module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan says about itself: read off its decisions and its table, never computed twice."""
+"""Queries on a plan, read off its decisions and its table, never computed twice."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .state import State
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """A way out of a conflict: the tactic that takes it, and the bytes per call that the plan then receives.
+    """A resolution of a conflict: the tactic that applies it, and the bytes per call that a device then receives.
 
     It is a tactic itself: `plan.apply(conflict.resolutions[0])`.
     """
@@ -31,7 +31,7 @@ class Resolution:
 
     @property
     def tactic(self) -> str:
-        """The line of a trace that says the same."""
+        """The same tactic as a line of a trace."""
         return f"replicate({self.value!r}, {self.axis!r})"
 
     def __call__(self, plan: Some) -> Some:
@@ -45,7 +45,7 @@ class Resolution:
 
 @dataclass(frozen=True)
 class Conflict:
-    """Claims that cannot all hold at one op."""
+    """Claims that contradict each other at one op."""
 
     plan: State
     op: str
@@ -56,7 +56,7 @@ class Conflict:
 
     @property
     def resolutions(self) -> tuple[Resolution, ...]:
-        """Keep a claiming value whole along the axis, unless a tactic put it there: each with the plan's cost then."""
+        """Replicate a claiming value along the axis, unless a tactic tiled it there; each with the plan's resulting cost."""
         found: list[Resolution] = []
         for name in self.operands:
             try:
@@ -98,29 +98,29 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class WholeOp:
-    """A primitive that runs whole, with where it stands; `value` is what it makes, or for an effect what it reads."""
+    """A primitive that runs unpartitioned, with its location; `value` is its result, or the operand of an effect."""
 
     primitive: str
     value: str
     source: Source | None
     own: bool = False
-    """Whether it runs on the mesh axes that it names, with its own collectives inside, and not on gathered operands."""
+    """Whether it runs on the mesh axes that it names, with its own collectives, instead of on gathered operands."""
     why: str = ""
     makes: bool = True
-    """Whether it has a result, and is not there for its effect alone."""
+    """Whether it has a result, rather than only an effect."""
     once: bool = False
-    """Whether one device runs it for all."""
+    """Whether one device runs it for all devices."""
 
     def __str__(self) -> str:
         where = f" at {self.source}" if self.source is not None and self.source.line else ""
         if self.own:
-            runs = "as it is, on mesh axes of its own: its collectives are in `counts().own`"
+            runs = "unchanged, on its own mesh axes: its collectives are in `counts().own`"
         elif not self.makes:
-            runs = f"whole, on one device: {self.why or 'it is an effect'}"
+            runs = f"unpartitioned, on one device: {self.why or 'it is an effect'}"
         elif self.once:
-            runs = f"whole, on one device: {self.why or 'the others receive its result'}"
+            runs = f"unpartitioned, on one device: {self.why or 'the others receive its result'}"
         else:
-            runs = f"whole: {self.why or 'it has no definition'}"
+            runs = f"unpartitioned: {self.why or 'it has no definition'}"
         what = f", which {'makes' if self.makes else 'reads'} `{self.value}`," if self.value else ""
         return f"`{self.primitive}`{where}{what} runs {runs}"
 
@@ -128,13 +128,13 @@ class WholeOp:
 
 
 MOST = 8
-"""Tactics that a plan's `repr` shows."""
+"""The most tactics that a plan's `repr` shows."""
 
 
 def brief(plan: State) -> str:
-    """What a prompt shows of a plan: its function, mesh and tactics; its counts, if they are known already.
+    """The `repr` of a plan: its function, mesh and tactics; its counts, if they are already computed.
 
-    Computes nothing: a plan must cost nothing to look at.
+    Computes nothing: the `repr` of a plan must be cheap.
     """
     lines = [f"Plan of {plan.source.traced.name} on {plan.mesh}: {len(plan.actions) or 'no'} tactics"]
     lines += [f"  {action.text:.120}" for action in plan.actions[:MOST]]
@@ -200,7 +200,7 @@ def stops(plan: State) -> list[Stop]:
             where = line_of(plan, value, node)
             stop = Stop(node.kind, names[value], each.dim, each.extent, each.axis, each.size, each.reason, where)
             found.append(stop)
-    # Ops of one line may stop the same dim of the same value, as the two halves of a split do.
+    # Ops of one line can stop the same dim of the same value, as the two halves of a split do.
     return list({str(stop): stop for stop in found}.values())
 
 
@@ -212,7 +212,7 @@ def wholes(plan: State) -> list[WholeOp]:
             params = cast(ParamsAttr, node.op.properties["params"])
             value = node.results[0] if node.results else node.operands[0] if node.operands else -1
             mapped = misfit(params, plan.mesh)
-            reason = f"{mapped}: run through vmap on whole arrays" if mapped else str(params.get("why", ""))
+            reason = f"{mapped}: run through vmap on replicated arrays" if mapped else str(params.get("why", ""))
             where, once = line_of(plan, value, node), node.signature.once
             own, makes = bool(node.signature.own) and not once, bool(node.results)
             found.append(WholeOp(str(params["primitive"]), names.get(value, ""), where, own, reason, makes, once))

@@ -1,4 +1,4 @@
-"""Why a claim cannot be made, and what to do instead: the errors of `claims`."""
+"""The errors of `claims`: why a claim cannot be made, and an alternative."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ class Seed:
     axis: str
     name: str
     multiple: int = 0
-    """For a dim of examples, which may be padded: what their number must be a multiple of."""
+    """For a batch dim, which can be padded: its extent must be a multiple of this."""
 
 
 def taken(plan: State, seed: Seed, have: Claim) -> Error:
-    """The axis is on another dim of the value, or the value is kept whole along it."""
+    """The axis is on another dim of the value, or the value is replicated along it."""
     if have.tactic == len(plan.actions):
         return _twice(seed, have)
     by = plan.actions[have.tactic].text
     if have.at == WHOLE:
-        title = f"`{seed.name}` cannot be tiled: it is kept whole along `{seed.axis}` by {by}"
+        title = f"`{seed.name}` cannot be tiled: it is replicated along `{seed.axis}` by {by}"
         return Error(title, helps=["tile it before it is replicated, or on another axis"])
-    what = "kept whole" if seed.dim is None else f"tiled on dim {seed.dim}"
+    what = "replicated" if seed.dim is None else f"tiled on dim {seed.dim}"
     where = f"axis `{seed.axis}` is already on its dim {have.at} ({plan.layout_text(seed.value)})"
     helps = ["use another axis, or apply this tactic before that one"]
     return Error(f"`{seed.name}` cannot be {what}: {where}, by {by}", helps=helps)
 
 
 def _twice(seed: Seed, have: Claim) -> Error:
-    """One tactic that wants a value in two ways."""
-    ways = ["whole" if at is None or at == WHOLE else f"tiled on dim {at}" for at in (have.at, seed.dim)]
+    """One tactic makes contradictory claims for a value."""
+    ways = ["replicated" if at is None or at == WHOLE else f"tiled on dim {at}" for at in (have.at, seed.dim)]
     return Error(
         f"`{seed.name}` cannot be both {ways[0]} and {ways[1]} over `{seed.axis}`",
-        notes=["a tactic makes all its claims at once, so none goes before another"],
-        helps=["let one pattern alone take it, or split this into two tactics: the first of them decides"],
+        notes=["a tactic makes all its claims at once, so none comes before another"],
+        helps=["match it by one pattern only, or split this into two tactics: the first one decides"],
     )
 
 
@@ -60,12 +60,12 @@ def uneven(plan: State, table: Table, seed: Seed) -> Error:
 
 
 def _instead(plan: State, table: Table, value: int, dim: int, axis: str) -> list[str]:
-    """Other dims that the axis divides, and other axes that divide the dim."""
+    """Other dims that divide over the axis, and other axes that divide the dim."""
     shape = plan.source.shape(value)
     fits = [f"dim {d} ({n})" for d, n in enumerate(shape) if n and natural(table, value, d, axis) is not None]
     helps = [f"tile {' or '.join(fits)} instead"] if fits else []
     helps += _other_axes(plan, table, value, dim, axis)
-    return helps or [f"make it a multiple of {plan.mesh[axis]}, or leave the value whole"]
+    return helps or [f"make it a multiple of {plan.mesh[axis]}, or leave the value replicated"]
 
 
 def _other_axes(plan: State, table: Table, value: int, dim: int, axis: str) -> list[str]:
@@ -76,7 +76,7 @@ def _other_axes(plan: State, table: Table, value: int, dim: int, axis: str) -> l
 
 
 def _padded(plan: State, table: Table, seed: Seed) -> list[str]:
-    """More examples, or fewer."""
+    """Pad the batch, or drop its last examples."""
     assert seed.dim is not None
     extent = plan.source.shape(seed.value)[seed.dim]
     over = extent % seed.multiple

@@ -1,9 +1,9 @@
-"""The data of a plan: a traced program, where its ranges are placed, and the tactics that placed them.
+"""The data of a plan: a traced program, the placement of its ranges, and the tactics that placed them.
 
-Everything that answers a question about a plan takes a `State`; `pt.Plan` is a `State` with these answers as methods.
+Every query on a plan takes a `State`; `pt.Plan` is a `State` with these queries as methods.
 
-    trace --> Source: the program as flat tables, the names of its values, its classes of dims; shared by all plans of it
-    Source + mesh + table of claims + tactics --> State --> decisions: what each value's layout is, and where it changes
+    trace --> Source: the program as flat tables, the names of its values, its classes of dims; shared by all its plans
+    Source + mesh + table of claims + tactics --> State --> decisions: the layout of each value, and where it changes
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .addresses import Addresses
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One line of a plan's trace, with the values that it claims for, and how far it carries the claims."""
+    """One line of a plan's trace, with the values that it makes claims for, and how far it propagates them."""
 
     text: str
     kind: str
@@ -41,12 +41,12 @@ class Action:
     propagate: bool = True
     held: bool = False
     again: str = ""
-    """The axis along which it carries on all claims."""
+    """The axis along which it propagates all claims."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """What all plans of one trace share: the trace, its program as tables, its names, its classes of dims."""
+    """The data that all plans of one trace share: the trace, its program as tables, its names, its classes of dims."""
 
     traced: Traced
     program: Program
@@ -61,7 +61,7 @@ class Source:
 
     @cached_property
     def keys(self) -> Mapping[int, int]:
-        """The arguments and results that are random keys, and how many trailing dims make one."""
+        """The arguments and results that are random keys, and how many trailing dims make up one key."""
         program, traced = self.program, self.traced
         avals = (*zip(program.arguments, traced.in_avals, strict=False), *zip(program.returned, traced.out_avals, strict=True))
         return {value: key_rank(aval) for value, aval in avals if is_key(aval)}
@@ -94,7 +94,7 @@ class State:
         return self
 
     def __deepcopy__(self, memo: object) -> Self:
-        """The plan itself, for it never changes."""
+        """The plan itself, because it is immutable."""
         return self
 
     def __reduce__(self) -> Never:
@@ -103,12 +103,12 @@ class State:
 
     @cached_property
     def decisions(self) -> Decisions:
-        """Which pending sums resolve where and which values move; everything that a plan reports is read from here."""
+        """Where pending sums are resolved and which values move; all reports of a plan are read from here."""
         with without_collector():
             return decide(self.table)
 
     def layout_text(self, value: int, tiles: Tiles | None = None, pending: Pend = ()) -> str:
-        """A value's dtype and layout, by default as the table has it: `f32[data*128, 256]`."""
+        """A value's dtype and layout, by default from the table: `f32[data*128, 256]`."""
         type = self.source.program.types[value]
         tiles = self.table.tiles(value) if tiles is None else tiles
         return Layout.of(type.shape, tiles, self.mesh, pending).text(type.dtype)
@@ -116,7 +116,7 @@ class State:
     # --- addressing ------------------------------------------------------------------------------------------------
 
     def names(self, values: Patterns, dim: int | str) -> dict[str, int]:
-        """The values that the patterns take; with a range name, those that have it (or all, and `dim_of` says so)."""
+        """The values that the patterns match; with a range name, those that have it (or all: `dim_of` raises the error)."""
         if isinstance(dim, int):
             return self.source.addresses.find(values)
         root = self.label(dim)
@@ -125,7 +125,7 @@ class State:
         return {name: v for name, v in found.items() if any(of(v, d) == root for d in range(len(rank(v))))} or found
 
     def label(self, name: str) -> int:
-        """The class of dims that a range name stands for."""
+        """The class of dims that a range name refers to."""
         root = self.labels.get(name)
         if root is None:
             known = ", ".join(f"`{label}`" for label in self.labels) or "none yet"
@@ -144,9 +144,9 @@ class State:
         if isinstance(dim, str):
             return self._dim_by_label(value, dim, name)
         if not -len(shape) <= dim < len(shape):
-            helps = [f"its dims are 0 to {len(shape) - 1}" if shape else "it is a scalar: leave it whole"]
+            helps = [f"its dims are 0 to {len(shape) - 1}" if shape else "it is a scalar: leave it replicated"]
             if value in self.source.keys:
-                helps = ["a random key is one thing and is not tiled: leave it whole", *helps[: len(shape)]]
+                helps = ["a random key is a single element and cannot be tiled: leave it replicated", *helps[: len(shape)]]
             raise Error(f"`{name}` has no dim {dim}: its shape is {list(shape)}", helps=helps)
         return dim % len(shape)
 
@@ -157,6 +157,6 @@ class State:
             title = f"`{name}` has the range `{label}` twice: dims {' and '.join(map(str, dims))} of {list(shape)}"
             raise Error(title, helps=[f'say which: plan.tile("{name}", {dims[0]}, ...)'])
         if not dims:
-            helps = [f'say its dim by number, or name it: plan.name("{name}", 0, ...)']
+            helps = [f'give its dim by number, or name the range: plan.name("{name}", 0, ...)']
             raise Error(f"no dim of `{name}` has the range `{label}`: its shape is {list(shape)}", helps=helps)
         return dims[0]

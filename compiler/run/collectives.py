@@ -1,7 +1,7 @@
 """The collectives of the spmd dialect, run by `jax.lax` inside a `shard_map`.
 
-`block` says how many local elements stay together inward of the axes. Where it spans the whole dim, the collective is
-JAX's tiled one; elsewhere the dim is taken apart around it, `M * block --> [M, block]`, which costs nothing.
+`block` is the number of local elements that stay together inside the axes. If it spans the whole dim, the collective is
+JAX's tiled one. Otherwise the dim is reshaped around it, `M * block --> [M, block]`, which is free.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..ops.monoids import SPELLED
 def run_collective(op: Operation, operands: Sequence[Array]) -> list[Array]:
     """The results of one spmd op on this device's arrays."""
     if isinstance(op, spmd.Collective) and (byte := BYTES.get(operands[0].dtype.name)):
-        # XLA:CPU gathers numbers of two bits wrongly, so all that are less than a byte travel as bytes.
+        # XLA:CPU gathers two-bit numbers wrongly, so all types of less than a byte travel as bytes.
         return [made.astype(operands[0].dtype) for made in _RUN[op.name](op, [each.astype(byte) for each in operands])]
     return _RUN[op.name](op, operands)
 
@@ -35,7 +35,7 @@ BYTES: Mapping[str, str] = {
     "uint4": "uint8",
     "float4_e2m1fn": "float8_e4m3fn",
 }
-"""Types of less than a byte, and one of a byte that holds all their numbers."""
+"""Types of less than a byte, each with a one-byte type that holds all its numbers."""
 
 
 def _all_reduce(op: Operation, operands: Sequence[Array]) -> list[Array]:
@@ -45,13 +45,13 @@ def _all_reduce(op: Operation, operands: Sequence[Array]) -> list[Array]:
 
 
 def _in_numbers(x: Array, fold: Callable[[Array], Array]) -> Array:
-    """JAX folds no truth values over devices: they travel as bytes, which are as long."""
+    """JAX does not fold booleans over devices: they travel as bytes, which have the same size."""
     return fold(x.astype(jnp.uint8)).astype(jnp.bool_) if x.dtype == jnp.bool_ else fold(x)
 
 
 @cache
 def _across(monoid: str) -> Callable[..., Array]:
-    """What folds with a monoid over the devices of mesh axes."""
+    """The function that folds with a monoid over the devices of mesh axes."""
     return getattr(lax, SPELLED[MONOIDS[monoid].fold].across)
 
 

@@ -1,4 +1,4 @@
-"""A plan run beside the original function on the same arrays, and how far their results are apart."""
+"""Compares a plan with the original function on the same arrays."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def check(plan: State, args: Sequence[object], kwargs: Mapping[str, object]) -> 
 
 
 def differences(plan: State, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, float]:
-    """Result -> the largest |a-b|/(1e-3+|b|) of its elements. Raises Error where only one of the two is finite."""
+    """Result -> the largest |a-b|/(1e-3+|b|) of its elements. Raises Error if only one of the two is finite."""
     traced = plan.source.traced
     ours = tree.tree_leaves(Compiled(plan)(*args, **kwargs))
     original = jax.jit(traced.function.fn, static_argnames=traced.function.static)

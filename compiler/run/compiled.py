@@ -1,6 +1,6 @@
 """Running a plan: one kernel with its collectives inside, as `jax.jit(jax.shard_map(...))` on real devices.
 
-JAX compiles and dispatches; Partita adds nothing to a call. What is checked is checked when JAX traces, or when a call fails.
+JAX compiles and dispatches; Partita adds nothing to a call. Checks run when JAX traces, or when a call fails.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Compiled:
         self.traced = traced = plan.source.traced
         self.mesh = device_mesh(plan.mesh, devices)
         self.program = Partitioned(plan, self.mesh)
-        # Lowered now, not at the first call: what cannot be lowered is refused where it is compiled.
+        # Lower now, not at the first call, so that `compile` raises the errors of lowering.
         self.program.mapped  # noqa: B018  # pyright: ignore[reportUnusedExpression]
         self.in_shardings, self.out_shardings = self.program.shardings
         self.jitted = self.jit(donate)
@@ -51,7 +51,7 @@ class Compiled:
 
     @cached_property
     def consts(self) -> list[Array]:
-        """The arrays that the program closes over, put where the plan wants them; devices that only compile take none."""
+        """The arrays that the program closes over, sharded as the plan wants; devices that only compile take none."""
         if not any(self.mesh.devices.flat[0].client is backend for backend in backends().values()):
             return list(self.traced.consts)
         with jax.ensure_compile_time_eval():
@@ -59,7 +59,7 @@ class Compiled:
 
     @cached_property
     def shapes(self) -> list[ShapeDtypeStruct]:
-        """The types of these arrays: to lower a call none has to be put anywhere."""
+        """The types of these arrays: lowering a call needs no arrays on devices."""
         own = zip(self.traced.consts, self.in_shardings[len(self.traced.in_avals) :], strict=True)
         return [jax.ShapeDtypeStruct(const.shape, const.dtype, sharding=sharding) for const, sharding in own]
 
@@ -77,9 +77,9 @@ class Compiled:
         call.__name__ = traced.name
         return jax.jit(call, static_argnames=tuple(traced.static), donate_argnames=names)
 
-    # Any: the results are in the tree that the traced function makes, which a plan does not know.
+    # Any: the results have the tree structure that the traced function returns, which a plan does not know.
     def __call__(self, *args: object, **kwargs: object) -> Any:
-        """The results, as arrays with the `NamedSharding` that the plan gives them."""
+        """The results, as arrays with the plan's `NamedSharding`s."""
         try:
             return cast(Any, self.jitted(self.consts, *args, **kwargs))
         except (ValueError, TypeError) as error:
@@ -95,14 +95,14 @@ class Compiled:
         return jax.make_jaxpr(self.jitted)(self.shapes, *args, **kwargs)
 
     def diagnose(self, args: Sequence[object], kwargs: dict[str, object]) -> None:
-        """Say what is wrong with a call that JAX refused; nothing, if it is none of ours."""
+        """Raise an Error that explains why JAX refused a call; do nothing if Partita knows no reason."""
         problem = misplaced(self.plan, args, kwargs, self.mesh)
         if problem is not None:
             raise problem
 
 
 def donated(function: Function, given: Patterns) -> tuple[str, ...]:
-    """The names of the arguments that are donated. Raises Error for one that there is not, or that is static."""
+    """The names of the donated arguments. Raises Error for an unknown or static one."""
     if not as_patterns(given):
         return ()
     static = set(function.static)
@@ -121,15 +121,15 @@ def donated(function: Function, given: Patterns) -> tuple[str, ...]:
 def misplaced(
     plan: State, args: Sequence[object], kwargs: dict[str, object], mesh: DeviceMesh, cures: Sequence[str] = ()
 ) -> Error | None:
-    """The error of the first argument that is no array yet, or lies on other devices than the mesh's; None if none does.
+    """The error for the first argument that is not an array, or is committed to other devices; None if there is none.
 
-    The cures are for those that lie elsewhere; a compiled plan has its own.
+    `cures` are the helps for arguments on other devices; a compiled plan has its own.
     """
     traced, devices = plan.source.traced, list(cast(Any, mesh.devices).flat)
     for name, leaf in zip(traced.arg_names, traced.flatten(args, kwargs), strict=False):
         if isinstance(leaf, jax.ShapeDtypeStruct):
-            title = f"argument `{name}` is a shape, and a call needs an array"
-            return Error(title, helps=["shapes are enough to plan, and for `lower` and `jaxpr`"])
+            title = f"argument `{name}` must be an array at a call, got a shape"
+            return Error(title, helps=["to plan, and for `lower` and `jaxpr`, shapes are enough"])
         if not isinstance(leaf, jax.Array) or isinstance(leaf, jax.core.Tracer) or not leaf.committed:
             continue
         there = cast("set[Device]", cast(Any, leaf.sharding).device_set)
@@ -147,25 +147,25 @@ def _elsewhere(plan: State, name: str, there: str, here: str, cures: Sequence[st
         "or compile for its devices: plan.compile(devices=...)",
     ]
     return Error(
-        f"argument `{name}` is committed to {there.removeprefix('on ')}, and the plan runs {here} ({plan.mesh})",
+        f"argument `{name}` is committed to {there.removeprefix('on ')}, but the plan runs {here} ({plan.mesh})",
         location=traced.function.location(name.split("/")[0]),
         helps=cures,
     )
 
 
 def device_mesh(mesh: Mesh, devices: Sequence[Device] | None) -> DeviceMesh:
-    """The mesh on real devices, in order. Raises Error where there are too few."""
+    """The mesh on real devices, in order. Raises Error if there are too few."""
     found = _distinct(jax.devices() if devices is None else devices)
     if len(found) < mesh.size and devices is None:
         raise Error(
-            f"the mesh {mesh} needs {mesh.size} devices, and there are {len(found)}",
+            f"the mesh {mesh} needs {mesh.size} devices, but there are {len(found)}",
             helps=[
                 f'on a host without accelerators: jax.config.update("jax_num_cpu_devices", {mesh.size}) before first use',
                 "a plan can be made, looked at and lowered without devices",
             ],
         )
     if devices is not None and len(found) != mesh.size:
-        title = f"the mesh {mesh} has {mesh.size} devices, and {len(found)} are given"
+        title = f"the mesh {mesh} has {mesh.size} devices, but {len(found)} are given"
         raise Error(title, helps=["give as many as the mesh has"])
     shape = tuple(mesh.axes.values())
     auto = (AxisType.Auto,) * len(shape)
@@ -173,11 +173,11 @@ def device_mesh(mesh: Mesh, devices: Sequence[Device] | None) -> DeviceMesh:
 
 
 def _distinct(devices: object) -> list[Device]:
-    """The devices as a list. Raises Error for what is no device, and for one that is given twice."""
+    """The devices as a list. Raises Error for a value that is not a device, and for a repeated one."""
     found: list[object] = list(cast("Iterable[object]", devices)) if isinstance(devices, Iterable) else [devices]
     for position, each in enumerate(found):
         if not isinstance(each, jax.Device):
-            raise Error(f"{shown(each)} is no device", helps=["give `devices` a list of those in jax.devices()"])
+            raise Error(f"expected a device, got {shown(each)}", helps=["give `devices` a list of those in jax.devices()"])
         if each in found[:position]:
-            raise Error(f"the device {each} is given twice", helps=["each place of the mesh has a device of its own"])
+            raise Error(f"device {each} is given twice", helps=["each position of the mesh needs its own device"])
     return cast("list[Device]", found)

@@ -31,7 +31,7 @@ def _run(op: Operation, operands: Sequence[Array], foreign: Sequence[object]) ->
 
 
 def _once(op: Operation, operands: Sequence[Array], foreign: Sequence[object]) -> list[Array]:
-    """An op that runs once: every device has the whole operands, and the first one alone runs it; the others hold zeros."""
+    """An op that runs once: its operands are replicated, and only the first device runs it; the others hold zeros."""
     first = lax.axis_index(tuple(mesh_of(op))) == 0
     types = cast("Sequence[ArrayType]", op.result_types)
     zeros = lambda: [jnp.zeros(type.shape, type.dtype) for type in types]  # noqa: E731

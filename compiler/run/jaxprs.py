@@ -1,4 +1,4 @@
-"""Programs as jaxprs: the parts of one that a derivative or a batch is made of.
+"""Programs as jaxprs: the parts that form a derivative or a batch.
 
 y, r0, r1, r1 = forward x   -->   y, r1 = forward x, and r0, a constant, in the tangent
 """
@@ -17,7 +17,7 @@ from ..ops.prng_keys import physical, unwrap
 from ..trace.trace import as_aval
 
 Flags: TypeAlias = tuple[bool, ...]
-"""Per argument or result, whether something is so of it."""
+"""Per argument or result, a flag."""
 
 
 def function(closed: ClosedJaxpr) -> Callable[..., list[Array]]:
@@ -45,7 +45,7 @@ def on_arrays(run: Callable[..., Sequence[Array]], types: Sequence[ShapedArray])
 
 
 def distinct(jaxpr: Jaxpr, count: int) -> tuple[list[int], list[int | None]]:
-    """The results to keep, the first `count` and each other once; and which of them the others are, None for a constant."""
+    """The results to keep: the first `count`, and each other one once; and the others' positions, None for a constant."""
     dependent = _dependent(jaxpr)
     at: dict[int, int | None] = {id(each): number for number, each in reversed(list(enumerate(jaxpr.outvars[:count])))}
     kept = list(range(count))
@@ -67,7 +67,7 @@ def _dependent(jaxpr: Jaxpr) -> set[Var]:
 
 
 def constants(closed: ClosedJaxpr, numbers: Sequence[int]) -> ClosedJaxpr:
-    """The program of those results alone, which are computed from no argument."""
+    """The program of only those results that depend on no argument."""
     jaxpr, dependent = closed.jaxpr, _dependent(closed.jaxpr)
     eqns = [eqn for eqn in jaxpr.eqns if not eqn.effects and dependent.isdisjoint(eqn.outvars)]
     outvars = [jaxpr.outvars[number] for number in numbers]
@@ -88,7 +88,7 @@ def giving(closed: ClosedJaxpr, kept: Sequence[int]) -> ClosedJaxpr:
 
 
 def making(tangent: ClosedJaxpr, made: Flags, constants: ClosedJaxpr) -> ClosedJaxpr:
-    """The tangent that makes those of its residuals that are constants, and is given the others."""
+    """The tangent that computes its constant residuals, and takes the others as arguments."""
     run, make = function(tangent), function(constants)
     makes = [*made, *[False] * (len(avals(tangent)[0]) - len(made))]
 
@@ -104,6 +104,6 @@ def which(flags: Flags, wanted: bool = True) -> list[int]:
 
 
 def with_batch(struct: ShapeDtypeStruct, dim: int | None, size: int) -> ShapeDtypeStruct:
-    """The type of an array, with a dim more."""
+    """The type of an array, with one more dim."""
     shape = struct.shape if dim is None else (*struct.shape[:dim], size, *struct.shape[dim:])
     return ShapeDtypeStruct(shape, struct.dtype)

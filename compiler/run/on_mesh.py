@@ -1,4 +1,4 @@
-"""A device-local function over a mesh: `jax.shard_map`, also where JAX's does not do by itself.
+"""A device-local function over a mesh: `jax.shard_map`, extended to cases that JAX's does not handle.
 
 over_devices(f, mesh, [P("data")], [P()])(x)    -->    f(x[0:64]) on the first of four devices, f(x[64:128]) on the next
 """
@@ -25,10 +25,10 @@ def over_devices(
     in_specs: Sequence[PartitionSpec],
     out_specs: Sequence[PartitionSpec],
 ) -> Callable[..., Sequence[Array]]:
-    """The function of the whole arrays that runs `local` on each device's blocks of them.
+    """The function of global arrays that runs `local` on each device's blocks.
 
-    It has the mesh that is given, also where `jax.set_mesh` says another one for the rest of the user's program. Inside a
-    `shard_map` of the user's there is no room for one on all devices, as JAX then says.
+    It uses the given mesh, even if `jax.set_mesh` sets another one for the rest of the program. Inside a user's `shard_map`
+    JAX raises an error, because a second one cannot use all devices.
     """
 
     @functools.wraps(local)
@@ -44,7 +44,7 @@ def over_devices(
 
 
 def untied(leaf: T, mesh: AbstractMesh | None = None) -> T:
-    """The array, its type without the `Explicit` axes of a mesh of the user's; where it lies is left to XLA.
+    """The array, with the `Explicit` axes of a user's mesh removed from its type; XLA chooses its sharding.
 
     Its type is then of `mesh`, or of its own one with axes that bind nothing.
 
@@ -67,7 +67,7 @@ def _full(
     out_specs: Sequence[PartitionSpec],
     leaves: Sequence[Array],
 ) -> Callable[..., Sequence[Array]]:
-    """The `shard_map`; arrays without elements are made on the devices, for XLA loses a kernel that is given no others."""
+    """The `shard_map`. Empty arrays are created on the devices, because XLA drops a kernel that takes only empty arrays."""
     full = [place for place, leaf in enumerate(leaves) if leaf.size]
     void = {
         place: jax.ShapeDtypeStruct(NamedSharding(mesh, spec).shard_shape(leaf.shape), leaf.dtype)
@@ -88,7 +88,7 @@ def _full(
 
 
 def spec(rank: int, tiles: Tiles) -> PartitionSpec:
-    """The tiles as JAX says them: per dim its axes, major to minor."""
+    """The tiles as a PartitionSpec: the axes of each dim, major to minor."""
     dims: list[tuple[str, ...] | str | None] = []
     for dim in range(rank):
         axes = [axis for axis, _, _ in sorted((t for t in tiles if t[1] == dim), key=lambda t: -t[2])]

@@ -1,7 +1,7 @@
-"""What a plan computes, as one JAX primitive, so that a transformation of it is a plan of its own.
+"""A plan as one JAX primitive, so that each transformation of it is a separate plan.
 
 The derivative of a compiled plan is the plan of the original function's derivative, never the derivative of device-local code.
-It follows the same tactics. Tangents and cotangents lie as their primals do, and a batch dim is replicated.
+It follows the same tactics. Tangents and cotangents have the layouts of their primals, and a batch dim is replicated.
 
     jvp         y = partitioned[f] x                    -->   y, r = partitioned[forward] x
                                                               dy = partitioned_linear[tangent] r dx
@@ -39,9 +39,9 @@ M = TypeVar("M")
 
 
 class Like(NamedTuple):
-    """The argument or result of a program that another one's is laid out as: its number, arguments first.
+    """The argument or result of a program whose layout another one takes: its number, arguments first.
 
-    `dims` says which dim of the other one each of its dims is.
+    `dims` maps each of its dims to a dim of the other one.
     """
 
     of: Partitioned
@@ -49,7 +49,7 @@ class Like(NamedTuple):
     dims: tuple[int, ...]
 
     def batched(self, dim: int | None) -> Like:
-        """The same for an array with one more dim, the batch's."""
+        """The same for an array with one more dim, the batch dim."""
         return self if dim is None else self._replace(dims=tuple(at + (at >= dim) for at in self.dims))
 
     def kin(self) -> Kin:
@@ -58,7 +58,7 @@ class Like(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Linearized:
-    """A program that also gives the residuals of its tangent, and the tangent, a program of residuals and tangents.
+    """A program that also returns the residuals of its tangent, and the tangent, a program of residuals and tangents.
 
     `varies` says which results have a tangent. `residuals` says which of the arguments and results of `forward` they are.
     """
@@ -71,10 +71,10 @@ class Linearized:
 
 @dataclass(eq=False)
 class Partitioned:
-    """A program on arrays, planned when it is first run. Its transformations are kept, so each is planned once.
+    """A program on arrays, planned when it first runs. Its transformations are cached, so each is planned once.
 
-    A program that a transformation made has its jaxpr, and says what its arguments and results are laid out as, None where
-    propagation decides. It follows the tactics of `root`, the plan that it comes from.
+    A program made by a transformation has a jaxpr, and the layouts of its arguments and results, None where propagation
+    decides. It follows the tactics of `root`, the plan that it comes from.
     """
 
     root: State
@@ -102,7 +102,7 @@ class Partitioned:
 
     @cached_property
     def jaxpr(self) -> ClosedJaxpr:
-        """The unpartitioned program; it takes and gives arrays that are no keys."""
+        """The unpartitioned program; keys are passed as the arrays that hold them."""
         if self.made is not None:
             return self.made
         traced = self.root.source.traced
@@ -116,7 +116,7 @@ class Partitioned:
 
     @cached_property
     def ends(self) -> list[Like]:
-        """What an argument or result of a transformed program that belongs to one of this program's is laid out as."""
+        """The layout of an argument or result of a transformed program, from this program's one that it belongs to."""
         own = [Like(self, end, tuple(range(aval.ndim))) for end, aval in enumerate(chain(*avals(self.jaxpr)))]
         likes = self.likes or [None] * len(own)
         return [like or each for like, each in zip(likes, own, strict=True)]
@@ -125,7 +125,7 @@ class Partitioned:
 
     @cached_property
     def shardings(self) -> tuple[list[NamedSharding], list[NamedSharding]]:
-        """Where the arguments, those that the program closes over too, and the results lie."""
+        """The layouts of the arguments, including the arrays that the program closes over, and of the results."""
         program = self.plan.source.program
         return [self.sharding(each) for each in program.arguments], [self.sharding(each) for each in program.returned]
 
@@ -160,7 +160,7 @@ class Partitioned:
     # --- transformed -----------------------------------------------------------------------------------------------
 
     def once(self, make: Callable[..., M], *how: object) -> M:
-        """What a transformation makes of the program, made the first time."""
+        """The result of a transformation of the program, computed once."""
         key = make.__name__, *how
         if key not in self.known:
             self.known[key] = make(*how)
@@ -170,7 +170,7 @@ class Partitioned:
         return Partitioned(self.root, self.mesh, jaxpr, likes)
 
     def linearized(self, varies: Flags) -> Linearized:
-        """The program linearized in the arguments that vary: each residual once, and none that the tangent can make."""
+        """The program linearized in the arguments that vary, each residual once, except those that the tangent computes."""
         first, count, results = len(self.jaxpr.consts), len(varies), len(avals(self.jaxpr)[1])
         allowed = (False,) * first + (True,) * count
         forward, _, moving, inputs, tangent = linearize_jaxpr(self.jaxpr, varies, allow_fwds=allowed, is_vjp=True)
@@ -186,7 +186,7 @@ class Partitioned:
         return Linearized(program, self.derived(pushed, likes), tuple(moving), residuals)
 
     def pushed(self, varies: Flags) -> Partitioned:
-        """The program and its tangent in one, for what JAX differentiates forward only."""
+        """The program and its tangent in one, for programs that JAX differentiates only in forward mode."""
         (ins, outs), run, moved = avals(self.jaxpr), function(self.jaxpr), which(varies)
         smooth = [number for number, aval in enumerate(outs) if is_smooth(aval)]
 
@@ -203,7 +203,7 @@ class Partitioned:
         return self.derived(jaxpr, [*self.ends[: len(ins)], *more[0], *self.ends[len(ins) :], *more[1]])
 
     def transposed(self, linear: Flags, varies: Flags) -> Partitioned:
-        """The program, linear in some arguments, transposed in them: of the others and of the cotangents that there are."""
+        """The program, linear in some arguments, transposed in them: a function of the others and the cotangents."""
         count, run = len(linear), function(self.jaxpr)
         fixed, moved, given = which(linear, False), which(linear), [count + each for each in which(varies)]
         structs = [physical(aval) for aval in chain(*avals(self.jaxpr))]
@@ -240,7 +240,7 @@ def _jvp(
     try:
         made: Linearized = program.once(program.linearized, varies)
     except ValueError:
-        # JAX has no linear tangent of some primitives, such as a window with a combiner of its own.
+        # JAX has no linear tangent of some primitives, such as a window with a custom combiner.
         smooth = tuple(map(is_smooth, outs))
         together = program.once(program.pushed, varies)(*primals, *moving)
         results, found = together[: len(outs)], iter(together[len(outs) :])
@@ -284,9 +284,9 @@ def _types(*_: object, program: Partitioned, jaxpr: ClosedJaxpr | None = None) -
 
 
 partitioned_p: Any = Primitive("partitioned")
-"""A planned program, with what runs of it on devices."""
+"""A planned program, run on devices."""
 linear_p: Any = Primitive("partitioned_linear")
-"""A tangent, planned only if it is run. That of a `custom_vjp` cannot be, and is transposed like any other."""
+"""A tangent, planned only if it runs. That of a `custom_vjp` cannot run, but is transposed like any other."""
 
 for primitive in (partitioned_p, linear_p):
     primitive.multiple_results = True

@@ -1,7 +1,7 @@
-"""What becomes of each of JAX's primitives: it or each call of it has a definition, it is taken apart, or it runs whole.
+"""How each JAX primitive is handled: it or each call of it has a definition, it is expanded, or it runs unpartitioned.
 
-The table is complete if each primitive that JAX can lower or evaluate is in it; a test asks for that, and `docs/coverage.md`
-shows it.
+The table is complete if it has every primitive that JAX can lower or evaluate; a test checks that, and `docs/coverage.md`
+shows the table.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class Fate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One primitive; `why` is the reason of one that runs whole."""
+    """One primitive; `why` is the reason if it runs unpartitioned."""
 
     primitive: str
     fate: Fate
     why: str = ""
 
 
-# Each module of JAX's whose primitives nothing else has imported.
+# JAX modules with primitives that nothing else imports.
 _REST = (
     "jax.experimental.buffer_callback",
     "jax.experimental.compute_on",
@@ -73,18 +73,18 @@ _REST = (
 
 
 def primitives() -> dict[str, Primitive]:
-    """Every primitive of JAX's own that it can lower or evaluate, or that it makes public, by name."""
+    """Every JAX primitive that JAX can lower or evaluate, or that is public, by name."""
     for name in (*_REST, "jax.extend.core.primitives"):
         import_module(name)
     tables: Iterable[Iterable[Primitive]] = [lowerings, *platform_lowerings.values()]
     lowered = set[Primitive]().union(*tables)
-    # The tables of lowerings have the primitives of other packages too, the user's own among them.
+    # The tables of lowerings also have the primitives of other packages, including the user's.
     found = {each.name: each for each, public in _held() if public or each in lowered or python_evaluation(each)}
     return {name: found[name] for name in sorted(found) if found[name] is not tag_p}
 
 
 def _held() -> Iterator[tuple[Primitive, bool]]:
-    """The primitives that a module of JAX's holds, and whether it is the public one."""
+    """The primitives in JAX's modules, and whether the module is the public one."""
     for name, module in [each for each in sys.modules.items() if each[0].split(".")[0] == "jax"]:
         for value in list(vars(module).values()):
             if isinstance(value, Primitive):
@@ -92,7 +92,7 @@ def _held() -> Iterator[tuple[Primitive, bool]]:
 
 
 def row(primitive: Primitive) -> Row | None:
-    """What becomes of a primitive; None if nobody has said."""
+    """How a primitive is handled; None if it is not in the table."""
     name = op_name(primitive.name)
     if name in DERIVED:
         return Row(primitive.name, Fate.DERIVED)
@@ -110,20 +110,20 @@ def row(primitive: Primitive) -> Row | None:
 
 
 def rows() -> list[Row]:
-    """The table, by primitive. Those that nobody has spoken of are left out; `unspoken` has them."""
+    """The table, by primitive. `unspoken` lists the primitives that it lacks."""
     found = (row(primitive) for primitive in primitives().values())
     return [each for each in found if each is not None]
 
 
 def unspoken() -> list[str]:
-    """The primitives of JAX's that are in no column."""
+    """The JAX primitives that are in no column."""
     return [name for name, primitive in primitives().items() if row(primitive) is None]
 
 
 def maps(primitive: Primitive) -> bool:
-    """Has `jax.vmap` a rule that gives its operands a batch dim?"""
+    """Whether `jax.vmap` has a rule that gives its operands a batch dim."""
     return primitive in fancy_batchers
 
 
 OPS_OF_OUR_OWN = BORDERS | {"constant", "whole", "tag"}
-"""Definitions that are no primitive of JAX's."""
+"""Definitions that are not JAX primitives."""

@@ -1,7 +1,7 @@
-"""Folds with a combiner of the user's: `lax.reduce` and `lax.reduce_window` of several arrays at once.
+"""Folds with a user's combiner: `lax.reduce` and `lax.reduce_window` of several arrays together.
 
-The combiner is associative and commutative, so the fold may be taken in any order: in halves, each combined elementwise.
-The initial value counts once. All dims that are not folded stay plain indices.
+The combiner is associative and commutative, so the fold can run in any order: in halves, which are combined elementwise.
+The initial value counts once. All other dims stay plain indices.
 
     reduce {computation} %x, %init   -->   %a = slice %x [0:4];  %b = slice %x [4:8];  ..., combiner(%init, ...)
 """
@@ -20,7 +20,7 @@ Arrays: TypeAlias = Sequence[Array]
 Combine: TypeAlias = Callable[[Arrays, Arrays], Arrays]
 
 FEW = 8
-"""Up to so many elements a window is combined from slices one by one; a larger one doubles from windows of half its size."""
+"""The most elements of a window that is combined from slices one by one; a larger one is built from two halves."""
 
 
 def reduce(eqn: JaxprEqn) -> Callable[..., Arrays]:
@@ -41,7 +41,7 @@ def reduce(eqn: JaxprEqn) -> Callable[..., Arrays]:
 
 
 def _folded(combine: Combine, arrays: Arrays, dim: int) -> Arrays:
-    """Folds a dim to extent 1; what is left of an odd number of elements is combined at the end."""
+    """Folds a dim to extent 1; the last of an odd number of elements is combined at the end."""
     extent = arrays[0].shape[dim]
     if extent == 1:
         return arrays
@@ -70,7 +70,7 @@ def _combiner(closed: ClosedJaxpr, rank: int) -> Combine:
 def reduce_window(eqn: JaxprEqn) -> Callable[..., Arrays]:
     """The rule of `reduce_window`: pads the operands, then takes one windowed dim after another.
 
-    The initial values count once in each window, and what is padded not at all: they need not be a unit of the combiner.
+    The initial values count once in each window, and padding does not count: they need not be the identity of the combiner.
     """
     params = eqn.params
     closed = ClosedJaxpr(params["jaxpr"], params["consts"])
@@ -97,7 +97,7 @@ def reduce_window(eqn: JaxprEqn) -> Callable[..., Arrays]:
 
 
 def _where_there(combine: Combine) -> Combine:
-    """The combiner on arrays of which the first one says where elements are: it takes what is there."""
+    """The combiner on arrays with a mask as the first one: it combines only the elements that exist."""
 
     def combined(left: Arrays, right: Arrays) -> Arrays:
         (here, *left), (there, *right) = left, right
@@ -116,7 +116,7 @@ def _windows(combine: Combine, arrays: Arrays, dim: int, width: int, dilation: i
             found = combine(found, _each(arrays, dim, place * dilation, count, stride))
         return found
     half = width // 2
-    # The left half's window ends where the right half's begins; an odd width leaves one element more to the right.
+    # The left half's window ends where the right half's begins; an odd width leaves one more element on the right.
     span = (count - 1) * stride + 1
     both = _windows(combine, arrays, dim, half, dilation, 1, span + half * dilation)
     found = combine(_each(both, dim, 0, count, stride), _each(both, dim, half * dilation, count, stride))

@@ -1,7 +1,7 @@
-"""Primitives that are traced again into others, which have definitions and so can be tiled.
+"""Primitives that are retraced into others, which have definitions and so can be tiled.
 
-Random bits are counters under an elementwise hash; a counter is the sum of a number per dim; and what moves the elements
-of an array of keys moves the rows of the `uint32` array that it is inside.
+Random bits are counters under an elementwise hash. A counter is the sum of one number per dim. A primitive that moves the
+elements of an array of keys moves the rows of the `uint32` array that holds them.
 
     random_bits {shape = (4, 8)} %key  -->  %lo = iota(0) * 8 + iota(1);  %a, %b = threefry2x32 %k1, %k2, 0, %lo;  xor %a, %b
 """
@@ -33,7 +33,7 @@ Function: TypeAlias = Callable[..., object]
 T = TypeVar("T")
 Rule: TypeAlias = Callable[[JaxprEqn], "Function | None"]
 
-# Primitives that move, copy or choose elements whatever these are.
+# Primitives that move, copy or select elements of any dtype.
 _STRUCTURAL = frozenset(
     """broadcast_in_dim concatenate copy dynamic_slice dynamic_update_slice expand_dims gather name optimization_barrier
     pad reshape rev scatter select_n slice split squeeze stack stop_gradient tag tile transpose unstack""".split()
@@ -54,12 +54,12 @@ def expand(eqn: JaxprEqn) -> ClosedJaxpr | None:
 
 
 def _stays(name: str) -> bool:
-    """A definition says more than what JAX would lower to; what names mesh axes, or its author alone knows, is run as it is."""
+    """A primitive stays if it has a definition or derives one, or if it runs unpartitioned for a reason."""
     return op_name(name) in definitions or name in REASONS or name in DERIVED
 
 
 def _mapped(eqn: JaxprEqn, function: Function) -> Function:
-    """The function mapped over the trailing dims of the key operands: a key is a row of so many numbers."""
+    """The function mapped over the trailing dims of the key operands: a key is a row of numbers."""
     ranks = [key_rank(atom.aval) for atom in eqn.invars]
     for _ in range(max(ranks)):
         function = jax.vmap(function, in_axes=tuple(-1 if rank else None for rank in ranks), out_axes=-1)
@@ -67,7 +67,7 @@ def _mapped(eqn: JaxprEqn, function: Function) -> Function:
 
 
 def _iota_2x32_shape(eqn: JaxprEqn) -> Function | None:
-    """Counters in two halves. A count that needs the upper half stays one primitive, which runs whole."""
+    """Counters in two halves. A count that needs the upper half stays one primitive, which runs unpartitioned."""
     shape = cast("tuple[int, ...]", eqn.params["shape"])
     if not 0 < prod(shape) <= 1 << 32:
         return None
@@ -98,7 +98,7 @@ def _reshape(eqn: JaxprEqn) -> Function | None:
 
 
 def _convert(eqn: JaxprEqn) -> Function | None:
-    """A conversion that only says that a type is no longer weak does nothing inside a program."""
+    """A conversion that only removes a weak type does nothing inside a program."""
     (x,), (result,) = eqn.invars, eqn.outvars
     return _identity if cast(Any, x.aval).dtype == cast(Any, result.aval).dtype else None
 
@@ -137,7 +137,7 @@ def _tile(eqn: JaxprEqn) -> Function:
 
 
 def _broadcast_to(eqn: JaxprEqn) -> Function:
-    """What is written to a reference, in the shape of the part that it is written to."""
+    """A value written to a reference, in the shape of the part that it replaces."""
     shape = cast("tuple[int, ...]", eqn.params["shape"])
 
     def spread(x: Array) -> Array:
@@ -147,14 +147,14 @@ def _broadcast_to(eqn: JaxprEqn) -> Function:
 
 
 def _mulhi(eqn: JaxprEqn) -> Function:
-    """The upper half of a product, of the products of halves: XLA does not lower its own op inside a `shard_map`."""
+    """The upper half of a product, computed from products of halves: XLA does not lower its own op inside a `shard_map`."""
     aval = cast(Any, eqn.outvars[0].aval)
     dtype = np.dtype(aval.dtype)
     bits, unsigned = dtype.itemsize * 8, np.dtype(f"u{dtype.itemsize}")
     half, mask = unsigned.type(bits // 2), unsigned.type((1 << bits // 2) - 1)
 
     def product(*operands: Array) -> Array:
-        # A number beside an array is an array without dims.
+        # A scalar operand next to an array has no dims.
         x, y = (each if each.shape == aval.shape else lax.broadcast(each, aval.shape) for each in operands)
         (a, b), (c, d) = (((each.astype(unsigned) >> half), each.astype(unsigned) & mask) for each in (x, y))
         carried = (b * d >> half) + (a * d & mask) + b * c
@@ -168,7 +168,7 @@ def _mulhi(eqn: JaxprEqn) -> Function:
 
 
 def _slice(eqn: JaxprEqn) -> Function | None:
-    """A slice of nothing: where it begins is lost with the extent that would say where it ends."""
+    """An empty slice: its start cannot be recovered, because the result has no extent."""
     struct = physical(eqn.outvars[0].aval)
 
     def nothing(_: object) -> Array:
@@ -178,13 +178,13 @@ def _slice(eqn: JaxprEqn) -> Function | None:
 
 
 def _empty(eqn: JaxprEqn) -> Function:
-    """An array whose contents nobody may read is zeros, like JAX's own."""
+    """An uninitialised array is zeros, as in JAX."""
     struct = physical(eqn.outvars[0].aval)
     return lambda: jnp.zeros(struct.shape, struct.dtype)
 
 
 def _across(fold: Function) -> Rule:
-    """A collective under `vmap`: the axis that it named is a dim, and it folds that dim. Of a mesh, it stays."""
+    """A collective under `vmap`: its named axis is a dim, which it folds. A collective over a mesh axis stays."""
 
     def rule(eqn: JaxprEqn) -> Function | None:
         axes = eqn.params["axes"]
@@ -196,7 +196,7 @@ def _across(fold: Function) -> Rule:
 
 
 def _random(compute: Function) -> Rule:
-    """The rule of a primitive on keys: what the generator's implementation computes on the arrays inside them."""
+    """The rule of a primitive on keys: the generator's implementation, on the arrays that hold the keys."""
 
     def rule(eqn: JaxprEqn) -> Function:
         keys = cast(Any, eqn.invars[0].aval)

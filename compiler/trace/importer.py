@@ -1,8 +1,8 @@
-"""From a jaxpr to an xDSL function: one pass, an operation an equation.
+"""From a jaxpr to an xDSL function: one pass, one operation per equation.
 
-Calls are inlined, loops keep their body as a region, composite primitives are expanded, and everything that depends on an
-equation's parameters and operand types alone is worked out once for all equations that share them: a training step has
-tens of thousands of equations and some hundreds of such signatures.
+Calls are inlined, loops keep their body as a region, and composite primitives are expanded. Everything that depends only on
+an equation's parameters and operand types is computed once for all equations that share them: a training step has tens of
+thousands of equations, but only some hundreds of such signatures.
 
     { lambda ; a:f32[4] b:f32[4]. let c = pjit[jaxpr={ d = mul a b }] ; e = add c 1.0 in (e,) }    -->
     %0 = lax.mul %a, %b : f32[4], f32[4] -> f32[4];  %1 = lax.constant {value = 1.0} : f32[];  %2 = lax.add %0, %1 ...
@@ -44,9 +44,9 @@ Handler: TypeAlias = "Callable[[Importer, JaxprEqn, list[SSAValue], Call | None]
 
 @dataclass(slots=True)
 class Frame:
-    """A block that is being filled: its constants so far, and the arrays it captures.
+    """A block that is being filled: its constants so far, and the arrays that it captures.
 
-    Each of those is an argument of the block; the first one comes before the argument at `first`.
+    Each captured array is an argument of the block; the first one comes before the argument at `first`.
     """
 
     block: Block
@@ -58,7 +58,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What equations of one signature become: an operation, or a program to inline in its place."""
+    """The translation of equations with one signature: an operation, or a program to inline instead."""
 
     op: type[LaxOp]
     properties: Mapping[str, Attribute]
@@ -67,7 +67,7 @@ class Recipe:
 
 
 class Importer:
-    """Fills one function. `origins` says where each operation comes from, `frame.arrays` what it captures."""
+    """Fills one function. `origins` has the origin of each operation, `frame.arrays` the captured arrays."""
 
     def __init__(self, in_avals: Sequence[Aval]) -> None:
         self.types: dict[Aval, ArrayType] = {}
@@ -80,8 +80,8 @@ class Importer:
     def run(self, jaxpr: Jaxpr, inputs: Sequence[SSAValue], call: Call | None = None) -> list[SSAValue]:
         """Appends the equations of `jaxpr` for these inputs and returns its results.
 
-        `call` is the call that it is inlined from. Every run has an environment of its own, for one jaxpr may be the
-        body of several calls.
+        `call` is the call that it is inlined from. Every run has its own environment, because one jaxpr can be the body of
+        several calls.
         """
         env: dict[Any, SSAValue] = dict(zip([*jaxpr.constvars, *jaxpr.invars], inputs, strict=True))
         for eqn in jaxpr.eqns:
@@ -123,7 +123,7 @@ class Importer:
         return made.results
 
     def inline(self, closed: ClosedJaxpr, operands: Sequence[SSAValue], eqn: JaxprEqn, call: Call | None) -> Sequence[SSAValue]:
-        """A program that stands for one equation: all of it has that equation's origin."""
+        """Inline a program in place of one equation: all its operations have that equation's origin."""
         outer = self.fixed
         self.fixed = outer or (eqn.source_info, call)
         results = self.run(closed.jaxpr, [*map(self.capture, closed.consts), *operands], call)
@@ -131,7 +131,7 @@ class Importer:
         return results
 
     def body(self, closed: ClosedJaxpr, first: int, call: Call) -> tuple[Block, list[SSAValue]]:
-        """The block of a region, and the values around it of the arrays that it captures.
+        """The block of a region, and the outer values of the arrays that it captures.
 
         The captured arrays are arguments of the block before the one at `first`.
         """
@@ -157,7 +157,7 @@ class Importer:
         return self.emit(op, operands, results, {"params": params}, origin, [Region(block) for block in blocks])
 
     def recipe(self, eqn: JaxprEqn) -> Recipe:
-        """What equations with this primitive, these parameters and these operand types become."""
+        """The translation of equations with this primitive, these parameters and these operand types."""
         results = tuple(self.type(var.aval) for var in eqn.outvars)
         inlined = expand(eqn)
         if inlined is not None:
@@ -166,7 +166,7 @@ class Importer:
             return self.derived(eqn, results)
         name = op_name(name_of(eqn.primitive))
         definition = definitions.get(name)
-        # A scatter that sets has no combiner of its own; with one it is `scatter_apply`, which no definition describes.
+        # A scatter that sets has no combiner; with one it is `scatter_apply`, which has no definition.
         applies = name == "scatter" and eqn.params["update_jaxpr"] is not None
         if definition is None or applies or name in _PSEUDO:
             return Recipe(WholeOp, {"params": self.whole(eqn)}, results)
@@ -175,7 +175,7 @@ class Importer:
         return Recipe(OPS[name], {"params": params if params.data else NO_PARAMS}, results)
 
     def derived(self, eqn: JaxprEqn, results: tuple[ArrayType, ...]) -> Recipe:
-        """A call that says itself where it may be cut, and else what is inside of it, or the call as a whole."""
+        """A call that defines itself; otherwise the program inside it, or the unpartitioned call."""
         found = derive(eqn)
         if found.inside is not None:
             return Recipe(WholeOp, {}, results, found.inside)
@@ -184,7 +184,7 @@ class Importer:
         return Recipe(OPS[found.op], {"params": encode(found.op, eqn.params, self.foreign)}, results)
 
     def whole(self, eqn: JaxprEqn, why: str = "") -> ParamsAttr:
-        """The parameters of a primitive without a definition: JAX's, what it needs to be run by name, and why it is whole."""
+        """The parameters of a primitive without a definition: JAX's, those needed to run it by name, and the reason."""
         name = name_of(eqn.primitive)
         extra: dict[str, Value] = {"primitive": name}
         for key, atoms in (("in_keys", eqn.invars), ("out_keys", eqn.outvars)):
@@ -202,8 +202,8 @@ class Importer:
         found = self.types.get(aval)
         if found is None:
             if not hasattr(aval, "shape"):
-                helps = ["leave tokens out: on several devices effects have no order"]
-                raise Error(f"the program has a value that is no array: {aval}", helps=helps)
+                helps = ["remove tokens: effects on several devices are unordered"]
+                raise Error(f"expected a program of arrays, got a value of type {aval}", helps=helps)
             struct = physical(aval)
             found = self.types[aval] = ArrayType.whole(struct.dtype.name, tuple(map(int, struct.shape)))
         return found
@@ -237,7 +237,7 @@ class Importer:
         return found
 
 
-# Definitions that are no primitive of JAX's.
+# Definitions that are not JAX primitives.
 _PSEUDO = BORDERS | {"constant", "whole"}
 
 
@@ -276,7 +276,7 @@ def _remat(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call |
 
 
 def _scan(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
-    """A loop keeps its body. What the body captures becomes its last consts, in this block and in those around it."""
+    """A loop keeps its body. The body's captures become its last consts, in this block and in the enclosing ones."""
     consts = eqn.params["num_consts"]
     body, captured = self.body(eqn.params["jaxpr"], consts, Call(eqn.source_info, call))
     operands = [*operands[:consts], *captured, *operands[consts:]]
@@ -286,10 +286,10 @@ def _scan(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | 
 
 
 def _while(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
-    """A loop of unknown trips: what its condition and its body capture becomes the last consts of each."""
+    """A loop of unknown trip count: the captures of its condition and of its body become the last consts of each."""
     loop = Loop.of(eqn)
     asked, fixed = loop.asked, loop.fixed
-    # Where the body asks the condition too, its consts are the body's as well.
+    # If the body also evaluates the condition, the condition's consts are passed to the body too.
     operands = [*operands[:asked], *operands[: asked if loop.shared else 0], *operands[asked:]]
     around = Call(eqn.source_info, call)
     test, first = self.body(loop.test, asked, around)
@@ -300,7 +300,7 @@ def _while(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call |
 
 
 def _cond(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
-    """Branches that take the same operands: what one of them captures, all are given."""
+    """Branches take the same operands, so each one gets the captures of all."""
     around = Call(eqn.source_info, call)
     blocks, captured = list[Block](), list[SSAValue]()
     for branch in eqn.params["branches"]:
@@ -316,7 +316,7 @@ def _cond(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | 
 
 
 def _shard_map(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
-    """A body on mesh axes of its own runs as it is: it is imported apart, and the op says where its operands lie."""
+    """A `shard_map` body runs unchanged on its mesh axes: it is imported separately, and the op has its operands' layouts."""
     params, jaxpr = eqn.params, eqn.params["jaxpr"]
     inner = Importer([var.aval for var in jaxpr.invars])
     results = inner.run(jaxpr, list(inner.frame.block.args), Call(eqn.source_info, call))
@@ -335,13 +335,13 @@ def _shard_map(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Ca
 
 
 def _summed(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
-    """A sum inside a `shard_map` that says of its result that it varies no more, which only JAX's checker wants to know."""
+    """A sum inside a `shard_map` whose result is marked as invariant; only JAX's checker uses the mark."""
     said = ParamsAttr.of(primitive="psum", axes=tuple(eqn.params["axes"]), axis_index_groups=None)
     return self.emit(WholeOp, operands, [self.type(var.aval) for var in eqn.outvars], {"params": said}, None)
 
 
 def _same(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
-    """The operands themselves: keys and the arrays that hold them, for one, are one thing inside a program."""
+    """The operands themselves: for example, keys and the arrays that hold them are the same inside a program."""
     return operands
 
 
@@ -361,9 +361,9 @@ _HANDLERS: Mapping[str, Handler] = {
     "psum_invariant": _summed,
     "pvary": _same,
     **dict.fromkeys(("random_wrap", "random_unwrap", "random_clone"), _same),
-    # Where a program runs and how its values lie is Partita's to say.
+    # Partita decides where a program runs and how its values are laid out.
     **dict.fromkeys(("device_put", "layout_constraint", "reshard", "shard_alike", "sharding_constraint"), _same),
-    # What a checker of keys or a device's compiler may be told.
+    # Hints for a key checker or a device's compiler.
     **dict.fromkeys(("consume", "xla_metadata_value"), _same),
 }
 

@@ -1,4 +1,4 @@
-"""Mutable references become values, as they do when JAX compiles: what is written is the next value of the reference.
+"""Mutable references become values, as they do when JAX compiles: a write gives the next value of the reference.
 
 r = new_ref 0.0;  r[...] += x;  y = r[...]   -->   %r = add 0.0, x;  y = %r
 """
@@ -22,11 +22,11 @@ _CURES = [
 
 
 def check_references(function: Function, closed: ClosedJaxpr) -> None:
-    """Raises Error for a reference from outside: the devices of a plan have copies of what it holds, or parts."""
+    """Raises Error for a reference from outside: the devices of a plan have copies or parts of its array."""
     if any(map(_is_reference, cast(Any, closed).effects)):
         eqn = next(with_effect(closed.jaxpr, _is_reference))
         raise Error(
-            f"`{function.name}` reads or writes a mutable reference that was made outside of it",
+            f"`{function.name}` reads or writes a mutable reference that was created outside it",
             location=resolve((cast(Any, eqn).source_info, None)).location() or function.location(),
             label="uses a reference from outside",
             helps=_CURES,
@@ -34,11 +34,11 @@ def check_references(function: Function, closed: ClosedJaxpr) -> None:
 
 
 def without_references(function: Function, closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program without references; itself, if it makes none. Raises Error where JAX cannot tell what one holds."""
+    """The program without references; the program itself if it makes none. Raises Error if JAX cannot replace one by values."""
     if internal_mutable_array_effect not in cast(Any, closed).effects:
         return closed
     try:
-        # Calls with derivative rules of their own stay calls, or nobody would see that the rules are lost.
+        # Calls with custom derivative rules stay calls; otherwise their rules would be lost silently.
         live, _ = dce_jaxpr(closed.jaxpr, True, True)
         return discharge_state(ClosedJaxpr(live, closed.consts), lower=False)
     except NotImplementedError as error:
@@ -46,7 +46,7 @@ def without_references(function: Function, closed: ClosedJaxpr) -> ClosedJaxpr:
             f"`{function.name}` uses a mutable reference in a way that JAX cannot replace by values",
             location=function.location(),
             notes=[str(error)],
-            helps=["use arrays there: return the new value in place of writing it"],
+            helps=["use arrays there: return the new value instead of writing it"],
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""The names of values inside a program: tags, and the paths of `jax.named_scope`.
+"""The names of intermediate values: tags, and the paths of `jax.named_scope`.
 
 A scope names the values that leave it; the values that stay inside are `scope/op#k`, counted by op.
 
@@ -41,7 +41,7 @@ def addresses(
 
 
 def value_names(named: Mapping[str, Sequence[SSAValue]]) -> Mapping[SSAValue, str]:
-    """Value --> the name that reports use: the first that `addresses` gives it, so a tag before a scope."""
+    """Value --> the name that reports use: its first one in `addresses`, so a tag before a scope."""
     names: dict[SSAValue, str] = {}
     for name, values in named.items():
         for value in values:
@@ -57,9 +57,9 @@ def _tags(main: Operation) -> Iterator[tuple[str, SSAValue]]:
 
 @lru_cache(maxsize=1 << 12)
 def split(scope: str) -> tuple[str, ...]:
-    """The parts of a scope path; a slash inside parentheses is none: `transpose(jvp(a/b))/c` has two.
+    """The parts of a scope path; a slash inside parentheses does not separate: `transpose(jvp(a/b))/c` has two.
 
-    A transformation around no scope of the user's, `transpose(jvp())`, is no part.
+    A transformation without a user's scope, `transpose(jvp())`, is not a part.
     """
     parts, depth, start = list[str](), 0, 0
     for place, mark in enumerate(scope):
@@ -92,7 +92,7 @@ def _scoped(main: Operation, sources: Sources) -> Iterator[tuple[str, SSAValue]]
 
 
 def _around(op: Operation, scopes: Mapping[Operation, tuple[str, ...]]) -> tuple[str, ...]:
-    """The scope of a use: what a body yields is used where its loop stands, what is returned outside all scopes."""
+    """The scope of a use: a value that a body yields is used at its loop, a returned value outside all scopes."""
     parent = op.parent_op()
     while op not in scopes and parent is not None:
         op, parent = parent, parent.parent_op()

@@ -1,6 +1,6 @@
 """`trace`: from a JAX function to the program that plans partition.
 
-JAX traces the function to a jaxpr, `importer` turns that into operations; this file knows how the user called it.
+JAX traces the function to a jaxpr, and `importer` turns that into operations; this file records how the user called it.
 
     def step(w, x): return jnp.tanh(x @ w)
 
@@ -46,7 +46,7 @@ from .scopes import addresses, value_names
 
 @dataclass(frozen=True, eq=False)
 class Traced:
-    """A program and how it is called: what `pt.plan` starts from.
+    """A program and how it is called: the input of `pt.plan`.
 
     The module's function takes the leaves of the arguments, then `consts`, the arrays that the function closes over, named
     `const/0`, ... Keys are `uint32` arrays inside; `flatten` and `unflatten` go between them and the user's trees. `jaxpr` is
@@ -87,18 +87,18 @@ class Traced:
 
     @cached_property
     def value_names(self) -> Mapping[SSAValue, str]:
-        """The one name that reports use for a value: its path, or its tag, or its scope."""
+        """The name that reports use for a value: its path, its tag or its scope."""
         return value_names(self.addresses)
 
     @cached_property
     def successors(self) -> Mapping[str, str]:
-        """Argument leaf --> result leaf that takes its place in the next call: `params/w --> result/0/w`."""
+        """Argument leaf --> the result leaf that replaces it in the next call: `params/w --> result/0/w`."""
         return successors(self._arguments(), self._results())
 
     def flatten(self, args: Sequence[object] = (), kwargs: Mapping[str, object] | None = None) -> list[Array]:
-        """The leaves of a call's arguments as the program takes them, without `consts`.
+        """The leaves of a call's arguments in the program's form, without `consts`.
 
-        Raises Error if they are not what was traced: another tree, shape, dtype or static value.
+        Raises Error if they differ from those traced: another tree, shape, dtype or static value.
         """
         bound, static = self.function.bind(args, kwargs or {})
         leaves, structure = tree.tree_flatten(tuple(bound.arguments.values()))
@@ -110,11 +110,11 @@ class Traced:
         return [unwrap(leaf) for leaf in leaves]
 
     def unflatten(self, leaves: Sequence[Array]) -> object:
-        """The results as the function returns them, from those of the program."""
+        """The results in the function's form, from those of the program."""
         return tree.tree_unflatten(self.out_tree, [as_aval(*each) for each in zip(leaves, self.out_avals, strict=True)])
 
     def original(self, *leaves: Array) -> list[Array]:
-        """The results of the function as JAX traced it; the arrays that it closes over, `consts`, come behind its arguments."""
+        """The results of the function as JAX traced it; the arrays that it closes over, `consts`, come after its arguments."""
         count = len(self.in_avals)
         given = {id(const): leaf for const, leaf in zip(self.consts, leaves[count:], strict=True)}
         consts = [given.get(id(const), const) for const in self.jaxpr.consts]
@@ -125,7 +125,7 @@ class Traced:
         given = self.function.aval(leaf, lambda: name)
         if given.shape != aval.shape or given.dtype != aval.dtype:
             raise Error(
-                f"argument `{name}` of `{self.name}` is {text(given)}, and was {text(aval)} when traced",
+                f"argument `{name}` of `{self.name}` is {text(given)}, but was {text(aval)} when traced",
                 location=self.function.location(name.split("/")[0]),
                 helps=["plan again for other shapes and dtypes, or use `pt.jit`, which does"],
             )
@@ -145,21 +145,21 @@ class Traced:
         ]
         notes = notes or [f"the tree was {self.in_tree}"]
         helps = ["plan again for other arguments, or use `pt.jit`, which does"]
-        title = f"`{self.name}` is called with other arguments than it was traced with"
+        title = f"`{self.name}` is called with different arguments than it was traced with"
         return Error(title, location=self.function.location(), notes=notes[:3], helps=helps)
 
     def _arguments(self) -> list[Tree]:
         return _trees(self.in_tree.children(), self.arg_names, self.in_avals)
 
     def _results(self) -> list[Tree]:
-        """The result as one tree, or its parts: whichever the arguments could be paired with."""
+        """The trees to pair with the arguments: the result as one tree, and its parts."""
         whole = Tree(self.out_tree, self.result_names, self.out_avals)
         parts = _trees(self.out_tree.children(), self.result_names, self.out_avals)
         return [whole, *parts] if parts else [whole]
 
 
 def as_aval(leaf: Array, aval: ShapedArray) -> Array:
-    """A leaf as the function returns it: keys as keys, and weak where it is weak, for what it is later promoted to."""
+    """A leaf as the function returns it: a key as a key, and with a weak type if it has one, for later promotion."""
     if is_key(aval):
         return wrap(leaf, implementation(aval))
     if is_void(aval):
@@ -180,10 +180,10 @@ def _trees(children: Sequence[PyTreeDef], names: Sequence[str], avals: Sequence[
 
 
 def trace(fn: Callable[..., object], /, *args: object, static_argnames: str | Sequence[str] = (), **kwargs: object) -> Traced:
-    """The program that `fn` is on these arguments: arrays, or `jax.ShapeDtypeStruct`s where only shapes matter.
+    """Trace `fn` on these arguments: arrays, or `jax.ShapeDtypeStruct`s if only shapes matter.
 
-    Arguments named in `static_argnames` keep their values and must be hashable. Raises Error for a leaf that is no
-    array, for a result that is none, and for a program with ordered effects.
+    Arguments named in `static_argnames` keep their values and must be hashable. Raises Error for a leaf or a result that is
+    not an array, and for a program with ordered effects.
     """
     function = Function.of(fn, static_argnames)
     bound, static = function.bind(args, kwargs)
@@ -226,7 +226,7 @@ def trace(fn: Callable[..., object], /, *args: object, static_argnames: str | Se
 
 
 def _checked(function: Function, closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program with its references read as values. Raises Error for effects and captured tracers that no plan can keep."""
+    """The program with references replaced by values. Raises Error for effects and captured tracers, which no plan can keep."""
     check_references(function, closed)
     _check_effects(function, closed)
     _check_captured(function, closed)
@@ -257,14 +257,14 @@ def _check_result(function: Function, leaf: object, name: str) -> None:
     try:
         jax.typeof(leaf)
     except TypeError:
-        title = f"`{name}` of `{function.name}` is no array"
+        title = f"`{name}` of `{function.name}` must be an array"
         label = f"it returns {said(leaf)}"
-        helps = ["return arrays, in trees of any kind; of a tree with others in it, `eqx.filter(tree, eqx.is_array)`"]
+        helps = ["return arrays, in trees of any kind; filter a tree that contains others: `eqx.filter(tree, eqx.is_array)`"]
         raise Error(title, location=function.location(), label=label, helps=helps) from None
 
 
 def _check_captured(function: Function, closed: ClosedJaxpr) -> None:
-    """What another trace computes is not there when the program runs."""
+    """Raises Error for a captured tracer: its value is not available when the program runs."""
     escaped = next((text(jax.typeof(const)) for const in closed.consts if isinstance(const, Tracer)), None)
     if escaped is not None:
         raise Error(
@@ -275,7 +275,7 @@ def _check_captured(function: Function, closed: ClosedJaxpr) -> None:
 
 
 def _check_effects(function: Function, closed: ClosedJaxpr) -> None:
-    """Effects whose order matters cannot be kept when the program is spread over devices."""
+    """Raises Error for ordered effects: their order is lost when the program is spread over devices."""
     ordered = [effect for effect in closed.effects if _is_ordered(effect)]
     if not ordered:
         return
@@ -286,7 +286,7 @@ def _check_effects(function: Function, closed: ClosedJaxpr) -> None:
         f"`{function.name}` has an ordered effect, {f'`{kind}`' if eqn is None else f'`{eqn.primitive.name}` (`{kind}`)'}",
         location=location or function.location(),
         label="runs in order with other effects",
-        notes=["devices run their parts of a program independently, so effects have no order among them"],
+        notes=["devices run their parts of a program independently, so their effects are unordered"],
         helps=["use the unordered form, such as `jax.debug.print(..., ordered=False)`"],
     )
 

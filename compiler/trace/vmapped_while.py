@@ -1,6 +1,6 @@
-"""A `while` that `vmap` made: a verdict for each element of the batch, where a loop of ours has one for all.
+"""A `while` that `vmap` made: it has a predicate for each element of the batch, where `lax.while` has one for all.
 
-The loop goes on while any element does, and those that are done keep what they have.
+The loop continues while the predicate holds for any element; the elements that are done keep their values.
 
     while c[b]: x = f(x)   -->   while any(c[b]): x = select(c[b], f(x), x)
 """
@@ -28,7 +28,7 @@ class Loop:
 
     @classmethod
     def of(cls, eqn: JaxprEqn) -> Loop:
-        """The loop of an equation, with one verdict for all elements."""
+        """The loop of an equation, with one predicate for all elements."""
         test, body = eqn.params["cond_jaxpr"], eqn.params["body_jaxpr"]
         asked, fixed = cast(int, eqn.params["cond_nconsts"]), cast(int, eqn.params["body_nconsts"])
         if not test.out_avals[0].shape:
@@ -55,5 +55,5 @@ class Loop:
 
 
 def _where(each: Array, new: Array, old: Array) -> Array:
-    """The new value where the element's verdict says so; the batch dims come first."""
+    """The new value where the element's predicate holds; the batch dims come first."""
     return lax.select(lax.broadcast_in_dim(each, new.shape, tuple(range(each.ndim))), new, old)

@@ -27,7 +27,7 @@ def test_strings_are_those_of_mlir(said: str):
     [
         ("builtin.module {" * 1000, "nested too deeply"),
         (f"builtin.module attributes {{a = {'-' * 9}\u00b2}} {{}}", "graph:1:"),
-        (f'builtin.module attributes {{array.mesh = "a={"9" * 5000}"}} {{ flow.graph @f() {{ flow.return }} }}', "no graph"),
+        (f'builtin.module attributes {{array.mesh = "a={"9" * 5000}"}} {{ flow.graph @f() {{ flow.return }} }}', "not a graph"),
         (f"func.func @f(%x: !array.array<f32[{'9' * 5000}]>) {{ func.return }}", "extent"),
         (f"func.func @f(%x: !array.array<f32[{2**63}]>) {{ func.return }}", "extent"),
         (f"func.func @f(%x: !array.array<f32[{'9' * 4000}*{'9' * 4000}]>) {{ func.return }}", "extent"),
@@ -35,6 +35,6 @@ def test_strings_are_those_of_mlir(said: str):
     ids=["nested", "digit", "mesh", "digits", "2**63", "product"],
 )
 def test_what_python_cannot_hold_is_an_error_of_ours(text: str, message: str):
-    with pytest.raises(pt.Error, match="the text is no graph") as caught:
+    with pytest.raises(pt.Error, match="the text is not a graph") as caught:
         Graph.parse(text)
     assert message in str(caught.value)

@@ -410,7 +410,7 @@ def test_a_shard_map_on_our_axes_wants_its_operands_where_it_says() -> None:
     assert plan.layout("x") == {"x": "f32[data*2, 8]"}
     assert plan.layout("result") == {"result": "f32[8, data*2]"}
     (only,) = plan.whole
-    assert only.own and "on mesh axes of its own: its collectives are in `counts().own`" in str(only)
+    assert only.own and "on its own mesh axes: its collectives are in `counts().own`" in str(only)
     assert sum(plan.counts().values()) == 0
     again = pt.replay(lambda x: jnp.tanh(function(jnp.sin(x))), MESH, plan.trace, jnp.asarray(X))
     assert again.layout() == plan.layout()
@@ -420,12 +420,14 @@ def test_what_runs_whole_says_why() -> None:
     other = on(P("a", "b"), P("a", "b"), lambda b: b * 2, mesh={"a": 2, "b": 4})
     (mapped,) = pt.plan(other, MESH, np.tile(X, (2, 4))).whole
     mesh = re.escape(str(MESH))
-    assert re.search(f"its axes a=2, b=4 are not axes of the plan's mesh {mesh}: run through vmap on whole arrays", str(mapped))
+    assert re.search(
+        f"its axes a=2, b=4 are not axes of the plan's mesh {mesh}: run through vmap on replicated arrays", str(mapped)
+    )
     compiled = pt.plan(jnp.sin, MESH, X).compile()
     (again,) = pt.plan(compiled, MESH, X).whole
     assert "its collectives are in `counts().own`" in str(again) and "unknown line" not in str(again)
     (effect,) = pt.plan(lambda x: [x * 2, jax.debug.callback(lambda _: None, x)][0], MESH, X).whole
-    assert re.search(r"at .*, which reads `x`, runs whole, on one device: it is an effect", str(effect))
+    assert re.search(r"at .*, which reads `x`, runs unpartitioned, on one device: it is an effect", str(effect))
 
 
 def test_a_place_where_propagation_stops_is_listed_once() -> None:

@@ -91,7 +91,7 @@ def test_sharing_keeps_infinities_and_nan_and_is_counted() -> None:
     plan = pt.plan(lambda x: io_callback(lambda: odd, jax.ShapeDtypeStruct((8,), jnp.float32)), MESH, X)
     np.testing.assert_array_equal(plan.compile()(X), odd)
     assert plan.counts()["all_reduce"] == 1
-    assert "runs whole, on one device: the others receive its result" in str(plan.whole[0])
+    assert "runs unpartitioned, on one device: the others receive its result" in str(plan.whole[0])
 
 
 def said(line: str, *values: Array) -> None:

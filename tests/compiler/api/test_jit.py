@@ -156,7 +156,7 @@ def test_an_object_that_is_no_tree_is_a_static_self_or_an_error() -> None:
 
     equal(Layer().static(X), X * 2)
     assert Layer().static.in_shardings(X)[0].spec == PartitionSpec("data", None)
-    with pytest.raises(pt.Error, match="argument `self` of `call` is no array") as caught:
+    with pytest.raises(pt.Error, match="argument `self` of `call` must be an array") as caught:
         Layer().traced(X)
     assert "static_argnames='self'" in str(caught.value)
 
@@ -189,7 +189,7 @@ def test_errors_come_at_the_call_and_are_ours() -> None:
     layer = pt.jit(model, mesh=MESH, tactics=[pt.Tile({"x": 0}, "data")])
     with pytest.raises(pt.Error, match="6 elements, which do not divide over `data`"):
         layer(X[:6], W)
-    with pytest.raises(pt.Error, match="argument `w` of `model` is no array"):
+    with pytest.raises(pt.Error, match="argument `w` of `model` must be an array"):
         layer(X, "w")
     with pytest.raises(pt.Error, match="missing a required argument: 'w'"):
         layer(X)

@@ -18,7 +18,7 @@ FUNCTION = "func.func @f(%x: !array.array<f32[8]>) -> !array.array<f32[{}]> {{ f
         (b'"' + b"a" * 1000, (), "does not end on its line"),
         (b"\xff\xfe", (), "is not a text in UTF-8"),
         (FUNCTION.format(9).encode(), (), "note: the op is `"),
-        (b"", ("-p", "lower"), "there is no pass `lower`"),
+        (b"", ("-p", "lower"), "unknown pass `lower`"),
         (b"", ("-p", "fus"), "did you mean `fuse`?"),
         (b"", ("-p", "fuse{"), "cannot be read"),
         (b"", ("-p", "to-flow{size=1}"), "cannot be read"),

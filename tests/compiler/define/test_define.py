@@ -217,7 +217,7 @@ def test_groups_of_operands_are_equally_many_arrays():
     assert disagreement([plan.compile()(xs, ws)], [weighted(xs, ws)]) == ""
     with pytest.raises(pt.Error, match="3 in `xs`, 1 in `ws`"):
         op(xs, (x,))
-    with pytest.raises(pt.Error, match="no tuple of arrays"):
+    with pytest.raises(pt.Error, match="must be a tuple of arrays"):
         op(xs, cast(Any, 3))
 
 

@@ -102,7 +102,7 @@ def test_a_wrong_definition_is_called_by_the_name_that_its_author_wrote():
     def wrong(x: Any) -> Any:
         return jax.nn.softmax(x, -1)
 
-    with pytest.raises(pt.Error, match="`shared_name` is not what its definition says"):
+    with pytest.raises(pt.Error, match="`shared_name` does not match its definition"):
         pt.define("shared_name(x)   out[i, j] = @(x[i, j])", wrong, example=(X,))
 
 

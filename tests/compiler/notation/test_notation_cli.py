@@ -86,13 +86,13 @@ def test_a_command_takes_a_program(run: Run, arguments: list[str], said: str):
     [
         (["show", "tow.partita"], "no such file: `tow.partita`", "the folder is"),
         (["show", "two.partita:rwos"], "has no plan `rwos`", "did you mean `rows`?"),
-        (["show", "two.partita:rows", "f32[8, 4]"], "says the shapes of its arguments itself", "leave out `f32[8, 4]`"),
+        (["show", "two.partita:rows", "f32[8, 4]"], "declares the shapes of its arguments", "leave out `f32[8, 4]`"),
         (["run", "two.partita", "--tolerance", "-1"], "`result` differs from the unpartitioned run", "--tolerance"),
         (["run", "two.partita", "--input", "x=nothing.npy"], "`nothing.npy` cannot be read", "--input x=x.npy"),
-        (["show", "two"], "`two` names no file and function", "FILE.partita"),
+        (["show", "two"], "expected a file and a function, got `two`", "FILE.partita"),
         (
             ["run", "two.partita:rows", "--mesh", "data=2,model=8"],
-            "the mesh data=2, model=8 needs 16 devices, and there are 8",
+            "the mesh data=2, model=8 needs 16 devices, but there are 8",
             "--devices 16",
         ),
         (["show", "plain.partita"], "`plain.partita` names no mesh", "--mesh data=4"),

@@ -158,14 +158,14 @@ def test_a_wrong_call_is_answered(call: object, title: str):
 @pytest.mark.parametrize(
     ("tactic", "title"),
     [
-        ('ZeRO(3, b"data", params=["w1"])', "b'data' is no name of a mesh axis"),
-        ('ZeRO(3, {"data": 1}, params=["w1"])', "{'data': 1} is no name of a mesh axis"),
-        ('ZeRO(3, ["data", "data"], params=["w1"])', "the axis `data` is given twice"),
-        ('ZeRO(3, "data", params=5)', "5 is no pattern of names"),
-        ('ZeRO(3, "data", params=["w1"], optimizer=4)', "4 is no pattern of names"),
-        ('DataParallel(None, inputs="x")', "None is no name of a mesh axis"),
-        ('Megatron(3, column="w1")', "3 is no name of a mesh axis"),
-        ('name("x", 0, 3)', "3 is no name of a range"),
+        ('ZeRO(3, b"data", params=["w1"])', "a mesh axis must be a string, got b'data'"),
+        ('ZeRO(3, {"data": 1}, params=["w1"])', "a mesh axis must be a string, got {'data': 1}"),
+        ('ZeRO(3, ["data", "data"], params=["w1"])', "axis `data` is given twice"),
+        ('ZeRO(3, "data", params=5)', "a pattern of names must be a string, got 5"),
+        ('ZeRO(3, "data", params=["w1"], optimizer=4)', "a pattern of names must be a string, got 4"),
+        ('DataParallel(None, inputs="x")', "a mesh axis must be a string, got None"),
+        ('Megatron(3, column="w1")', "a mesh axis must be a string, got 3"),
+        ('name("x", 0, 3)', "a range's name must be an identifier, got 3"),
     ],
 )
 def test_a_tactic_with_an_argument_of_another_kind_is_answered(tactic: str, title: str):

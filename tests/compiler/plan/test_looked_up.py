@@ -23,7 +23,7 @@ RANDOM = np.random.default_rng(3)
 TABLE = RANDOM.normal(size=(64, 16)).astype(np.float32)
 IDS = RANDOM.integers(0, 64, (8, 12)).astype(np.int32)
 IN_BLOCKS = "looked up in blocks: masked partial sum"
-WHOLE = "gathered whole, to be looked up"
+WHOLE = "gathered for the lookup"
 
 Tactics = Callable[[Plan], Plan]
 

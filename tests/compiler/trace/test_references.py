@@ -170,7 +170,7 @@ def takes(x: Array, r: Any) -> Array:
 
 def test_a_reference_that_is_no_value_is_refused_with_a_reason() -> None:
     for function in (writes, writes_in_a_loop, lambda x: x + OUTSIDE[...]):
-        with pytest.raises(pt.Error, match="mutable reference that was made outside of it"):
+        with pytest.raises(pt.Error, match="mutable reference that was created outside it"):
             pt.plan(function, MESH, X)
     with pytest.raises(pt.Error, match="argument `r` of `takes` is a mutable reference, expected an array"):
         pt.plan(takes, MESH, X, OUTSIDE)

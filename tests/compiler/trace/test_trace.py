@@ -341,7 +341,7 @@ class TestErrors:
         assert "def step(x: jax.Array, mode: str)" in str(error.value)
 
     def test_a_result_that_is_no_array(self):
-        with pytest.raises(pt.Error, match="`result/1` of `<lambda>` is no array"):
+        with pytest.raises(pt.Error, match="`result/1` of `<lambda>` must be an array"):
             pt.trace(lambda x: (x, "no"), X)  # pyright: ignore[reportUnknownLambdaType]
 
     def test_an_ordered_effect_names_the_effect_and_the_line(self):
@@ -356,8 +356,8 @@ class TestErrors:
         "call, message",
         [
             (lambda f: f(X), "missing a required argument: 'y'"),
-            (lambda f: f(X, X, static_argnames="z"), "no argument `z` to be static"),
-            (lambda f: f(X, [1], static_argnames="y"), "has no hash"),
+            (lambda f: f(X, X, static_argnames="z"), "names `z`, but"),
+            (lambda f: f(X, [1], static_argnames="y"), "must be hashable"),
         ],
     )
     def test_a_call_that_cannot_be(self, call: Callable[..., Any], message: str):
@@ -370,11 +370,11 @@ class TestErrors:
     @pytest.mark.parametrize(
         "args, kwargs, message",
         [
-            ((X[:2],), {"mode": 1}, r"argument `x` of `step` is f32\[2, 4\], and was f32\[4, 4\]"),
+            ((X[:2],), {"mode": 1}, r"argument `x` of `step` is f32\[2, 4\], but was f32\[4, 4\]"),
             ((X.astype(jnp.int32),), {"mode": 1}, "is i32"),
             (([X],), {"mode": 1}, "`x/0` was not there"),
             ((X,), {"mode": 2}, "static `mode` is 2 and was 1"),
-            (("x",), {"mode": 1}, "no array"),
+            (("x",), {"mode": 1}, "must be an array"),
         ],
     )
     def test_a_traced_program_says_what_it_was_traced_with(self, args: Any, kwargs: Any, message: str):
