@@ -5,7 +5,7 @@ Nothing is imported for it: the tests of `dialects` and `rewrites` never pay for
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -30,8 +30,6 @@ os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {TIMEOUT}".strip()
 os.environ["JAX_NUM_CPU_DEVICES"] = "8"
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
-# XLA rewrites programs as ever, and LLVM translates them as they are: it takes seconds to optimise what runs for milliseconds.
-os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 # `make test` tries the same examples everywhere, `make fuzz` goes looking for new ones.
 hypothesis.settings.register_profile("default", deadline=None, derandomize=True)
@@ -54,3 +52,13 @@ def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
         assert text == (path.read_bytes().decode() if path.exists() else ""), f"{path.name} differs: make update"
 
     return compare
+
+
+@pytest.fixture
+def quick_compiles() -> Iterator[None]:
+    """For large programs: LLVM takes seconds to optimise what runs for milliseconds, and changes the last digits."""
+    import jax
+
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)

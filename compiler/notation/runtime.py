@@ -63,7 +63,7 @@ def opaque(name: str, text: str, shapes: Sequence[tuple[int, ...]], *arrays: Arr
     given = dtypes if isinstance(dtypes, tuple) else (arrays[0].dtype.name if arrays else "float32",) * len(shapes)
     types = tuple(zip(map(str, given), shapes, strict=True))
     if name != "dynamic_slice":
-        return bind_local(name, own, arrays, types)
+        return bind_local(name, own, arrays, types, alone=True)
     # On whole arrays the slice itself clamps the starts; on blocks the starts are clamped first.
     decoded = decode(name, own, tuple(np.shape(each) for each in arrays), types)
     return [cast(Any, find(name)).bind(*arrays, **decoded)]

@@ -46,11 +46,13 @@ def bind_local(
     *,
     bodies: Sequence[Body] = (),
     foreign: Sequence[object] = (),
+    alone: bool = False,
 ) -> list[Array]:
     """The results of the op `lax.NAME` on these arrays, computed by its JAX primitive.
 
     Extents follow from the arrays and `out_types`, so the same parameters serve global and local arrays. An op
-    with regions needs its `bodies`, and `foreign` is the program's list of parameters without text.
+    with regions needs its `bodies`, and `foreign` is the program's list of parameters without text. `alone` binds one
+    primitive, for a trace to read back; otherwise positions are first made safe for what XLA does with them.
     """
     if name == "constant":
         return [cast(Array, constant(params["value"], out_types[0][0]))]
@@ -64,10 +66,11 @@ def bind_local(
     decoded = decode(name, params, shapes, tuple(out_types), foreign)
     if run_call := CALLS.get(name):
         return run_call(decoded, inputs, out_types)
-    if name in POSITIONS:
+    if name in POSITIONS and not alone:
         inputs = inside(name, widened(name, inputs), out_types[0][1], decoded)
     if name in SCATTERS:
-        return [scattered(name, *inputs, params=decoded)]
+        scatter = SCATTERS[name][0] if alone else partial(scattered, name)
+        return [scatter(*inputs, **decoded)]
     if name == "slice":
         # An empty one ends where it starts, whatever its stride.
         starts, limits = (cast("tuple[int, ...]", decoded[key]) for key in ("start_indices", "limit_indices"))

@@ -68,7 +68,7 @@ def _room(array: Array, ids: Array, window: Sequence[int], dims: Sequence[int]) 
     return room.reshape((1,) * (ids.ndim - 1) + room.shape)
 
 
-def scattered(name: str, acc: Array, ids: Array, updates: Array, params: Mapping[str, object]) -> Array:
+def scattered(name: str, acc: Array, ids: Array, updates: Array, **params: object) -> Array:
     """A scatter. An update by one vector is written over what is there, or, where it would be dropped, that over itself."""
     scatter, combine = SCATTERS[name]
     if np.prod(ids.shape[:-1]) != 1 or lax.GatherScatterMode.from_any(params["mode"]) is lax.GatherScatterMode.CLIP:

@@ -68,6 +68,8 @@ def own_collectives(maps: Iterable[tuple[Operation, int, str]], foreign: Sequenc
     """
     marks = Marks("own.")
     for op, times, where in maps:
+        if cast(ParamsAttr, op.properties["params"]).get("body") is None:
+            continue
         body = _body(cast(ParamsAttr, op.properties["params"]), foreign)
         for each, count, at in executions(body.block, marks, times, where):
             primitive = cast(ParamsAttr, each.properties["params"]).get("primitive") if each.name == "lax.whole" else ""

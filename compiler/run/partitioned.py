@@ -33,7 +33,7 @@ from ..plan.state import State
 from ..trace.trace import trace
 from .device import run_local
 from .jaxprs import Flags, avals, constants, distinct, function, giving, is_smooth, making, on_arrays, which, with_batch
-from .on_mesh import over_devices, spec
+from .on_mesh import over_devices, spec, untied
 
 M = TypeVar("M")
 
@@ -150,12 +150,18 @@ class Partitioned:
     def __call__(self, *arrays: Array) -> list[Array]:
         """The results on devices."""
         traced = self.plan.source.traced
+        arrays = tuple(map(self.taken, arrays, self.shardings[0]))
         captured = traced.consts[len(arrays) - len(traced.in_avals) :]
 
         def run(*arrays: Array) -> Sequence[Array]:
             return self.mapped(*arrays, *captured)
 
         return partitioned_p.bind(*arrays, jaxpr=jax.make_jaxpr(run)(*arrays), program=self)
+
+    def taken(self, array: Array, sharding: NamedSharding) -> Array:
+        """The array without the explicit axes of another mesh. Outside the primitive: a cotangent has the type as given."""
+        free = untied(array, self.mesh.abstract_mesh)
+        return array if free is array else jax.lax.with_sharding_constraint(free, sharding)
 
     # --- transformed -----------------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from partita.examples import graph_network as graphs
 
 # What JAX's own schedules of one step differ by is about 3e-5.
 BOUND = 2e-4
+pytestmark = pytest.mark.usefixtures("quick_compiles")
 
 DATA = pt.DataParallel("data", inputs="batch")
 

@@ -38,6 +38,7 @@ Shape: TypeAlias = tuple[int, ...]
 
 EXTENTS = (4, 1, 2, 3, 6, 8, 5)
 LARGEST_RANK, LARGEST = 4, 2048
+TOTAL = ("eq_to", "le_to", "lt_to")
 DTYPES = ("float32", "bfloat16", "float16", "int32", "int8", "int16", "uint8", "uint32", "bool", "complex64")
 extents = st.sampled_from(EXTENTS)
 
@@ -266,6 +267,8 @@ def accepted(name: str) -> list[tuple[str, ...]]:
     first = known.ins[0].dtype if known.ins else None
     found = [tuple(aval.dtype.name for aval in known.ins)]
     for dtype in DTYPES:
+        if name in TOTAL and dtype == "complex64":
+            continue  # JAX traces it, and XLA refuses: complex numbers have no total order.
         dtypes = tuple(dtype if aval.dtype == first else aval.dtype.name for aval in known.ins)
         structs = [jax.ShapeDtypeStruct(aval.shape, each) for aval, each in zip(known.ins, dtypes, strict=True)]
         try:
