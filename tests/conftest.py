@@ -7,6 +7,7 @@ Nothing is imported for it: the tests of `dialects` and `rewrites` never pay for
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -59,6 +60,7 @@ def quick_compiles() -> Iterator[None]:
     """For large programs: LLVM takes seconds to optimise what runs for milliseconds, and changes the last digits."""
     import jax
 
-    jax.config.update("jax_disable_most_optimizations", True)
+    config: Any = jax.config
+    config.update("jax_disable_most_optimizations", True)
     yield
-    jax.config.update("jax_disable_most_optimizations", False)
+    config.update("jax_disable_most_optimizations", False)

@@ -29,7 +29,14 @@ FUNCTION = "func.func @f(%x: !array.array<f32[8]>) -> !array.array<f32[{}]> {{ f
         (b"", ("-o", "/no/such/folder/x"), "cannot be written"),
     ],
 )
-def test_bad_input_is_one_error(content: bytes, args: tuple[str, ...], message: str, tmp_path: Path, monkeypatch, capsys):  # type: ignore[no-untyped-def]
+def test_bad_input_is_one_error(
+    content: bytes,
+    args: tuple[str, ...],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
     file = tmp_path / "program.mlir"
     file.write_bytes(content)
     assert message in refused(monkeypatch, str(file), *args)
@@ -37,7 +44,7 @@ def test_bad_input_is_one_error(content: bytes, args: tuple[str, ...], message: 
 
 
 @pytest.mark.parametrize("name", ["missing.mlir", ".", "program.text"])
-def test_a_file_that_cannot_be_read_is_one_error(name: str, tmp_path: Path, monkeypatch):  # type: ignore[no-untyped-def]
+def test_a_file_that_cannot_be_read_is_one_error(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "program.text").write_text("")
     assert "cannot be read" in refused(monkeypatch, str(tmp_path / name))
 
@@ -47,7 +54,7 @@ def test_the_docstring_names_passes_that_there_are():
     assert set(line.split()[-1].split(",")) <= set(opt.PASSES)
 
 
-def test_help_is_no_error(monkeypatch, capsys):  # type: ignore[no-untyped-def]
+def test_help_is_no_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     monkeypatch.setattr(sys, "argv", ["partita-opt", "--help"])
     with pytest.raises(SystemExit) as ended:
         opt.main()
@@ -55,7 +62,7 @@ def test_help_is_no_error(monkeypatch, capsys):  # type: ignore[no-untyped-def]
     assert "to-spmd" in capsys.readouterr().out
 
 
-def refused(monkeypatch, *args: str) -> str:  # type: ignore[no-untyped-def]
+def refused(monkeypatch: pytest.MonkeyPatch, *args: str) -> str:
     """What the command says when it ends; the text of a SystemExit goes to stderr, with exit status 1."""
     monkeypatch.setattr(sys, "argv", ["partita-opt", *args])
     with pytest.raises(SystemExit) as ended:

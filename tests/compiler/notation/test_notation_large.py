@@ -1,5 +1,11 @@
 """Texts with a great deal of one thing: what JAX takes works, however many terms it has; the rest is answered at once."""
 
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
+
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -28,7 +34,7 @@ def function(body: str, result: str = "f32[4]") -> str:
     ],
     ids=["sum", "difference", "product", "fold of a sum", "and", "or", "numbers", "parentheses"],
 )
-def test_a_thousand_terms_are_no_deeper_than_two(body: str, result: str, wanted):  # type: ignore[no-untyped-def]
+def test_a_thousand_terms_are_no_deeper_than_two(body: str, result: str, wanted: Callable[[Any], Any]):
     x = jnp.asarray([0.5, 1.0, 1.0, 1.5])[::-1] if "max" in body else jnp.asarray([1.0, 1.0, 1.0, 1.0])
     found = pt.parse(function(body, result)).functions["f"](x)
     assert jnp.allclose(found, wanted(x), rtol=1e-4)

@@ -1,5 +1,8 @@
 """A function without results, or with an empty tuple, is said `-> ()` and `return ()`."""
 
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
+
 from collections.abc import Callable
 from typing import Any
 

@@ -14,7 +14,7 @@ from lockstep import distribute, run, summands
 from partita.dialects.layouts import Pending, chain_ok
 from partita.dialects.mesh import Mesh
 from partita.rewrites.redistribute.search import Path, Tile, path
-from partita.rewrites.redistribute.steps import received
+from partita.rewrites.redistribute.steps import Bytes, received
 
 Tiles = tuple[Tile, ...]
 MESH = Mesh(a=4, b=2)
@@ -152,7 +152,7 @@ def valid(shape: tuple[int, ...], tiles: Tiles, dim: int, mesh: Mesh) -> bool:
     return chain_ok(shape[dim], [(stride, mesh[axis]) for axis, on, stride in tiles if on == dim])
 
 
-def naive(shape: tuple[int, ...], source: Tiles, pending: list[tuple[str, str]], target: Tiles, mesh: Mesh) -> float:
+def naive(shape: tuple[int, ...], source: Tiles, pending: list[tuple[str, str]], target: Tiles, mesh: Mesh) -> Bytes:
     """The bytes of summing, making whole and cutting anew, with one all_reduce over all axes."""
     start = 8 * local(shape, source, mesh)
     whole = start * prod(mesh[tile[0]] for tile in source if tile not in target)
