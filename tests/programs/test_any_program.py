@@ -393,7 +393,7 @@ REFUSED: dict[str, tuple[Callable[..., Any], str]] = {
         lambda x: lax.fori_loop(0, 2, lambda i, c: (jax.debug.print("{}", c.sum(), ordered=True), c)[1], x),
         "ordered effect",
     ),
-    "a token": (tokens, "no array"),
+    "a token": (tokens, "expected a program of arrays"),
 }
 
 
