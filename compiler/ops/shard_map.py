@@ -68,10 +68,10 @@ def own_collectives(maps: Iterable[tuple[Operation, int, str]], foreign: Sequenc
     """
     marks = Marks("own.")
     for op, times, where in maps:
-        if cast(ParamsAttr, op.properties["params"]).get("body") is None:
-            continue
-        body = _body(cast(ParamsAttr, op.properties["params"]), foreign)
-        for each, count, at in executions(body.block, marks, times, where):
+        params = cast(ParamsAttr, op.properties["params"])
+        if "body" not in params:
+            continue  # An op that runs once is placed on the mesh too.
+        for each, count, at in executions(_body(params, foreign).block, marks, times, where):
             primitive = cast(ParamsAttr, each.properties["params"]).get("primitive") if each.name == "lax.whole" else ""
             if kind := COLLECTIVES.get(str(primitive)):
                 yield from ((kind, count, at) for _ in each.operands)
