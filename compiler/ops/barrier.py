@@ -4,6 +4,8 @@ XLA:CPU still merges the values that a barrier separates, but late, after it has
 `dynamic_update_slice` is then written in place over values that are still read, and the results are wrong. This also happens
 to a barrier in plain JAX. A plan leaves out the user's barriers as well as its own.
 
+Device-local code is never differentiated, so this primitive has no derivative; the body of a `shard_map` can be mapped.
+
     %x, %y = barrier %x, %y    -->    on TPU and GPU: stablehlo.optimization_barrier %x, %y;    on CPU: nothing
 """
 
@@ -15,7 +17,7 @@ from typing import Any, TypeVar
 from jax import Array
 from jax.extend.core import Primitive
 
-from ..jax_private import ad, batching, lax, mlir
+from ..jax_private import batching, lax, mlir
 
 T = TypeVar("T")
 
@@ -31,21 +33,6 @@ def _kept(*values: Array) -> list[Array]:
     return list(lax.optimization_barrier(values))
 
 
-def _linear(values: Sequence[Array]) -> list[Array]:
-    """A barrier for tangents or cotangents; symbolic zeros stay symbolic."""
-    found = iter(barrier_p.bind(*(each for each in values if type(each) is not ad.Zero)))
-    return [each if type(each) is ad.Zero else next(found) for each in values]
-
-
-def _jvp(primals: Sequence[Array], tangents: Sequence[Array]) -> tuple[list[Array], list[Array]]:
-    return barrier_p.bind(*primals), _linear(tangents)
-
-
-def _transpose(cotangents: Sequence[Array], *operands: object) -> list[Array]:
-    del operands
-    return _linear(cotangents)
-
-
 def _batch(values: Sequence[Array], dims: Sequence[int | None]) -> tuple[list[Array], Sequence[int | None]]:
     return barrier_p.bind(*values), dims
 
@@ -57,8 +44,6 @@ def _lower(ctx: object, *values: T) -> list[T]:
 
 barrier_p.def_impl(_identity)
 barrier_p.def_abstract_eval(_identity)
-ad.primitive_jvps[barrier_p] = _jvp
-ad.primitive_transposes[barrier_p] = _transpose
 batching.primitive_batchers[barrier_p] = _batch
 mlir.register_lowering(barrier_p, mlir.lower_fun(_kept, multiple_results=True))
 mlir.register_lowering(barrier_p, _lower, platform="cpu")

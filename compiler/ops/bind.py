@@ -75,6 +75,8 @@ def bind_local(
         # An empty one ends where it starts, whatever its stride.
         starts, limits = (cast("tuple[int, ...]", decoded[key]) for key in ("start_indices", "limit_indices"))
         decoded["limit_indices"] = tuple(map(max, starts, limits))
+    if name == "optimization_barrier" and not alone:
+        return barrier_p.bind(*inputs)
     return _bind(name, inputs, decoded)
 
 
@@ -85,7 +87,7 @@ def constant(value: Literal, dtype: str) -> np.ndarray:
 
 
 def _bind(name: str, inputs: Sequence[Array], params: Mapping[str, object]) -> list[Array]:
-    primitive = barrier_p if name == "optimization_barrier" else find(name)
+    primitive = find(name)
     results = cast(Any, primitive).bind(*inputs, **params)
     return list(results) if primitive.multiple_results else [results]
 
