@@ -40,7 +40,6 @@ discharge_state: Any = import_module("jax._src.state.discharge").discharge_state
 dce_jaxpr: Any = import_module("jax._src.interpreters.partial_eval").dce_jaxpr
 internal_mutable_array_effect: Any = import_module("jax._src.core").internal_mutable_array_effect
 GatherScatterMode: Any = import_module("jax._src.lax.slicing").GatherScatterMode
-fancy_batchers: Any = import_module("jax._src.interpreters.batching").fancy_primitive_batchers
 linearize_jaxpr: Any = import_module("jax._src.interpreters.ad").linearize_jaxpr
 prng: Any = import_module("jax._src.random.prng")
 source_info_util: Any = import_module("jax._src.source_info_util")

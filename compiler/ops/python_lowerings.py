@@ -51,11 +51,6 @@ def _same(eqn: JaxprEqn, other: JaxprEqn) -> bool:
     return other.primitive is eqn.primitive and [a.aval for a in other.invars] == [a.aval for a in eqn.invars]
 
 
-def primitives_of(closed: ClosedJaxpr) -> set[Primitive]:
-    """Every primitive of a program, those of the bodies in its parameters too."""
-    return {eqn.primitive for eqn in equations(closed.jaxpr)}
-
-
 def equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
     """The equations of a program and of the bodies in their parameters."""
     for eqn in jaxpr.eqns:

@@ -6,7 +6,6 @@
       expansions       primitives that are traced again into others (`custom_reduce`, `vmapped_while`)
       why_whole        why some primitives run unpartitioned
     scopes             the names of values, from tags and name scopes
-    coverage           what becomes of each of JAX's primitives, as a table
 
 Imports `define`, `ops` and `inputs`. Runs nothing.
 """

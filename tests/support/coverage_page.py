@@ -8,12 +8,12 @@ from typing import cast
 
 import jax
 from calls import CALLS
+from primitive_fates import OPS_OF_OUR_OWN, Fate, Row, primitives, rows
+from tiling_names import Tilings, tilings
 
 import partita as pt
 from partita.compiler.ops.params import op_name
-from partita.compiler.trace.coverage import OPS_OF_OUR_OWN, Fate, Row, primitives, rows
 from partita.dialects.definitions.registry import definitions
-from partita.dialects.definitions.tiling_names import Tilings, tilings
 from partita.dialects.params import ParamsAttr
 from partita.dialects.signature import array_types
 from partita.dialects.types import ArrayType

@@ -4,27 +4,26 @@ The table is complete if it has every primitive that JAX can lower or evaluate; 
 shows the table.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from importlib import import_module
 
+from jax._src.interpreters.batching import fancy_primitive_batchers
 from jax.extend.core import Primitive
 
-from ...dialects.definitions.registry import definitions
-from ...dialects.lax import OPS
-from ...dialects.regions import BORDERS
-from ..define.by_call import DERIVED
-from ..jax_private import fancy_batchers, lowerings, platform_lowerings, python_evaluation
-from ..ops.params import op_name
-from ..ops.python_lowerings import written
-from ..ops.tag import tag_p
-from .expansions import EXPANDED
-from .importer import INLINED
-from .why_whole import REASONS
+from partita.compiler.define.by_call import DERIVED
+from partita.compiler.jax_private import lowerings, platform_lowerings, python_evaluation
+from partita.compiler.ops.params import op_name
+from partita.compiler.ops.python_lowerings import written
+from partita.compiler.ops.tag import tag_p
+from partita.compiler.trace.expansions import EXPANDED
+from partita.compiler.trace.importer import INLINED
+from partita.compiler.trace.why_whole import REASONS
+from partita.dialects.definitions.registry import definitions
+from partita.dialects.lax import OPS
+from partita.dialects.regions import BORDERS
 
 
 class Fate(Enum):
@@ -122,7 +121,7 @@ def unspoken() -> list[str]:
 
 def maps(primitive: Primitive) -> bool:
     """Whether `jax.vmap` has a rule that gives its operands a batch dim."""
-    return primitive in fancy_batchers
+    return primitive in fancy_primitive_batchers
 
 
 OPS_OF_OUR_OWN = BORDERS | {"constant", "whole", "tag"}

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..monoids import MONOIDS
-from ..params import ParamsAttr
-from .dims import Site, Sites, names
-from .tilings import Index, Instance, Value, bind
-from .tree import Definition
+from partita.dialects.definitions.dims import Site, Sites, names
+from partita.dialects.definitions.tilings import Index, Instance, Value, bind
+from partita.dialects.definitions.tree import Definition
+from partita.dialects.monoids import MONOIDS
+from partita.dialects.params import ParamsAttr
 
 
 @dataclass(frozen=True, slots=True)
