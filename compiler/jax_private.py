@@ -51,15 +51,14 @@ ReadEffect: Any = import_module("jax._src.state.types").ReadEffect
 class Device(Protocol):
     """A JAX device, whose class is in a library without types."""
 
-    @property
-    def id(self) -> int: ...
+    id: int
 
 
 class PyTreeDef(Protocol):
     """The structure of a tree, whose class is in a library without types."""
 
-    @property
-    def num_leaves(self) -> int: ...
+    num_leaves: int
+
     def children(self) -> Sequence[PyTreeDef]: ...
 
 
@@ -87,18 +86,12 @@ class SourceInfo(Protocol):
 class Frame(Protocol):
     """One frame of a traceback, with the columns of its expression, which count from 0."""
 
-    @property
-    def file_name(self) -> str: ...
-    @property
-    def function_name(self) -> str: ...
-    @property
-    def start_line(self) -> int: ...
-    @property
-    def start_column(self) -> int: ...
-    @property
-    def end_line(self) -> int: ...
-    @property
-    def end_column(self) -> int: ...
+    file_name: str
+    function_name: str
+    start_line: int
+    start_column: int
+    end_line: int
+    end_column: int
 
 
 class Shaped(Protocol):
@@ -118,59 +111,40 @@ Factors: TypeAlias = "str | tuple[str, ...]"
 class ShardingRule(Protocol):
     """The `SdyShardingRule` of a `custom_partitioning` call."""
 
-    @property
-    def operand_mappings(self) -> Sequence[Sequence[Factors]]: ...
-    @property
-    def result_mappings(self) -> Sequence[Sequence[Factors]]: ...
-    @property
-    def factor_sizes(self) -> Mapping[str, int]: ...
-    @property
-    def reduction_factors(self) -> Sequence[str]: ...
-    @property
-    def need_replication_factors(self) -> Sequence[str]: ...
-    @property
-    def permutation_factors(self) -> Sequence[str]: ...
+    operand_mappings: Sequence[Sequence[Factors]]
+    result_mappings: Sequence[Sequence[Factors]]
+    factor_sizes: Mapping[str, int]
+    reduction_factors: Sequence[str]
+    need_replication_factors: Sequence[str]
+    permutation_factors: Sequence[str]
 
 
 class BlockMapping(Protocol):
     """How the steps of a Pallas grid take the blocks of one array."""
 
-    @property
-    def array_aval(self) -> ShapedArray: ...
-    @property
-    def block_shape(self) -> Sequence[object]: ...
-    @property
-    def index_map_jaxpr(self) -> ClosedJaxpr: ...
-    @property
-    def origin(self) -> str: ...
-    @property
-    def transforms(self) -> Sequence[object]: ...
+    array_aval: ShapedArray
+    block_shape: Sequence[object]
+    index_map_jaxpr: ClosedJaxpr
+    origin: str
+    transforms: Sequence[object]
+
     def replace(self, *, array_aval: ShapedArray) -> Self: ...
 
 
 class GridMapping(Protocol):
     """The grid of a Pallas call, and the blocks that its steps take."""
 
-    @property
-    def grid(self) -> tuple[int, ...]: ...
-    @property
-    def grid_names(self) -> object: ...
-    @property
-    def local_grid_env(self) -> object: ...
-    @property
-    def vmapped_dims(self) -> Sequence[int]: ...
-    @property
-    def block_mappings(self) -> Sequence[BlockMapping]: ...
-    @property
-    def index_map_avals(self) -> Sequence[ShapedArray]: ...
-    @property
-    def scratch_avals(self) -> Sequence[ShapedArray]: ...
-    @property
-    def num_index_operands(self) -> int: ...
-    @property
-    def num_inputs(self) -> int: ...
-    @property
-    def num_dynamic_grid_bounds(self) -> int: ...
+    grid: tuple[int, ...]
+    grid_names: Sequence[object] | None
+    local_grid_env: Sequence[object] | None
+    vmapped_dims: Sequence[int]
+    block_mappings: Sequence[BlockMapping]
+    index_map_avals: Sequence[ShapedArray]
+    scratch_avals: Sequence[ShapedArray]
+    num_index_operands: int
+    num_inputs: int
+    num_dynamic_grid_bounds: int
+
     def replace(self, *, grid: tuple[int, ...], block_mappings: tuple[BlockMapping, ...]) -> Self: ...
 
 

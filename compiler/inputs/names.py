@@ -14,9 +14,10 @@ import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from ...dialects.errors import Error, did_you_mean
+from ..jax_private import Shaped
 from .checks import patterns_of
 
 Patterns: TypeAlias = str | Sequence[str]
@@ -107,22 +108,13 @@ def unknown(glob: str, names: Sequence[str], what: str = "value") -> Error:
     return Error(f"no {what} is named `{glob}`", helps=helps)
 
 
-class Aval(Protocol):
-    """The attributes of an aval that `successors` compares."""
-
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-    @property
-    def dtype(self) -> object: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Tree:
     """An argument, or a part of the result: its structure and the names and avals of its leaves."""
 
     structure: Hashable
     names: tuple[str, ...]
-    avals: tuple[Aval, ...]
+    avals: tuple[Shaped, ...]
 
     @property
     def kind(self) -> Hashable:
