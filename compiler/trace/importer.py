@@ -36,7 +36,7 @@ from ..ops.primitives import check, name_of
 from ..ops.prng_keys import Aval, implementation, is_key, is_void, physical, unwrap
 from ..ops.shard_map import Body, dims_of
 from .expansions import expand
-from .vmapped_while import Loop
+from .vmapped_while import with_one_predicate
 from .why_whole import ONCE
 
 Handler: TypeAlias = "Callable[[Importer, JaxprEqn, list[SSAValue], Call | None], Sequence[SSAValue]]"
@@ -105,7 +105,7 @@ class Importer:
                 recipe = self.recipes[signature] = self.recipe(eqn)
         if recipe.inlined is not None:
             return self.inline(recipe.inlined, operands, eqn, call)
-        return self.emit(recipe.op, operands, recipe.results, recipe.properties, self.fixed or (eqn.source_info, call))
+        return self.emit(recipe.op, operands, recipe.results, recipe.properties, self.origin(eqn, call))
 
     def emit(
         self,
@@ -125,7 +125,7 @@ class Importer:
     def inline(self, closed: ClosedJaxpr, operands: Sequence[SSAValue], eqn: JaxprEqn, call: Call | None) -> Sequence[SSAValue]:
         """Inline a program in place of one equation: all its operations have that equation's origin."""
         outer = self.fixed
-        self.fixed = outer or (eqn.source_info, call)
+        self.fixed = self.origin(eqn, call)
         results = self.run(closed.jaxpr, [*map(self.capture, closed.consts), *operands], call)
         self.fixed = outer
         return results
@@ -152,14 +152,18 @@ class Importer:
         call: Call | None,
     ) -> Sequence[SSAValue]:
         """An op with regions."""
-        results = [self.type(var.aval) for var in eqn.outvars]
-        origin = self.fixed or (eqn.source_info, call)
-        return self.emit(op, operands, results, {"params": params}, origin, [Region(block) for block in blocks])
+        regions = [Region(block) for block in blocks]
+        return self.emit(op, operands, self.results(eqn), {"params": params}, self.origin(eqn, call), regions)
+
+    def origin(self, eqn: JaxprEqn, call: Call | None) -> Origin:
+        return self.fixed or (eqn.source_info, call)
+
+    def results(self, eqn: JaxprEqn) -> tuple[ArrayType, ...]:
+        return tuple(self.type(var.aval) for var in eqn.outvars)
 
     def recipe(self, eqn: JaxprEqn) -> Recipe:
         """The translation of equations with this primitive, these parameters and these operand types."""
-        results = tuple(self.type(var.aval) for var in eqn.outvars)
-        inlined = expand(eqn)
+        results, inlined = self.results(eqn), expand(eqn)
         if inlined is not None:
             return Recipe(WholeOp, {}, results, inlined)
         if name_of(eqn.primitive) in DERIVED:
@@ -221,7 +225,7 @@ class Importer:
         found = self.frame.constants.get(key)
         if found is None:
             params = ParamsAttr.of(value=scalar(np.asarray(value)))
-            origin = self.fixed or (None if eqn is None else (eqn.source_info, call))
+            origin = self.fixed if eqn is None else self.origin(eqn, call)
             found = self.emit(ConstantOp, (), (self.type(literal.aval),), {"params": params}, origin)[0]
             self.frame.constants[key] = found
         return found
@@ -269,34 +273,37 @@ def _remat(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call |
     chosen = (prevent,) * len(operands) if isinstance(prevent, bool) else tuple(prevent)
     if eqn.params["differentiated"] and any(chosen):
         behind = [value for value, each in zip(operands, chosen, strict=True) if each]
-        origin = self.fixed or (eqn.source_info, call)
-        barred = iter(self.emit(OPS["optimization_barrier"], behind, [value.type for value in behind], _NO_PARAMS, origin))
+        types = [value.type for value in behind]
+        barred = iter(self.emit(OPS["optimization_barrier"], behind, types, {"params": NO_PARAMS}, self.origin(eqn, call)))
         operands = [next(barred) if each else value for value, each in zip(operands, chosen, strict=True)]
     return self.run(eqn.params["jaxpr"], operands, Call(eqn.source_info, call))
 
 
-def _scan(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
-    """A loop keeps its body. The body's captures become its last consts, in this block and in the enclosing ones."""
-    consts = eqn.params["num_consts"]
-    body, captured = self.body(eqn.params["jaxpr"], consts, Call(eqn.source_info, call))
-    operands = [*operands[:consts], *captured, *operands[consts:]]
-    plain = {key: eqn.params[key] for key in ("length", "num_carry", "reverse", "unroll")}
-    params = encode("scan", {**plain, "num_consts": consts + len(captured)}, self.foreign)
-    return self.control(ScanOp, eqn, operands, params, [body], call)
+def _loop(op: type[RegionOp], kept: Sequence[str], **regions: str) -> Handler:
+    """Keeps the regions of a loop, each by the parameter that counts its consts. What a region captures is its last consts."""
+
+    def handle(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
+        params = {key: eqn.params[key] for key in kept}
+        blocks, given = list[Block](), list[SSAValue]()
+        for count, region in regions.items():
+            consts, operands = operands[: eqn.params[count]], operands[eqn.params[count] :]
+            block, captured = self.body(eqn.params[region], len(consts), Call(eqn.source_info, call))
+            params[count] = len(consts) + len(captured)
+            blocks.append(block)
+            given += [*consts, *captured]
+        return self.control(op, eqn, [*given, *operands], encode(name_of(eqn.primitive), params, self.foreign), blocks, call)
+
+    return handle
+
+
+_scan = _loop(ScanOp, ("length", "num_carry", "reverse", "unroll"), num_consts="jaxpr")
+_single_while = _loop(WhileOp, (), cond_nconsts="cond_jaxpr", body_nconsts="body_jaxpr")
 
 
 def _while(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
-    """A loop of unknown trip count: the captures of its condition and of its body become the last consts of each."""
-    loop = Loop.of(eqn)
-    asked, fixed = loop.asked, loop.fixed
-    # If the body also evaluates the condition, the condition's consts are passed to the body too.
-    operands = [*operands[:asked], *operands[: asked if loop.shared else 0], *operands[asked:]]
-    around = Call(eqn.source_info, call)
-    test, first = self.body(loop.test, asked, around)
-    body, second = self.body(loop.body, fixed, around)
-    operands = [*operands[:asked], *first, *operands[asked : asked + fixed], *second, *operands[asked + fixed :]]
-    params = ParamsAttr.of(cond_nconsts=asked + len(first), body_nconsts=fixed + len(second))
-    return self.control(WhileOp, eqn, operands, params, [test, body], call)
+    single = with_one_predicate(eqn)
+    more = operands[: len(single.invars) - len(eqn.invars)]
+    return _single_while(self, single, [*more, *operands], call)
 
 
 def _cond(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
@@ -323,21 +330,20 @@ def _shard_map(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Ca
     inner.frame.block.add_op(YieldOp.create(operands=results))
     body = Body(inner.frame.block, tuple(inner.frame.arrays), inner.foreign.values)
     sizes = dict(params["mesh"].shape)
-    types = [self.type(var.aval) for var in eqn.outvars]
-    ins, outs = [cast(ArrayType, value.type) for value in operands], types
+    ins, outs = [cast(ArrayType, value.type) for value in operands], self.results(eqn)
     specs = {
         side: tuple(dims_of(spec, len(type.shape)) for spec, type in zip(params[side], arrays, strict=True))
         for side, arrays in (("in_specs", ins), ("out_specs", outs))
     }
     own_axes = tuple((axis, sizes[axis]) for axis in params["mesh"].axis_names if axis in params["newly_manual_axes"])
     said = ParamsAttr.of(primitive="shard_map", own_axes=own_axes, body=self.foreign.record(body), **specs)
-    return self.emit(WholeOp, operands, types, {"params": said}, self.fixed or (eqn.source_info, call))
+    return self.emit(WholeOp, operands, outs, {"params": said}, self.origin(eqn, call))
 
 
 def _summed(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
     """A sum inside a `shard_map` whose result is marked as invariant; only JAX's checker uses the mark."""
     said = ParamsAttr.of(primitive="psum", axes=tuple(eqn.params["axes"]), axis_index_groups=None)
-    return self.emit(WholeOp, operands, [self.type(var.aval) for var in eqn.outvars], {"params": said}, None)
+    return self.emit(WholeOp, operands, self.results(eqn), {"params": said}, None)
 
 
 def _same(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
@@ -345,7 +351,6 @@ def _same(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | 
     return operands
 
 
-_NO_PARAMS = {"params": NO_PARAMS}
 _HANDLERS: Mapping[str, Handler] = {
     **dict.fromkeys(
         ("jit", "pjit", "composite", "compute_on", "fused_call", "partitioned", "xla_metadata_call"), _call("jaxpr")

@@ -7,51 +7,37 @@ The loop continues while the predicate holds for any element; the elements that 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, cast
 
 from jax import Array
-from jax.extend.core import ClosedJaxpr, JaxprEqn, jaxpr_as_fun
+from jax.extend.core import JaxprEqn, jaxpr_as_fun
 
 from ..jax_private import jax, lax
 
 
-@dataclass(frozen=True, slots=True)
-class Loop:
-    """Condition and body of a `while`; operands are the condition's consts, the body's consts and the carries."""
+def with_one_predicate(eqn: JaxprEqn) -> JaxprEqn:
+    """The loop with one predicate for all elements. Its body evaluates the condition too, after whose consts come its own."""
+    test, body = eqn.params["cond_jaxpr"], eqn.params["body_jaxpr"]
+    asked, fixed = cast(int, eqn.params["cond_nconsts"]), cast(int, eqn.params["body_nconsts"])
+    if not test.out_avals[0].shape:
+        return eqn
+    verdict, trip = cast(Any, jaxpr_as_fun(test)), cast(Any, jaxpr_as_fun(body))
 
-    test: ClosedJaxpr
-    body: ClosedJaxpr
-    asked: int
-    fixed: int
-    shared: bool
+    def goes_on(*args: Array) -> Array:
+        (each,) = verdict(*args)
+        return lax.reduce_or(each, tuple(range(each.ndim)))
 
-    @classmethod
-    def of(cls, eqn: JaxprEqn) -> Loop:
-        """The loop of an equation, with one predicate for all elements."""
-        test, body = eqn.params["cond_jaxpr"], eqn.params["body_jaxpr"]
-        asked, fixed = cast(int, eqn.params["cond_nconsts"]), cast(int, eqn.params["body_nconsts"])
-        if not test.out_avals[0].shape:
-            return cls(test, body, asked, fixed, False)
-        verdict, trip = cast(Any, jaxpr_as_fun(test)), cast(Any, jaxpr_as_fun(body))
+    def kept(*args: Array) -> list[Array]:
+        first, second, carry = args[:asked], args[asked : asked + fixed], args[asked + fixed :]
+        (each,) = verdict(*first, *carry)
+        return [_where(each, new, old) for new, old in zip(trip(*second, *carry), carry, strict=True)]
 
-        def goes_on(*args: Array) -> Array:
-            (each,) = verdict(*args)
-            return lax.reduce_or(each, tuple(range(each.ndim)))
-
-        def kept(*args: Array) -> list[Array]:
-            first, second, carry = args[:asked], args[asked : asked + fixed], args[asked + fixed :]
-            (each,) = verdict(*first, *carry)
-            return [_where(each, new, old) for new, old in zip(trip(*second, *carry), carry, strict=True)]
-
-        first, second = test.in_avals[:asked], body.in_avals
-        return cls(
-            jax.make_jaxpr(goes_on)(*test.in_avals),
-            jax.make_jaxpr(kept)(*first, *second),
-            asked,
-            asked + fixed,
-            True,
-        )
+    single = {
+        "cond_jaxpr": jax.make_jaxpr(goes_on)(*test.in_avals),
+        "body_jaxpr": jax.make_jaxpr(kept)(*test.in_avals[:asked], *body.in_avals),
+        "body_nconsts": asked + fixed,
+    }
+    return cast(Any, eqn).replace(invars=[*eqn.invars[:asked], *eqn.invars], params={**eqn.params, **single})
 
 
 def _where(each: Array, new: Array, old: Array) -> Array:
