@@ -6,10 +6,11 @@ plans, and a call costs as much as a call of a `jax.jit` function.
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar, cast, overload
 
 from jax.stages import Lowered
@@ -50,44 +51,62 @@ class Jitted(Generic[R]):
         self.tactics = tactics_given(tactics)
         self.static = function.static
         self.devices = devices
+        self.bound: tuple[object, ...] = ()
         functools.update_wrapper(self, fn, updated=())
         self.__signature__: inspect.Signature = function.signature
-        donate = donated(function, donate_argnames)
-        self.donated = donate
-        self.jitted, self.replaced = self.fresh(), definitions.replaced
+        self.donated = donated(function, donate_argnames)
+        self.made: dict[int, JitWrapped] = {}
 
     def __repr__(self) -> str:
-        return f"<{getattr(self.fn, '__name__', 'function')}, partitioned for {self.mesh} by {len(self.tactics)} tactics>"
+        name = getattr(self.fn, "__name__", "function")
+        of = f" of {shown(self.bound[0])}" if self.bound else ""
+        return f"<{name}{of}, partitioned for {self.mesh} by {len(self.tactics)} tactics>"
 
-    def fresh(self) -> JitWrapped:
-        """A new `jax.jit` function, which has traced nothing yet."""
-        return jax.jit(self.partitioned(), static_argnames=self.static, donate_argnames=self.donated)
+    def __get__(self, instance: object, owner: type | None = None) -> Jitted[R]:
+        """As a method: `self` is the first argument, like any other."""
+        if instance is None:
+            return self
+        method = copy.copy(self)
+        method.bound = (instance,)
+        method.__signature__ = inspect.Signature(list(self.__signature__.parameters.values())[1:])
+        return method
+
+    @property
+    def jitted(self) -> JitWrapped:
+        """The `jax.jit` function; a new one if an op was redefined, because the programs that it traced may be stale."""
+        if definitions.replaced not in self.made:
+            self.made.clear()
+            made = jax.jit(self.partitioned(), static_argnames=self.static, donate_argnames=self.donated)
+            self.made[definitions.replaced] = made
+        return self.made[definitions.replaced]
 
     def partitioned(self) -> Callable[..., R]:
         """The function that JAX traces: it plans for its arguments and runs the plan."""
 
         @functools.wraps(self.fn)
         def call(*args: object, **kwargs: object) -> R:
-            plan = self.plan(*args, **kwargs)
+            plan = self.planned(args, kwargs)
             traced = plan.source.traced
             leaves = [*traced.flatten(args, kwargs), *traced.consts]
             return cast(R, traced.unflatten(Compiled(plan, self.devices).program(*leaves)))
 
         return call
 
-    def plan(self, *args: object, **kwargs: object) -> Plan:
-        """The plan for these arguments: arrays, or `jax.ShapeDtypeStruct`s."""
+    def planned(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Plan:
+        """The plan for these arguments, the object of a method among them."""
         return make_plan(self.fn, self.mesh, *args, static_argnames=self.static, **kwargs).apply(*self.tactics)
 
+    def plan(self, *args: object, **kwargs: object) -> Plan:
+        """The plan for these arguments: arrays, or `jax.ShapeDtypeStruct`s."""
+        return self.planned((*self.bound, *args), kwargs)
+
     def __call__(self, *args: object, **kwargs: object) -> R:
-        if self.replaced != definitions.replaced:
-            # An op was redefined: a program that was traced with the old definition may be stale.
-            self.jitted, self.replaced = self.fresh(), definitions.replaced
+        args = (*self.bound, *args)
         try:
             return cast(R, self.jitted(*args, **kwargs))
         except (ValueError, TypeError) as error:
             there = device_mesh(self.mesh, self.devices)
-            problem = misplaced(self.plan(*args, **kwargs), args, kwargs, there, self.cures())
+            problem = misplaced(self.planned(args, kwargs), args, kwargs, there, self.cures())
             raise (problem or error) from None
 
     def cures(self) -> list[str]:
@@ -97,7 +116,7 @@ class Jitted(Generic[R]):
 
     def lower(self, *args: object, **kwargs: object) -> Lowered:
         """JAX's `Lowered`, as `jax.jit(f).lower` gives it."""
-        return cast(Any, self.jitted).lower(*args, **kwargs)
+        return cast(Any, self.jitted).lower(*self.bound, *args, **kwargs)
 
     # Any: one tree of shardings for each argument, with the structure of the argument.
     def in_shardings(self, *args: object, **kwargs: object) -> tuple[Any, ...]:
@@ -111,54 +130,10 @@ class Jitted(Generic[R]):
         trees = dict.fromkeys(traced.static) | dict(
             zip(traced.arguments, tree.tree_unflatten(traced.in_tree, leaves), strict=True)
         )
-        names = [name for name in self.__signature__.parameters if name in trees]
-        bound = inspect.BoundArguments(self.__signature__, OrderedDict((name, trees[name]) for name in names))
-        return bound.args[: len(args)]
-
-    @overload
-    def __get__(self, instance: None, owner: type | None = None) -> Jitted[R]: ...
-    @overload
-    def __get__(self, instance: object, owner: type | None = None) -> Method[R]: ...
-    def __get__(self, instance: object, owner: type | None = None) -> Jitted[R] | Method[R]:
-        """As a method: `self` is the first argument, like any other."""
-        return self if instance is None else Method(self, instance)
-
-
-class Method(Generic[R]):
-    """A partitioned method of one object, `object.method`."""
-
-    __slots__ = ("function", "instance")
-
-    def __init__(self, function: Jitted[R], instance: object) -> None:
-        self.function = function
-        self.instance = instance
-
-    def __repr__(self) -> str:
-        return f"<{self.__name__} of {shown(self.instance)}, partitioned for {self.function.mesh}>"
-
-    @property
-    def __name__(self) -> str:
-        return getattr(self.function.fn, "__name__", "function")
-
-    @property
-    def __signature__(self) -> inspect.Signature:
-        return inspect.Signature(list(self.function.__signature__.parameters.values())[1:])
-
-    def __call__(self, *args: object, **kwargs: object) -> R:
-        return self.function(self.instance, *args, **kwargs)
-
-    def plan(self, *args: object, **kwargs: object) -> Plan:
-        """The plan for these arguments: arrays, or `jax.ShapeDtypeStruct`s."""
-        return self.function.plan(self.instance, *args, **kwargs)
-
-    def lower(self, *args: object, **kwargs: object) -> Lowered:
-        """JAX's `Lowered`, as `jax.jit(f).lower` gives it."""
-        return self.function.lower(self.instance, *args, **kwargs)
-
-    # Any: one tree of shardings for each argument, with the structure of the argument.
-    def in_shardings(self, *args: object, **kwargs: object) -> tuple[Any, ...]:
-        """The shardings that the plan wants for the positional arguments after `self`, as trees like theirs."""
-        return self.function.in_shardings(self.instance, *args, **kwargs)[1:]
+        signature = traced.function.signature
+        names = [name for name in signature.parameters if name in trees]
+        bound = inspect.BoundArguments(signature, OrderedDict((name, trees[name]) for name in names))
+        return bound.args[len(self.bound) : len(self.bound) + len(args)]
 
 
 @overload
