@@ -61,7 +61,7 @@ class Recipe:
     """The translation of equations with one signature: an operation, or a program to inline instead."""
 
     op: type[LaxOp]
-    properties: Mapping[str, Attribute]
+    params: ParamsAttr
     results: tuple[ArrayType, ...]
     inlined: ClosedJaxpr | None = None
 
@@ -105,18 +105,19 @@ class Importer:
                 recipe = self.recipes[signature] = self.recipe(eqn)
         if recipe.inlined is not None:
             return self.inline(recipe.inlined, operands, eqn, call)
-        return self.emit(recipe.op, operands, recipe.results, recipe.properties, self.origin(eqn, call))
+        return self.emit(recipe.op, operands, recipe.results, recipe.params, self.origin(eqn, call))
 
     def emit(
         self,
         op: type[Operation],
         operands: Sequence[SSAValue],
         results: Sequence[Attribute],
-        properties: Mapping[str, Attribute],
+        params: ParamsAttr,
         origin: Origin | None,
-        regions: Sequence[Region] = (),
+        blocks: Sequence[Block] = (),
     ) -> Sequence[SSAValue]:
-        made = op.create(operands=operands, result_types=results, properties=properties, regions=regions)
+        regions = [Region(block) for block in blocks]
+        made = op.create(operands=operands, result_types=results, properties={"params": params}, regions=regions)
         self.frame.block.add_op(made)
         if origin is not None:
             self.origins[made] = origin
@@ -142,19 +143,6 @@ class Importer:
         self.frame = outer
         return frame.block, [self.capture(array) for array in frame.arrays]
 
-    def control(
-        self,
-        op: type[RegionOp],
-        eqn: JaxprEqn,
-        operands: Sequence[SSAValue],
-        params: ParamsAttr,
-        blocks: Sequence[Block],
-        call: Call | None,
-    ) -> Sequence[SSAValue]:
-        """An op with regions."""
-        regions = [Region(block) for block in blocks]
-        return self.emit(op, operands, self.results(eqn), {"params": params}, self.origin(eqn, call), regions)
-
     def origin(self, eqn: JaxprEqn, call: Call | None) -> Origin:
         return self.fixed or (eqn.source_info, call)
 
@@ -165,7 +153,7 @@ class Importer:
         """The translation of equations with this primitive, these parameters and these operand types."""
         results, inlined = self.results(eqn), expand(eqn)
         if inlined is not None:
-            return Recipe(WholeOp, {}, results, inlined)
+            return Recipe(WholeOp, NO_PARAMS, results, inlined)
         if name_of(eqn.primitive) in DERIVED:
             return self.derived(eqn, results)
         name = op_name(name_of(eqn.primitive))
@@ -173,19 +161,19 @@ class Importer:
         # A scatter that sets has no combiner; with one it is `scatter_apply`, which has no definition.
         applies = name == "scatter" and eqn.params["update_jaxpr"] is not None
         if definition is None or applies or name in _PSEUDO:
-            return Recipe(WholeOp, {"params": self.whole(eqn)}, results)
+            return Recipe(WholeOp, self.whole(eqn), results)
         check(name, eqn)
         params = encode(name, eqn.params, self.foreign, definition.dropped)
-        return Recipe(OPS[name], {"params": params if params.data else NO_PARAMS}, results)
+        return Recipe(OPS[name], params if params.data else NO_PARAMS, results)
 
     def derived(self, eqn: JaxprEqn, results: tuple[ArrayType, ...]) -> Recipe:
         """A call that defines itself; otherwise the program inside it, or the unpartitioned call."""
         found = derive(eqn)
         if found.inside is not None:
-            return Recipe(WholeOp, {}, results, found.inside)
+            return Recipe(WholeOp, NO_PARAMS, results, found.inside)
         if not found.op:
-            return Recipe(WholeOp, {"params": self.whole(eqn, found.why)}, results)
-        return Recipe(OPS[found.op], {"params": encode(found.op, eqn.params, self.foreign)}, results)
+            return Recipe(WholeOp, self.whole(eqn, found.why), results)
+        return Recipe(OPS[found.op], encode(found.op, eqn.params, self.foreign), results)
 
     def whole(self, eqn: JaxprEqn, why: str = "") -> ParamsAttr:
         """The parameters of a primitive without a definition: JAX's, those needed to run it by name, and the reason."""
@@ -226,7 +214,7 @@ class Importer:
         if found is None:
             params = ParamsAttr.of(value=scalar(np.asarray(value)))
             origin = self.fixed if eqn is None else self.origin(eqn, call)
-            found = self.emit(ConstantOp, (), (self.type(literal.aval),), {"params": params}, origin)[0]
+            found = self.emit(ConstantOp, (), (self.type(literal.aval),), params, origin)[0]
             self.frame.constants[key] = found
         return found
 
@@ -274,7 +262,7 @@ def _remat(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call |
     if eqn.params["differentiated"] and any(chosen):
         behind = [value for value, each in zip(operands, chosen, strict=True) if each]
         types = [value.type for value in behind]
-        barred = iter(self.emit(OPS["optimization_barrier"], behind, types, {"params": NO_PARAMS}, self.origin(eqn, call)))
+        barred = iter(self.emit(OPS["optimization_barrier"], behind, types, NO_PARAMS, self.origin(eqn, call)))
         operands = [next(barred) if each else value for value, each in zip(operands, chosen, strict=True)]
     return self.run(eqn.params["jaxpr"], operands, Call(eqn.source_info, call))
 
@@ -291,7 +279,8 @@ def _loop(op: type[RegionOp], kept: Sequence[str], **regions: str) -> Handler:
             params[count] = len(consts) + len(captured)
             blocks.append(block)
             given += [*consts, *captured]
-        return self.control(op, eqn, [*given, *operands], encode(name_of(eqn.primitive), params, self.foreign), blocks, call)
+        stored = encode(name_of(eqn.primitive), params, self.foreign)
+        return self.emit(op, [*given, *operands], self.results(eqn), stored, self.origin(eqn, call), blocks)
 
     return handle
 
@@ -319,7 +308,7 @@ def _cond(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | 
             block.insert_arg(value.type, len(operands) - 1 + number)
         captured += own
         blocks.append(block)
-    return self.control(CondOp, eqn, [*operands, *captured], NO_PARAMS, blocks, call)
+    return self.emit(CondOp, [*operands, *captured], self.results(eqn), NO_PARAMS, self.origin(eqn, call), blocks)
 
 
 def _shard_map(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
@@ -337,13 +326,13 @@ def _shard_map(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Ca
     }
     own_axes = tuple((axis, sizes[axis]) for axis in params["mesh"].axis_names if axis in params["newly_manual_axes"])
     said = ParamsAttr.of(primitive="shard_map", own_axes=own_axes, body=self.foreign.record(body), **specs)
-    return self.emit(WholeOp, operands, outs, {"params": said}, self.origin(eqn, call))
+    return self.emit(WholeOp, operands, outs, said, self.origin(eqn, call))
 
 
 def _summed(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
     """A sum inside a `shard_map` whose result is marked as invariant; only JAX's checker uses the mark."""
     said = ParamsAttr.of(primitive="psum", axes=tuple(eqn.params["axes"]), axis_index_groups=None)
-    return self.emit(WholeOp, operands, self.results(eqn), {"params": said}, None)
+    return self.emit(WholeOp, operands, self.results(eqn), said, None)
 
 
 def _same(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
