@@ -5,21 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypedDict, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from ...dialects.definitions.signs import SIGNS
 from ...dialects.errors import Span
 
 Expr: TypeAlias = ast.expr
-
-
-class At(TypedDict):
-    """The position of a Python node."""
-
-    lineno: int
-    col_offset: int
-    end_lineno: int
-    end_col_offset: int
+N = TypeVar("N", bound="ast.expr | ast.stmt | ast.keyword | ast.arg")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,66 +20,62 @@ class Code:
 
     span: Span
 
-    @property
-    def at(self) -> At:
-        line, end = self.span.line, self.span.end_line
-        return {
-            "lineno": line,
-            "col_offset": self.span.column - 1,
-            "end_lineno": end,
-            "end_col_offset": self.span.end_column - 1,
-        }
+    def put(self, node: N) -> N:
+        """The node, at this position."""
+        node.lineno, node.col_offset = self.span.line, self.span.column - 1
+        node.end_lineno, node.end_col_offset = self.span.end_line, self.span.end_column - 1
+        return node
 
     def name(self, name: str) -> Expr:
-        return ast.Name(name, ast.Load(), **self.at)
+        return self.put(ast.Name(name, ast.Load()))
 
     def value(self, value: object) -> Expr:
         """A constant; negative numbers, tuples, slices and infinities are expressions in Python."""
         match value:
             case tuple():
                 given = cast("tuple[object, ...]", value)
-                return ast.Tuple([self.value(each) for each in given], ast.Load(), **self.at)
+                return self.put(ast.Tuple([self.value(each) for each in given], ast.Load()))
             case slice():
                 cut = cast(Any, value)
-                return ast.Slice(*(self.value(each) for each in (cut.start, cut.stop, cut.step)), **self.at)
+                return self.put(ast.Slice(*(self.value(each) for each in (cut.start, cut.stop, cut.step))))
             case _:
-                return ast.Constant(value, **self.at)  # pyright: ignore[reportArgumentType]
+                return self.put(ast.Constant(value))  # pyright: ignore[reportArgumentType]
 
     def call(self, function: str, *args: Expr | object, **keywords: object) -> Expr:
         """`jnp.sum(x, axis=1)`: arguments that are not code yet become constants."""
         module, _, name = function.rpartition(".")
-        head = ast.Attribute(self.name(f"_{module}"), name, ast.Load(), **self.at) if module else self.name(function)
+        head = self.put(ast.Attribute(self.name(f"_{module}"), name, ast.Load())) if module else self.name(function)
         given = [arg if isinstance(arg, ast.expr) else self.value(arg) for arg in args]
-        named = [ast.keyword(key, self.value(each), **self.at) for key, each in keywords.items()]
-        return ast.Call(head, given, named, **self.at)
+        named = [self.put(ast.keyword(key, self.value(each))) for key, each in keywords.items()]
+        return self.put(ast.Call(head, given, named))
 
     def index(self, array: Expr, items: Sequence[Expr | object]) -> Expr:
         """`x[0, :, ids]`."""
         parts = [each if isinstance(each, ast.expr) else self.value(each) for each in items]
-        return ast.Subscript(array, ast.Tuple(parts, ast.Load(), **self.at), ast.Load(), **self.at)
+        return self.put(ast.Subscript(array, self.put(ast.Tuple(parts, ast.Load())), ast.Load()))
 
     def sign(self, name: str, *args: Expr) -> Expr:
         """A sign of the notation, by the name of its op, applied to code."""
         match SIGNS[name].node():
             case ast.unaryop() as sign:
-                return ast.UnaryOp(sign, args[0], **self.at)
+                return self.put(ast.UnaryOp(sign, args[0]))
             case ast.cmpop() as sign:
-                return ast.Compare(args[0], [sign], [args[1]], **self.at)
+                return self.put(ast.Compare(args[0], [sign], [args[1]]))
             case sign:
-                return ast.BinOp(args[0], sign, args[1], **self.at)
+                return self.put(ast.BinOp(args[0], sign, args[1]))
 
     def assign(self, names: Sequence[str], value: Expr) -> ast.stmt:
-        targets: list[ast.expr] = [ast.Name(name, ast.Store(), **self.at) for name in names]
-        target = targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store(), **self.at)
-        return ast.Assign([target], value, **self.at)
+        targets: list[ast.expr] = [self.put(ast.Name(name, ast.Store())) for name in names]
+        target = targets[0] if len(targets) == 1 else self.put(ast.Tuple(targets, ast.Store()))
+        return self.put(ast.Assign([target], value))
 
     def scope(self, name: str, body: list[ast.stmt]) -> ast.stmt:
         """`with jax.named_scope("h"): ...`: the value computed in it is called `h`."""
-        return ast.With([ast.withitem(self.call("jax.named_scope", name))], body, **self.at)
+        return self.put(ast.With([ast.withitem(self.call("jax.named_scope", name))], body))
 
     def give(self, value: Expr) -> ast.stmt:
-        return ast.Return(value, **self.at)
+        return self.put(ast.Return(value))
 
     def function(self, name: str, arguments: Sequence[str], body: list[ast.stmt]) -> ast.stmt:
-        given = ast.arguments([], [ast.arg(each, **self.at) for each in arguments], None, [], [], None, [])
-        return ast.FunctionDef(name, given, body, [], **self.at)
+        given = ast.arguments([], [self.put(ast.arg(each)) for each in arguments], None, [], [], None, [])
+        return self.put(ast.FunctionDef(name, given, body, []))

@@ -59,7 +59,7 @@ def definition(text: Text, function: Function) -> ast.stmt:
         except RecursionError:
             raise text.wrong("too_deep", statement.span) from None
     results = [code.name(name) for name in function.returned]
-    body.append(code.give(results[0] if len(results) == 1 else ast.Tuple(list(results), ast.Load(), **code.at)))
+    body.append(code.give(results[0] if len(results) == 1 else code.put(ast.Tuple(list(results), ast.Load()))))
     return code.function(function.name, [each.name for each in function.arguments], body)
 
 
@@ -73,7 +73,7 @@ def calling(statement: Calling) -> ast.stmt:
         shapes = tuple(left.array.shape for left in statement.lefts)
         value = code.call("notation.opaque", statement.function, statement.params, shapes, *arguments)
         if len(names) == 1:
-            value = ast.Subscript(value, code.value(0), ast.Load(), **code.at)
+            value = code.put(ast.Subscript(value, code.value(0), ast.Load()))
     return code.scope("_".join(names), [code.assign(names, value)])
 
 
@@ -93,7 +93,7 @@ def equation(statement: Equation) -> ast.stmt:
     if statement.along is None:
         value = pieces[0]
     else:
-        value = code.call("jnp.concatenate", ast.Tuple(list(pieces), ast.Load(), **code.at), statement.along)
+        value = code.call("jnp.concatenate", code.put(ast.Tuple(list(pieces), ast.Load())), statement.along)
     if any(len(dim.indices) > 1 for dim in dims):
         value = code.call("jnp.reshape", value, left.array.shape)
     return code.scope(left.array.name, [*before, code.assign([left.array.name], value)])
