@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import NoReturn
 
 from lark import Token
 
@@ -79,14 +78,21 @@ class Equations:
             part = scope.new(words(lefts[joined[0]])[0]) if joined else None
             if part is not None:
                 scope.indices[part.name] = part
-            terms.append(self.read(scope, piece))
-            Expressions(self.text, scope, self.extents, self.functions).fits(settled(dtype(terms[-1])), terms[-1])
+            reader = self.reader(scope)
+            terms.append(reader.term(piece))
+            reader.fits(settled(dtype(terms[-1])), terms[-1])
             if part is not None:
                 self.solve(scope, [part])
                 extents.append(part.extent)
         self.solve(scope, list(shared.values()))
-        made = self.dtype(pieces, terms)
-        return self.made(node, target, lefts, shared, terms, along, extents, made)
+        dims = [Group(tuple(shared[word] for word in words(left) if word in shared)) for left in lefts]
+        if along is not None:
+            dims[along] = Group((Index(str(words(lefts[along])[0]), span(lefts[along]), sum(extents), "joined"),))
+        shape = tuple(prod(index.extent for index in dim.indices) for dim in dims)
+        word = words(target)[0]
+        array = self.arrays[str(word)] = Array(str(word), self.dtype(pieces, terms), shape, span(word))
+        check_bytes(self.text, word, array)
+        return Equation(Left(array, tuple(dims), self.places(lefts), span(target)), tuple(terms), along, span(node))
 
     def along(self, target: Node, lefts: Sequence[Node], joined: Sequence[int], count: int) -> int | None:
         """The dim along which pieces are joined."""
@@ -107,8 +113,8 @@ class Equations:
             extent = size(self.text, declared[0], self.extents)
             scope.unify(index, extent, span(declared[0]), "declared on the left")
 
-    def read(self, scope: Scope, piece: Node) -> Term:
-        return Expressions(self.text, scope, self.extents, self.functions).term(piece)
+    def reader(self, scope: Scope) -> Expressions:
+        return Expressions(self.text, scope, self.extents, self.functions)
 
     def solve(self, scope: Scope, indices: Sequence[Index]) -> None:
         """Resolves the ranges of all indices, or fails."""
@@ -129,32 +135,6 @@ class Equations:
             if found != kinds_found[0]:
                 self.text.fail("dtypes", piece, sign="++", one=short(kinds_found[0]), other=short(found))
         return kinds_found[0]
-
-    def made(
-        self,
-        node: Node,
-        target: Node,
-        lefts: Sequence[Node],
-        shared: Mapping[str, Index],
-        terms: Sequence[Term],
-        along: int | None,
-        extents: Sequence[int],
-        made: str,
-    ) -> Equation:
-        dims, shape = list[Group[Index]](), list[int]()
-        for place, left in enumerate(lefts):
-            own = [str(word) for word in words(left)]
-            if place == along:
-                dims.append(Group((Index(own[0], span(left), sum(extents), "joined"),)))
-            else:
-                dims.append(Group(tuple(shared[name] for name in own)))
-            shape.append(prod(index.extent for index in dims[-1].indices))
-        word = words(target)[0]
-        array = Array(str(word), made, tuple(shape), span(word))
-        check_bytes(self.text, word, array)
-        self.arrays[array.name] = array
-        left = Left(array, tuple(dims), self.places(lefts), span(target))
-        return Equation(left, tuple(terms), along, span(node))
 
     def places(self, lefts: Sequence[Node]) -> tuple[tuple[str, ...], ...]:
         for left in lefts:
@@ -187,7 +167,7 @@ class Equations:
     def argument(self, name: str, node: Node) -> Array | Apply[Term]:
         """An argument of a primitive: an array, or a number such as `3`, `0.5`, `u32(3)`."""
         if name.startswith("lax.") and node.data in ("number", "neg", "call"):
-            reader = Expressions(self.text, Scope(self.text, self.arrays, {}), self.extents, self.functions)
+            reader = self.reader(Scope(self.text, self.arrays, {}))
             term = reader.term(node)
             if isinstance(term, Number):
                 reader.fits(settled(dtype(term)), term, cast=True)
@@ -210,15 +190,9 @@ class Equations:
         for node, have, want in zip(phrases(call), given, wanted, strict=True):
             assert isinstance(have, Array)
             if have.type != want.type:
-                where, name = (want.name, have.name), function.name
-                types = (want.type, have.type)
-                self.mistyped(node, name, where, types)
+                types = {"wanted": want.type, "given": have.type}
+                self.text.fail("call_type", node, argument=want.name, name=function.name, value=have.name, **types)
         return [(each.dtype, each.shape) for each in function.results]
-
-    def mistyped(self, node: Node, name: str, names: tuple[str, str], types: tuple[str, str]) -> NoReturn:
-        """Fails for an argument whose type differs from the declared one."""
-        (argument, value), (wanted, given) = names, types
-        self.text.fail("call_type", node, argument=argument, name=name, wanted=wanted, value=value, given=given)
 
     def primitive(
         self, call: Node, name: str, given: Sequence[Array | Apply[Term]], params: str, targets: Sequence[Node]

@@ -278,15 +278,12 @@ class Expressions:
 
     def cast(self, node: Node, wanted: str, given: list[Node]) -> Term:
         word = words(node)[0]
-        self.check_dtype(word, wanted)
+        check_dtype(self.text, word, wanted)
         if len(given) != 1:
             self.text.fail("function_count", node, name=word, wanted="1 argument", given=len(given), operands="x")
         term = self.term(given[0])
         self.fits(wanted, term, cast=True)
         return Apply("cast", (term,), wanted, span(node))
-
-    def check_dtype(self, word: Token, wanted: str) -> None:
-        check_dtype(self.text, word, wanted)
 
     def apply(self, node: Node, name: str, args: list[Term], params: str) -> Term:
         if name == "where":

@@ -13,7 +13,7 @@ from .code import Code
 from .segments import segments
 from .terms import Index, Mask, Term, at, free
 from .value import Value, Walker, alongside, fit, squeezed, transposed
-from .windows import convolution, guarded, pooling
+from .windows import convolution, convolved, guarded, pooling
 
 
 def fold(values: Walker, term: Fold[Index, Term]) -> Value:
@@ -55,8 +55,8 @@ def multiplied(body: Term) -> list[Term]:
 
 def product(values: Walker, term: Fold[Index, Term], body: Term) -> Value:
     code, parts = Code(at(term)), multiplied(body)
-    if (found := convolution(values, term, parts)) is not None:
-        return found
+    if (layout := convolved(term, parts)) is not None:
+        return convolution(values, term, layout)
     if (found := pooling(replace(term, body=body))) is not None:
         return found
     if (inside := guarded(replace(term, body=body))).body is not body:

@@ -50,7 +50,6 @@ class Functions:
         results = [self.type(each, "result", extents) for each in kinds(node, "type")]
         statements, last = self.statements(node, extents, arrays)
         returned = self.returned(node, last, arrays, [array for array, _ in results])
-        depth, count = self.inlined(name, statements)
         made = Function(
             str(name),
             arguments,
@@ -59,11 +58,8 @@ class Functions:
             tuple(at for _, at in results),
             statements,
             returned,
-            arrays,
             span(name),
-            extents,
-            depth,
-            count,
+            *self.inlined(name, statements),
         )
         self.done[made.name] = made
         return made

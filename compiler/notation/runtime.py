@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from functools import cache, partial
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from jax import Array
@@ -26,8 +26,11 @@ from ..ops.primitives import find
 from . import scalars
 from .keywords import parameters
 
+Sizes: TypeAlias = tuple[int, ...]
+Edges: TypeAlias = tuple[tuple[int, int], ...]
 
-def take(function: str, name: str, dtype: str, shape: tuple[int, ...], x: Array) -> Array:
+
+def take(function: str, name: str, dtype: str, shape: Sizes, x: Array) -> Array:
     """The argument, if it has the declared type. Raises Error otherwise."""
     if not isinstance(x, jax.Array | np.ndarray | np.generic | bool | int | float | complex):
         helps = ["pass a JAX or NumPy array, or a number"]
@@ -52,7 +55,7 @@ def literal(value: float, dtype: str) -> Array:
     return cast(Array, np.asarray(value, jnp.dtype(dtype)))
 
 
-def opaque(name: str, text: str, shapes: Sequence[tuple[int, ...]], *arrays: Array) -> list[Array]:
+def opaque(name: str, text: str, shapes: Sequence[Sizes], *arrays: Array) -> list[Array]:
     """Calls a JAX primitive on whole arrays, with parameters as the IR shows them. Raises KeyError for an unknown one."""
     params = parameters(text)
     dtypes = params.get("result")
@@ -70,7 +73,7 @@ def opaque(name: str, text: str, shapes: Sequence[tuple[int, ...]], *arrays: Arr
 
 
 @cache
-def made_of(name: str, params: str, shapes: tuple[tuple[int, ...], ...], given: tuple[ArrayLike, ...]) -> list[ArrayLike]:
+def made_of(name: str, params: str, shapes: tuple[Sizes, ...], given: tuple[ArrayLike, ...]) -> list[ArrayLike]:
     """The types of a primitive's results. Raises JAX's error for wrong parameters; JAX finds some of them when it lowers."""
     structs = [jax.ShapeDtypeStruct(shape, dtype) for dtype, shape in given]
     traced = jax.jit(partial(opaque, name, params, shapes)).trace(*structs)
@@ -86,33 +89,19 @@ def choose(condition: Array, then: Array, otherwise: Array) -> Array:
         return jnp.where(condition, then, otherwise)
 
 
-def scatter_sum(x: Array, extents: tuple[int, ...], *places: Array) -> Array:
+def scatter_sum(x: Array, extents: Sizes, *places: Array) -> Array:
     """Adds the updates at each position of an array; updates outside the array are dropped."""
     zeros = jnp.zeros((*extents, *x.shape[places[0].ndim :]), x.dtype)
     return zeros.at[places].add(x, mode="drop", wrap_negative_indices=False)
 
 
-def convolve(
-    x: Array,
-    kernel: Array,
-    strides: tuple[int, ...],
-    padding: tuple[tuple[int, int], ...],
-    dilation: tuple[int, ...],
-    dims: tuple[tuple[int, ...], ...],
-) -> Array:
+def convolve(x: Array, kernel: Array, strides: Sizes, padding: Edges, dilation: Sizes, dims: tuple[Sizes, ...]) -> Array:
     """A convolution; `dims` are the batch, the feature and the spatial dims of image, kernel and result."""
     numbers = lax.ConvDimensionNumbers(*dims)
     return lax.conv_general_dilated(x, kernel, strides, padding, rhs_dilation=dilation, dimension_numbers=numbers)
 
 
-def pool(
-    monoid: str,
-    x: Array,
-    window: tuple[int, ...],
-    strides: tuple[int, ...],
-    padding: tuple[tuple[int, int], ...],
-    dilation: tuple[int, ...],
-) -> Array:
+def pool(monoid: str, x: Array, window: Sizes, strides: Sizes, padding: Edges, dilation: Sizes) -> Array:
     """A fold over windows; positions outside the array hold the unit."""
     start = MONOIDS[monoid].unit(x.dtype)
     return lax.reduce_window(x, start, SPELLED[monoid].combine, window, strides, padding, window_dilation=dilation)

@@ -7,7 +7,7 @@ y[b] = max(sum(k) x[b, k] * w[k], 0)   -->   Equation(y: f32[8], (b), Apply(max,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
@@ -190,10 +190,8 @@ class Function:
     result_places: tuple[tuple[tuple[str, ...], ...], ...]
     statements: tuple[Equation | Calling, ...]
     returned: tuple[str, ...]
-    values: Mapping[str, Array]
     span: Span
-    extents: Mapping[str, int] = field(default_factory=dict[str, int])
-    depth: int = 1
+    depth: int
     """How deeply its calls are nested."""
-    count: int = 0
+    count: int
     """How many equations it has when its calls are inlined."""

@@ -76,19 +76,9 @@ class Layout:
     def outs(self) -> list[Index]:
         return [window.out for window in self.windows]
 
-    @property
-    def within(self) -> list[Index]:
-        return [window.within for window in self.windows]
-
-
-def convolution(values: Walker, term: Fold[Index, Term], parts: Sequence[Term]) -> Value | None:
-    """The sum as a convolution, if one factor is read through windows and the other holds a weight for each place in them."""
-    layout = convolved(term, parts)
-    return None if layout is None else _convolved(values, term, layout)
-
 
 def convolved(term: Fold[Index, Term], parts: Sequence[Term]) -> Layout | None:
-    """The sum of these factors as a convolution; None if it is not a convolution."""
+    """The dims of a convolution, if one factor is read through windows and the other holds a weight for each place in them."""
     match parts:
         case [Read() as one, Read() as other]:
             image, kernel = (one, other) if windows(one, term.indices) else (other, one)
@@ -102,7 +92,7 @@ def convolved(term: Fold[Index, Term], parts: Sequence[Term]) -> Layout | None:
     batch = [index for index in plain if index not in term.indices]
     channels = [index for index in term.indices if index not in within]
     own = [index for index in weights if index not in term.indices]
-    if not (len(batch) == len(channels) == len(own) == 1 and _only_windows(image)):
+    if not (len(batch) == len(channels) == len(own) == 1 and all(map(moved, image.dims))):
         return None
     layout = Layout(image, kernel, found, batch[0], channels[0], own[0])
     takes_every_weight = set(weights) == {layout.weight, layout.channel, *within}
@@ -117,19 +107,14 @@ def _indices(read: Reading) -> list[Index] | None:
     return [index for index in found if index is not None] if None not in found else None
 
 
-def _only_windows(image: Reading) -> bool:
-    """Whether no dim is read at a fixed position."""
-    return all(moved(sub) for sub in image.dims)
-
-
-def _convolved(values: Walker, term: Fold[Index, Term], layout: Layout) -> Value:
+def convolution(values: Walker, term: Fold[Index, Term], layout: Layout) -> Value:
     code, outs = Code(at(term)), layout.outs
     wanted = [layout.batch, layout.weight, *outs]
     given = [index for index in values.order if index in wanted]
     result = given if len(given) == len(wanted) else wanted
     image, kernel = ([alone(sub) for sub in read.dims] for read in (layout.image, layout.kernel))
     lhs = (image.index(layout.batch), image.index(layout.channel), *(window.dim for window in layout.windows))
-    rhs = tuple(map(kernel.index, (layout.weight, layout.channel, *layout.within)))
+    rhs = tuple(map(kernel.index, (layout.weight, layout.channel, *(window.within for window in layout.windows))))
     out = tuple(map(result.index, wanted))
     made = code.call(
         "notation.convolve",
@@ -177,22 +162,18 @@ def _plain(body: Reading, dim: int) -> Index:
 def guarded(term: Fold[Index, Term]) -> Fold[Index, Term]:
     """The fold of its body, with the unit wherever a window of the body is outside the array."""
     asked = [
-        Apply(
-            "and",
-            (Apply("le", (Number(0, at), place), "bool", at), Apply("lt", (place, Number(extent, at)), "bool", at)),
-            "bool",
-            at,
+        _apply(
+            "and", "bool", at, _apply("le", "bool", at, Number(0, at), place), _apply("lt", "bool", at, place, Number(n, at))
         )
-        for affine, extent, at in dict.fromkeys(_hanging(term.body))
+        for affine, n, at in dict.fromkeys(_hanging(term.body))
         for place in [position(affine, at)]
     ]
     if not asked:
         return term
-    condition = reduce(lambda one, other: Apply("and", (one, other), "bool", term.span), asked)
+    condition = reduce(partial(_apply, "and", "bool", at(term)), asked)
     made = dtype(term)
-    return replace(
-        term, body=Apply("where", (condition, term.body, Number(_unit(term.monoid, made), term.span)), made, term.span)
-    )
+    unit = MONOIDS[term.monoid].unit(dtype_of(made)).item()
+    return replace(term, body=_apply("where", made, at(term), condition, term.body, Number(unit, term.span)))
 
 
 def _hanging(term: Dim) -> Iterator[tuple[Affine[Index], int, Span]]:
@@ -212,26 +193,22 @@ def _lies(affine: Affine[Index], extent: int) -> bool:
     return low >= 0 and high < extent
 
 
-def _unit(monoid: str, made: str) -> float:
-    return MONOIDS[monoid].unit(dtype_of(made)).item()
-
-
 def inside(affine: Affine[Index], extent: int, at: Span) -> Term:
     """A window as a computed position, clipped to the array."""
     place = position(affine, at)
     if _lies(affine, extent):
         return place
-    return Apply("min", (Apply("max", (place, Number(0, at)), "int32", at), Number(extent - 1, at)), "int32", at)
+    return _apply("min", "int32", at, _apply("max", "int32", at, place, Number(0, at)), Number(extent - 1, at))
 
 
 def position(affine: Affine[Index], at: Span) -> Term:
     steps: list[Term] = [
-        Group((index,), at) if factor == 1 else Apply("mul", (Group((index,), at), Number(factor, at)), "int32", at)
+        Group((index,), at) if factor == 1 else _apply("mul", "int32", at, Group((index,), at), Number(factor, at))
         for index, factor in affine.factors
     ]
     steps += [Number(affine.offset, at)] if affine.offset else []
-    return reduce(partial(_plus, at=at), steps)
+    return reduce(partial(_apply, "add", "int32", at), steps)
 
 
-def _plus(one: Term, other: Term, at: Span) -> Term:
-    return Apply("add", (one, other), "int32", at)
+def _apply(function: str, dtype: str, at: Span, *args: Term) -> Term:
+    return Apply(function, args, dtype, at)
