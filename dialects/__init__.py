@@ -23,8 +23,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from xdsl.context import Context
 
-DIALECTS = ("array", "flow", "lax", "spmd")
-
 
 def context() -> "Context":
     """An xDSL context with our dialects beside `builtin` and `func`: what a parser of our programs needs."""

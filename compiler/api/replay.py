@@ -43,19 +43,17 @@ def tactics_of(text: str) -> list[Callable[[Plan], Plan]]:
 
 def _tactic(line: str, location: Location) -> Callable[[Plan], Plan]:
     name, args, kwargs = _call(line, location)
-    if name in ACTIONS:
-        make: Callable[..., Callable[[Plan], Plan]] = partial(_bound, getattr(Plan, name))
-        takes = [each for each in inspect.signature(getattr(Plan, name)).parameters if each != "self"]
-    elif name in Tactic.known:
-        make = partial(_constructed, Tactic.known[name])
-        takes = list(inspect.signature(Tactic.known[name]).parameters)
-    else:
+    act: Callable[..., Plan] | None = getattr(Plan, name) if name in ACTIONS else None
+    make = Tactic.known.get(name, Tactic)
+    if act is None and make is Tactic:
         helps = did_you_mean(name, (*Tactic.known, *ACTIONS), _help(), most=3)
         raise Error(f"unknown tactic `{name}`", location=location, helps=helps)
+    signature = inspect.signature(make if act is None else partial(act, None))
     try:
-        made = make(*args, **kwargs)
+        signature.bind(*args, **kwargs)
+        made: Callable[[Plan], Plan] = make(*args, **kwargs) if act is None else lambda plan: act(plan, *args, **kwargs)
     except TypeError as error:
-        helps = [f"it takes {name}({', '.join(takes)})"]
+        helps = [f"it takes {name}({', '.join(signature.parameters)})"]
         raise Error(f"`{name}` is called with wrong arguments", location=location, label=str(error), helps=helps) from None
 
     def tactic(plan: Plan) -> Plan:
@@ -66,18 +64,6 @@ def _tactic(line: str, location: Location) -> Callable[[Plan], Plan]:
             raise Error(error.title, location=location, label=error.label, notes=error.notes, helps=error.helps) from error
 
     return tactic
-
-
-def _constructed(tactic: type[Tactic], *args: object, **kwargs: object) -> Tactic:
-    """A tactic, Partita's or the user's. Raises TypeError for wrong arguments."""
-    inspect.signature(tactic).bind(*args, **kwargs)
-    return tactic(*args, **kwargs)
-
-
-def _bound(method: Callable[..., Plan], *args: object, **kwargs: object) -> Callable[[Plan], Plan]:
-    """A method of a plan with its arguments, as a tactic. Raises TypeError for wrong arguments."""
-    inspect.signature(method).bind(None, *args, **kwargs)
-    return lambda plan: method(plan, *args, **kwargs)
 
 
 def _call(line: str, location: Location) -> tuple[str, list[object], dict[str, object]]:

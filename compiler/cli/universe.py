@@ -4,6 +4,7 @@ Everything is loaded on first use, because xDSL's tools read the universe of eve
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from xdsl.ir import Dialect
 from xdsl.universe import Universe
@@ -11,30 +12,15 @@ from xdsl.universe import Universe
 from .passes import PASSES
 
 
-def _array() -> Dialect:
+def _dialect(name: str) -> Dialect:
     from ...dialects.array import ARRAY
-
-    return ARRAY
-
-
-def _flow() -> Dialect:
     from ...dialects.flow import FLOW
-
-    return FLOW
-
-
-def _lax() -> Dialect:
     from ...dialects.lax import lax
-
-    return lax()
-
-
-def _spmd() -> Dialect:
     from ...dialects.spmd import SPMD
 
-    return SPMD
+    return {"array": ARRAY, "flow": FLOW, "lax": lax(), "spmd": SPMD}[name]
 
 
-DIALECTS: dict[str, Callable[[], Dialect]] = {"array": _array, "flow": _flow, "lax": _lax, "spmd": _spmd}
+DIALECTS: dict[str, Callable[[], Dialect]] = {name: partial(_dialect, name) for name in ("array", "flow", "lax", "spmd")}
 
 UNIVERSE = Universe(all_dialects=DIALECTS, all_passes=PASSES)

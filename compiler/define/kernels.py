@@ -38,7 +38,7 @@ _LETTERS = "ijklmnopqrstuvw"
 
 def text(eqn: JaxprEqn) -> tuple[str, str]:
     """The definition of a Pallas call, or an empty string and the reason."""
-    call = Call(eqn)
+    call = Call(eqn, eqn.params["grid_mapping"], eqn.params["jaxpr"])
     if why := call.refused():
         return "", why
     why = call.barred()
@@ -89,14 +89,8 @@ class Call:
     """One Pallas call. A grid axis is a number; `None` stands for the constant 0."""
 
     eqn: JaxprEqn
-
-    @cached_property
-    def mapping(self) -> GridMapping:
-        return self.eqn.params["grid_mapping"]
-
-    @cached_property
-    def kernel(self) -> Jaxpr:
-        return self.eqn.params["jaxpr"]
+    mapping: GridMapping
+    kernel: Jaxpr
 
     @cached_property
     def axes(self) -> list[int]:

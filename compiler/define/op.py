@@ -30,7 +30,7 @@ from ...dialects.params import ParamsAttr
 from ...dialects.reference.user_functions import FUNCTIONS
 from ...dialects.types import ArrayType
 from ..inputs.literals import Written
-from ..jax_private import PyTreeDef, Tracer, ad, batching, eval_context, jax, jnp, mlir, shaped_abstractify, tree
+from ..jax_private import PyTreeDef, Tracer, ad, batching, eval_context, jax, mlir, shaped_abstractify, tree
 from ..ops.params import ArrayLike, Foreign, decode, encode
 from ..ops.primitives import remember
 from ..ops.prng_keys import text
@@ -39,6 +39,10 @@ from .verify import accept
 
 Run: TypeAlias = Callable[..., object]
 """(operands, in the definition's order, **static parameters) -> a tree of results."""
+Leaves: TypeAlias = Callable[..., list[Array]]
+"""The same, to the leaves of the results."""
+Types: TypeAlias = tuple[list[ShapedArray], PyTreeDef]
+"""The types and the tree structure of the results."""
 
 
 @dataclass(eq=False)
@@ -49,10 +53,8 @@ class Op:
     written: Written
     run: Run
     primitive: Any
-    traced: dict[object, tuple[list[ShapedArray], PyTreeDef]] = field(
-        default_factory=dict[object, tuple[list[ShapedArray], PyTreeDef]]
-    )
-    mapped: dict[tuple[bool, ...], Op | None] = field(default_factory=dict[tuple[bool, ...], "Op | None"])
+    traced: dict[object, Types] = field(default_factory=dict[object, Types])
+    mapped: dict[tuple[bool, ...], Leaves] = field(default_factory=dict[tuple[bool, ...], Leaves])
     checked: bool = True
     """Whether the definition is tried before a program can contain the op."""
     own: Written | None = None
@@ -73,7 +75,7 @@ class Op:
 
     # The rules of a JAX primitive
 
-    def trace(self, avals: Sequence[ShapedArray], params: Mapping[str, object]) -> tuple[list[ShapedArray], PyTreeDef]:
+    def trace(self, avals: Sequence[ShapedArray], params: Mapping[str, object]) -> Types:
         """The types and the tree structure of the results. Raises Error if they do not match the definition."""
         key = (jax.config.jax_enable_x64, *avals, *params.items())
         if key not in self.traced:
@@ -167,7 +169,7 @@ class Op:
         given = dict(zip(along, found, strict=True))
         return [given.get(at) for at in range(len(args))]
 
-    def along(self, some: Sequence[int], args: Sequence[Array], params: Mapping[str, object]) -> Callable[..., list[Array]]:
+    def along(self, some: Sequence[int], args: Sequence[Array], params: Mapping[str, object]) -> Leaves:
         """The function of only some operands; the others are fixed."""
 
         def function(*given: Array) -> list[Array]:
@@ -180,22 +182,16 @@ class Op:
 
     def batch(self, args: Sequence[Array], dims: Sequence[int | None], **params: object) -> tuple[list[Array], list[int]]:
         """`vmap` adds a leading index to the mapped arrays, so the mapped op has a definition too."""
-        formals = self.formals(len(args))
-        batched = tuple(any(dims[at] is not None for at in group) for group in formals)
-        chosen = [at for group, each in zip(formals, batched, strict=True) if each for at in group]
+        batched = tuple(any(dims[at] is not None for at in group) for group in self.formals(len(args)))
         size = next(arg.shape[dim] for arg, dim in zip(args, dims, strict=True) if dim is not None)
-        fronted = list(args)
-        for at in chosen:
-            arg, dim = args[at], dims[at]
-            fronted[at] = jnp.broadcast_to(arg, (size, *arg.shape)) if dim is None else jnp.moveaxis(arg, dim, 0)
+        axes = self.axes(batched, len(args))
+        fronted = [
+            arg if axis is None else batching.bdim_at_front(arg, dim, size)
+            for arg, dim, axis in zip(args, dims, axes, strict=True)
+        ]
         if batched not in self.mapped:
             self.mapped[batched] = self.vmapped(batched)
-        op = self.mapped[batched]
-        if op is None:
-            axes = tuple(0 if at in chosen else None for at in range(len(args)))
-            results = jax.vmap(partial(self.leaves, **params), in_axes=axes)(*fronted)
-        else:
-            results = op.primitive.bind(*fronted, **params)
+        results = self.mapped[batched](*fronted, **params)
         return results, [0] * len(results)
 
     def formals(self, count: int) -> list[range]:
@@ -203,20 +199,23 @@ class Op:
         bound = self.definition.with_arity(count, len(self.definition.results))
         return [bound.positions(formal.name) for formal in self.definition.operands]
 
-    def vmapped(self, batched: tuple[bool, ...]) -> Op | None:
-        """The op with one more index; None if the definition refers to dims by number, which would shift."""
+    def axes(self, batched: tuple[bool, ...], count: int) -> list[int | None]:
+        """For each of `count` operands, the dim that is mapped, given which formals are."""
+        return [0 if each else None for group, each in zip(self.formals(count), batched, strict=True) for _ in group]
+
+    def vmapped(self, batched: tuple[bool, ...]) -> Leaves:
+        """The op with one more index; only mapped, if the definition refers to dims by number, which would shift."""
+
+        def run(*arrays: Array, **params: object) -> object:
+            return jax.vmap(partial(self.run, **params), in_axes=self.axes(batched, len(arrays)))(*arrays)
+
         if self.definition.at or self.definition.front or self.definition.ravel or self.definition.sizes:
-            return None
+            return lambda *arrays, **params: tree.tree_leaves(run(*arrays, **params))
         names = [formal.name for formal, each in zip(self.definition.operands, batched, strict=True) if each]
         title = f"vmap_{self.title}" + ("" if all(batched) else f"_{'_'.join(names)}")
         written = self.written.renamed(printer.definition(_mapped(self.definition, names, title)))
-
-        def run(*arrays: Array, **params: object) -> object:
-            mapped = [at for group, each in zip(self.formals(len(arrays)), batched, strict=True) if each for at in group]
-            axes = tuple(0 if at in mapped else None for at in range(len(arrays)))
-            return jax.vmap(partial(self.run, **params), in_axes=axes)(*arrays)
-
-        return made(written, run, self.checked, self.name.replace(self.title, title), self.own or self.written)
+        op = made(written, run, self.checked, self.name.replace(self.title, title), self.own or self.written)
+        return op.primitive.bind
 
     # The functions that Partita needs of an op
 

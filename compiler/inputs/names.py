@@ -53,7 +53,11 @@ def inner(names: Iterable[str]) -> set[str]:
 
 @lru_cache(maxsize=1024)
 def pattern(glob: str, under: bool = True) -> re.Pattern[str]:
-    """The regular expression of one glob; with `under` it also matches every name below a matched one."""
+    """The regular expression of one glob; with `under` it also matches every name below a matched one.
+
+    Without it, the names are those of intermediate values: `scope` also matches `scope#0`, `scope#1`, ..., the values that
+    leave the scope.
+    """
     split = parts(glob)
     text = ""
     for place, part in enumerate(split):
@@ -79,17 +83,15 @@ def as_patterns(given: Patterns) -> tuple[str, ...]:
     return patterns_of(given) if isinstance(given, str) or given != () else ()
 
 
-def match(given: Patterns, names: Iterable[str], *, what: str = "value", under: bool = True) -> list[str]:
+def match(given: Patterns, names: Iterable[str], *, what: str = "value") -> list[str]:
     """The names that one of the patterns matches, in the order of `names`.
 
-    With `under`, a pattern that names an inner node of a tree matches everything below it. Without it, the names are those
-    of intermediate values, and `scope` also matches `scope#0`, `scope#1`, ..., the values that leave the scope. Raises
-    Error for a pattern that matches nothing.
+    A pattern that names an inner node of a tree matches everything below it. Raises Error for a pattern that matches nothing.
     """
     every = list(names)
     taken: set[str] = set()
     for glob in as_patterns(given):
-        accepts = pattern(glob, under).fullmatch
+        accepts = pattern(glob).fullmatch
         found = [name for name in every if accepts(name)]
         if not found:
             raise unknown(glob, every, what)
