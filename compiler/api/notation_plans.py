@@ -7,7 +7,8 @@ plan zero3 { tile w1.0 @data }             -->   tile("w1", 0, "data")
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from operator import methodcaller
 
 from lark import Token
 
@@ -103,14 +104,10 @@ def block(program: Program, name: str, node: Node) -> Block:
     if given and given[0] not in program.functions:
         text.fail("plan_of", given[0], program.functions, name=given[0])
     function = program.functions[str(given[0]) if given else list(program.functions)[-1]]
-    reader = _Reader(program, function, known(program, function), dict(_named(function)))
+    labels = dict.fromkeys(name for array in function.arguments for name in array.extents if name is not None)
+    reader = _Reader(program, function, known(program, function), labels)
     steps = tuple(placed(program, each, step) for each in phrases(node)[1:] for step in reader.steps(each))
     return Block(name, function.name, steps)
-
-
-def _named(function: Function) -> Iterator[tuple[str, int]]:
-    for array in function.arguments:
-        yield from ((name, 0) for name in array.extents if name is not None)
 
 
 @dataclass(slots=True)
@@ -120,7 +117,7 @@ class _Reader:
     program: Program
     function: Function
     values: Mapping[str, Address]
-    labels: dict[str, int] = field(default_factory=dict[str, int])
+    labels: dict[str, None]
 
     def steps(self, node: Node) -> list[Step]:
         match node.data:
@@ -130,14 +127,13 @@ class _Reader:
                 return self.tile_range(node)
             case "replicate":
                 paths = [self.value(word) for word in words(node)]
-                return [_replicate(paths, axis) for axis in self.axes(node, kinds(node, "places")[0])]
+                return [methodcaller("replicate", paths, axis) for axis in self.axes(node, kinds(node, "places")[0])]
             case "label":
                 (path, dim), label = self.spot(phrases(node)[0]), words(phrases(node)[1])[0]
-                self.labels[str(label)] = 0
+                self.labels[str(label)] = None
                 return [lambda plan: plan.name(path, _number(dim), str(label))]
             case "propagate":
-                axis = self.axis(words(node)[0])
-                return [lambda plan: plan.propagate(axis)]
+                return [methodcaller("propagate", self.axis(words(node)[0]))]
             case _:
                 return self.call(node)
 
@@ -151,7 +147,7 @@ class _Reader:
         spots = [self.spot(each) for each in kinds(node, "spot")]
         axes = self.axes(node, kinds(node, "places")[0])
         if len(spots) == 1:
-            return [_tile(*spots[0], axis) for axis in axes]
+            return [methodcaller("tile", *spots[0], axis) for axis in axes]
         return [Tile({path: _number(dim) for path, dim in spots}, axis) for axis in axes]
 
     def tile_range(self, node: Node) -> list[Step]:
@@ -212,14 +208,6 @@ def _number(dim: int | str) -> int:
     if isinstance(dim, str):
         raise Error(f"`{dim}` names a range, but several values are tiled", helps=["give the dim of each by number: `x.0`"])
     return dim
-
-
-def _tile(path: str, dim: int | str, axis: str) -> Step:
-    return lambda plan: plan.tile(path, dim, axis)
-
-
-def _replicate(paths: list[str], axis: str) -> Step:
-    return lambda plan: plan.replicate(paths, axis)
 
 
 def _tile_range(label: str, axis: str) -> Step:

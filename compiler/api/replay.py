@@ -10,6 +10,7 @@ import ast
 import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import methodcaller
 
 from ...dialects.errors import Error, Location, did_you_mean
 from ...dialects.mesh import Mesh
@@ -51,7 +52,7 @@ def _tactic(line: str, location: Location) -> Callable[[Plan], Plan]:
     signature = inspect.signature(make if act is None else partial(act, None))
     try:
         signature.bind(*args, **kwargs)
-        made: Callable[[Plan], Plan] = make(*args, **kwargs) if act is None else lambda plan: act(plan, *args, **kwargs)
+        made: Callable[[Plan], Plan] = make(*args, **kwargs) if act is None else methodcaller(name, *args, **kwargs)
     except TypeError as error:
         helps = [f"it takes {name}({', '.join(signature.parameters)})"]
         raise Error(f"`{name}` is called with wrong arguments", location=location, label=str(error), helps=helps) from None

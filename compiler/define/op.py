@@ -132,7 +132,8 @@ class Op:
             self.written.fail(
                 self.definition.results[-1].name, title, helps=("name each result left of `=`: `out[..], more[..] = @(...)`",)
             )
-        problem = disagreement(self.name, self.encoded(params), _types(avals), _types(outs))
+        stored = encode(self.name, params, Foreign(), self.definition.dropped)
+        problem = disagreement(self.name, stored, _types(avals), _types(outs))
         if problem:
             given = ", ".join(text(aval) for aval in outs)
             helps = (f"its results are {given} of {', '.join(text(aval) for aval in avals)}: say so left and right of `=`",)
@@ -218,9 +219,6 @@ class Op:
         return op.primitive.bind
 
     # The functions that Partita needs of an op
-
-    def encoded(self, params: Mapping[str, object]) -> ParamsAttr:
-        return encode(self.name, params, Foreign(), self.definition.dropped)
 
     def interpret(self, inputs: Sequence[np.ndarray], params: ParamsAttr, outs: Sequence[ArrayLike]) -> list[np.ndarray]:
         """The function on NumPy arrays, for the interpreter."""

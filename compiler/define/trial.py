@@ -287,11 +287,7 @@ def _part(type: Type, at: Position, count: int) -> Type:
 
 def _alone(function: Results) -> Derived:
     """Results without gradients."""
-
-    def results(operands: Sequence[Array]) -> tuple[list[list[Array]], Sequence[Array]]:
-        return function(operands), ()
-
-    return results
+    return lambda operands: (function(operands), ())
 
 
 def _is_float(dtype: object) -> bool:

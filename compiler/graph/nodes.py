@@ -103,11 +103,11 @@ def _what(op: Operation, graph: GraphModule, marks: Marks) -> tuple[str, str, tu
 def _values(block: Block, mesh: Mesh) -> dict[SSAValue, Value]:
     """The values, numbered as in the text."""
     all_of_them = [*block.args, *(result for op in block.ops for result in op.results)]
-    return {value: _value(f"%{number}", cast(ArrayType, value.type), mesh) for number, value in enumerate(all_of_them)}
-
-
-def _value(name: str, type: ArrayType, mesh: Mesh) -> Value:
-    return Value(name, type.text, _size(type.local(mesh)))
+    types = array_types(all_of_them)
+    return {
+        value: Value(f"%{number}", type.text, _size(type.local(mesh)))
+        for number, (value, type) in enumerate(zip(all_of_them, types, strict=True))
+    }
 
 
 def _of(values: Sequence[SSAValue], named: Mapping[SSAValue, Value]) -> tuple[Value, ...]:

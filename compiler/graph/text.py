@@ -19,7 +19,7 @@ def to_json(graph: GraphModule, nodes: Sequence[Node], edges: Sequence[Edge]) ->
             "name": graph.name,
             "mesh": dict(graph.mesh.axes),
             "nodes": [_node(node) for node in nodes],
-            "edges": [_edge(edge) for edge in edges],
+            "edges": [{"from": edge.source, "to": edge.target, **_value(edge.value)} for edge in edges],
         },
         indent=1,
     )
@@ -35,10 +35,6 @@ def _node(node: Node) -> dict[str, object]:
         "bytes": node.bytes,
         "collectives": [_exchange(each) for each in node.collectives],
     }
-
-
-def _edge(edge: Edge) -> dict[str, object]:
-    return {"from": edge.source, "to": edge.target, **_value(edge.value)}
 
 
 def _value(value: Value) -> dict[str, object]:

@@ -32,12 +32,9 @@ _APART = frozenset(
 @cache
 def functions() -> Mapping[str, tuple[str, ...]]:
     """Name --> the names of its operands."""
-    found = {name: tuple(each.name for each in definition.operands) for name, definition in _elementwise().items()}
+    known = (name for name in definitions if name not in _APART and _is_elementwise(definitions[name]))
+    found = {name: tuple(each.name for each in definitions[name].operands) for name in known}
     return {**found, **{alias: found[name] for alias, name in ALIASES.items()}, **SPELT}
-
-
-def _elementwise() -> dict[str, Definition]:
-    return {name: each for name in definitions if name not in _APART and _is_elementwise(each := definitions[name])}
 
 
 def _is_elementwise(definition: Definition) -> bool:

@@ -36,8 +36,7 @@ WORDS = frozenset("fn plan mesh let return and or not inf nan tile replicate pro
 
 def notation(traced: Traced, mesh: Mesh) -> str:
     """A traced program with a mesh, in index notation. Raises Error for an op that the notation cannot express."""
-    line = f"mesh {mesh}\n\n" if mesh.axes else ""
-    return line + program(traced)
+    return (f"mesh {mesh}\n\n" if mesh.axes else "") + program(traced)
 
 
 def program(traced: Traced) -> str:

@@ -77,14 +77,10 @@ def chosen(code: Code, values: Sequence[Value], order: Sequence[Index]) -> tuple
     made: list[Value] = []
     for value in values:
         if value.dims and None not in value.dims:
-            value = transposed(code, value, _order(value, dims))
+            value = transposed(code, value, [index for index in dims if index is not None and index in value.dims])
         trailing = value.dims == dims[len(dims) - len(value.dims) :]
         made.append(value if trailing else fit(code, value, dims))
     return made, dims
-
-
-def _order(value: Value, dims: Dims) -> list[Index]:
-    return [index for index in dims if index is not None and index in value.dims]
 
 
 def common(all_dims: Sequence[Dims], order: Sequence[Index]) -> Dims:

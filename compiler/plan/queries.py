@@ -9,7 +9,6 @@ from ...dialects.errors import Error
 from ...dialects.params import ParamsAttr
 from ...rewrites.decide import table as placement
 from ...rewrites.decide.op_layouts import boundary
-from ...rewrites.program.program import Node
 from ...rewrites.program.shard_maps import misfit
 from ..inputs.lines import Source
 from ..inputs.names import Patterns
@@ -171,23 +170,19 @@ def _conflict(plan: State, each: placement.Conflict) -> Conflict:
     claims: list[str] = []
     operands: list[str] = []
     node = program.nodes[each.node] if each.node >= 0 else None
-    for claim, who in each.claims:
-        name = _claimant(names, node, each.value, who)
-        tactic = plan.actions[claim.tactic].text
-        claims.append(f"{who} `{name}` on dim {claim.at}, from {tactic}")
-        if node is not None and who.startswith("operand"):
+    for claim, position in each.claims:
+        name = names[each.value if node is None else node.end(position)]
+        if node is None:
+            who = f"a use of dim {claim.at}"
+        elif position >= 0:
+            who = f"operand {position}"
             operands.append(name)
+        else:
+            who = f"result {-1 - position}"
+        claims.append(f"{who} `{name}` on dim {claim.at}, from {plan.actions[claim.tactic].text}")
     where = line_of(plan, each.value if node is None else node.results[0], node)
     op = f"argument `{names[each.value]}`" if node is None else f"`{node.kind}`"
     return Conflict(plan, op, each.axis, where, tuple(claims), tuple(dict.fromkeys(operands)))
-
-
-def _claimant(names: dict[int, str], node: Node | None, value: int, who: str) -> str:
-    if node is None:
-        return names[value]
-    kind, _, number = who.partition(" ")
-    values = node.operands if kind == "operand" else node.results
-    return names[values[int(number)]]
 
 
 def stops(plan: State) -> list[Stop]:
@@ -196,7 +191,7 @@ def stops(plan: State) -> list[Stop]:
     for each in plan.table.blocked.values():
         if plan.table.axes[each.axis].nodes[each.node] is None:
             node = program.nodes[each.node]
-            value = node.operands[each.operand] if each.operand >= 0 else node.results[-1 - each.operand]
+            value = node.end(each.operand)
             where = line_of(plan, value, node)
             stop = Stop(node.kind, names[value], each.dim, each.extent, each.axis, each.size, each.reason, where)
             found.append(stop)

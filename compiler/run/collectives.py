@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from typing import cast
 
 from jax import Array
 from xdsl.ir import Operation
@@ -22,10 +23,32 @@ from ..ops.monoids import SPELLED
 
 def run_collective(op: Operation, operands: Sequence[Array]) -> list[Array]:
     """The results of one spmd op on this device's arrays."""
-    if isinstance(op, spmd.Collective) and (byte := BYTES.get(operands[0].dtype.name)):
+    if isinstance(op, spmd.BarrierOp):
+        return barrier_p.bind(*operands)
+    if isinstance(op, spmd.CoordinateOp):
+        return [lax.axis_index(op.axes)]
+    assert isinstance(op, spmd.Collective)
+    (x,) = operands
+    if byte := BYTES.get(x.dtype.name):
         # XLA:CPU gathers two-bit numbers wrongly, so all types of less than a byte travel as bytes.
-        return [made.astype(operands[0].dtype) for made in _RUN[op.name](op, [each.astype(byte) for each in operands])]
-    return _RUN[op.name](op, operands)
+        return [_exchange(op, x.astype(byte)).astype(x.dtype)]
+    return [_exchange(op, x)]
+
+
+def _exchange(op: spmd.Collective, x: Array) -> Array:
+    match op:
+        case spmd.AllReduceOp():
+            return _in_numbers(x, lambda x: _across(op.monoid.data)(x, op.axes))
+        case spmd.AllGatherOp():
+            return _all_gather(op, x)
+        case spmd.ReduceScatterOp():
+            return _reduce_scatter(op, x)
+        case spmd.AllToAllOp():
+            return _all_to_all(op, x)
+        case spmd.PermuteOp():
+            return lax.ppermute(x, op.axes, list(op.pairs.data))
+        case _:
+            return _slice(cast(spmd.SliceOp, op), x)
 
 
 BYTES: Mapping[str, str] = {
@@ -36,12 +59,6 @@ BYTES: Mapping[str, str] = {
     "float4_e2m1fn": "float8_e4m3fn",
 }
 """Types of less than a byte, each with a one-byte type that holds all its numbers."""
-
-
-def _all_reduce(op: Operation, operands: Sequence[Array]) -> list[Array]:
-    assert isinstance(op, spmd.AllReduceOp)
-    (x,) = operands
-    return [_in_numbers(x, lambda x: _across(op.monoid.data)(x, op.axes))]
 
 
 def _in_numbers(x: Array, fold: Callable[[Array], Array]) -> Array:
@@ -55,62 +72,40 @@ def _across(monoid: str) -> Callable[..., Array]:
     return getattr(lax, SPELLED[MONOIDS[monoid].fold].across)
 
 
-def _all_gather(op: Operation, operands: Sequence[Array]) -> list[Array]:
-    assert isinstance(op, spmd.AllGatherOp)
-    (x,) = operands
+def _all_gather(op: spmd.AllGatherOp, x: Array) -> Array:
     dim, block = op.number("dim"), op.number("block")
     if x.shape[dim] == block:
-        return [lax.all_gather(x, op.axes, axis=dim, tiled=True)]
+        return lax.all_gather(x, op.axes, axis=dim, tiled=True)
     apart = _apart(x, dim, block)
-    return [_together(lax.all_gather(apart, op.axes, axis=dim + 1), dim, 3)]
+    return _together(lax.all_gather(apart, op.axes, axis=dim + 1), dim, 3)
 
 
-def _reduce_scatter(op: Operation, operands: Sequence[Array]) -> list[Array]:
-    assert isinstance(op, spmd.ReduceScatterOp)
-    (x,) = operands
+def _reduce_scatter(op: spmd.ReduceScatterOp, x: Array) -> Array:
     dim, block, group = op.number("dim"), op.number("block"), _group(op)
     if x.shape[dim] == block * group:
-        return [_in_numbers(x, lambda x: lax.psum_scatter(x, op.axes, scatter_dimension=dim, tiled=True))]
+        return _in_numbers(x, lambda x: lax.psum_scatter(x, op.axes, scatter_dimension=dim, tiled=True))
     apart = _apart(_apart(x, dim, block * group), dim + 1, block)
-    return [_together(_in_numbers(apart, lambda x: lax.psum_scatter(x, op.axes, scatter_dimension=dim + 1)), dim, 2)]
+    return _together(_in_numbers(apart, lambda x: lax.psum_scatter(x, op.axes, scatter_dimension=dim + 1)), dim, 2)
 
 
-def _slice(op: Operation, operands: Sequence[Array]) -> list[Array]:
-    assert isinstance(op, spmd.SliceOp)
-    (x,) = operands
+def _slice(op: spmd.SliceOp, x: Array) -> Array:
     dim, block, group = op.number("dim"), op.number("block"), _group(op)
     index = lax.axis_index(op.axes)
     if x.shape[dim] == block * group:
-        return [lax.dynamic_slice_in_dim(x, index * block, block, dim)]
+        return lax.dynamic_slice_in_dim(x, index * block, block, dim)
     apart = _apart(_apart(x, dim, block * group), dim + 1, block)
-    return [_together(lax.dynamic_index_in_dim(apart, index, dim + 1, keepdims=False), dim, 2)]
+    return _together(lax.dynamic_index_in_dim(apart, index, dim + 1, keepdims=False), dim, 2)
 
 
-def _all_to_all(op: Operation, operands: Sequence[Array]) -> list[Array]:
-    assert isinstance(op, spmd.AllToAllOp)
-    (x,) = operands
+def _all_to_all(op: spmd.AllToAllOp, x: Array) -> Array:
     split, concat, group = op.number("split"), op.number("concat"), _group(op)
     block, into = op.number("split_block"), op.number("concat_block")
     if split != concat and x.shape[split] == block * group and x.shape[concat] == into:
-        return [lax.all_to_all(x, op.axes, split, concat, tiled=True)]
+        return lax.all_to_all(x, op.axes, split, concat, tiled=True)
     apart = jnp.moveaxis(_apart(_apart(x, split, block * group), split + 1, block), split + 1, 0)
     sent = _together(lax.all_to_all(apart, op.axes, 0, 0), split + 1, 2)
     received = jnp.moveaxis(_apart(sent, concat + 1, into), 0, concat + 1)
-    return [_together(received, concat, 3)]
-
-
-def _permute(op: Operation, operands: Sequence[Array]) -> list[Array]:
-    assert isinstance(op, spmd.PermuteOp)
-    return [lax.ppermute(operands[0], op.axes, list(op.pairs.data))]
-
-
-def _coordinate(op: Operation, operands: Sequence[Array]) -> list[Array]:
-    assert isinstance(op, spmd.CoordinateOp)
-    return [lax.axis_index(op.axes)]
-
-
-def _barrier(op: Operation, operands: Sequence[Array]) -> list[Array]:
-    return barrier_p.bind(*operands)
+    return _together(received, concat, 3)
 
 
 def _group(op: spmd.Collective) -> int:
@@ -130,15 +125,3 @@ def _together(x: Array, dim: int, count: int) -> Array:
     for each in shape[dim : dim + count]:
         size *= each
     return x.reshape(*shape[:dim], size, *shape[dim + count :])
-
-
-_RUN: Mapping[str, Callable[[Operation, Sequence[Array]], list[Array]]] = {
-    "spmd.all_reduce": _all_reduce,
-    "spmd.all_gather": _all_gather,
-    "spmd.reduce_scatter": _reduce_scatter,
-    "spmd.slice": _slice,
-    "spmd.all_to_all": _all_to_all,
-    "spmd.permute": _permute,
-    "spmd.coordinate": _coordinate,
-    "spmd.barrier": _barrier,
-}

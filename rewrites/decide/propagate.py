@@ -102,8 +102,7 @@ class _Sweep:
         self.result_claims(node, candidates)
         key = (node.number, -1, self.axis)
         if len(candidates) > 1:
-            claims = tuple((claim, _who(position)) for claim, position in candidates.values())
-            self.table.conflicts[key] = Conflict(node.number, -1, self.axis, claims)
+            self.table.conflicts[key] = Conflict(node.number, -1, self.axis, tuple(candidates.values()))
         elif candidates:
             ((index, stride),) = candidates
             if self.held and not self.along(node, index):
@@ -177,7 +176,7 @@ class _Sweep:
         self.block(node, position, claim, row)
 
     def block(self, node: Node, position: int, claim: Claim, row: tuple[tuple[int, int, int], ...]) -> None:
-        value = node.operands[position] if position >= 0 else node.results[-1 - position]
+        value = node.end(position)
         extent = self.program.shape(value)[claim.at]
         reason = self.reason(node, claim, row)
         key = (node.number, position, self.axis)
@@ -200,8 +199,7 @@ class _Sweep:
         wants = {(claim.at, claim.stride): claim for claim in self.wants(value)}
         key = (-1, value, self.axis)
         if len(wants) > 1:
-            claims = tuple((claim, f"a use of dim {claim.at}") for claim in wants.values())
-            self.table.conflicts[key] = Conflict(-1, value, self.axis, claims)
+            self.table.conflicts[key] = Conflict(-1, value, self.axis, tuple((claim, 0) for claim in wants.values()))
         elif wants:
             ((dim, stride),) = wants
             if self.table.fits_value(value, self.axis, dim, stride):
@@ -209,8 +207,3 @@ class _Sweep:
                 self.claims.values[value] = Claim(dim, stride, self.tactic, self.held)
                 for number, _ in self.program.uses[value]:
                     self.mark_ahead(number)
-
-
-def _who(position: int) -> str:
-    """The origin of a claim, in words."""
-    return f"operand {position}" if position >= 0 else f"result {-1 - position}"

@@ -66,7 +66,8 @@ class Conflict:
     node: int
     value: int
     axis: str
-    claims: tuple[tuple[Claim, str], ...]
+    claims: tuple[tuple[Claim, int], ...]
+    """Each claim, and the position of its value at the op."""
 
 
 @dataclass(slots=True)

@@ -91,6 +91,10 @@ class Node:
         """Whether values cross into a region, or out of it, here."""
         return bool(self.reads)
 
+    def end(self, position: int) -> int:
+        """The operand at a position, or the result at -1 - a position."""
+        return self.operands[position] if position >= 0 else self.results[-1 - position]
+
 
 @dataclass(slots=True)
 class Region:
