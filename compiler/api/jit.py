@@ -130,10 +130,8 @@ class Jitted(Generic[R]):
         trees = dict.fromkeys(traced.static) | dict(
             zip(traced.arguments, tree.tree_unflatten(traced.in_tree, leaves), strict=True)
         )
-        signature = traced.function.signature
-        names = [name for name in signature.parameters if name in trees]
-        bound = inspect.BoundArguments(signature, OrderedDict((name, trees[name]) for name in names))
-        return bound.args[len(self.bound) : len(self.bound) + len(args)]
+        wanted = inspect.BoundArguments(traced.function.signature, OrderedDict(trees)).args
+        return wanted[len(self.bound) : len(self.bound) + len(args)]
 
 
 @overload

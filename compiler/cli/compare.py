@@ -135,6 +135,5 @@ def called(plan: Plan, leaves: Sequence[Array | np.ndarray]) -> tuple[tuple[obje
     traced = plan.source.traced
     values = tree.tree_unflatten(traced.in_tree, leaves)
     given = {**dict(zip(traced.arguments, values, strict=True)), **traced.static}
-    signature = traced.function.signature
-    bound = inspect.BoundArguments(signature, OrderedDict((n, given[n]) for n in signature.parameters if n in given))
+    bound = inspect.BoundArguments(traced.function.signature, OrderedDict(given))
     return bound.args, bound.kwargs

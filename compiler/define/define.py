@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast, overload
@@ -159,13 +160,11 @@ class Defined(Generic[R]):
         bound = self.definition.with_arity(len(arrays), len(self.definition.results))
         parts = {each.name: [arrays[at] for at in bound.positions(each.name)] for each in self.formals}
         given = {each.name: tuple(parts[each.name]) if each.variadic else parts[each.name][0] for each in self.formals}
-        arguments: dict[str, Any] = {}
+        arguments: OrderedDict[str, object] = OrderedDict({**params, **given})
         for name, parameter in self.signature.parameters.items():
             if parameter.kind is inspect.Parameter.VAR_KEYWORD:
                 arguments[name] = {key: value for key, value in params.items() if key not in self.signature.parameters}
-            elif name in given or name in params:
-                arguments[name] = given[name] if name in given else params[name]
-        bound = inspect.BoundArguments(self.signature, cast(Any, arguments))
+        bound = inspect.BoundArguments(self.signature, arguments)
         return self.function(*bound.args, **bound.kwargs)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import linecache
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -131,17 +132,12 @@ class Function:
 
     def call(self, values: Sequence[object], names: Sequence[str], static: Mapping[str, object]) -> object:
         """Call the function with these values of the arguments `names`, and with the static ones."""
-        given = dict(zip(names, values, strict=True))
-        more = {name: value for name, value in static.items() if name not in self.signature.parameters}
-        arguments: dict[str, object] = {
-            name: {**cast("Mapping[str, object]", given[name]), **more} if name == self.keyword else given[name]
-            for name in self.signature.parameters
-            if name in given
-        }
-        arguments |= {name: value for name, value in static.items() if name in self.signature.parameters}
-        bound = inspect.BoundArguments(self.signature, cast(Any, arguments))
-        extra = more if self.keyword and self.keyword not in given else {}
-        return self.fn(*bound.args, **bound.kwargs, **extra)
+        parameters = self.signature.parameters
+        given: dict[str, object] = {**dict(zip(names, values, strict=True)), **static}
+        if more := {name: given.pop(name) for name in static if name not in parameters}:
+            given[self.keyword] = {**cast("Mapping[str, object]", given.get(self.keyword, {})), **more}
+        bound = inspect.BoundArguments(self.signature, OrderedDict(given))
+        return self.fn(*bound.args, **bound.kwargs)
 
     def names(self, call: F, arguments: Iterable[str]) -> F:
         """The same callable, which JAX's errors report with the name, location and arguments of the user's function."""
