@@ -77,10 +77,10 @@ class Trial:
 
     def run(self) -> None:
         """Try every index. Raises Error if the function differs, and Unfit if it takes no arrays like these."""
+        # A function that takes no such arrays is not asked for blocks of them.
+        known = self.at_once
         if "@" not in self.candidate.written.text:
-            self.compare_with_text()
-        else:
-            self.at_once  # noqa: B018  # a function that takes no such arrays is not asked for blocks of them
+            self.compare_with_text(known)
         for index in range(len(self.signature.instance.indices)):
             self.place(index)
 
@@ -223,9 +223,8 @@ class Trial:
 
         return both
 
-    def compare_with_text(self) -> None:
+    def compare_with_text(self, known: AtOnce) -> None:
         """Evaluate a definition without `@`; the function must return the same."""
-        known = self.at_once
         operands = cast("list[np.ndarray]", known.operands)
         told = evaluate(self.candidate.definition.name, self.params, operands, self.outs)
         for name, one, other in zip(self.results(), known.results, told, strict=True):

@@ -39,8 +39,8 @@ class Compiled:
         self.traced = traced = plan.source.traced
         self.mesh = device_mesh(plan.mesh, devices)
         self.program = Partitioned(plan, self.mesh)
-        # Lower now, not at the first call, so that `compile` raises the errors of lowering.
-        self.program.mapped  # noqa: B018  # pyright: ignore[reportUnusedExpression]
+        # Now, not at the first call, so that `compile` raises the errors of lowering.
+        self.program.lower()
         self.in_shardings, self.out_shardings = self.program.shardings
         self.jitted = self.jit(donate)
         self.__name__ = traced.name

@@ -134,9 +134,11 @@ class Partitioned:
         rank = max([len(self.plan.source.shape(value)), *(dim + 1 for _, dim, _ in tiles)])
         return NamedSharding(self.mesh, spec(rank, tiles))
 
-    @cached_property
+    def lower(self) -> Callable[..., Sequence[Array]]:
+        """The device-local function over the mesh, lowered once."""
+        return self.once(self.mapped)
+
     def mapped(self) -> Callable[..., Sequence[Array]]:
-        """The device-local function over the mesh."""
         main = cast(func.FuncOp, spmd(self.plan).body.block.first_op)
         traced = self.plan.source.traced
 
@@ -154,7 +156,7 @@ class Partitioned:
         captured = traced.consts[len(arrays) - len(traced.in_avals) :]
 
         def run(*arrays: Array) -> Sequence[Array]:
-            return self.mapped(*arrays, *captured)
+            return self.lower()(*arrays, *captured)
 
         return partitioned_p.bind(*arrays, jaxpr=jax.make_jaxpr(run)(*arrays), program=self)
 
@@ -166,7 +168,7 @@ class Partitioned:
     # --- transformed -----------------------------------------------------------------------------------------------
 
     def once(self, make: Callable[..., M], *how: object) -> M:
-        """The result of a transformation of the program, computed once."""
+        """What a method makes of the program, such as a transformation of it, computed once."""
         key = make.__name__, *how
         if key not in self.known:
             self.known[key] = make(*how)

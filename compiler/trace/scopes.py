@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import takewhile
 from typing import cast
 
 from xdsl.dialects import func
@@ -101,9 +102,4 @@ def _around(op: Operation, scopes: Mapping[Operation, tuple[str, ...]]) -> tuple
 
 def _shared(left: tuple[str, ...], right: tuple[str, ...]) -> int:
     """How many parts two paths have in common from the start."""
-    count = 0
-    for one, other in zip(left, right, strict=False):
-        if one != other:
-            break
-        count += 1
-    return count
+    return len([*takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False))])
