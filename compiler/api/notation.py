@@ -44,8 +44,12 @@ class Notation:
     """The whole text."""
 
     def __repr__(self) -> str:
-        file = Path(self.program.text.file).name
-        return f"<{file}: {', '.join([*self.functions, *(f'plan {name}' for name in self.blocks)])}>"
+        return f"<{self.file}: {', '.join([*self.functions, *(f'plan {name}' for name in self.blocks)])}>"
+
+    @property
+    def file(self) -> str:
+        """The name of the file, without its folder."""
+        return Path(self.program.text.file).name
 
     @property
     def mesh(self) -> Mesh | None:
@@ -67,30 +71,24 @@ class Notation:
         """
         if name is not None and name not in self.blocks:
             helps = did_you_mean(name, self.blocks, f"its plans: {', '.join(self.blocks) or 'none'}")
-            raise Error(f"`{Path(self.program.text.file).name}` has no plan `{name}`", helps=helps)
+            raise Error(f"`{self.file}` has no plan `{name}`", helps=helps)
         chosen = self._function(self.blocks[name].function if name is not None else function)
         if (over := mesh or self.mesh) is None:
-            file = Path(self.program.text.file).name
             raise Error(
-                f"`{file}` names no mesh",
+                f"`{self.file}` names no mesh",
                 helps=["write `mesh data=4` in the text, or pass mesh=pt.Mesh(data=4), or --mesh data=4 on the command line"],
             )
-        started = self._started(chosen, over)
-        return started.apply(*(self.blocks[name].steps if name is not None else ()))
-
-    def _started(self, function: Function, mesh: Mesh) -> Plan:
-        structs = self.arguments(function.name).values()
-        return annotated(self.program, function, make_plan(self.functions[function.name], mesh, *structs))
+        started = make_plan(self.functions[chosen.name], over, *self.arguments(chosen.name).values())
+        steps = self.blocks[name].steps if name is not None else ()
+        return annotated(self.program, chosen, started).apply(*steps)
 
     def _function(self, name: str | None) -> Function:
         known = self.program.functions
         if not known:
-            raise Error(
-                f"`{Path(self.program.text.file).name}` has no function", helps=["write one: `fn f(x: f32[8]) -> f32[8]`"]
-            )
+            raise Error(f"`{self.file}` has no function", helps=["write one: `fn f(x: f32[8]) -> f32[8]`"])
         if name is not None and name not in known:
             helps = did_you_mean(name, known, f"its functions: {', '.join(known)}")
-            raise Error(f"`{Path(self.program.text.file).name}` has no function `{name}`", helps=helps)
+            raise Error(f"`{self.file}` has no function `{name}`", helps=helps)
         return known[name or list(known)[-1]]
 
 

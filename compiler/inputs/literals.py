@@ -37,12 +37,13 @@ class Written:
         file, start = frame.f_code.co_filename, frame.f_lineno
         lines = linecache.getlines(file)
         # A literal, not the end of another one.
+        indent = len(rows[0]) - len(rows[0].lstrip()) if rows else 0
         literal = re.compile(rf"(?:^|[\"'])(\s*){re.escape(rows[0].strip())}\s*(?:$|[\"'\\])") if rows else None
         # Search from the call onwards, then before it: the text may be bound to a name earlier.
         for number in (*range(start - 1, len(lines)), *range(min(start - 1, len(lines)))) if literal else ():
             found = literal.search(lines[number].rstrip("\n")) if literal else None
             if found and all(map(operator.contains, lines[number + 1 :], rows[1:])):
-                return cls(text, file, number + 1, found.end(1) - _indent(rows[0]) + 1)
+                return cls(text, file, number + 1, found.end(1) - indent + 1)
         return cls(text)
 
     def location(self, line: int, column: int, end: int) -> Location:
@@ -91,7 +92,3 @@ class Written:
     def renamed(self, text: str) -> Written:
         """A text derived from this one; errors in it point at the start of this one."""
         return replace(self, text=text)
-
-
-def _indent(row: str) -> int:
-    return len(row) - len(row.lstrip())

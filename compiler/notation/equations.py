@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import repeat
 from math import prod
 
 from lark import Token
@@ -26,16 +28,18 @@ EXTREMES = (*(fold for fold in WRITTEN if MONOIDS[fold].ordered), "argmax", "arg
 """The folds that have no value over zero elements."""
 
 
+@dataclass(frozen=True, slots=True)
 class Equations:
-    """Reads the equations of one function, one after another; `arrays` are the values so far."""
+    """Reads the equations of one function, one after another; `arrays` are the values so far.
 
-    def __init__(
-        self, text: Text, extents: Mapping[str, int], functions: Mapping[str, Function], arrays: dict[str, Array]
-    ) -> None:
-        self.text = text
-        self.extents = extents
-        self.functions = functions
-        self.arrays = arrays
+    `axes` checks the mesh axes of a dim, given the value's name, the dim's extent and the axes of the value so far.
+    """
+
+    text: Text
+    extents: Mapping[str, int]
+    functions: Mapping[str, Function]
+    arrays: dict[str, Array]
+    axes: Callable[[Sequence[Token], str, int, set[str]], tuple[str, ...]]
 
     def equation(self, node: Node) -> Equation | Calling:
         try:
@@ -92,7 +96,7 @@ class Equations:
         word = words(target)[0]
         array = self.arrays[str(word)] = Array(str(word), self.dtype(pieces, terms), shape, span(word))
         check_bytes(self.text, word, array)
-        return Equation(Left(array, tuple(dims), self.places(lefts), span(target)), tuple(terms), along, span(node))
+        return Equation(Left(array, tuple(dims), self.places(array, lefts), span(target)), tuple(terms), along, span(node))
 
     def along(self, target: Node, lefts: Sequence[Node], joined: Sequence[int], count: int) -> int | None:
         """The dim along which pieces are joined."""
@@ -136,11 +140,13 @@ class Equations:
                 self.text.fail("dtypes", piece, sign="++", one=short(kinds_found[0]), other=short(found))
         return kinds_found[0]
 
-    def places(self, lefts: Sequence[Node]) -> tuple[tuple[str, ...], ...]:
-        for left in lefts:
-            if left.data == "summed" and (axes := words(kinds(left, "places")[0])):
+    def places(self, array: Array, lefts: Sequence[Node]) -> tuple[tuple[str, ...], ...]:
+        """The mesh axes behind the indices on a left side."""
+        used, given = set[str](), [words(kinds(left, "places")[0]) for left in lefts]
+        for left, axes in zip(lefts, given, strict=True):
+            if left.data == "summed" and axes:
                 self.text.fail("axis_on_parts", left, axis=axes[0], what="a dim that joins pieces")
-        return tuple(tuple(map(str, words(kinds(left, "places")[0]))) for left in lefts)
+        return tuple(self.axes(*each, used) for each in zip(given, repeat(array.name), array.shape, strict=False))
 
     # --- whole arrays ----------------------------------------------------------------------------------------------
 
@@ -229,5 +235,5 @@ class Equations:
             self.declare(scope, left, words(left)[0])
             scope.unify(scope.find(words(left)[0]), extent, span(left), f"a dim of `{name}`'s result")
         self.arrays[array.name] = array
-        places = self.places(lefts) if lefts is not None else ((),) * len(shape)
+        places = self.places(array, lefts) if lefts is not None else ((),) * len(shape)
         return Left(array, None, places, span(target))

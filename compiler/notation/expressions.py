@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import ml_dtypes
 from lark import Token
@@ -38,14 +39,14 @@ ORDERED = "cast to count, `i32(...)`, or use `any(...)`"
 NUMERIC = {"int", "float", "truth"}
 
 
+@dataclass(slots=True)
 class Expressions:
-    """Reads the expressions of one function. `scope` is the current scope."""
+    """Reads the expressions of one function. `scope` is the current scope, `functions` are those of the file so far."""
 
-    def __init__(self, text: Text, scope: Scope, extents: Mapping[str, int], functions: Iterable[str]) -> None:
-        self.text = text
-        self.scope = scope
-        self.extents = extents
-        self.functions = set(functions)
+    text: Text
+    scope: Scope
+    extents: Mapping[str, int]
+    functions: Mapping[str, object]
 
     def term(self, node: Node) -> Term:
         match node.data:

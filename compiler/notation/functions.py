@@ -16,7 +16,7 @@ from .diagnostics import Text, span
 from .equations import Equations
 from .expressions import check_dtype, counted
 from .sizes import bind, check_bytes, size
-from .terms import Array, Calling, Equation, Function, Left
+from .terms import Array, Calling, Equation, Function
 
 DEEPEST = 200
 """The deepest nesting of function calls."""
@@ -133,7 +133,7 @@ class Functions:
         self, node: Node, extents: Mapping[str, int], arrays: dict[str, Array]
     ) -> tuple[tuple[Equation | Calling, ...], Node | None]:
         """The equations, checked, and the `return`."""
-        equations = Equations(self.text, extents, self.done, arrays)
+        equations = Equations(self.text, extents, self.done, arrays, self.axes)
         found = list[Equation | Calling]()
         last: Node | None = None
         for each in phrases(node):
@@ -146,19 +146,8 @@ class Functions:
                 continue
             for target in phrases(phrases(each)[0]):
                 self.check_name(words(target)[0])
-            made = equations.equation(each)
-            found.append(made)
-            for left in (made.left,) if isinstance(made, Equation) else made.lefts:
-                self.left_axes(each, left)
+            found.append(equations.equation(each))
         return tuple(found), last
-
-    def left_axes(self, node: Node, left: Left) -> None:
-        """The axes after the indices on a left side."""
-        used: set[str] = set()
-        target = next(each for each in phrases(phrases(node)[0]) if words(each)[0] == left.array.name)
-        lefts = phrases(kinds(target, "lefts")[0]) if kinds(target, "lefts") else []
-        for each, extent in zip(lefts, left.array.shape, strict=False):
-            self.axes(words(kinds(each, "places")[0]), left.array.name, extent, used)
 
     def returned(self, node: Node, last: Node | None, arrays: Mapping[str, Array], results: Sequence[Array]) -> tuple[str, ...]:
         name = str(words(phrases(node)[0])[0])
