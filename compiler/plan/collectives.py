@@ -84,10 +84,8 @@ def _collective(plan: State, move: Move, step: Step) -> Collective:
 
 def use_of(plan: State, move: Move) -> Node | None:
     nodes = plan.source.program.nodes
-    if not move.uses:
-        return nodes[plan.source.program.producer[move.value]] if plan.source.program.producer[move.value] >= 0 else None
-    number = move.uses[0][0]
-    return nodes[number] if number < len(nodes) else None
+    number = move.uses[0][0] if move.uses else plan.source.program.producer[move.value]
+    return nodes[number] if 0 <= number < len(nodes) else None
 
 
 def line_of(plan: State, value: int, node: Node | None) -> Source | None:
@@ -101,23 +99,13 @@ def line_of(plan: State, value: int, node: Node | None) -> Source | None:
 
 
 def _cause(plan: State, move: Move, step: Step) -> str:
-    """The tactic that causes the step: the one that placed the fold, or the tile that is moved."""
+    """The tactic that causes the step: the one that placed the fold, the tile that is moved, or the use."""
     axis = step.axes[0]
-    table = plan.table.axes[axis]
-    number: int | None = None
-    if step.kind in ("all_reduce", "reduce_scatter"):
-        number = _folded_by(plan, move.value, axis)
-    if number is None:
-        claim = plan.table.claim(move.value, axis)
-        number = claim.tactic if claim is not None else None
-    if number is None and move.uses and move.uses[0][0] < len(table.nodes):
-        claim = table.nodes[move.uses[0][0]]
-        number = claim.tactic if claim is not None else None
-    return plan.actions[number].text if number is not None else "the program"
-
-
-def _folded_by(plan: State, value: int, axis: str) -> int | None:
-    """The tactic that placed the fold whose sum is pending here, possibly through several linear ops."""
-    node = made_by(plan, value)
-    claim = plan.table.axes[axis].nodes[node.number] if node is not None else None
-    return claim.tactic if claim is not None else None
+    nodes = plan.table.axes[axis].nodes
+    fold = made_by(plan, move.value) if step.kind in ("all_reduce", "reduce_scatter") else None
+    use = use_of(plan, move) if move.uses else None
+    placed, used = (None if node is None else nodes[node.number] for node in (fold, use))
+    for claim in (placed, plan.table.claim(move.value, axis), used):
+        if claim is not None:
+            return plan.actions[claim.tactic].text
+    return "the program"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...rewrites.decide.decide import Move
-from ...rewrites.decide.table import WHOLE, Claim
+from ...rewrites.decide.table import WHOLE
 from ..inputs.names import Patterns
 from .collectives import line_of, use_of
 from .lookups import lines, why
@@ -65,32 +65,26 @@ def _moved(plan: State, move: Move) -> Iterator[str]:
     because = f" ({'; '.join(reasons)})" if reasons else ""
     yield f"  for {use}{f' at {place}' if place else ''}: {target} by {move.path}{because}"
     for axis in plan.table.axes:
-        if _losing(plan, move, axis) is not None:
-            yield f"    {_lost(plan, move, axis)}"
-
-
-def _losing(plan: State, move: Move, axis: str) -> tuple[Claim, Claim] | None:
-    """The claim of the use and that of the value, if an earlier tactic made the claim of the use."""
-    node = use_of(plan, move)
-    if node is None or not move.uses:
-        return None
-    claim, own = plan.table.axes[axis].nodes[node.number], plan.table.claim(move.value, axis)
-    if claim is None or own is None or own.at == WHOLE or claim.tactic >= own.tactic:
-        return None
-    return claim, own
+        if said := _lost(plan, move, axis):
+            yield f"    {said}"
 
 
 def _lost(plan: State, move: Move, axis: str) -> str:
-    node, claims = use_of(plan, move), _losing(plan, move, axis)
-    assert node is not None and claims is not None
-    first, later = (plan.actions[claim.tactic].text for claim in claims)
+    """How the tactic of the value loses at the use, if an earlier tactic made the claim of the use; otherwise empty."""
+    node = use_of(plan, move)
+    if node is None or not move.uses:
+        return ""
+    claim, own = plan.table.axes[axis].nodes[node.number], plan.table.claim(move.value, axis)
+    if claim is None or own is None or own.at == WHOLE or claim.tactic >= own.tactic:
+        return ""
+    first, later = (plan.actions[each.tactic].text for each in (claim, own))
     return f"`{node.kind}` already uses `{axis}` by {first}, which was earlier; {later} loses there"
 
 
 def _lost_ahead(plan: State, axis: str, moves: dict[int, list[Move]]) -> dict[int, list[Move]]:
     """Value -> the first moves at which its claim, propagated by the same tactic, loses: one sweep backwards."""
     program, claims = plan.source.program, plan.table.axes[axis].nodes
-    lost = {value: own for value, of in moves.items() if (own := [move for move in of if _losing(plan, move, axis)])}
+    lost = {value: own for value, of in moves.items() if (own := [move for move in of if _lost(plan, move, axis)])}
     for node in reversed(program.nodes):
         claim = claims[node.number]
         behind = [move for value in node.results for move in lost.get(value, ())]
