@@ -153,20 +153,18 @@ class Function:
             names += [join(escape(name), *path(keys)) for keys, _ in leaves]
         return names
 
-    def aval(self, leaf: object, name: Callable[[], str]) -> ShapedArray:
+    def aval(self, leaf: object, path: str) -> ShapedArray:
         """The aval of one leaf. Raises Error if it is not an array."""
+        argument = path.split("/")[0]
         if isinstance(leaf, Ref):
-            path = name()
             raise Error(
                 f"argument `{path}` of `{self.name}` is a mutable reference, expected an array",
-                location=self.location(path.split("/")[0]),
+                location=self.location(argument),
                 helps=["pass the array that it holds, `ref[...]`, and return its new value"],
             )
         try:
             return shaped_abstractify(leaf)
         except TypeError:
-            path = name()
-            argument = path.split("/")[0]
             raise Error(
                 f"argument `{path}` of `{self.name}` must be an array",
                 location=self.location(argument),

@@ -6,6 +6,7 @@ value has one name, the first of these that applies.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -44,13 +45,12 @@ class Addresses:
     @cached_property
     def by_op(self) -> dict[str, int]:
         """`kind#n`: the n-th op of its kind, with `.k` for results beyond the first."""
-        counts: dict[str, int] = {}
+        counts: Counter[str] = Counter()
         found: dict[str, int] = {}
         for node in self.program.nodes:
-            number = counts.get(node.kind, 0)
-            counts[node.kind] = number + 1
             for position, value in enumerate(node.results):
-                found[f"{node.kind}#{number}" + (f".{position}" if position else "")] = value
+                found[f"{node.kind}#{counts[node.kind]}" + (f".{position}" if position else "")] = value
+            counts[node.kind] += 1
         return found
 
     @cached_property

@@ -122,7 +122,7 @@ class Traced:
 
     def _check(self, leaf: object, aval: ShapedArray, number: int) -> None:
         name = self.arg_names[number]
-        given = self.function.aval(leaf, lambda: name)
+        given = self.function.aval(leaf, name)
         if given.shape != aval.shape or given.dtype != aval.dtype:
             raise Error(
                 f"argument `{name}` of `{self.name}` is {text(given)}, but was {text(aval)} when traced",
@@ -189,7 +189,7 @@ def trace(fn: Callable[..., object], /, *args: object, static_argnames: str | Se
     bound, static = function.bind(args, kwargs)
     names = function.leaf_names(bound.arguments)
     leaves, in_tree = tree.tree_flatten(tuple(bound.arguments.values()))
-    avals = [function.aval(leaf, lambda number=number: names[number]) for number, leaf in enumerate(leaves)]
+    avals = list(map(function.aval, leaves, names))
     results: list[tuple[PyTreeDef, list[str]]] = []
 
     def flat(*values: object) -> list[object]:
