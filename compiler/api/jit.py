@@ -11,7 +11,7 @@ import functools
 import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, TypeVar, cast, overload
+from typing import Any, Generic, TypedDict, TypeVar, Unpack, cast, overload
 
 from jax.stages import Lowered
 from jax.stages import Wrapped as JitWrapped
@@ -134,26 +134,19 @@ class Jitted(Generic[R]):
         return wanted[len(self.bound) : len(self.bound) + len(args)]
 
 
+class Options(TypedDict, total=False):
+    """The parameters of `jit` beside the function and the mesh."""
+
+    tactics: Sequence[Tactic]
+    static_argnames: str | Sequence[str]
+    donate_argnames: str | Sequence[str]
+    devices: Sequence[Device] | None
+
+
 @overload
-def jit(
-    fn: Callable[..., R],
-    *,
-    mesh: Mesh,
-    tactics: Sequence[Tactic] = (),
-    static_argnames: str | Sequence[str] = (),
-    donate_argnames: str | Sequence[str] = (),
-    devices: Sequence[Device] | None = None,
-) -> Jitted[R]: ...
+def jit(fn: Callable[..., R], *, mesh: Mesh, **options: Unpack[Options]) -> Jitted[R]: ...
 @overload
-def jit(
-    fn: None = None,
-    *,
-    mesh: Mesh,
-    tactics: Sequence[Tactic] = (),
-    static_argnames: str | Sequence[str] = (),
-    donate_argnames: str | Sequence[str] = (),
-    devices: Sequence[Device] | None = None,
-) -> Callable[[Callable[..., R]], Jitted[R]]: ...
+def jit(fn: None = None, *, mesh: Mesh, **options: Unpack[Options]) -> Callable[[Callable[..., R]], Jitted[R]]: ...
 def jit(
     fn: Callable[..., R] | None = None,
     *,
