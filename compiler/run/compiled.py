@@ -83,8 +83,9 @@ class Compiled:
         try:
             return cast(Any, self.jitted(self.consts, *args, **kwargs))
         except (ValueError, TypeError) as error:
-            self.diagnose(args, kwargs)
-            raise error
+            if (problem := misplaced(self.plan, args, kwargs, self.mesh)) is not None:
+                raise problem from error
+            raise
 
     def lower(self, *args: object, **kwargs: object) -> Lowered:
         """JAX's `Lowered`, as `jax.jit(f).lower` gives it."""
@@ -93,12 +94,6 @@ class Compiled:
     def jaxpr(self, *args: object, **kwargs: object) -> ClosedJaxpr:
         """The jaxpr of a call, with every collective in it."""
         return jax.make_jaxpr(self.jitted)(self.shapes, *args, **kwargs)
-
-    def diagnose(self, args: Sequence[object], kwargs: dict[str, object]) -> None:
-        """Raise an Error that explains why JAX refused a call; do nothing if Partita knows no reason."""
-        problem = misplaced(self.plan, args, kwargs, self.mesh)
-        if problem is not None:
-            raise problem
 
 
 def donated(function: Function, given: Patterns) -> tuple[str, ...]:
