@@ -4,6 +4,9 @@ The table is complete if it has every primitive that JAX can lower or evaluate; 
 shows the table.
 """
 
+# JAX annotates its functions only in part.
+# pyright: reportUnknownVariableType=false
+
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
