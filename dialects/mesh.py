@@ -13,7 +13,7 @@ from typing import Never
 from .errors import Error, did_you_mean
 from .interned import Interned, intern
 
-# `data`, or `data.0`: one of the sub-axes that a refined mesh has in the place of `data`.
+# `data`, or `data.0`: one of the sub-axes that a refined mesh has instead of `data`.
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[0-9]+)?")
 
 

@@ -69,7 +69,7 @@ SCATTER_FIELDS = (
     "operand_batching_dims",
     "scatter_indices_batching_dims",
 )
-"""The same of a scatter, in the same order."""
+"""The same for a scatter, in the same order."""
 
 
 def _ints(numbers: Record, name: str) -> tuple[int, ...]:

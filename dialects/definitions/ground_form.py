@@ -62,10 +62,10 @@ class Lands:
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """All dims of one guard; they hold together or, where the window does not clamp, none of it does.
+    """All dims of one guard. Unless the window clamps, a window outside one dim is dropped whole.
 
     `folded`: the dims are bound by the fold, so the guard looks them up; otherwise they are the result's, and it scatters.
-    `vectors` are the index vectors, also those that decide nothing because the window has only one place to be.
+    `vectors` are the index vectors, including those without effect because the window has only one possible position.
     """
 
     lands: tuple[Lands, ...]

@@ -23,7 +23,7 @@ def pools(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs
 
 
 def moving(params: ParamsAttr) -> tuple[int, ...]:
-    """The dims along which the window is more than one element that steps by one."""
+    """The dims along which the window has more than one element, a stride above 1, or padding."""
     sizes, strides, padding = (_tuple(params[name]) for name in ("window_dimensions", "window_strides", "padding"))
     return tuple(dim for dim, window in enumerate(zip(sizes, strides, padding, strict=True)) if window != (1, 1, (0, 0)))
 

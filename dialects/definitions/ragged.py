@@ -51,7 +51,7 @@ def ragged(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], out
 
 
 def _before(cut: int, batch: _Ints, free: _Ints, folded: _Ints) -> _Ints:
-    """The dims of lhs that the sizes have before that of the groups."""
+    """The dims of lhs that the sizes have before the dim of the groups."""
     if cut in batch:
         return batch[: batch.index(cut)]
     beside = free if cut in free else folded

@@ -296,11 +296,11 @@ class _Evaluator:
         """A sum of products, in the type of the result or wider."""
         kept = tuple(dict.fromkeys(i for value in values for i in value.ids if i not in folded))
         dtype = np.result_type(widen(np.zeros((), result)), *(widen(np.zeros((), value.array.dtype)) for value in values))
-        # Few distinct labels: einsum takes 52 at most.
-        number = {i: place for place, i in enumerate(dict.fromkeys(i for value in values for i in value.ids))}
+        # Small labels, because einsum takes 52 at most.
+        number = {i: label for label, i in enumerate(dict.fromkeys(i for value in values for i in value.ids))}
         operands: list[Any] = []
         for value in values:
-            # Dims that are taken whole have no label.
+            # Unpartitioned dims have no label.
             operands += [value.array.astype(dtype), [*(number[i] for i in value.ids), ...]]
         missing = math.prod(self.form.extents[i] for i in folded if i not in number)
         total = np.einsum(*operands, [*(number[i] for i in kept), ...], optimize=len(values) > 1)
