@@ -23,8 +23,8 @@ Dims: TypeAlias = tuple[int | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """The content of the dimension numbers.
+class DimNumbers:
+    """What the dimension numbers of an op say.
 
     `dims` says where each group of an array goes. `starts` says for each of `v..` which component of the index vector (which
     of the scalar starts) moves the window along it; None: it starts at 0. With `clamps`, a window that would leave
@@ -102,7 +102,7 @@ class Grounded:
     equations: tuple[Equation, ...]
     groups: dict[tuple[str, int], tuple[int, ...]]
     fixed: frozenset[int]
-    places: Places | None
+    numbers: DimNumbers | None
 
 
 def inner(body: Ground) -> tuple[Ground, ...]:

@@ -169,7 +169,7 @@ class _Roles:
             self.visit(equation.body, _Context())
 
     def some(self, index: int, equation: Equation, targets: list[set[int]]) -> None:
-        """An index of only some results: either no other result depends on it, or all others are folded over it by one monoid."""
+        """An index of only some results: no other result depends on it, or all others are folded over it by one monoid."""
         partials = equation.partials or (("", ()),) * len(targets)
         lacking = [partial for partial, own in zip(partials, targets, strict=True) if index not in own]
         folds = {fold for fold, ids in lacking if index in ids}
@@ -216,8 +216,8 @@ class _Roles:
                     self.roles[index].value = True
                     self.roles[index].free &= not context.functions and len(ids) == 1
             case Apply(function, args):
-                for place, arg in enumerate(args):
-                    self.visit(arg, context.under(function, *args[:place], *args[place + 1 :]))
+                for number, arg in enumerate(args):
+                    self.visit(arg, context.under(function, *args[:number], *args[number + 1 :]))
             case Otherwise(inside, default):
                 self.visit(inside, context if not accesses(default) else context.under("else", default))
                 self.visit(default, context.under("else"))
@@ -294,7 +294,7 @@ class _Roles:
         while any(self.close(dims[array], self.arrays.get(array, ())) for array in arrays):
             dims = {array: [self.placeable(dim) for dim in self.arrays.get(array, ())] for array in arrays}
         used = dict.fromkeys(i for array in reversed(arrays) for dim in dims[array] for i in dim.indices)
-        number = {index: place for place, index in enumerate(used)}
+        number = {index: n for n, index in enumerate(used)}
         numbered = {a: tuple(Placeable(tuple(number[i] for i in dim.indices), dim.block) for dim in dims[a]) for a in arrays}
         return Instance(
             self.form.definition,

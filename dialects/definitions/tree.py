@@ -36,7 +36,7 @@ D = TypeVar("D", covariant=True)
 E = TypeVar("E", covariant=True)
 """What an expression is."""
 
-# --- the tree; a node may have a span, which equality ignores ------------------------------------------------------------------
+# --- the tree; a node may have a span, which equality ignores -----------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

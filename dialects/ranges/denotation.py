@@ -150,12 +150,12 @@ def _window_points(w: Window, at: Mapping[str, int], mesh: Mesh) -> list[_Point]
 
 def _interval(w: Window, at: Mapping[str, int], mesh: Mesh) -> range:
     outputs = [position for _, position in _points(w.base, at, mesh)]
-    places = [i for i, position in enumerate(outputs) if position is not None]
-    if not places:
+    held = [i for i, position in enumerate(outputs) if position is not None]
+    if not held:
         return range(0)
     # Undefined outputs at either end are computed too, beside the defined ones.
-    first = (outputs[places[0]] or 0) - places[0]
-    last = (outputs[places[-1]] or 0) + len(outputs) - 1 - places[-1]
+    first = (outputs[held[0]] or 0) - held[0]
+    last = (outputs[held[-1]] or 0) + len(outputs) - 1 - held[-1]
     return range(*reads(w, first, last + 1))
 
 

@@ -99,8 +99,8 @@ def _scatter_add(task: Task) -> list[Array]:
 
     def one(source: Array, x: Array) -> list[Array]:
         out = np.zeros_like(x)
-        for place in np.ndindex(*source.shape):
-            starts = [at * step - lo for at, step, (lo, _) in zip(place, stride, padding, strict=True)]
+        for position in np.ndindex(*source.shape):
+            starts = [at * step - lo for at, step, (lo, _) in zip(position, stride, padding, strict=True)]
             ranges = [
                 range(max(0, start), min(start + length, extent))
                 for start, length, extent in zip(starts, size, x.shape, strict=True)
@@ -109,7 +109,7 @@ def _scatter_add(task: Task) -> list[Array]:
             for at in itertools.product(*ranges):
                 chosen = at if chosen is None or not first(x[chosen], x[at]) else chosen
             if chosen is not None:
-                out[chosen] += source[place]
+                out[chosen] += source[position]
         return [out]
 
     return each(task, [len(windowed)] * 2, one)

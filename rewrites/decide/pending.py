@@ -177,11 +177,11 @@ class _Reach:
         uses = self.placements.uses(node.results[0]) if positions else []
         if len(uses) != 1 or uses[0][0] == len(self.program.nodes):
             return None
-        pend, (number, place) = self.pending[node.operands[min(positions)]], uses[0]
+        pend, (number, other) = self.pending[node.operands[min(positions)]], uses[0]
         reader, zeros = self.program.nodes[number], self.zeros(node)
         joined = frozenset(at for at, v in enumerate(reader.operands) if v in self.bare and self.pending[v] == pend)
         field = divides(self.program.types[node.results[0]].dtype)
-        if not joined or not linear_in(reader.signature.instance.definition, joined | {place}, self.zeros(reader), field):
+        if not joined or not linear_in(reader.signature.instance.definition, joined | {other}, self.zeros(reader), field):
             return None
         others = frozenset(range(len(node.operands))) - positions - zeros
         once = terms_beside(node.signature.instance.definition, positions, zeros, others, field)

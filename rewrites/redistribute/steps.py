@@ -172,9 +172,9 @@ def pairs(step: Step, mesh: Mesh) -> tuple[tuple[int, int], ...]:
     Each device sends to one and receives from one; where several hold the same piece, one that already has what it
     wants keeps it.
     """
-    places = [dict(zip(step.axes, at, strict=True)) for at in product(*(range(mesh[axis]) for axis in step.axes))]
-    have = [_piece(step.before, at) for at in places]
-    want = [_piece(step.after, at) for at in places]
+    devices = [dict(zip(step.axes, at, strict=True)) for at in product(*(range(mesh[axis]) for axis in step.axes))]
+    have = [_piece(step.before, at) for at in devices]
+    want = [_piece(step.after, at) for at in devices]
     free: dict[tuple[tuple[int, int], ...], list[int]] = {}
     for device, piece in enumerate(have):
         if piece != want[device]:

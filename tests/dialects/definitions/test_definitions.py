@@ -336,13 +336,13 @@ error: this definition cannot be read
   --> <definitions>:1:27
    |
  1 | neg(x)  out[i..] = x[i..] ?
-   |                           ^ `?` cannot stand here""",
+   |                           ^ `?` is not expected here""",
     "neg(x)  out[i..] = x[i..] where = 3": """\
 error: this definition cannot be read
   --> <definitions>:1:33
    |
  1 | neg(x)  out[i..] = x[i..] where = 3
-   |                                 ^ `=` cannot stand here""",
+   |                                 ^ `=` is not expected here""",
     "sum(src)  out[i..] = sum(k..) src[i.., k..]  at scr k = axes": """\
 error: `scr` is neither an operand nor a result
   --> <definitions>:1:49
