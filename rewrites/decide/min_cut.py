@@ -52,7 +52,7 @@ class Network:
             self.augment(parents, source, sink)
 
     def flood(self, source: Hashable, sink: Hashable) -> None:
-        """Sends all flow straight ahead, one node at a time, and returns the flow that cannot go on.
+        """Sends all flow straight ahead, one node at a time, and sends back the flow that cannot go on.
 
         This handles nearly all flow in one walk. Augmenting paths handle only the rest.
         """

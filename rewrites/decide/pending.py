@@ -154,10 +154,10 @@ class _Reach:
         return loop.number in self.carriers and all(before is None or before == now for before, now in found)
 
     def wait(self) -> None:
-        """Where a replicated value is added to a bare sum that meets another sum right after, the value counts once.
+        """Lets a bare sum wait where a replicated value is added to it, if it meets another sum right after.
 
-        Two collectives become one there. A sum with factors does not wait: it may have taken several paths, and is one
-        collective if it resolves before they separate.
+        The value then counts once, and two collectives become one. A sum with factors does not wait: it may reach several
+        ops, and is one collective only if it resolves before them.
         """
         heap = sorted(self.stopped)
         self.stopped = []

@@ -1,4 +1,4 @@
-"""Materialise: write the decisions into the IR, as placed builders and slicers.
+"""Writes the decisions into the IR, as placed builders and slicers.
 
 This is one walk in program order. It opens every op, slices its operands for its placement, emits its local form, and builds
 its results. Each move becomes a redistribution. The gather of a parameter waits at a barrier for the value that starts its use.
