@@ -1,4 +1,4 @@
-"""Reads as code: the positions in brackets become reshapes, slices and lookups, in this order.
+"""Code for reads: the positions in brackets become reshapes, slices and lookups, in this order.
 
 x[b, (h d)]      --> reshape        x[i, 0], x[2*i + 1] --> slice       emb[ids[b], d] --> emb[ids]
 logp[b, y[b]]    --> take_along_axis                    x[i, i]         --> the diagonal

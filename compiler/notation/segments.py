@@ -41,7 +41,7 @@ def segments(values: Walker, term: Fold[Index, Term], parts: Sequence[Term]) -> 
 
 
 def placed(mask: Mask, folded: Sequence[Index]) -> tuple[Index, Term] | None:
-    """The index of the result and the looked-up one that a mask says to be equal."""
+    """The index of the result and the looked-up index that a mask equates."""
     match mask.condition:
         case Apply("eq", (Group((index,)), ids)) | Apply("eq", (ids, Group((index,)))) if index not in folded:
             looked_up = free(ids) and set(free(ids)) <= set(folded) and not isinstance(ids, Group)
