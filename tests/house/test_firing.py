@@ -176,7 +176,7 @@ LAWS = [(file, rule.name) for file in ("builders", "linearity", "masks") for rul
 
 
 @pytest.mark.parametrize(("file", "name"), LAWS)
-def test_a_law_that_is_taken_away_is_missed(file: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_removing_a_law_changes_a_plan(file: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = of_all_laws()
     fewer = {each: rules.without(name) if each == file else rules for each, rules in all_rules().items()}
     for module in (constructors, linearity, localise):

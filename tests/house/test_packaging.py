@@ -49,7 +49,7 @@ def test_the_link_makes_the_root_importable_as_partita():
     assert Path(str(partita.__file__)).resolve() == (ROOT / "__init__.py").resolve()
 
 
-def test_the_version_is_written_once_more_and_agrees():
+def test_both_written_versions_agree():
     assert partita.__version__ == PROJECT["version"]
 
 

@@ -85,7 +85,7 @@ def test_no_files_import_each_other_in_a_ring() -> None:
     none(rings(IMPORTS))
 
 
-def test_dialects_and_rewrites_do_without_jax() -> None:
+def test_dialects_and_rewrites_do_not_import_jax() -> None:
     rooms = tuple(f"partita.{room}" for room in ("dialects", "rewrites"))
     arrows = [(name, end) for name in FILES if name.startswith(rooms) for end in IMPORTS[name]]
     none([f"{name} -> {end}" for name, end in arrows if end.split(".")[0] == "jax"])

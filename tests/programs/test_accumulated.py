@@ -73,14 +73,14 @@ def test_gradients_of_all_parts_of_a_batch_are_summed_at_once(tactics: list[Any]
     assert sent(pt.plan(accumulated, MESH, *TRAINING).apply(*tactics), *TRAINING) == expected
 
 
-def test_gradients_that_are_kept_in_parts_are_summed_into_them_in_every_trip() -> None:
+def test_gradients_that_are_stored_in_parts_are_scattered_in_every_trip() -> None:
     # A device has a quarter of what is added up, so that a whole gradient is nowhere kept; the loss is summed behind the loop.
     plan = pt.plan(accumulated, MESH, *TRAINING).apply(DATA, pt.ZeRO(3, "data", params="params"))
     expected = {"all_gather": 3 * TRIPS, "reduce_scatter": 2 * TRIPS, "all_reduce": 1}
     assert sent(plan, *TRAINING) == expected
 
 
-def test_a_plan_says_what_was_summed_behind_the_loop() -> None:
+def test_a_plan_says_what_was_summed_after_the_loop() -> None:
     plan = pt.plan(accumulated, MESH, *TRAINING).apply(DATA)
     assert {str(each).partition(" over")[0] for each in plan.collectives()} == {
         "all_reduce of `leave#0`",
@@ -145,7 +145,7 @@ def test_a_sum_waits_for_the_end_of_the_outermost_loop() -> None:
     assert folded(loop) == {"all_reduce": 1}
 
 
-def test_sums_over_two_axes_are_done_where_they_are_made() -> None:
+def test_sums_over_two_axes_resolve_where_they_are_made() -> None:
     def loop(x: jax.Array, y: jax.Array, z: jax.Array, w: jax.Array) -> Any:
         def both(acc: jax.Array, factor: jax.Array) -> Any:
             return acc + (x * factor) @ y + (z * factor) @ w, None
@@ -157,7 +157,7 @@ def test_sums_over_two_axes_are_done_where_they_are_made() -> None:
     assert sent(plan, *given) == {"all_reduce": 2 * TRIPS}
 
 
-def test_what_all_branches_leave_pending_is_summed_behind_them() -> None:
+def test_a_sum_that_all_branches_leave_pending_resolves_after_them() -> None:
     def branches(x: jax.Array, y: jax.Array, which: jax.Array) -> jax.Array:
         return jax.lax.switch(which, [lambda: x @ y, lambda: (x * 2) @ y, lambda: jnp.zeros((4, 4))])
 

@@ -135,7 +135,7 @@ def traced(name: str) -> Plan:
 
 
 @pytest.mark.parametrize(("name", "way"), WAYS)
-def test_a_network_sends_what_its_parameters_say(name: str, way: str) -> None:
+def test_a_network_has_the_collectives_that_its_parameters_predict(name: str, way: str) -> None:
     program = PROGRAMS[name]()
     plan = traced(name).apply(*program.ways[way])
     assert {kind: number for kind, number in plan.counts().items() if number} == program.counts[way]
@@ -179,7 +179,7 @@ def sampling(name: str) -> tuple[Callable[..., Any], tuple[Any, ...], int]:
 
 
 @pytest.mark.parametrize(("name", "way"), [*(("ddpm", way) for way in sampler.WAYS), ("ddim", "heads and channels")])
-def test_a_sampler_sends_what_its_model_sends_in_every_step(name: str, way: str) -> None:
+def test_a_sampler_has_the_collectives_of_its_model_in_every_step(name: str, way: str) -> None:
     step, args, trips = sampling(name)
     plan = pt.plan(step, MESH, *args).apply(*sampler.WAYS[way])
     forward = {"data": {}, "heads and channels": {"all_reduce": 1 + RESIDUAL}, "zero": {"all_gather": UNET_PARAMETERS - 1}}
@@ -202,7 +202,7 @@ def test_a_gradient_goes_through_a_sampler(way: str, megatron: int) -> None:
     assert plan.check(*args) < BOUND
 
 
-def test_the_sampler_says_what_comes_out(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_sampler_prints_its_result(capsys: pytest.CaptureFixture[str]) -> None:
     sampler.main()
     mean, deviation = map(float, capsys.readouterr().out.split()[-2:])
     params, x = sampler.arguments()

@@ -64,7 +64,7 @@ def test_a_partitioned_loop_is_the_loop_and_counts_its_trips(function: Callable[
     assert plan.check(*arguments()) <= 2e-4
 
 
-def test_a_carry_that_is_wanted_whole_is_gathered_in_every_trip_and_once_behind_the_loop() -> None:
+def test_a_carry_that_is_needed_replicated_is_gathered_in_every_trip_and_once_after_the_loop() -> None:
     plan = planned(recurrent, "rows of the carry")
     assert plan.counts()["all_gather"] == TRIPS + 1
     assert {each.times for each in plan.collectives() if each.kind == "all_gather"} == {TRIPS, 1}

@@ -48,11 +48,11 @@ def test_two_primitives_of_one_name_are_two():
         np.testing.assert_allclose(found, wanted)
 
 
-def test_a_primitive_that_was_met_keeps_its_name():
+def test_a_primitive_that_was_seen_before_keeps_its_name():
     met = primitive("met_before", lambda x: x + 1, known=False)
     plan = pt.plan(lambda x: met.bind(x), MESH, X)
     own = pt.define("met_before(x)   out[i..] = @(x[i..])", lambda x: x * 10)
-    assert own.op.name == "test_a_primitive_that_was_met_keeps_its_name.met_before"
+    assert own.op.name == "test_a_primitive_that_was_seen_before_keeps_its_name.met_before"
     np.testing.assert_allclose(pt.plan(own, MESH, X).compile()(X), X * 10)
     np.testing.assert_allclose(plan.compile()(X), X + 1)
     pt.define("met_before(x)   out[i..] = @(x[i..])", primitive=met)

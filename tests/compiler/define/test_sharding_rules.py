@@ -85,7 +85,7 @@ RULES = [
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
-def test_a_rule_is_a_definition_if_the_function_is_what_it_says(rule: Rule) -> None:
+def test_a_rule_becomes_a_definition_if_the_function_agrees_with_it(rule: Rule) -> None:
     function = rule.wrapped()
     plan = pt.plan(lambda *xs: function(*xs), MESH, *rule.args)
     kinds = [node.kind for node in plan.source.program.nodes if node.kind.startswith("custom_partitioning")]
@@ -105,7 +105,7 @@ def test_a_reduction_factor_leaves_a_sum() -> None:
     assert plan.counts()["all_reduce"] == 1 and sum(plan.counts().values()) == 1
 
 
-def test_a_function_without_a_rule_is_what_is_inside_of_it() -> None:
+def test_a_call_without_a_rule_is_replaced_by_its_contents() -> None:
     function = RULES[8].wrapped()
     plan = pt.plan(lambda x: function(x), MESH, X).tile("x", 1, "a")
     assert plan.layout()["result"] == "f32[8, a*4]" and not plan.whole

@@ -52,7 +52,7 @@ def mutated(source: str, chance: random.Random) -> str:
 @example(source="fn f(x: f32[4]) -> f32[4] {\r\n y[i] = x[i]\r\n return z }", seed=-1)
 @example(source="fn f(x: f32[4]) -> f32[4] {\n\f y[i] = x[j]\n return y }", seed=-1)
 @examples(200)
-def test_a_text_with_slips_is_read_or_answered(source: str, seed: int):
+def test_a_text_with_slips_is_read_or_refused(source: str, seed: int):
     text = source if seed < 0 else mutated(source, random.Random(seed))
     try:
         program = pt.parse(text, "slip.partita")

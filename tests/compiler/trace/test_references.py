@@ -168,7 +168,7 @@ def takes(x: Array, r: Any) -> Array:
     return x
 
 
-def test_a_reference_that_is_no_value_is_refused_with_a_reason() -> None:
+def test_a_reference_that_cannot_become_a_value_is_refused_with_a_reason() -> None:
     for function in (writes, writes_in_a_loop, lambda x: x + OUTSIDE[...]):
         with pytest.raises(pt.Error, match="mutable reference that was created outside it"):
             pt.plan(function, MESH, X)

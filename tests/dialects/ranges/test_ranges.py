@@ -174,7 +174,7 @@ def test_a_sub_range_of_a_sub_range_is_one_sub_range():
 
 
 @pytest.mark.parametrize("r", A, ids=str)
-def test_the_whole_sub_range_the_empty_pad_and_the_trivial_window_are_nothing(r: Range):
+def test_the_full_sub_range_the_empty_pad_and_the_trivial_window_change_nothing(r: Range):
     assert same_meaning(Sub(r, 0, size(r, MESH), 1), r)
     assert same_meaning(Pad(r, 0, 0), r)
     assert pad(r, 0, 0) is window(r, 1, 1) is r

@@ -40,7 +40,7 @@ CUBE = Mesh(a=4, b=4, c=2)
         (MESH, [("a", 0, 128)], [], [("a", 0, 1)], "all_to_all over (a) 0@128 to 0@1", 196608),
     ],
 )  # fmt: skip
-def test_a_512_by_512_array_goes(
+def test_a_512_by_512_array_is_redistributed(
     mesh: Mesh, source: list[Tile], pending: list[str], target: list[Tile], steps: str, received: int
 ) -> None:
     sums = tuple(Pending("add", axis) for axis in pending)

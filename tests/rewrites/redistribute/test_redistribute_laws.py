@@ -97,7 +97,7 @@ def tiles(text: str) -> tuple[Tile, ...]:
 
 
 @pytest.mark.parametrize(("law", "mesh", "shape", "source", "pending", "target", "steps"), LAWS, ids=[row[0] for row in LAWS])
-def test_a_law_is_missed_when_it_is_gone(
+def test_without_a_law_a_redistribution_is_worse(
     law: str,
     mesh: str,
     shape: tuple[int, ...],

@@ -48,7 +48,7 @@ FALSE = [
 
 
 @pytest.mark.parametrize(("file", "text"), FALSE, ids=[text.partition(":")[0] for _, text in FALSE])
-def test_a_false_law_is_found_out(file: str, text: str) -> None:
+def test_a_false_law_is_found(file: str, text: str) -> None:
     (rule,) = load(text)
     assert not all(holds(file, rule, Random(seed)) for seed in range(15))
 
