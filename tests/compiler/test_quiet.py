@@ -1,4 +1,4 @@
-"""A pipeline runs without the cyclic collector, and what it makes is old afterwards, not immortal."""
+"""A pipeline runs without the cyclic collector; its objects then belong to the oldest generation, but can be freed."""
 
 import gc
 import weakref

@@ -1,4 +1,4 @@
-"""How an error reads: title, source line with carets, notes, helps."""
+"""The text of an error: title, source line with carets, notes, helps."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""The table of monoids keeps its promises, and the grammars and JAX's names agree with it."""
+"""The table of monoids is correct, and the grammars and JAX's names agree with it."""
 
 import random
 

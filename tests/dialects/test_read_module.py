@@ -1,4 +1,4 @@
-"""Every text is read, or refused at its place, in time that grows with its length."""
+"""Every text is read, or refused with a location, in time linear in its length."""
 
 import pytest
 from xdsl.utils.exceptions import ParseError

@@ -1,4 +1,4 @@
-"""The text of the IR says all of it: parsing what was printed gives the same program, and the same text again."""
+"""The text of the IR is complete: parsing printed text gives the same program, and the same text again."""
 
 import math
 from io import StringIO

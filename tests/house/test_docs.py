@@ -40,7 +40,7 @@ RUNS = re.compile(r"\.(?:compile|check|run)\(|pt\.jit\(")
 
 @pytest.mark.parametrize("path", PAGES, ids=name)
 def test_a_page_asks_for_devices_before_it_runs_on_them(path: Path):
-    """The tests have eight devices, and a reader who pastes the page has one."""
+    """The tests have eight devices, but a reader who pastes the page has one."""
     read = ""
     for block in Page(path).blocks():
         read += block.text if block.kind == "python" else ""

@@ -18,7 +18,7 @@ PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["
 
 
 def sources() -> set[str]:
-    """All that the rooms hold: modules, grammars, definitions, rules."""
+    """All files of the rooms: modules, grammars, definitions, rules."""
     files = (path for room in ROOMS for path in (ROOT / room).rglob("*") if path.is_file())
     return {str(path.relative_to(ROOT)) for path in files if path.suffix != ".pyc"}
 

@@ -1,6 +1,6 @@
-"""No program that `jax.jit` takes makes Partita crash: it partitions, runs primitives whole and says so, or is refused.
+"""No program that `jax.jit` accepts crashes Partita: it is partitioned, lists what runs unpartitioned, or is refused.
 
-Each row is a program with its arguments, the primitives that it runs whole, and where one of its arguments is tiled.
+Each row is a program with its arguments, the primitives that run unpartitioned, and the tile of one of its arguments.
 """
 
 # JAX annotates its functions only in part.

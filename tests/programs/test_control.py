@@ -1,4 +1,4 @@
-"""Loops of unknown trips and branches are partitioned inside: a placement holds through them, and counts tell them apart."""
+"""Loops of unknown trip count, and branches, are partitioned inside; counts list their collectives separately."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -28,7 +28,7 @@ TABLE = np.linspace(-1, 1, 8, dtype=np.float32)
 
 
 def halved(x: Array, w: Array) -> tuple[Array, Array]:
-    """A loop whose condition folds what it carries, and which closes over two arrays."""
+    """A loop whose condition folds its carry, and which closes over two arrays."""
     table = jnp.asarray(TABLE)
 
     def body(state: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -44,7 +44,7 @@ def steps(x: Array, w: Array) -> Array:
 
 
 def chosen(x: Array, w: Array) -> tuple[Array, Array]:
-    """Two branches of different shapes of work; one returns what it was given."""
+    """Two branches of different work; one returns its operand."""
     y, z = lax.cond(x.sum() > 0, lambda x, w: (x @ w, x), lambda x, w: (x * 2, w[:1] + x), x, w)
     return y, z.sum(0)
 
@@ -62,7 +62,7 @@ def switched(x: Array, w: Array) -> Array:
 
 
 def nested(x: Array, w: Array) -> tuple[Array, Array]:
-    """A choice in a loop in a loop of known trips."""
+    """A cond in a loop in a loop of known trip count."""
 
     def trip(x: Array, w: Array) -> tuple[Array, Array]:
         def body(state: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -75,7 +75,7 @@ def nested(x: Array, w: Array) -> tuple[Array, Array]:
 
 
 def batched(x: Array, w: Array) -> tuple[Array, Array]:
-    """`vmap` of a loop runs until all are done, `vmap` of a choice runs both branches."""
+    """`vmap` of a loop runs until all elements are done, `vmap` of a cond runs both branches."""
     loop = jax.vmap(lambda row: lax.while_loop(lambda r: jnp.sum(r) < 4, lambda r: r + jnp.abs(r) + 0.1, row))(x)
     choice = jax.vmap(lambda row: lax.cond(row[0] > 0, lambda r: r @ w, lambda r: r * 2, row))(x)
     return loop, choice
@@ -203,7 +203,7 @@ def printed(plan: Plan) -> str:
 
 
 def twice(x: Array, w: Array) -> Array:
-    """A choice in a branch of another, and a third one behind them."""
+    """A cond in a branch of another, and a third one after them."""
 
     def inner(x: Array) -> Array:
         return lax.cond(x[0, 0] > 1, lambda x: jnp.tanh(x @ w) @ w.T, lambda x: x, x)

@@ -1,4 +1,4 @@
-"""A placement holds through a loop: carries reach a fixed point, and what happens in the body counts once a trip."""
+"""A placement propagates through a loop: carries reach a fixed point, and collectives of the body count once per trip."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -19,7 +19,7 @@ TRIPS = 5
 
 
 def recurrent(x: jax.Array, ws: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Its carry is wanted whole along dim 0 in every trip, and once more behind the loop."""
+    """Its carry is needed replicated along dim 0 in every trip, and once more after the loop."""
 
     def body(carry: jax.Array, w: jax.Array) -> tuple[jax.Array, jax.Array]:
         drift = jnp.flip(carry, axis=0) * 0.1

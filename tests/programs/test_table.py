@@ -1,4 +1,4 @@
-"""The table of tactics and their outcomes, a row a test."""
+"""The table of tactics and their outcomes, one row per test."""
 
 import jax
 import jax.numpy as jnp

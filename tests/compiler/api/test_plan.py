@@ -35,7 +35,7 @@ def training() -> Plan:
 
 
 def readings(plan: Plan) -> tuple[object, ...]:
-    """What a plan says, read off a copy that remembers nothing."""
+    """The reports of a plan, computed on a copy without memos."""
     fresh = replace(plan)
     return fresh.trace, fresh.layout(), fresh.counts(), fresh.bytes_per_device()
 

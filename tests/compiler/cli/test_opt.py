@@ -1,4 +1,4 @@
-"""`partita-opt` ends with one error and exit status 1, whatever it is given."""
+"""For any bad input, `partita-opt` ends with one error and exit status 1."""
 
 import sys
 from pathlib import Path
@@ -63,7 +63,7 @@ def test_help_is_not_an_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 
 
 def refused(monkeypatch: pytest.MonkeyPatch, *args: str) -> str:
-    """What the command says when it ends; the text of a SystemExit goes to stderr, with exit status 1."""
+    """The output of the command; the text of a SystemExit goes to stderr, with exit status 1."""
     monkeypatch.setattr(sys, "argv", ["partita-opt", *args])
     with pytest.raises(SystemExit) as ended:
         opt.main()

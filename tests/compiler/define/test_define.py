@@ -1,4 +1,4 @@
-"""`pt.define`: a line of index notation, and anybody's op is partitioned; a line that is wrong is refused."""
+"""`pt.define`: a line of index notation makes an op partitionable; a wrong line is refused."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false
@@ -157,7 +157,7 @@ ADDED: list[Defined[Any]] = []
 
 
 def added(number: int) -> Defined[Any]:
-    """What a cell of a notebook does, each time it is run."""
+    """Runs the source as a notebook cell does."""
 
     def add_number(x: Any) -> Any:
         return x + number

@@ -1,4 +1,4 @@
-"""A line is tried at blocks as small as a plan cuts: kernels with steps of two rows, on devices that hold some rows each."""
+"""A definition is tried on blocks as small as a plan's: kernels with steps of two rows, on devices with few rows each."""
 
 # pyright: basic
 
@@ -27,7 +27,7 @@ def in_steps(x: Array, size: int = 2) -> Array:
 
 
 def counted(x: Array) -> Array:
-    """How many rows the kernel's steps have, a whole number that no NaN gives away."""
+    """The sum of the normalised rows."""
     return in_steps(x).sum(0)
 
 
@@ -93,7 +93,7 @@ def test_the_op_that_vmap_makes_is_tried_too():
 
 
 def test_a_call_without_steps_does_not_count_as_a_trial():
-    """Whole arrays of 8 rows are no step of 64, and what nobody writes agrees with what nobody writes."""
+    """Arrays of 8 rows are shorter than a step of 64: the kernel writes nothing, on whole arrays and in blocks."""
     total = pt.define("ones_in_64s(x)   out[i, j:] = @(x[i, j:])", lambda x: in_steps(x.astype("float32"), 64).astype("int32"))
     plan = pt.plan(lambda x: total(x), pt.Mesh(a=8), np.ones((256, 4), np.int32)).tile("x", 0, "a")
     with pytest.raises(pt.Error, match="blocks of 32"):

@@ -1,4 +1,4 @@
-"""Ops that users define are named by the function and its module, so two libraries may call theirs alike."""
+"""User-defined ops are named by function and module, so two libraries may use one name."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false

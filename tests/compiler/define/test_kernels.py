@@ -1,4 +1,4 @@
-"""Pallas calls are cut as their grid and their BlockSpecs say, and run whole, with the reason, where they do not say it."""
+"""Pallas calls are partitioned by their grid and BlockSpecs, or run unpartitioned with a reason if these do not suffice."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false

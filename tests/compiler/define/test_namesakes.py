@@ -1,4 +1,4 @@
-"""Primitives of users' own, under the names of others: each computes what it is, not what it is called."""
+"""Users' primitives with the names of other primitives: each computes its own function."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -21,7 +21,7 @@ X = jnp.arange(1, 9, dtype=jnp.float32)
 
 
 def primitive(name: str, function: Callable[[Any], Any], known: bool) -> Any:
-    """A primitive of one operand; `known`: JAX can say it with other primitives."""
+    """A primitive of one operand; `known`: JAX can lower it to other primitives."""
     made: Any = Primitive(name)
     lowered: Any = mlir.lower_fun(function, multiple_results=False)
     made.def_impl(function if known else lambda x: function(np.asarray(x)))

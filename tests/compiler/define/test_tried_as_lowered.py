@@ -1,4 +1,4 @@
-"""A definition is tried on what a plan would run: the op as it is lowered, on all devices in lockstep."""
+"""The trial of a definition runs what a plan would run: the lowered op, on all devices in lockstep."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportPrivateUsage=false
@@ -65,7 +65,7 @@ def rev(x: Any) -> Any:
     ("function", "params"), [(cumsum, {"axis": 0, "reverse": False}), (reduce_max, {"axes": (0,)}), (rev, {"dimensions": (1,)})]
 )
 def test_the_combined_parts_are_the_unpartitioned_result(function: Callable[..., Any], params: dict[str, Literal]) -> None:
-    """The first index of an op over four devices, without a device but the one that is there."""
+    """The first index of an op over four devices, run on a single one."""
     whole = function(jnp.asarray(X))
     program = program_of(function.__name__, ParamsAttr.of(**params), [("float32", X.shape)], [("float32", whole.shape)])
 

@@ -53,7 +53,7 @@ def training_plan(name: str = "BP+MP+Z3") -> Plan:
 
 
 def cyclic(x: jax.Array) -> jax.Array:
-    """Rows dealt out in turn: `f32[data*4, 6]` comes out as `f32[4*data, 6]`, whose blocks lie in no order."""
+    """Rows dealt out in turn: `f32[data*4, 6]` becomes `f32[4*data, 6]`, whose blocks are not contiguous."""
     return jnp.tanh(x.reshape(2, 4, 6).transpose(1, 0, 2)).reshape(8, 6)
 
 
@@ -142,7 +142,7 @@ def test_a_run_waits_when_too_many_programs_are_in_flight() -> None:
     plan = pt.plan(deep, pt.Mesh(data=8), x).tile("x", 0, "data")
     graph = plan.lower("collective")
     assert kinds(graph).count("redistribute") == 40
-    # One body for all layers but the first, which has no layer before it, and the last.
+    # One body for all layers except the first and the last.
     assert len(graph.kernels) == 3
     assert_equal(graph.run(x), plan.compile()(x))
 
@@ -177,7 +177,7 @@ def test_equal_layers_share_their_kernels() -> None:
         for layers in (5, 6)
     )
     graph.module.verify()
-    # The update of all parameters is one kernel of another body; none is there once more for the sixth layer.
+    # The update of all parameters is one kernel with another body; the sixth layer adds no kernel.
     assert len(graph.kernels) == len(fewer.kernels)
     assert kinds(graph).count("kernel") > kinds(fewer).count("kernel")
 

@@ -1,4 +1,4 @@
-"""Every wrong program of `tests/errors/notation` is answered by the error beside it; `--update` writes the answers anew."""
+"""Every wrong program of `tests/errors/notation` gives the error beside it; `--update` rewrites the errors."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A text that stands in a Python program: its errors and its collectives point into that program; its arguments are arrays."""
+"""A text inside a Python program: its errors and collectives point into that program; its arguments are arrays."""
 
 import inspect
 import textwrap
@@ -13,7 +13,7 @@ import partita as pt
 
 
 def line_of(word: str) -> int:
-    """The first line of this file, below this function, that a word stands in."""
+    """The first line of this file below this function that contains a word."""
     lines = Path(__file__).read_text().splitlines()
     return next(n for n, line in enumerate(lines, start=1) if word in line and n > inspect.getsourcelines(line_of)[1] + 4)
 

@@ -1,4 +1,4 @@
-"""Texts with a great deal of one thing: what JAX takes works, however many terms it has; the rest is answered at once."""
+"""Large texts: what JAX accepts works with any number of terms; everything else is refused at once."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false

@@ -1,4 +1,4 @@
-"""What a program computes is what its equations say, element by element."""
+"""A program computes what its equations define, element by element."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -17,7 +17,7 @@ from partita.dialects.reference.interpret import interpret
 
 
 def agree(text: str) -> None:
-    """The program as it is traced, and its equations one element after another, compute the same."""
+    """The traced program, and its equations evaluated element by element, compute the same."""
     read = pt.parse(text)
     random = np.random.default_rng(0)
     name, structs = list(read.functions)[-1], read.arguments()

@@ -1,4 +1,4 @@
-"""Whatever a program is turned into by a slip of the hand: it is read, or an error says where it is wrong and what to do."""
+"""A program with typing slips is read, or an error says where it is wrong and what to do."""
 
 import random
 import re
@@ -22,7 +22,7 @@ SIGNS = [*"ab01_@#*+-/.,;:=<>()[]{}\n \"'", "é", "²", "\t", "\x00", "\f", "\u2
 
 
 def mutated(source: str, chance: random.Random) -> str:
-    """The text with a few of its words lost, said twice, swapped, or put in another's place, often one of its own kind."""
+    """The text with a few words removed, repeated, swapped or replaced by others, often of the same kind."""
     words = WORD.findall(source)
     for _ in range(chance.choice((1, 1, 1, 2, 4))):
         at = chance.randrange(len(words)) if words else 0

@@ -1,4 +1,4 @@
-"""A function without results, or with an empty tuple, is said `-> ()` and `return ()`."""
+"""A function without results, or with an empty tuple, is written `-> ()` and `return ()`."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false

@@ -1,4 +1,4 @@
-"""What stands behind `@` and in `plan` blocks partitions the program; messages and collectives point at its lines."""
+"""Axes after `@` and `plan` blocks partition the program; messages and collectives point at its lines."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false

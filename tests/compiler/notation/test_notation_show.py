@@ -1,4 +1,4 @@
-"""What is printed in index notation is read back as the same program, or an error says what cannot be printed."""
+"""A program printed in index notation reads back as the same program, or an error says what cannot be printed."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -29,7 +29,7 @@ S = jax.ShapeDtypeStruct
 
 
 def ops(module: ModuleOp) -> list[str]:
-    """The operations of a program; where its constants stand is no part of what it is."""
+    """The operations of a program, ignoring the positions of its constants."""
     block = module.ops.first.body.block  # pyright: ignore
     names: dict[SSAValue, str] = {argument: f"%{argument.index}" for argument in block.args}
     said: list[str] = []
@@ -44,7 +44,7 @@ def ops(module: ModuleOp) -> list[str]:
 
 
 def again(traced: Traced) -> Traced:
-    """The program that its notation says."""
+    """The program that its notation reads back as."""
     read = pt.parse(program(traced))
     return pt.trace(next(iter(read.functions.values())), *read.arguments().values())
 

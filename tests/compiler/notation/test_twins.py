@@ -46,7 +46,7 @@ def test_a_function_of_the_notation_is_that_of_jax(name: str):
 
 
 def taken(function: Callable[..., Any], operands: int) -> tuple[str, Traced]:
-    """The first dtype that the function of JAX takes, and what it is then."""
+    """The first dtype that the JAX function accepts, and its trace for it."""
     for short, dtype in DTYPES.items():
         try:
             return short, pt.trace(function, *[jax.ShapeDtypeStruct((4,), dtype)] * operands)

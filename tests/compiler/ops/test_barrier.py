@@ -18,7 +18,7 @@ X = np.arange(8, dtype=np.int32)
 
 
 def shifted(x: jax.Array) -> jax.Array:
-    """Reads what it writes over, from another gather of the same array."""
+    """Reads, through another gather of the same array, the elements that it overwrites."""
     return x.at[1:5].set(2 * x[:4])
 
 

@@ -39,7 +39,7 @@ def gathered(x: jax.Array) -> jax.Array:
     return lax.all_gather(x, "data", tiled=True)
 
 
-# Per program what it has of its own: always, in the branches of its choices, in each trip of its loops.
+# The own collectives of each program: always, in the branches of its conds, in each trip of its loops.
 OWN: dict[str, tuple[Function, dict[str, int], dict[str, int]]] = {
     "a mean": (on(centred), {"all_reduce": 1}, {}),
     "a checked sum": (
@@ -104,7 +104,7 @@ def test_a_plan_says_that_it_does_not_count_own_collectives() -> None:
 
 
 def chosen(x: jax.Array, w: jax.Array) -> jax.Array:
-    """Two choices, one in a loop of unknown trips, and a sum between them."""
+    """Two conds, one in a loop of unknown trip count, and a sum between them."""
     y = lax.cond(x[0, 0] > 0, lambda: jnp.tanh(x @ w), lambda: x * 2)
     y = y * (x @ w).sum()
     y = lax.while_loop(lambda c: c[0, 0] > 9, lambda c: lax.cond(c[0, 1] > 0, lambda c: c @ w, lambda c: -c, c), y)

@@ -1,4 +1,4 @@
-"""The derivatives of a compiled plan, and `vmap` of it, are those of the function: plans of their own, by the same tactics."""
+"""Derivatives and `vmap` of a compiled plan are those of the function, each planned separately with the same tactics."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -81,7 +81,7 @@ AT = jnp.array([[1], [9], [-20], [3]])
 ROWS = lax.GatherDimensionNumbers((1,), (0,), (0,))
 INTO = lax.ScatterDimensionNumbers((1,), (0,), (0,))
 
-# Functions whose device-local code has another derivative than they have, if it is differentiated as it stands.
+# Functions whose device-local code, if it were differentiated, would give another derivative.
 NUMBERS: dict[str, Function] = {
     **{f"gather {mode}": lambda x, mode=mode: lax.gather(x, AT, ROWS, (1, 4), mode=mode) for mode in ("clip", None)},
     "gather fill": lambda x: lax.gather(x, AT, ROWS, (1, 4), mode="fill", fill_value=0),

@@ -169,7 +169,7 @@ def test_an_array_of_keys_is_tiled() -> None:
 
 
 def gradient(x: jax.Array, w: jax.Array) -> jax.Array:
-    """Through a layer that is computed again on the way back."""
+    """Through a layer that is recomputed in the backward pass."""
     layer = jax.checkpoint(lambda x, w: jnp.sin(jnp.sin(x @ w) @ w))
     return jax.grad(lambda w: jnp.sum(layer(x, w) ** 2))(w)
 

@@ -1,4 +1,4 @@
-"""Each primitive of JAX's has a definition, is taken apart, keeps a region, or runs whole for a reason."""
+"""Each JAX primitive has a definition, is expanded, keeps a region, or runs unpartitioned for a reason."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false
@@ -33,7 +33,7 @@ def test_exactly_the_unpartitioned_primitives_have_a_reason() -> None:
     assert set(REASONS) - {each.primitive for each in rows() if each.fate is Fate.WHOLE} == set()
 
 
-# What `jax.vmap` maps though no array of it has a dim to tile: names of axes, references, effects, the user's own code.
+# Primitives that `jax.vmap` maps though they have no dim to tile: axis names, references, effects, users' code.
 MAPPED = "it names|it acts on|a user's kernel|an effect|its body|a kernel for one kind|one stream|its elements"
 
 

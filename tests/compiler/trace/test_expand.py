@@ -1,4 +1,4 @@
-"""A primitive that is taken apart computes the same, in NumPy and on eight devices, and nothing of it runs whole."""
+"""An expanded primitive computes the same, in NumPy and on eight devices, and no part of it runs unpartitioned."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false

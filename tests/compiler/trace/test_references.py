@@ -1,4 +1,4 @@
-"""Mutable references that a program makes become values; those of others are refused."""
+"""Mutable references that a program makes become values; references from outside are refused."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false

@@ -1,4 +1,4 @@
-"""Tracing: the program that a plan starts from computes what the function computes."""
+"""Tracing: the traced program computes what the function computes."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
@@ -34,7 +34,7 @@ def ops(traced: Traced) -> list[str]:
 
 
 def whole(traced: Traced) -> list[str]:
-    """The primitives that are kept whole."""
+    """The primitives that run unpartitioned."""
     return [str(op.params["primitive"]) for op in traced.main.walk() if isinstance(op, WholeOp)]
 
 
@@ -85,7 +85,7 @@ def lookup(table: jax.Array, ids: jax.Array) -> jax.Array:
 
 
 def axes_of_vmap(x: jax.Array) -> Any:
-    """What a batch norm asks of a batch, and more."""
+    """A batch norm, and more."""
     return lax.psum(x, ("a", "b")), lax.pmean(x, "a"), lax.pmax(x, "b"), lax.pmin(x, ("b", "a")), lax.all_gather(x, "a")
 
 

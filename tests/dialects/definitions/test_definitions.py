@@ -1,4 +1,4 @@
-"""From a definition follow the tilings and the parameters of an op, as a table; mistakes get a caret."""
+"""The tilings and parameters that follow from definitions, as a table; mistakes get a caret."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Shapes = list[tuple[int, ...]]
 
 
 def tilings(name: str, ins: Shapes, outs: Shapes, /, **params: Literal) -> str:
-    """The indices of each dim as letters, `.` where nothing can be placed, and what an index asks of the local op."""
+    """The indices of each dim as letters, `.` for a dim that cannot be placed, and what each index requires of the local op."""
     return tilings_of("float32", name, ins, outs, **params)
 
 
@@ -88,7 +88,7 @@ CONV: dict[str, Literal] = {
     "dimension_numbers": IMAGES,
 }
 
-# op, operand shapes, result shapes, parameters --> operands -> results, then what each index asks for
+# op, operand shapes, result shapes, parameters --> operands -> results, then what each index requires
 TABLE: list[tuple[str, Shapes, Shapes, dict[str, Literal], str]] = [
     ("tanh", [(4, 8)], [(4, 8)], {}, "ab -> ab"),
     ("add", [(4, 8), (4, 8)], [(4, 8)], {}, "ab ab -> ab"),

@@ -1,4 +1,4 @@
-"""Running folds of random arrays mean what JAX says: whole, and in blocks on up to two axes, forwards and backwards."""
+"""Prefix folds of random arrays equal JAX's: unpartitioned, and in blocks on up to two axes, forwards and backwards."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false

@@ -1,4 +1,4 @@
-"""A minimum cut is as cheap as the cheapest of all cuts, and of those the one nearest the source."""
+"""A minimum cut is the cheapest of all cuts, and among equals the one nearest the source."""
 
 from itertools import combinations
 

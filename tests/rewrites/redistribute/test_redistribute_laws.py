@@ -1,4 +1,4 @@
-"""Every collective law earns its place: without it, some redistribution is worse, or its steps no longer merge."""
+"""Every collective law is needed: without it, some redistribution is worse, or its steps no longer merge."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ LAWS = [
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    """Nothing that was found with other laws is remembered."""
+    """Clears the memos, which depend on the laws."""
     forget()
     yield
     forget()

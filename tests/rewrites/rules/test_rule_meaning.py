@@ -1,4 +1,4 @@
-"""Every rewrite rule is a law: its two sides mean the same, whatever its variables stand for."""
+"""Every rewrite rule is a law: its two sides mean the same for all values of its variables."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_false_law_is_found(file: str, text: str) -> None:
 
 
 def holds(file: str, rule: CompiledRule, random: Random) -> bool:
-    """Whether both sides agree on a random instance. Only `pivot` may ask for a layout that there is not."""
+    """Whether both sides agree on a random instance. Only `pivot` may lead to an invalid layout."""
     find, evaluate = MEANING[file]
     for _ in range(5000):
         try:
