@@ -130,7 +130,7 @@ def _check_kernel(op: "KernelOp", kernels: dict[str, FuncOp]) -> None:
 
 @irdl_op_definition
 class KernelOp(IRDLOperation):
-    """Every device runs the function on what it holds: `flow.kernel @step_0(%x) : f32[data*64] -> f32[data*64]`."""
+    """Every device runs the function on its local arrays: `flow.kernel @step_0(%x) : f32[data*64] -> f32[data*64]`."""
 
     name = "flow.kernel"
     callee = prop_def(FlatSymbolRefAttrConstr)

@@ -170,7 +170,7 @@ class Defined(Generic[R]):
 
 
 def _signature(function: Callable[..., object], definition: Definition, written: Written) -> inspect.Signature:
-    """The function's parameters, which include all operands; those of the text if Python knows no names."""
+    """The function's parameters, which include all operands; those of the text if Python cannot inspect the function."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):

@@ -368,4 +368,4 @@ _HANDLERS: Mapping[str, Handler] = {
 }
 
 INLINED = frozenset(_HANDLERS) - {"shard_map", "psum_invariant", "pvary"}
-"""The names of the primitives that leave no op of their own, and of those that keep a region."""
+"""The names of the primitives that become no op, and of those that keep a region."""

@@ -62,7 +62,7 @@ class Lands:
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """All dims of one guard. Unless the window clamps, a window outside one dim is dropped whole.
+    """All dims of one guard. Unless the window clamps, it is dropped if it leaves any of the dims.
 
     `folded`: the dims are bound by the fold, so the guard looks them up; otherwise they are the result's, and it scatters.
     `vectors` are the index vectors, including those without effect because the window has only one possible position.

@@ -24,7 +24,7 @@ from .emit import IDS, Emitter, type_at
 
 
 class Vectors:
-    """The index vectors of one op, changed one component after another; `window` is the local shape of what they move."""
+    """The index vectors of one op, changed one component after another; `window` is the local shape of the windows' array."""
 
     def __init__(
         self, form: Form, ids: Sequence[SSAValue], array: tuple[int, ...], window: tuple[int, ...], emit: Emitter
@@ -113,7 +113,7 @@ class Vectors:
         self.ids = changed
 
     def component(self, mask: SSAValue, component: int) -> SSAValue:
-        """One component of a mask, spread over what the vectors move."""
+        """One component of a mask, broadcast to the windows' array."""
         *batch, width = self.shape
         if width > 1:
             starts = (*(0 for _ in batch), component)

@@ -63,7 +63,7 @@ def own_signature(params: ParamsAttr, mesh: Mesh, ins: Sequence[ArrayType], outs
 def _rows(
     shape: Sequence[int], spec: Spec, numbers: dict[str, int], mesh: Mesh
 ) -> tuple[tuple[tuple[int, int, int], ...], ...]:
-    """Per dim the (index, minor extent, extent) of each of its axes: blocks of what is left stay together."""
+    """Per dim the (index, minor extent, extent) of each of its axes; local blocks stay together."""
     rows: list[tuple[tuple[int, int, int], ...]] = []
     for extent, axes in zip(shape, spec, strict=True):
         placed = [axis for axis in axes if axis in numbers]

@@ -1,4 +1,4 @@
-"""The steps of a redistribution: what one collective does to a layout, and how many bytes it brings to each device.
+"""The steps of a redistribution: what one collective does to a layout, and how many bytes each device receives.
 
 A layout is a set of tiles. A tile `(axis, dim, stride)` places a mesh axis on a dimension so that its coordinate
 advances by `stride` elements of the whole array; the rest is local. So `f32[data*128, 256]` on 4 devices is
@@ -84,7 +84,7 @@ class Path:
 
 
 def block_of(tiles: Sequence[Tile], dim: int, stride: int, mesh: Mesh) -> int:
-    """How many consecutive local elements on `dim` lie inward of `stride`: what the axes placed below it leave.
+    """The number of consecutive local elements on `dim` inward of `stride`, which the axes placed below it divide.
 
     With `a` (4 devices) at stride 16 and `b` (2) at stride 4, 16 elements below `a` are 8 local ones.
     """
