@@ -92,9 +92,7 @@ def common(all_dims: Sequence[Dims], order: Sequence[Index]) -> Dims:
         return ()
     longest = max(all_dims, key=len)
     if all(_over(dims, longest) for dims in all_dims):
-        merged = [
-            next((d[place] for d in all_dims if len(d) == len(longest) and d[place]), None) for place in range(len(longest))
-        ]
+        merged = [next((d[dim] for d in all_dims if len(d) == len(longest) and d[dim]), None) for dim in range(len(longest))]
         if len({index for index in merged if index}) == sum(index is not None for index in merged):
             return tuple(merged)
     every = list(dict.fromkeys(index for dims in all_dims for index in dims if index is not None))
@@ -111,5 +109,5 @@ def _over(dims: Dims, longest: Dims) -> bool:
 
 
 def _follows(dims: Dims, first: Dims) -> bool:
-    places = [first.index(index) for index in dims if index is not None]
-    return places == sorted(places)
+    order = [first.index(index) for index in dims if index is not None]
+    return order == sorted(order)
