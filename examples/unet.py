@@ -1,6 +1,6 @@
 """A U-Net with attention, in Flax, which predicts the noise in a diffusion model, and its training step.
 
-It has convolutions that halve and double the image, concatenated skips, group normalisation, self-attention and a time embedding.
+It halves and doubles the image by convolutions, and has concatenated skips, group norms, self-attention and a time embedding.
 
     python -m examples.unet
 """
