@@ -30,7 +30,7 @@ EXTREMES = (*(fold for fold in WRITTEN if MONOIDS[fold].ordered), "argmax", "arg
 
 @dataclass(frozen=True, slots=True)
 class Equations:
-    """Reads the equations of one function, one after another; `arrays` are the values so far.
+    """Reads the equations of one function, in order; `arrays` are the values so far.
 
     `axes` checks the mesh axes of a dim, given the value's name, the dim's extent and the axes of the value so far.
     """

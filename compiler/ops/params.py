@@ -42,7 +42,7 @@ _DEFAULTS: Mapping[str, Mapping[str, Literal]] = {
     "dot_general": {"precision": None},
     "mul": {"out_dtype": None},
 }
-# Parameters that say the result's dtype once more.
+# Parameters that repeat the result's dtype.
 _RESULT_DTYPES: Mapping[str, str] = {
     "conv_general_dilated": "preferred_element_type",
     "dot_general": "preferred_element_type",

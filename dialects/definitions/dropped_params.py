@@ -7,7 +7,7 @@ from functools import cache
 
 from ..errors import Error
 from ..params import Literal, ParamsAttr
-from .ground_form import Places
+from .ground_form import DimNumbers
 from .grounding import ground
 from .signs import ARITHMETIC
 from .tree import Apply, Definition, Expr, Number, Param, Shape, Size, Term, Var, children
@@ -24,7 +24,7 @@ def restore(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], ou
         assert form is not None
         if variable.many:
             known = form.groups.get((variable.name, 0), ())
-            return known if form.places is None else _full(known, form.places, len(ins[0]))
+            return known if form.numbers is None else _full(known, form.numbers, len(ins[0]))
         copies = [form.groups.get((variable.name, copy), (1,))[0] for copy in range(len(form.equations))]
         return tuple(copies) if any(formal.variadic for formal in definition.results) else copies[0]
 
@@ -46,10 +46,10 @@ def restore(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], ou
     return {name: value(expr) for name, expr in definition.extents}
 
 
-def _full(known: tuple[int, ...], places: Places, rank: int) -> tuple[int, ...]:
+def _full(known: tuple[int, ...], numbers: DimNumbers, rank: int) -> tuple[int, ...]:
     """The window's extent along every dim of the array: along batch dims it is 1."""
     sizes = [1] * rank
-    for dim, extent in zip(places.dims["src", "v"], known, strict=False):
+    for dim, extent in zip(numbers.dims["src", "v"], known, strict=False):
         assert dim is not None
         sizes[dim] = extent
     return tuple(sizes)

@@ -27,8 +27,8 @@ DROP = "FILL_OR_DROP"
 class Form:
     """A gather or a scatter, and the effect of each component of its index vectors.
 
-    Component `c` moves windows of `widths[c]` along dim `dims[c]` of the array. `batch` says which dims of the window's array
-    (the result of a gather, the updates of a scatter) the dims of the array of vectors are, in order.
+    Component `c` moves windows of `widths[c]` along dim `dims[c]` of the array. `batch` maps the dims of the array of
+    vectors, in order, to dims of the windows' array (the result of a gather, the updates of a scatter).
     """
 
     kind: str

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from typing import cast
 
 from ..params import ParamsAttr, Record
-from .ground_form import Dims, Places
+from .ground_form import DimNumbers, Dims
 from .tree import Definition, Shape
 
 
-def windows(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> Places:
+def windows(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> DimNumbers:
     """The dims of each group for the op called `definition.name`."""
     if definition.name.startswith("dynamic"):
         return _dynamic(definition, ins, outs)
@@ -51,7 +51,7 @@ def windows(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], ou
     starts = tuple(start_map.index(dim) if dim in start_map else None for dim in looked)
     how = mode["name"] if isinstance(mode, Record) else ""
     # Under `promise_in_bounds` XLA clamps a read that is out of bounds, and drops such an update.
-    return Places(dims, starts, clamps=how == "CLIP" or (gathers and how == "PROMISE_IN_BOUNDS"))
+    return DimNumbers(dims, starts, clamps=how == "CLIP" or (gathers and how == "PROMISE_IN_BOUNDS"))
 
 
 GATHER_FIELDS = (
@@ -69,17 +69,17 @@ SCATTER_FIELDS = (
     "operand_batching_dims",
     "scatter_indices_batching_dims",
 )
-"""The same of a scatter, in the same order."""
+"""The same for a scatter, in the same order."""
 
 
 def _ints(numbers: Record, name: str) -> tuple[int, ...]:
     return cast(tuple[int, ...], numbers[name])
 
 
-def _dynamic(definition: Definition, ins: Sequence[Shape], outs: Sequence[Shape]) -> Places:
+def _dynamic(definition: Definition, ins: Sequence[Shape], outs: Sequence[Shape]) -> DimNumbers:
     every = tuple(range(len(ins[0])))
     windowed = "out" if definition.name == "dynamic_slice" else "update"
     dims: dict[tuple[str, str], Dims] = {("src", "v"): every, (windowed, "w"): every}
     if windowed == "update":
         dims["out", "v"] = every
-    return Places(dims, every, clamps=True)
+    return DimNumbers(dims, every, clamps=True)

@@ -1,4 +1,4 @@
-"""The coverage table of the documentation: what becomes of each primitive, and the tilings that the example calls show."""
+"""The coverage table of the documentation: how each primitive is handled, and the tilings that the example calls show."""
 
 import re
 from collections import defaultdict
@@ -55,7 +55,7 @@ def values_of(arrays: Sequence[ArrayType]) -> list[tuple[str, tuple[int, ...]]]:
 
 
 def meaning(name: str) -> str:
-    """The definition's equation, without the clauses about parameters that say extents."""
+    """The definition's equation, without the clauses about parameters that hold extents."""
     text = " ".join(definitions[name].text.split())
     return re.split(r" (?:extents|drop) ", text[text.index(")") + 1 :].strip())[0].replace("|", r"\|")
 
