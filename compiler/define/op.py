@@ -221,7 +221,7 @@ class Op:
     # The functions that Partita needs of an op
 
     def encoded(self, params: Mapping[str, object]) -> ParamsAttr:
-        return encode(self.name, params, Foreign(), self.definition.dropped)
+        return encode(params, Foreign(), self.definition)
 
     def interpret(self, inputs: Sequence[np.ndarray], params: ParamsAttr, outs: Sequence[ArrayLike]) -> list[np.ndarray]:
         """The function on NumPy arrays, for the interpreter."""

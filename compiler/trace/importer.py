@@ -171,7 +171,7 @@ class Importer:
         if definition is None or applies or name in _PSEUDO:
             return Recipe(WholeOp, {"params": self.whole(eqn)}, results)
         check(name, eqn)
-        params = encode(name, eqn.params, self.foreign, definition.dropped)
+        params = encode(eqn.params, self.foreign, definition)
         return Recipe(OPS[name], {"params": params if params.data else NO_PARAMS}, results)
 
     def derived(self, eqn: JaxprEqn, results: tuple[ArrayType, ...]) -> Recipe:
@@ -181,7 +181,7 @@ class Importer:
             return Recipe(WholeOp, {}, results, found.inside)
         if not found.op:
             return Recipe(WholeOp, {"params": self.whole(eqn, found.why)}, results)
-        return Recipe(OPS[found.op], {"params": encode(found.op, eqn.params, self.foreign)}, results)
+        return Recipe(OPS[found.op], {"params": encode(eqn.params, self.foreign)}, results)
 
     def whole(self, eqn: JaxprEqn, why: str = "") -> ParamsAttr:
         """The parameters of a primitive without a definition: JAX's, those needed to run it by name, and the reason."""
@@ -194,7 +194,7 @@ class Importer:
             extra["once"] = True
         if why:
             extra["why"] = why
-        return ParamsAttr.of(**dict(encode(name, eqn.params, self.foreign).items()), **extra)
+        return ParamsAttr.of(**dict(encode(eqn.params, self.foreign).items()), **extra)
 
     def type(self, aval: Aval) -> ArrayType:
         """The type of a value: keys are the `uint32` arrays that hold them."""
@@ -281,7 +281,7 @@ def _scan(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | 
     body, captured = self.body(eqn.params["jaxpr"], consts, Call(eqn.source_info, call))
     operands = [*operands[:consts], *captured, *operands[consts:]]
     plain = {key: eqn.params[key] for key in ("length", "num_carry", "reverse", "unroll")}
-    params = encode("scan", {**plain, "num_consts": consts + len(captured)}, self.foreign)
+    params = encode({**plain, "num_consts": consts + len(captured)}, self.foreign)
     return self.control(ScanOp, eqn, operands, params, [body], call)
 
 

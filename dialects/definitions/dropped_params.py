@@ -6,25 +6,25 @@ from collections.abc import Sequence
 from functools import cache
 
 from ..errors import Error
-from ..params import Literal, ParamsAttr
-from .ground_form import Places
+from ..params import Literal, ParamsAttr, Record
+from .ground_form import Dims
 from .grounding import ground
 from .signs import ARITHMETIC
-from .tree import Apply, Definition, Expr, Number, Param, Shape, Size, Term, Var, children
+from .tree import Apply, Definition, Expr, Number, Param, Shape, Size, Term, Value, Var, children
 
 
-def restore(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> dict[str, Literal]:
-    """Evaluates the `extents` clauses of a definition for (local) shapes."""
+def restore(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Value]) -> dict[str, Literal]:
+    """Evaluates the `extents` clauses of a definition for (local) types."""
     if not definition.extents:
         return {}
     bound = definition.with_arity(len(ins), len(outs))
-    form = ground(bound, params, ins, outs) if _needs_ground(definition) else None
+    form = ground(bound, params, ins, [shape for _, shape in outs]) if _needs_ground(definition) else None
 
     def size(variable: Var) -> Literal:
         assert form is not None
         if variable.many:
             known = form.groups.get((variable.name, 0), ())
-            return known if form.places is None else _full(known, form.places, len(ins[0]))
+            return known if form.places is None else _full(known, form.places.dims[bound.operands[0].name, "v"], len(ins[0]))
         copies = [form.groups.get((variable.name, copy), (1,))[0] for copy in range(len(form.equations))]
         return tuple(copies) if any(formal.variadic for formal in definition.results) else copies[0]
 
@@ -35,7 +35,9 @@ def restore(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], ou
             case Size(variable):
                 return size(variable)
             case Param(name, ()) if any(formal.name == name for formal in bound.results):
-                return tuple(outs[-1 - bound.positions(name)[0]])
+                return tuple(outs[-1 - bound.positions(name)[0]][1])
+            case Apply("dtype", (Param(name, ()),)) if any(formal.name == name for formal in bound.results):
+                return Record("dtype", (("name", outs[-1 - bound.positions(name)[0]][0]),))
             case Param():
                 return expr.value(params)
             case Apply(function, (left, right)) if function in _FUNCTIONS:
@@ -46,13 +48,10 @@ def restore(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], ou
     return {name: value(expr) for name, expr in definition.extents}
 
 
-def _full(known: tuple[int, ...], places: Places, rank: int) -> tuple[int, ...]:
+def _full(known: tuple[int, ...], looked: Dims, rank: int) -> tuple[int, ...]:
     """The window's extent along every dim of the array: along batch dims it is 1."""
-    sizes = [1] * rank
-    for dim, extent in zip(places.dims["src", "v"], known, strict=False):
-        assert dim is not None
-        sizes[dim] = extent
-    return tuple(sizes)
+    sizes = dict(zip(looked, known, strict=False))
+    return tuple(sizes.get(dim, 1) for dim in range(rank))
 
 
 @cache

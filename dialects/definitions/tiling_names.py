@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from ..monoids import MONOIDS
 from ..params import ParamsAttr
-from .dims import Site, Sites, names
+from .dims import Site, Sites
 from .tilings import Index, Instance, Value, bind
-from .tree import Definition
+from .tree import Definition, names
 
 
 @dataclass(frozen=True, slots=True)

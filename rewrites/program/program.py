@@ -27,9 +27,6 @@ Position = tuple[int, int, int]
 
 Rows = tuple[tuple[tuple[int, int, int], ...], ...]
 
-APART = ("lax.optimization_barrier",)
-"""Ops whose values are independent: each value has its own node, so that it is placed by itself."""
-
 
 class Signature:
     """An instance with both directions of its index tables: index -> position in a value, and dim -> indices in it."""
@@ -149,7 +146,7 @@ class Program:
 
     def together(self, node: Node) -> list[Node]:
         """The nodes of the node's op: one, but for an op whose values are placed apart."""
-        if node.op.name not in APART:
+        if not node.signature.instance.definition.apart:
             return [node]
         return [self.nodes[self.producer[self.numbers[result]]] for result in node.op.results]
 

@@ -227,8 +227,10 @@ def derived(draw: st.DrawFn, name: str) -> Call:
         reject()
     params = {**example(name).params, **places.values()}
     params |= draw(VARIED.get(name, st.just({})))
-    stored = encode(name, params, Foreign(), definition.dropped)
-    restored = {key: value for key, value in restore(definition, stored, ins, outs).items() if key in params}
+    stored = encode(params, Foreign(), definition)
+    restored = {
+        key: value for key, value in restore(definition, stored, ins, [("", each) for each in outs]).items() if key in params
+    }
     params |= restored
     dtypes = draw(st.sampled_from(accepted(name)))
     dtypes = (*dtypes, *(dtypes[-1] for _ in ins))[: len(ins)]
