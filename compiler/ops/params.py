@@ -10,7 +10,7 @@ a `while`, stays in a list beside the program, and the text has its index in the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import lru_cache
@@ -84,10 +84,9 @@ def op_name(primitive: str) -> str:
 
 def encode(params: Mapping[str, object], foreign: Foreign, definition: Definition | None = None) -> ParamsAttr:
     """The IR's form of a primitive's parameters, without those that its definition implies."""
-    dropped: Collection[str] = () if definition is None else definition.dropped
-    defaults: Mapping[str, Literal] = {} if definition is None else dict(definition.defaults)
+    dropped, defaults = ((), ()) if definition is None else (definition.dropped, definition.defaults)
     stored = {key: to_literal(value, foreign) for key, value in params.items() if key not in dropped}
-    return ParamsAttr.of(**{key: value for key, value in stored.items() if key not in defaults or value != defaults[key]})
+    return ParamsAttr.of(**dict(each for each in stored.items() if each not in defaults))
 
 
 def to_literal(value: object, foreign: Foreign) -> Literal:
@@ -167,7 +166,6 @@ def _decode(
     foreign: Sequence[object],
 ) -> dict[str, object]:
     literals: dict[str, Literal] = dict(params.items())
-    definition: Definition | None = definitions.get(name)
-    if definition is not None:
+    if (definition := definitions.get(name)) is not None:
         literals = {**dict(definition.defaults), **literals, **restore(definition, params, in_shapes, outs)}
     return {key: from_literal(each, foreign) for key, each in literals.items()}

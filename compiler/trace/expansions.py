@@ -35,26 +35,21 @@ Rule: TypeAlias = Callable[[JaxprEqn], "Function | None"]
 
 
 def expand(eqn: JaxprEqn) -> ClosedJaxpr | None:
-    """The program that computes the same as this equation on physical arrays, or None if the equation stays."""
+    """The program that computes the same as this equation on physical arrays; None if the equation stays.
+
+    A primitive stays if it has a definition or derives one, or if it runs unpartitioned for a reason.
+    """
     name = name_of(eqn.primitive)
     rule = _RULES.get(name)
     function = rule(eqn) if rule else None
-    if name not in _RANDOM and any(is_key(atom.aval) for atom in eqn.invars) and (function or _moves(name)):
+    definition = definitions.get(op_name(name))
+    moves = name not in _RANDOM if rule else definition is not None and definition.moves
+    if moves and any(is_key(atom.aval) for atom in eqn.invars):
         function = _mapped(eqn, function or partial(cast(Any, eqn.primitive).bind, **eqn.params))
     with cast(Any, eqn).ctx.manager:
         if function is None:
-            return None if _stays(name) else unfold(eqn)
+            return None if definition is not None or name in REASONS or name in DERIVED else unfold(eqn)
         return jax.make_jaxpr(function)(*(physical(atom.aval) for atom in eqn.invars))
-
-
-def _moves(name: str) -> bool:
-    """Whether a primitive moves elements of any type, keys among them."""
-    return op_name(name) in definitions and definitions[op_name(name)].moves
-
-
-def _stays(name: str) -> bool:
-    """A primitive stays if it has a definition or derives one, or if it runs unpartitioned for a reason."""
-    return op_name(name) in definitions or name in REASONS or name in DERIVED
 
 
 def _mapped(eqn: JaxprEqn, function: Function) -> Function:

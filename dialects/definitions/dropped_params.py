@@ -18,6 +18,7 @@ def restore(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], ou
     if not definition.extents:
         return {}
     bound = definition.with_arity(len(ins), len(outs))
+    results = {formal.name: outs[-1 - bound.positions(formal.name)[0]] for formal in bound.results}
     form = ground(bound, params, ins, [shape for _, shape in outs]) if _needs_ground(definition) else None
 
     def size(variable: Var) -> Literal:
@@ -34,10 +35,10 @@ def restore(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], ou
                 return number
             case Size(variable):
                 return size(variable)
-            case Param(name, ()) if any(formal.name == name for formal in bound.results):
-                return tuple(outs[-1 - bound.positions(name)[0]][1])
-            case Apply("dtype", (Param(name, ()),)) if any(formal.name == name for formal in bound.results):
-                return Record("dtype", (("name", outs[-1 - bound.positions(name)[0]][0]),))
+            case Param(name, ()) if name in results:
+                return results[name][1]
+            case Apply("dtype", (Param(name, ()),)) if name in results:
+                return Record("dtype", (("name", results[name][0]),))
             case Param():
                 return expr.value(params)
             case Apply(function, (left, right)) if function in _FUNCTIONS:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from ..params import Literal, ParamsAttr, Record
-from .gathers import CLAMPS, DROPS, FIELDS, Dims, Numbers, numbers
+from .gathers import CLAMPS, DROPS, FIELDS, Ints, Numbers, numbers
 from .tree import Definition, Shape
 
 
@@ -28,8 +28,8 @@ class Form:
     kind: str
     params: ParamsAttr
     numbers: Numbers
-    widths: Dims
-    batch: Dims
+    widths: Ints
+    batch: Ints
 
     @property
     def mode(self) -> Record:

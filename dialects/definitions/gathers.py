@@ -10,13 +10,13 @@ file only reads these dims from the dimension numbers: the same `Definition` is 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeAlias, cast
 
 from ..params import ParamsAttr, Record
-from . import ground_form
+from .ground_form import Dims, Places
 from .tree import Definition, Group, Shape
 
-Dims = tuple[int, ...]
+Ints: TypeAlias = tuple[int, ...]
 
 
 class Numbers(NamedTuple):
@@ -27,22 +27,22 @@ class Numbers(NamedTuple):
     along dim `moved[c]`. `batching` and `shared` are the batch dims of the array and of the index vectors.
     """
 
-    window: Dims
-    collapsed: Dims
-    moved: Dims
-    batching: Dims
-    shared: Dims
+    window: Ints
+    collapsed: Ints
+    moved: Ints
+    batching: Ints
+    shared: Ints
 
     def spans(self, rank: int) -> dict[int, int | None]:
         """For each dim of the array, apart from batch dims, the dim of the window along it; None where it is collapsed."""
         dims = iter(self.window)
         return {dim: None if dim in self.collapsed else next(dims) for dim in range(rank) if dim not in self.batching}
 
-    def batch(self, rank: int) -> Dims:
+    def batch(self, rank: int) -> Ints:
         """The other dims of the array of windows, those of the array of index vectors."""
         return tuple(dim for dim in range(rank) if dim not in self.window)
 
-    def widths(self, rank: int, windows: Shape) -> Dims:
+    def widths(self, rank: int, windows: Shape) -> Ints:
         """The extent of a window along every dim of the array."""
         spans = self.spans(rank)
         return tuple(1 if (dim := spans.get(each)) is None else windows[dim] for each in range(rank))
@@ -66,7 +66,6 @@ FIELDS: Mapping[str, Sequence[str]] = {
 }
 """JAX's names of the dimension numbers."""
 
-
 CLAMPS = Record("GatherScatterMode", (("name", "CLIP"),))
 """The mode in which every window is moved inside the array."""
 DROPS = Record("GatherScatterMode", (("name", "FILL_OR_DROP"),))
@@ -79,10 +78,10 @@ def numbers(params: ParamsAttr, rank: int) -> Numbers:
     if not isinstance(said, Record):
         every = tuple(range(rank))
         return Numbers(every, (), every, (), ())
-    return Numbers(*(cast(Dims, said[field]) for field in FIELDS[said.name]))
+    return Numbers(*(cast(Ints, said[field]) for field in FIELDS[said.name]))
 
 
-def windows(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> ground_form.Places:
+def windows(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> Places:
     """The dims of each group. The array that is read from or written to is the first operand."""
     (guard,) = definition.guards
     start, rank = guard.start, len(ins[0])
@@ -95,7 +94,7 @@ def windows(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], ou
     looked = {"t": found.batching, "v": tuple(spans)}
     starts = {"t": found.shared, "b": free}
     window = {**{name: tuple(batch[dim] for dim in dims) for name, dims in starts.items()}, "w": tuple(spans.values())}
-    dims: dict[tuple[str, str], ground_form.Dims] = {
+    dims: dict[tuple[str, str], Dims] = {
         (read.array, name): each
         for read in (*definition.reads(), *definition.targets)
         for name, each in (starts if read == start else window if Group((guard.window,)) in read.dims else looked).items()
@@ -103,6 +102,4 @@ def windows(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], ou
     components = tuple(found.moved.index(dim) if dim in found.moved else None for dim in spans)
     # Under `promise_in_bounds` XLA clamps a read that is out of bounds, and drops such an update. An op without a mode clamps.
     mode = cast(Record, params.get("mode", CLAMPS))["name"]
-    return ground_form.Places(
-        dims, components, clamps=mode == "CLIP" or (definition.looks_up(guard) and mode == "PROMISE_IN_BOUNDS")
-    )
+    return Places(dims, components, clamps=mode == "CLIP" or (definition.looks_up(guard) and mode == "PROMISE_IN_BOUNDS"))

@@ -117,11 +117,10 @@ class _Reader:
                 return replace(definition, sizes=tuple(map(assign, phrases(tree))))
             case "extents" | "defaults":
                 pairs = [(str(words(each)[0]), expr(phrases(each)[0], bound)) for each in phrases(tree)]
-                if tree.data == "extents":
-                    return replace(definition, extents=tuple(pairs))
-                return replace(
-                    definition, defaults=tuple((name, each.value) for name, each in pairs if isinstance(each, Number))
-                )
+                values = [(name, each.value) for name, each in pairs if isinstance(each, Number)]
+                if tree.data == "defaults":
+                    return replace(definition, defaults=tuple(values))
+                return replace(definition, extents=tuple(pairs))
             case "backwards":
                 return replace(definition, backwards=str(words(tree)[0]))
             case "drop":

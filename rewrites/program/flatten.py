@@ -88,8 +88,8 @@ class _Flattener:
                 self.program.controls[region].append(_CONTROLS[op.name](self, op, region))
             elif op is not block.last_op:
                 kind, operands = op.name[4:], tuple(numbers[value] for value in op.operands)
-                each = zip(operands, op.results, strict=True) if definitions[kind].apart else ()
-                for read, made in [((value,), (out,)) for value, out in each] or [(operands, op.results)]:
+                pairs = zip(operands, op.results, strict=True) if definitions[kind].apart else ()
+                for read, made in [((value,), (out,)) for value, out in pairs] or [(operands, op.results)]:
                     self.node(kind, op, read, made, region)
 
     def node(self, kind: str, op: Operation, operands: tuple[int, ...], outs: Sequence[SSAValue], region: int) -> Node:
