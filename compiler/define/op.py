@@ -20,10 +20,10 @@ from jax.core import ShapedArray
 from jax.extend.core import ClosedJaxpr, Primitive
 
 from ...dialects.definitions import printer
-from ...dialects.definitions.dims import groups, names
+from ...dialects.definitions.dims import groups
 from ...dialects.definitions.parse import parse_definitions
 from ...dialects.definitions.registry import definitions
-from ...dialects.definitions.tree import Definition, Group, Reading, Var, Whole, with_reads
+from ...dialects.definitions.tree import Definition, Group, Reading, Var, Whole, names, with_reads
 from ...dialects.errors import Error
 from ...dialects.lax_shapes import disagreement
 from ...dialects.params import ParamsAttr

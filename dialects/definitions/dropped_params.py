@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 
 from ..errors import Error
 from ..params import Literal, ParamsAttr, Record
 from .ground_form import Dims
 from .grounding import ground
 from .signs import ARITHMETIC
-from .tree import Apply, Definition, Expr, Number, Param, Shape, Size, Term, Value, Var, children
+from .tree import Apply, Definition, Expr, Number, Param, Shape, Size, Value, Var, nodes
 
 
 def restore(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Value]) -> dict[str, Literal]:
@@ -18,8 +17,9 @@ def restore(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], ou
     if not definition.extents:
         return {}
     bound = definition.with_arity(len(ins), len(outs))
-    results = {formal.name: outs[-1 - bound.positions(formal.name)[0]] for formal in bound.results}
-    form = ground(bound, params, ins, [shape for _, shape in outs]) if _needs_ground(definition) else None
+    sized = any(isinstance(node, Size) for _, expr in definition.extents for node in nodes(expr))
+    results = {each.name: outs[-1 - at] for each in bound.results for at in bound.positions(each.name)[:1]}
+    form = ground(bound, params, ins, [shape for _, shape in outs]) if sized else None
 
     def size(variable: Var) -> Literal:
         assert form is not None
@@ -53,14 +53,6 @@ def _full(known: tuple[int, ...], looked: Dims, rank: int) -> tuple[int, ...]:
     """The window's extent along every dim of the array: along batch dims it is 1."""
     sizes = dict(zip(looked, known, strict=False))
     return tuple(sizes.get(dim, 1) for dim in range(rank))
-
-
-@cache
-def _needs_ground(definition: Definition) -> bool:
-    def within(expr: Term) -> bool:
-        return isinstance(expr, Size) or any(map(within, children(expr)))
-
-    return any(within(expr) for _, expr in definition.extents)
 
 
 _FUNCTIONS = {**{name: ARITHMETIC[name].function for name in ("add", "sub", "mul")}, "maximum": max}

@@ -310,14 +310,14 @@ class Definition:
 
     def reads(self) -> Iterator[Reading]:
         """Every read of an operand, those inside guards too."""
-        return (each for each in _nodes(self.body) if isinstance(each, Read))
+        return (each for each in nodes(self.body) if isinstance(each, Read))
 
     # What the body implies, so that no list of ops says it
 
     @cached_property
     def guards(self) -> tuple[Guard, ...]:
         """Every guard."""
-        return tuple(each for each in _nodes(self.body) if isinstance(each, Guard))
+        return tuple(each for each in nodes(self.body) if isinstance(each, Guard))
 
     @property
     def starts(self) -> range:
@@ -410,10 +410,11 @@ def names(term: Term) -> tuple[str, ...]:
             return ()
 
 
-def _nodes(expr: Term) -> Iterator[Term]:
+def nodes(expr: Term) -> Iterator[Term]:
+    """The expression and every one inside it, and the dims of reads."""
     yield expr
     for child in children(expr):
-        yield from _nodes(child)
+        yield from nodes(child)
 
 
 def _moved(expr: Expr) -> tuple[Leaf, ...]:

@@ -80,7 +80,7 @@ def ops(name: str) -> Iterator[Op]:
                     yield Op(eqn, inputs)
 
 
-def renamed(x: np.ndarray) -> np.ndarray:
+def renamed(x: Array) -> Array:
     """Another element for each: small numbers, in no order, so that only an op that looks at none commutes with it."""
     if x.dtype == bool:
         return ~x
@@ -170,4 +170,4 @@ def test_a_parameter_that_has_its_default_is_not_stored() -> None:
 def test_what_jax_gives_by_default_is_a_default(call: Call) -> None:
     """No `none` is left among the parameters of a call that says none of them."""
     for op in ops(call.op):
-        assert None not in [value for key, value in op.params.items()], op.params.text
+        assert None not in [value for _, value in op.params.items()], op.params.text
