@@ -201,6 +201,11 @@ def python_evaluation(primitive: Primitive) -> Callable[..., list[Array]] | None
     return None if rule is None or compiled or missing else _listed(rule, primitive.multiple_results)
 
 
+def platform() -> str:
+    """The platform of the devices that the function being traced will run on."""
+    return jax.sharding.get_abstract_mesh().abstract_device.platform
+
+
 _LOWERED_BY_TRACING = lower_fun(lambda: ()).__qualname__
 
 

@@ -29,7 +29,7 @@ class Monoid:
     """An associative function of two with a unit.
 
     * `fold`: its name in index notation; `name`: its name in layouts and collectives, which is also that of the op of two
-      elements, if there is one. A fold without a `name` is never pending.
+      elements, if there is one. A fold without a `name` is never pending; one without a `fold` is only pending.
     * `function`: the function of two in NumPy; `unit`: what an element that is masked, absent or padded reads.
     * `sign`: its sign in a layout, instead of its name: `{+model}`.
     * `through`: the functions in definitions that commute with it, so a fold may be pending across them.
@@ -93,6 +93,11 @@ def _number(value: int) -> Unit:
     return lambda dtype: np.asarray(value).astype(dtype)
 
 
+def _negative_zero(dtype: np.dtype[Any]) -> Array:
+    zero = np.zeros((), dtype)
+    return zero if dtype.kind == "b" else -zero
+
+
 def _all_bits(dtype: np.dtype[Any]) -> Array:
     return np.invert(np.zeros((), dtype))
 
@@ -110,13 +115,15 @@ _TABLE: Sequence[Monoid] = (
     Monoid("any", "or", np.bitwise_or, _number(0), idempotent=True, on_bool="max"),
     Monoid("xor", "xor", np.bitwise_xor, _number(0)),
     Monoid("logsumexp", "logaddexp", np.logaddexp, least, ordered=True, scan="cumlogsumexp"),
+    # A sum of which one device has the element and all others have the unit: the element arrives bit by bit.
+    Monoid("", "pick", np.add, _negative_zero, linear=True, collective=True),
     Monoid("last", "", _last, _number(0), linear=True),
 )
 
 MONOIDS: Mapping[str, Monoid] = {name: each for each in _TABLE for name in (each.fold, each.name) if name}
 """Each monoid, by either of its names."""
 
-FOLDS: Sequence[str] = [each.fold for each in _TABLE]
+FOLDS: Sequence[str] = [each.fold for each in _TABLE if each.fold]
 """The names of folds in index notation."""
 
 NAMES: Sequence[str] = [each.name for each in _TABLE if each.name]

@@ -70,8 +70,7 @@ def _placed(plan: State, node: Node, axes: tuple[str, ...]) -> Iterator[int]:
 
 
 def _reads(node: Node, index: int) -> bool:
-    info = node.signature.instance.indices[index]
-    return bool(info.lookups) and info.monoid is not None
+    return node.signature.instance.indices[index].reads
 
 
 def _wanted_whole(plan: State, step: Step, number: int, position: int) -> str:

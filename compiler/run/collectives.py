@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
+import numpy as np
 from jax import Array
 from xdsl.ir import Operation
 
 from ...dialects import spmd
 from ...dialects.array import mesh_of
 from ...dialects.monoids import MONOIDS
-from ..jax_private import jnp, lax
+from ..jax_private import jnp, lax, platform
 from ..ops.barrier import barrier_p
 from ..ops.monoids import SPELLED
 
@@ -40,19 +41,36 @@ BYTES: Mapping[str, str] = {
 
 def _all_reduce(op: Operation, operands: Sequence[Array]) -> list[Array]:
     assert isinstance(op, spmd.AllReduceOp)
-    (x,) = operands
-    return [_in_numbers(x, lambda x: _across(op.monoid.data)(x, op.axes))]
+    return [_folded(op, operands[0], lambda x: _across(op.monoid.data)(x, op.axes))]
 
 
-def _in_numbers(x: Array, fold: Callable[[Array], Array]) -> Array:
-    """JAX does not fold booleans over devices: they travel as bytes, which have the same size."""
-    return fold(x.astype(jnp.uint8)).astype(jnp.bool_) if x.dtype == jnp.bool_ else fold(x)
+def _folded(op: spmd.AllReduceOp | spmd.ReduceScatterOp, x: Array, fold: Callable[[Array], Array]) -> Array:
+    """The fold of one device's array over devices, of numbers that JAX and XLA fold well."""
+    if x.dtype == jnp.bool_:
+        # JAX does not fold booleans over devices: they travel as bytes, which have the same size.
+        return fold(x.astype(jnp.uint8)).astype(jnp.bool_)
+    if op.monoid.data == "pick" and jnp.issubdtype(x.dtype, jnp.inexact) and platform() == "cpu":
+        return _picked(x, fold, _group(op) - 1)
+    return fold(x)
+
+
+def _picked(x: Array, fold: Callable[[Array], Array], others: int) -> Array:
+    """The element that one device has, where the `others` have -0.0. XLA:CPU begins a sum with 0.0, and would lose its sign.
+
+    The bits are added as integers, and the bits of the others subtracted: integers wrap around, so every bit is right.
+    """
+    if jnp.issubdtype(x.dtype, jnp.complexfloating):
+        parts = _picked(jnp.stack([x.real, x.imag], -1), fold, others)
+        return lax.complex(parts[..., 0], parts[..., 1])
+    bits = lax.bitcast_convert_type(x, f"uint{8 * x.dtype.itemsize}")
+    absent = lax.bitcast_convert_type(jnp.asarray(-0.0, x.dtype), bits.dtype)
+    return lax.bitcast_convert_type(fold(bits) - absent * np.asarray(others, bits.dtype), x.dtype)
 
 
 @cache
 def _across(monoid: str) -> Callable[..., Array]:
     """The function that folds with a monoid over the devices of mesh axes."""
-    return getattr(lax, SPELLED[MONOIDS[monoid].fold].across)
+    return getattr(lax, SPELLED[MONOIDS[monoid].fold or "sum"].across)
 
 
 def _all_gather(op: Operation, operands: Sequence[Array]) -> list[Array]:
@@ -70,9 +88,9 @@ def _reduce_scatter(op: Operation, operands: Sequence[Array]) -> list[Array]:
     (x,) = operands
     dim, block, group = op.number("dim"), op.number("block"), _group(op)
     if x.shape[dim] == block * group:
-        return [_in_numbers(x, lambda x: lax.psum_scatter(x, op.axes, scatter_dimension=dim, tiled=True))]
+        return [_folded(op, x, lambda x: lax.psum_scatter(x, op.axes, scatter_dimension=dim, tiled=True))]
     apart = _apart(_apart(x, dim, block * group), dim + 1, block)
-    return [_together(_in_numbers(apart, lambda x: lax.psum_scatter(x, op.axes, scatter_dimension=dim + 1)), dim, 2)]
+    return [_together(_folded(op, apart, lambda x: lax.psum_scatter(x, op.axes, scatter_dimension=dim + 1)), dim, 2)]
 
 
 def _slice(op: Operation, operands: Sequence[Array]) -> list[Array]:

@@ -80,6 +80,11 @@ class Index:
     once: tuple[int, ...] = ()
     scan: Scan | None = None
 
+    @property
+    def reads(self) -> bool:
+        """Whether elements are looked up at it: each is on one device."""
+        return bool(self.lookups) and self.monoid is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Instance:

@@ -1,6 +1,7 @@
 """From decisions to IR.
 
     materialise     the decisions as placed builders and slicers
+      picked        lookups whose elements arrive bit by bit
       constructors  how these are built: as written, or fused by the builder rules
       localise      the device-local form of an op, with the offsets and masks that its definition asks for
       lookups       looked-up indices, counted from a block's first element

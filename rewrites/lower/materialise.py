@@ -16,7 +16,7 @@ from xdsl.ir import Block, Region, SSAValue
 
 from ...dialects.array import set_mesh
 from ...dialects.lax import YieldOp
-from ...dialects.layouts import Layout
+from ...dialects.layouts import Layout, Pending
 from ...dialects.mesh import Mesh
 from ...dialects.names import keep_names
 from ...dialects.types import ArrayType
@@ -25,6 +25,7 @@ from ..decide.op_layouts import Pend, Tiles, boundary
 from ..program.program import Control, Node
 from .constructors import Constructor, Fusing, Global, Plain, axes_of, type_of
 from .localise import localise, same_op
+from .picked import picked
 
 
 def materialise(decisions: Decisions, fused: bool = True) -> ModuleOp:
@@ -39,6 +40,7 @@ class _Writer:
     def __init__(self, decisions: Decisions, constructor: Callable[[Block, Mesh], Constructor]) -> None:
         self.decisions = decisions
         self.placements = decisions.placements
+        self.picked = picked(decisions)
         self.program = decisions.placements.program
         self.mesh = self.placements.mesh
         self.constructor = constructor
@@ -121,7 +123,11 @@ class _Writer:
         """The type in which an op leaves a result; a sum that it carries is pending there."""
         value, placed = node.results[position], self.placements.nodes[node.number]
         pending = self.placements.sources.get(value, placed.pending[position])
-        return self.type_at(value, placed.produced[position], pending)
+        return self.type_at(value, placed.produced[position], self.pending(value, pending))
+
+    def pending(self, value: int, pending: Pend) -> Pend:
+        """The sums of a value as its type says them: of the elements of a lookup one device has each, bit by bit."""
+        return tuple(Pending("pick", each.axis) for each in pending) if value in self.picked else pending
 
     def axes(self, node: Node) -> list[str]:
         """The axes that an op's iterations run over, and those over which a result is pending."""
@@ -132,7 +138,7 @@ class _Writer:
         """The type under which an op slices an operand: what its placement wants, pending sums carried along."""
         value = node.operands[position]
         pend = self.placements.sources.get(value, ()) if node.number in self.decisions.carried else ()
-        return self.type_at(value, self.placements.nodes[node.number].wanted[position], pend)
+        return self.type_at(value, self.placements.nodes[node.number].wanted[position], self.pending(value, pend))
 
     def read(self, value: int, number: int, position: int, into: Constructor) -> Global:
         """The value that a use reads: in its own layout, or moved for the use."""

@@ -61,7 +61,7 @@ def moved() -> Iterator[ModuleOp]:
     every = list(layouts())
     for source, target in ((source, random.choice(every)) for source in every for _ in range(12)):
         sums = [axis for _, axis in source if random.random() < 0.5]
-        monoid = random.choice(("+{}", "+{}", "max {}"))
+        monoid = random.choice(("+{}", "+{}", "pick {}", "max {}"))
         before = layout([each for each in source if each[1] not in sums], ", ".join(monoid.format(axis) for axis in sums))
         yield Parser(context(), REDISTRIBUTION.format(before=before, after=layout(target))).parse_module()
 

@@ -1,0 +1,51 @@
+"""Lookups whose elements reach the devices bit by bit.
+
+A lookup in a tiled table leaves a sum pending, of which one device has the element and all others have the unit. While ops only
+move it, nothing has to be computed when the sum is done, so every bit arrives: the sign of a zero, the payload of a NaN.
+
+    %e = gather %table[(v: model), :] %ids   -->   f32[4, 2]{pick model}, not f32[4, 2]{+model}
+"""
+
+from __future__ import annotations
+
+from ...dialects.definitions.ground_form import ELEMENT
+from ...dialects.definitions.tilings import Index
+from ..decide.decide import Decisions
+from ..program.program import Node, Program
+
+
+def picked(decisions: Decisions) -> frozenset[int]:
+    """The values with pending sums of this kind."""
+    placements, carried = decisions.placements, decisions.carried
+    program, found = placements.program, dict[int, Node]()
+    for node in program.nodes:
+        if _moves(node, program) and node.operands[0] in found if node.number in carried else _reads(node, decisions):
+            found[node.results[0]] = node
+    refused = {0}
+    while refused:
+        refused = set[int]()
+        for value, node in found.items():
+            readers = [program.nodes[number] for number, _ in program.uses[value] if number in carried]
+            whole = all(each.results[0] in found for each in readers)
+            if not whole or (node.number in carried and node.operands[0] not in found):
+                refused.add(value)
+        for value in refused:
+            del found[value]
+    return frozenset(found)
+
+
+def _reads(node: Node, decisions: Decisions) -> bool:
+    """Whether every sum that the op leaves is that of a lookup by index vectors."""
+    placed, indices = decisions.placements.nodes[node.number], node.signature.instance.indices
+    pending = {each.axis for pend in placed.pending for each in pend}
+    read = {axis for axis, index, _ in placed.placement if indices[index].reads and _by_vectors(indices[index])}
+    return len(node.results) == 1 and bool(pending) and pending <= read
+
+
+def _by_vectors(index: Index) -> bool:
+    return all(lookup.component != ELEMENT for lookup in index.lookups)
+
+
+def _moves(node: Node, program: Program) -> bool:
+    """Whether the op moves elements, and does not cast them."""
+    return node.signature.instance.moves and program.types[node.operands[0]].dtype == program.types[node.results[0]].dtype
