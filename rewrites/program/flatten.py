@@ -88,7 +88,9 @@ class _Flattener:
                 self.program.controls[region].append(_CONTROLS[op.name](self, op, region))
             elif op is not block.last_op:
                 kind, operands = op.name[4:], tuple(numbers[value] for value in op.operands)
-                pairs = zip(operands, op.results, strict=True) if definitions[kind].apart else ()
+                # A user's function may need its operands together.
+                apart = definitions[kind].apart and kind not in definitions.added
+                pairs = zip(operands, op.results, strict=True) if apart else ()
                 for read, made in [((value,), (out,)) for value, out in pairs] or [(operands, op.results)]:
                     self.node(kind, op, read, made, region)
 

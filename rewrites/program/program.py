@@ -146,9 +146,8 @@ class Program:
 
     def together(self, node: Node) -> list[Node]:
         """The nodes of the node's op: one, but for an op whose values are placed apart."""
-        if not node.signature.instance.definition.apart:
-            return [node]
-        return [self.nodes[self.producer[self.numbers[result]]] for result in node.op.results]
+        nodes = dict.fromkeys(self.nodes[self.producer[self.numbers[result]]] for result in node.op.results)
+        return list(nodes) or [node]
 
     @property
     def main(self) -> func.FuncOp:
