@@ -38,7 +38,7 @@ update: .venv/stamp
 	$(PYTEST) --update
 
 clean:
-	rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist .pytest_cache .jax_cache .ruff_cache .hypothesis
 
 # The stamp is written last, so an install that was cut off is begun again.
 .venv/stamp: pyproject.toml

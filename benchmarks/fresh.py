@@ -1,4 +1,4 @@
-"""Runs a measurement in a process of its own, so that no cache of an earlier one is warm."""
+"""Runs each measurement in a separate process, so that no cache of an earlier one is warm."""
 
 import json
 import subprocess
@@ -22,5 +22,5 @@ def medians(runs: list[dict[str, float]]) -> dict[str, float]:
 
 
 def answer(**figures: Any) -> None:
-    """What the measured process prints for `measure` to read."""
+    """Prints the figures of the measured process for `measure` to read."""
     print(json.dumps(figures))

@@ -1,4 +1,4 @@
-"""A GPT-3-shaped training step, shapes only: what `speed` and `shardy` compile.
+"""A GPT-3-shaped training step, shapes only, which `speed` and `shardy` compile.
 
 Unrolled layers, forward, backward and Adam: 96 layers are about 33,000 equations. It is the transformer of the tests,
 at GPT-3's sizes. The strategy is that of the closed forms that the tests check.

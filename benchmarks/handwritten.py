@@ -1,4 +1,4 @@
-"""The demo's training step parallelised by hand: what an expert writes with `jax.shard_map` for the same strategy.
+"""The demo's training step parallelised by hand, as an expert writes it with `jax.shard_map` for the same strategy.
 
 Data parallel over `data`, Megatron over `model`, ZeRO-3 over `data`: each parameter is gathered where it is used, again
 in the backward pass (a rematerialisation policy saves everything but the gathered parameters), and each gradient is
@@ -31,12 +31,12 @@ BATCH = {"x": P("data", None), "y": P("data", None)}
 
 
 def specs(config: gpt.Config) -> Tree:
-    """Where every parameter lies: Megatron's dim over `model`, of matrices the first dim that is left over `data`."""
+    """The sharding of every parameter: Megatron's dim over `model`; in matrices the first other dim over `data`."""
     return {"embed": P("data", None), "position": P("data", None), "blocks": [BLOCK] * config.layers}
 
 
 def state_specs(config: gpt.Config, state: Tree) -> Tree:
-    """Where the optimizer's state lies: its moments as the parameters, its counters whole."""
+    """The sharding of the optimizer's state: moments like the parameters, counters replicated."""
     tree = specs(config)
     shape = jax.tree.structure(tree, is_leaf=_is_spec)
 
@@ -60,7 +60,7 @@ def train_step(config: gpt.Config, mesh: Mesh, state: Tree) -> Any:
 
 
 def shardings(config: gpt.Config, mesh: Mesh, state: Tree) -> Tree:
-    """Where the arguments lie, as JAX says it."""
+    """The `NamedSharding`s of the arguments."""
     where = (specs(config), state_specs(config, state), BATCH)
     return jax.tree.map(lambda spec: NamedSharding(mesh, spec), where, is_leaf=_is_spec)
 
@@ -104,7 +104,7 @@ def _block(x: jax.Array, shards: Tree, wholes: Tree) -> jax.Array:
 
 @partial(jax.custom_vjp, nondiff_argnums=(2,))
 def _gather(shard: jax.Array, whole: jax.Array, dim: int | None) -> jax.Array:
-    """The whole parameter; its gradient, not summed yet, goes to `whole`, so that all uses of it share one sum."""
+    """The gathered parameter. Its unsummed gradient goes to `whole`, so that all its uses share one sum."""
     return shard if dim is None else jax.lax.all_gather(shard, "data", axis=dim, tiled=True)
 
 
@@ -123,7 +123,7 @@ def _is_saved(primitive: Any, *_: Any, **params: Any) -> bool:
 
 @jax.custom_vjp
 def _enter(x: jax.Array) -> jax.Array:
-    """Megatron's f: what enters the tensor-parallel part; its gradient is summed."""
+    """Megatron's f, before the tensor-parallel part: sums the gradient."""
     return x
 
 
@@ -132,7 +132,7 @@ _enter.defvjp(lambda x: (x, None), lambda _, gradient: (jax.lax.psum(gradient, "
 
 @jax.custom_vjp
 def _leave(x: jax.Array) -> jax.Array:
-    """Megatron's g: what leaves the tensor-parallel part is summed."""
+    """Megatron's g, after the tensor-parallel part: sums the value."""
     return jax.lax.psum(x, "model")
 
 
@@ -155,7 +155,7 @@ def _scatter(gradient: jax.Array, spec: P) -> jax.Array:
 
 
 def _dim(spec: P) -> int | None:
-    """The dim over `data`; None for a vector, which is whole."""
+    """The dim over `data`; None for a vector, which is replicated."""
     return tuple(spec).index("data") if "data" in tuple(spec) else None
 
 

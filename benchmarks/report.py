@@ -1,4 +1,4 @@
-"""What a benchmark found: tables that print, and that are written as JSON and Markdown."""
+"""The results of a benchmark: tables that print, and that are written as JSON and Markdown."""
 
 import json
 import os
@@ -17,7 +17,7 @@ Cell = str | int | float | None
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Figures of one question, with what they were measured on."""
+    """The figures of one question, with the machine that they were measured on."""
 
     name: str
     title: str
@@ -47,7 +47,7 @@ class Table:
 
 
 def machine() -> str:
-    """What the figures were measured on, and how busy it was with other work: a note for a table of times."""
+    """The machine that the figures were measured on, and its load: a note for a table of times."""
     return f"{os.cpu_count()} cores, jax {jax.__version__}, load average {os.getloadavg()[1]:.1f} when it ended."
 
 

@@ -39,7 +39,7 @@ def specs(layers: int) -> tuple[Tree, Adam, Batch]:
 
 
 def propagate(layers: int) -> dict[str, float]:
-    """Seconds that Shardy takes, and that lowering to its input takes."""
+    """The seconds of Shardy, and of lowering to its input."""
     mesh = Mesh(np.array(jax.devices()).reshape(*MESH.values()), tuple(MESH))
     shardings = jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs(layers), is_leaf=lambda x: isinstance(x, P))
     start = perf_counter()

@@ -1,10 +1,10 @@
-"""How long Partita takes, as ratios to `jax.make_jaxpr` and to Shardy, each measured cold in a process of its own.
+"""How long Partita takes, as ratios to `jax.make_jaxpr` and to Shardy, each measured cold in a separate process.
 
     python -m benchmarks.speed                 # the table
     python -m benchmarks.speed jaxpr 96        # one measurement of `make_jaxpr`, as JSON
     python -m benchmarks.speed partita 96      # one of Partita: plan, each tactic with its decisions, spmd
 
-The runs of the three alternate, so that a slow minute of the machine falls on all of them; a figure is the median.
+The runs of the three alternate, so that a slow minute of the machine affects all of them; a figure is the median.
 """
 
 import sys
@@ -50,7 +50,7 @@ def partita(layers: int) -> dict[str, float]:
 
 
 def tables() -> list[Table]:
-    """Measures everything: the ratios that the project promises, and the seconds behind them."""
+    """Measures the ratios that the project promises, and the seconds from which they are computed."""
     runs: dict[int, list[dict[str, float]]] = {layers: [] for layers in LAYERS}
     for layers in track([n for _ in range(REPEATS) for n in LAYERS], description="speed"):
         shardy = fresh.measure("shardy", layers)
@@ -113,7 +113,7 @@ class _Clock:
 
 
 def _equations(jaxpr: jax.extend.core.Jaxpr) -> int:
-    """Equations of a jaxpr, those of the functions that it calls in place of the calls."""
+    """The number of equations of a jaxpr, with its calls inlined."""
     return sum(sum(map(_equations, bodies)) if (bodies := _bodies(eqn)) else 1 for eqn in jaxpr.eqns)
 
 
@@ -123,7 +123,7 @@ def _bodies(eqn: jax.extend.core.JaxprEqn) -> list[jax.extend.core.Jaxpr]:
 
 
 def _check_shardings(layouts: dict[str, str]) -> None:
-    """Shardy must have been given the layouts that the plan arrived at, or the comparison is unfair."""
+    """Checks that Shardy gets the layouts of the plan, so that the comparison is fair."""
     from .shardy import BLOCK
 
     for name in ("wqkv", "wo", "w1", "w2"):

@@ -3,7 +3,7 @@
     python -m benchmarks.step_time
 
 Partita's plan, `jax.jit` with the same input shardings (Auto axes: Shardy decides), and the `shard_map` of
-`handwritten` run in turn, a step each, so that the machine's mood falls on all of them; figures are medians.
+`handwritten` run in turn, a step each, so that the load of the machine affects all of them; figures are medians.
 """
 
 from collections.abc import Callable
@@ -92,7 +92,7 @@ def _bytes(args: Tree, steps: dict[str, Step]) -> Table:
 
 
 def _check(args: Tree, steps: dict[str, Step]) -> None:
-    """All three must compute the same loss, or their times mean nothing."""
+    """Checks that all three compute the same loss."""
     losses = [float(step(*args)[2]) for step in steps.values()]
     assert np.allclose(losses, losses[0], rtol=1e-4), f"the losses differ: {dict(zip(steps, losses, strict=True))}"
 

@@ -15,7 +15,7 @@ Each part imports only those below it:
     flow     the graph of kernels                                     %5 = flow.kernel @step_0(%4) : ...
 
 A program is traced as `lax` on whole values, placed by `array`, lowered to `spmd`, and arranged by `flow`. The other two rooms
-import this one, and it imports nothing of theirs.
+import this one; it imports neither of them.
 """
 
 from typing import TYPE_CHECKING

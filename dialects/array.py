@@ -134,7 +134,7 @@ def check_redistribution(op: Operation, source: ArrayType, target: ArrayType) ->
     check_same_value(op, source, target, mesh)
     if new := set(target.layout.pending) - set(source.layout.pending):
         axes = ", ".join(f"`{each.axis}`" for each in new)
-        raise VerifyException(f"`{op.name}` resolves what is pending, but {target.text} adds to it over {axes}")
+        raise VerifyException(f"`{op.name}` resolves pending reductions, but {target.text} adds one over {axes}")
 
 
 @irdl_op_definition
@@ -216,9 +216,9 @@ class BuildOp(IRDLOperation):
 class SliceOp(IRDLOperation):
     """The part of a global value that this iteration sees under `layout`.
 
-    Constraints: the layout has the same element type, global shape and pending reductions as the value, of which this
-    iteration takes its own summand; it keeps every tile that the value already has, and uses only axes of the enclosing
-    builds; the result is the local array of one device.
+    Constraints: the layout has the element type, global shape and pending reductions of the value, and an iteration takes
+    its own operand of these; the layout keeps every tile of the value and uses only axes of the enclosing builds; the
+    result is the local array of one device.
     """
 
     name = "array.slice"
@@ -265,7 +265,7 @@ class SliceOp(IRDLOperation):
         if lost := set(source.layout.tiles(mesh)) - set(target.layout.tiles(mesh)):
             axis, dim, _ = min(lost)
             raise VerifyException(
-                f"`array.slice` only cuts finer: dim {dim} of {source.text} is over `{axis}`, in {target.text} it is not"
+                f"`array.slice` keeps every tile: dim {dim} of {source.text} is over `{axis}`, but in {target.text} it is not"
             )
         if result is not target.local(mesh):
             raise VerifyException(

@@ -83,7 +83,7 @@ def widens(source: str, target: str) -> bool:
     if source == target:
         return True
     before, after = _part(source), _part(target)
-    # Integers wrap around, each width at its own place.
+    # Integers of different widths wrap around at different values.
     if not is_float(before) or not is_float(after):
         return False
     (digits, range_), (more, wider) = _float(before), _float(after)

@@ -38,7 +38,7 @@ class Location:
     @classmethod
     def of(cls, file: str, source: str, line: int, column: int = 0, end_column: int = 0) -> Location:
         """The location on line `line` of `source`, which is the whole text of `file`."""
-        # As lark counts them: a form feed or a line separator of Unicode ends no line.
+        # As lark counts lines: a form feed or a Unicode line separator does not end one.
         lines = source.split("\n")
         return cls(file, line, column, end_column, lines[line - 1] if 0 < line <= len(lines) else "")
 
@@ -90,11 +90,11 @@ class Error(Exception):
 
 
 _WIDEST = 400
-"""How much of a longer line is shown."""
+"""The most characters of a line that are shown."""
 
 
 def _entry(kind: str, text: str) -> str:
-    """A note or a help; its further lines stand under its first."""
+    """A note or a help, with all its lines aligned."""
     return f"{kind}: " + text.replace("\n", "\n" + " " * (len(kind) + 2))
 
 

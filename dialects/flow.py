@@ -51,7 +51,7 @@ class GraphOp(IRDLOperation):
     """A graph of kernels and redistributions; its arguments and results are placed global values.
 
     Constraints: the body's arguments have the argument types and `flow.return` the result types; every kernel names a
-    `func.func` beside the graph that takes and gives what one device holds of the kernel's operands and results.
+    `func.func` beside the graph, with the local types of the kernel's operands and results.
     """
 
     name = "flow.graph"
@@ -130,7 +130,7 @@ def _check_kernel(op: "KernelOp", kernels: dict[str, FuncOp]) -> None:
 
 @irdl_op_definition
 class KernelOp(IRDLOperation):
-    """Every device runs the function on what it holds: `flow.kernel @step_0(%x) : f32[data*64] -> f32[data*64]`."""
+    """Every device runs the function on its local arrays: `flow.kernel @step_0(%x) : f32[data*64] -> f32[data*64]`."""
 
     name = "flow.kernel"
     callee = prop_def(FlatSymbolRefAttrConstr)
@@ -176,7 +176,7 @@ class RedistributeOp(Redistribute):
 
 @irdl_op_definition
 class BarrierOp(Barrier):
-    """Its users are issued after all of these values: `flow.barrier %w, %h` delays a gather of `%w`."""
+    """Delays the users of its results until all operands are available: `flow.barrier %w, %h` delays a gather of `%w`."""
 
     name = "flow.barrier"
 

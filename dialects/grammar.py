@@ -1,4 +1,4 @@
-"""Grammars of index notation: a file each, and what they share in `expressions.lark`."""
+"""The grammars of index notation: one file each, with `expressions.lark` as their common part."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _folds(_: str | None, path: str) -> tuple[str, str]:
 def read(file: Path, text: str) -> Node:
     """The tree of a text; lark's `UnexpectedInput` for one that the grammar does not take.
 
-    Lark puts the name of the file before the kinds of phrase that a grammar imports, `expressions__add`; here each has its own.
+    Lark prefixes the kinds of imported phrases with the name of their file, `expressions__add`. This removes the prefix.
     """
     tree: Node = grammar(file).parse(text)  # pyright: ignore[reportUnknownMemberType]
     for phrase in tree.iter_subtrees():

@@ -59,7 +59,7 @@ class LaxOp(IRDLOperation):
     """A primitive on whole arrays.
 
     `of` is the constructor to use where the types are known: like `create`, it checks nothing. Verifying binds the
-    definition, so that what the types say must agree with what the op means.
+    definition, so the types must agree with it.
     """
 
     ins = var_operand_def(ArrayType)
@@ -194,8 +194,8 @@ class ScanOp(RegionOp):
           lax.yield %n, %n : f32[], f32[]
         } : f32[], f32[8] -> f32[], f32[8]
 
-    Constraints: a const and a carry have the type of their body argument, a scanned array `length` times that of its
-    own; the body yields the carries, then the stacked results without their first dim.
+    Constraints: a const and a carry have the type of their body argument; a scanned array has an additional first dim
+    of extent `length`; the body yields the carries, then the stacked results without their first dim.
     """
 
     name = "lax.scan"
@@ -224,8 +224,8 @@ class WhileOp(RegionOp):
           lax.yield %d : i32[]
         } : i32[] -> i32[]
 
-    Constraints: the condition takes its consts and the carries, the body its own and the carries; a carry has one type
-    wherever it stands; the condition yields one `bool[]`.
+    Constraints: the condition takes its consts and the carries, the body its own and the carries; a carry has the
+    same type everywhere; the condition yields one `bool[]`.
     """
 
     name = "lax.while"
@@ -263,9 +263,9 @@ class CondOp(RegionOp):
 
 
 class Ops(dict[str, type[LaxOp]]):
-    """The ops by primitive. That of a definition is made when it is first asked for: a program has a few dozen of them.
+    """The ops by primitive. The op of a definition is made at its first use, because a program has only a few dozen.
 
-    A definition of the user's becomes an op in the same way.
+    The definitions of users become ops in the same way.
     """
 
     def __missing__(self, primitive: str) -> type[LaxOp]:
@@ -286,6 +286,6 @@ def defined() -> list[type[LaxOp]]:
 
 @cache
 def lax() -> Dialect:
-    """The dialect: the ops of all definitions but those that were added at run time, and the few without one."""
+    """The dialect: the ops of all definitions except those added at run time, and the few ops without a definition."""
     names = dict.fromkeys(("scan", "while", "cond", "whole", *(name for name in definitions if name not in BORDERS)))
     return Dialect("lax", [YieldOp, *(OPS[name] for name in names)], [ParamsAttr])

@@ -1,4 +1,4 @@
-"""What the types of a named op must say: the checks behind `LaxOp.verify`, each in one sentence with its numbers."""
+"""Checks the types of named ops, for `LaxOp.verify`. Each message is one sentence with its numbers."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -17,7 +17,7 @@ Types = tuple[ArrayType, ...]
 
 
 def check_named(kind: str, params: ParamsAttr, ins: Types, outs: Types) -> None:
-    """Binds the definition and compares the extent of each index with every dim that it walks."""
+    """Binds the definition and compares the extent of each index with every dim that it runs along."""
     if problem := disagreement(kind, params, ins, outs):
         raise VerifyException(problem)
 
@@ -25,7 +25,7 @@ def check_named(kind: str, params: ParamsAttr, ins: Types, outs: Types) -> None:
 # A program repeats a few dozen signatures thousands of times.
 @lru_cache(maxsize=1 << 14)
 def disagreement(kind: str, params: ParamsAttr, ins: Types, outs: Types) -> str:
-    """What types say against the definition of `lax.KIND`; nothing where they agree."""
+    """How types disagree with the definition of `lax.KIND`; empty if they agree."""
     definition = definitions[kind]
     for side, arrays, formals in (("operand", ins, definition.operands), ("result", outs, definition.results)):
         if problem := _miscounted(side, arrays, formals):
@@ -36,7 +36,7 @@ def disagreement(kind: str, params: ParamsAttr, ins: Types, outs: Types) -> str:
         # The error begins with the primitive's name.
         return error.title.replace(f"`{kind}`", f"`lax.{kind}`", 1)
     except (AssertionError, IndexError, KeyError, TypeError, ValueError) as error:
-        # The readers of definitions trust parameters that tracing wrote; the text of a program can say anything.
+        # The readers of definitions trust parameters that tracing wrote; the text of a program may contain others.
         lacks = f" lacks {error}: it" if isinstance(error, KeyError) and error.args[0] not in params else ""
         return f"`lax.{kind}`{lacks} cannot take {params.text} on {[array.text for array in ins]}"
     if definition.ravel and (before := prod(ins[0].shape)) != (after := prod(outs[0].shape)):

@@ -179,16 +179,16 @@ def _factor(text: str) -> Placed:
 def _of(shape: tuple[int, ...], tiles: tuple[Tile, ...], mesh: Mesh, pending: tuple[Pending, ...]) -> Layout:
     by_dim: dict[int, list[tuple[int, int, Placed]]] = {}
     for axis, dim, stride in tiles:
-        count = _places(axis, mesh)
+        count = _size(axis, mesh)
         if count > 1:
             if not 0 <= dim < len(shape):
                 raise Error(f"`{axis}` cannot be placed on dim {dim} of a value of rank {len(shape)}")
             by_dim.setdefault(dim, []).append((stride, count, _factor(axis)))
     dims = tuple(_dim(i, n, by_dim[i]) if i in by_dim else Extent(n) for i, n in enumerate(shape))
-    return Layout(dims, tuple(p for p in pending if _places(p.axis, mesh) > 1))
+    return Layout(dims, tuple(p for p in pending if _size(p.axis, mesh) > 1))
 
 
-def _places(axis: str, mesh: Mesh) -> int:
+def _size(axis: str, mesh: Mesh) -> int:
     """The size of a tile's or a reduction's axis. Raises `Error` if the mesh has no such axis or sub-axis."""
     factor = _factor(axis)
     if isinstance(factor, SubAxis) and mesh[factor.name] % factor.size:
@@ -200,7 +200,7 @@ def _dim(dim: int, extent: int, tiles: list[tuple[int, int, Placed]]) -> Range:
     """`N/(s1·p1) * axis1 * s1/(s2·p2) * axis2 * ... * s_last`, or why the tiles do not divide the extent."""
     tiles = sorted(tiles, key=lambda tile: tile[:2], reverse=True)
     if not chain_ok(extent, [(stride, count) for stride, count, _ in tiles]):
-        names = ", ".join(f"`{factor}` ({count} places, stride {stride})" for stride, count, factor in tiles)
+        names = ", ".join(f"`{factor}` (size {count}, stride {stride})" for stride, count, factor in tiles)
         raise Error(f"dim {dim} of extent {extent} does not divide over {names}")
     parts: list[Range | int] = []
     outer = extent

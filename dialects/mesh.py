@@ -13,7 +13,7 @@ from typing import Never
 from .errors import Error, did_you_mean
 from .interned import Interned, intern
 
-# `data`, or `data.0`: one of the sub-axes that a refined mesh has in the place of `data`.
+# `data`, or `data.0`: one of the sub-axes that a refined mesh has instead of `data`.
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[0-9]+)?")
 
 
@@ -83,8 +83,8 @@ class Mesh(Interned, Mapping[str, int]):
     def coordinates(self) -> Iterator[dict[str, int]]:
         """The coordinates of each device, in device order: the last axis varies fastest."""
         names = [name for name, _ in self.pairs]
-        for places in itertools.product(*(range(size) for _, size in self.pairs)):
-            yield dict(zip(names, places, strict=True))
+        for position in itertools.product(*(range(size) for _, size in self.pairs)):
+            yield dict(zip(names, position, strict=True))
 
     def refine(self, **parts: tuple[int, ...]) -> Mesh:
         """The same devices with axes split into sub-axes, major to minor: `a = a.0:2 * a.1:4`.

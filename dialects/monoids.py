@@ -28,15 +28,15 @@ _ALONE = frozenset({"float8_e8m0fnu", "float4_e2m1fn", "int2", "int4", "uint2", 
 class Monoid:
     """An associative function of two with a unit.
 
-    * `fold`: its name in index notation; `name`: its name in layouts and collectives, which is also that of the op of two
-      elements, if there is one. A fold without a `name` is never pending; one without a `fold` is only pending.
-    * `function`: the function of two in NumPy; `unit`: what an element that is masked, absent or padded reads.
+    * `fold`: its name in index notation; `name`: its name in layouts and collectives, and of the binary op, if there is
+      one. A fold without a `name` is never pending; a monoid without a `fold` is only pending.
+    * `function`: the NumPy function of two arrays; `unit`: the value of an element that is masked, absent or padded.
     * `sign`: its sign in a layout, instead of its name: `{+model}`.
     * `through`: the functions in definitions that commute with it, so a fold may be pending across them.
     * `idempotent`: an element counts the same once and twice. `ordered`: it compares elements, so it takes no complex numbers.
       `linear`: the fold of sums is the sum of the folds.
-    * `collective`: whether devices fold with it. `on_bool`: the monoid with a collective that it is on truth values.
-    * `scan`: the op that takes all its prefix folds.
+    * `collective`: whether devices fold with it. `on_bool`: the monoid with a collective that equals it on booleans.
+    * `scan`: the op that computes all its prefix folds.
     """
 
     fold: str

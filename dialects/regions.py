@@ -69,7 +69,7 @@ def count(op: str, params: ParamsAttr, name: str) -> int:
     """A parameter that is a count. Raises VerifyException unless it is an integer of 0 or more."""
     value = params.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise VerifyException(f"`{op}`: `{name}` is a number, 0 or more")
+        raise VerifyException(f"`{op}`: `{name}` must be an integer, 0 or more")
     return value
 
 
@@ -144,7 +144,7 @@ def _alike(op: str, left: str, lefts: Types, right: str, rights: Types) -> None:
     _same_number(op, left, lefts, right, rights)
     for position, (one, other) in enumerate(zip(lefts, rights, strict=True)):
         if one is not other:
-            raise VerifyException(f"`lax.{op}`: of the {left}, number {position} is {one.text}, of the {right} {other.text}")
+            raise VerifyException(f"`lax.{op}`: number {position} of the {left} is {one.text}, of the {right} {other.text}")
 
 
 def _stacked(array: ArrayType, length: int) -> ArrayType:

@@ -247,7 +247,7 @@ class ReduceScatterOp(Collective):
 class AllToAllOp(Collective):
     """Blocks of one dim for blocks of another: `spmd.all_to_all %x split 0 block 4 concat 1 block 8 over (data)`.
 
-    It splits first, so with one dim in both places `concat`'s block counts elements of what the split leaves.
+    The split comes first: if both dims are the same, `concat`'s block counts elements of the split dim.
     Constraints: the number of devices times the split's block divides the split dim; the other block divides the other.
     """
 

@@ -21,7 +21,7 @@ _STRING = re.compile(r'"(?:[^"\\\n\v\f]|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
 
 
 class _Lexer(MLIRLexer):
-    """xDSL's lexer, which needs time exponential in the length of a string that does not end."""
+    """xDSL's lexer with its own rule for strings: xDSL's takes exponential time for a string that does not end."""
 
     def _lex_string_literal(self, start_pos: Position) -> MLIRToken:
         if _STRING.match(self.input.content, start_pos) is None:
@@ -48,7 +48,7 @@ def read_module(context: Context, text: str, name: str = "<unknown>", implicit: 
     except (RecursionError, MemoryError):
         parser.raise_error("regions or parameters are nested too deeply here")
     except ValueError as error:
-        # Of a number or a name that Python or xDSL does not take.
+        # A number or a name that Python or xDSL does not accept.
         parser.raise_error(str(error))
 
 
@@ -64,7 +64,7 @@ def error_of(error: ParseError | VerifyException, title: str = "") -> Error:
 
 
 def _marked(error: VerifyException) -> list[str]:
-    """The op that xDSL underlines in the whole module, which is the note of its error."""
+    """The op that xDSL underlines in the text of the module, which is the error's note."""
     lines = [line for note in getattr(error, "__notes__", ()) for line in str(note).splitlines()]
     return [op.strip() for op, mark in pairwise(lines) if mark.lstrip().startswith("^^")][:1]
 

@@ -22,7 +22,7 @@ _ARRAY = re.compile(r"\w+\[(?:[^\[\]]|\[[^\[\]]*\])*\](?:\{[^{}]*\})?")
 _AXES = re.compile(r"\(\s*[\w.:]+(?:\s*,\s*[\w.:]+)*\s*\)")
 
 
-# By element type and layout, for ever, as the layouts themselves.
+# By element type and layout. Types are never freed, like layouts.
 _made: dict[tuple[str, Layout], "ArrayType"] = {}
 
 
@@ -36,7 +36,7 @@ class ArrayType(Data[tuple[str, Layout]], TypeAttribute):
     name = "array.array"
 
     def __new__(cls, data: tuple[str, Layout]) -> "ArrayType":
-        # Interned here and not only in `of`, for xDSL's parser calls the class.
+        # Interned here and not only in `of`, because xDSL's parser calls the class.
         return _made.get(data) or _made.setdefault(data, object.__new__(cls))
 
     @staticmethod
@@ -120,7 +120,7 @@ def parse_type(parser: AttrParser) -> ArrayType:
 class AxesAttr(Data[tuple[str, ...]]):
     """Mesh axes, major to minor: `(data, model)`.
 
-    A factor of one is written `data.0:2`, as in a layout, or by its name `data.0` where a refined mesh has it.
+    A factor of an axis is written `data.0:2`, as in a layout, or by its name `data.0` if the mesh is refined.
     """
 
     name = "array.axes"

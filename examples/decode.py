@@ -30,7 +30,7 @@ class Config:
 
 
 def attend(x: jax.Array, p: Tree, cache: Tree, at: jax.Array) -> tuple[jax.Array, Tree]:
-    """Attention of one new token on those before it; its key and value take their place in the cache."""
+    """Attention of one new token on those before it; its key and value are written into the cache."""
     new = {name: jnp.einsum("bm,mkd->bkd", x, p[f"w{name}"])[:, None] for name in ("k", "v")}
     cache = {name: jax.lax.dynamic_update_slice_in_dim(cache[name], new[name], at, axis=1) for name in ("k", "v")}
     q = jnp.einsum("bm,mkgd->bkgd", x, p["wq"]) * p["wq"].shape[-1] ** -0.5
@@ -46,7 +46,7 @@ def normal(x: jax.Array) -> jax.Array:
 
 
 def logits(params: Tree, cache: list[Tree], token: jax.Array, at: jax.Array) -> tuple[jax.Array, list[Tree]]:
-    """How likely each token is behind the one at position `at`, for each row of the batch."""
+    """The logits of the token after position `at`, for each row of the batch."""
     x, after = params["embed"][token], list[Tree]()
     for p, kept in zip(params["layers"], cache, strict=True):
         found, kept = attend(normal(x), p, kept, at)
@@ -57,7 +57,7 @@ def logits(params: Tree, cache: list[Tree], token: jax.Array, at: jax.Array) -> 
 
 
 def decode(params: Tree, cache: list[Tree], first: jax.Array) -> tuple[jax.Array, list[Tree]]:
-    """As many tokens as the cache has room for, behind the first: `[length, batch]`."""
+    """As many tokens after the first as the cache has room for: `[length, batch]`."""
 
     def step(carry: Tree, at: jax.Array) -> tuple[Tree, jax.Array]:
         token, cache = carry
@@ -70,7 +70,7 @@ def decode(params: Tree, cache: list[Tree], first: jax.Array) -> tuple[jax.Array
 
 
 def decode_until_end(params: Tree, cache: list[Tree], first: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The same, until every row has said that it is at its end; the tokens, and how many steps it took."""
+    """The same until every row is at its end: the tokens, and the number of steps."""
     length = cache[0]["k"].shape[1]
 
     def going(carry: Tree) -> jax.Array:
@@ -89,7 +89,7 @@ def decode_until_end(params: Tree, cache: list[Tree], first: jax.Array) -> tuple
 
 
 def surprise(params: Tree, cache: list[Tree], tokens: jax.Array) -> jax.Array:
-    """The mean cross entropy of `[length, batch]` tokens that are given, each behind those before it."""
+    """The mean cross entropy of the given `[length, batch]` tokens, each given those before it."""
 
     def step(cache: list[Tree], given: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[list[Tree], jax.Array]:
         at, token, following = given
@@ -122,12 +122,12 @@ def arguments(config: Config) -> tuple[Tree, list[Tree], jax.Array]:
     return params, cache, jax.random.randint(next(keys), (c.batch,), 1, c.vocabulary)
 
 
-# Every head of keys with its queries, or all queries of the one head.
+# Each head of keys with its queries, or all queries of the single head.
 MULTI_HEAD = pt.Megatron("model", column={"params/**/w[qkv1]": 1}, row=["params/**/wo", "params/**/w2"])
 MULTI_QUERY = pt.Megatron("model", column={"params/**/wq": 2, "params/**/w1": 1}, row={"params/**/wo": 1, "params/**/w2": 0})
-# The one head of keys is on every device, or, before the queries are placed, each device has some rows of the batch.
+# The single head of keys is on every device; or, placed before the queries, each device has some rows of the batch.
 BATCHED = pt.Tile({"cache": 0}, "model", held=True)
-# Or each device has some of the positions: what is found there is put together as the parts of a sum.
+# Or each device has some of the positions, and the partial results are summed.
 POSITIONS = pt.Tile({"cache": 1}, "model")
 
 MESH = pt.Mesh(data=2, model=4)

@@ -3,7 +3,7 @@
     partita demo
 
 The model is `examples/gpt.py`, the text is the source of Python's standard library, the mesh data=4 x model=2. After
-each tactic the plan is shown: how the first block lies, which collectives a step needs, how many bytes a device
+each tactic it shows the plan: the layouts of the first block, the collectives of a step, and the bytes that a device
 receives.
 """
 
@@ -33,7 +33,7 @@ TACTICS = {
         column={"params/**/wqkv": 2, "params/**/w1": 1},
         row={"params/**/wo": 0, "params/**/w2": 0},
     ),
-    # The matrices only: a vector of 128 elements is not worth a collective of its own.
+    # Only the matrices: a vector of 128 elements is not worth a separate collective.
     "ZeRO-3": pt.ZeRO(
         3,
         "data",
@@ -96,7 +96,7 @@ def main() -> int:
 
 
 def _picture(name: str, plan: pt.Plan, before: dict[str, dict[str, str]], after: dict[str, dict[str, str]]) -> Table:
-    """The layouts of the first block and the batch, those that the tactic changed in colour, above what it costs."""
+    """The layouts of the first block and the batch, with changed ones in colour, and below them the cost."""
     counts = {kind: times for kind, times in plan.counts().items() if times}
     collectives = ", ".join(f"{times} {kind}" for kind, times in counts.items()) or "no collectives"
     received = f"{plan.bytes_per_device() / 1e6:.2f} MB received by a device in a step"

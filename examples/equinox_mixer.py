@@ -1,7 +1,7 @@
 """An MLP-Mixer in Equinox, with the training step of Equinox's tutorials: `filter_jit`, `filter_value_and_grad`, optax.
 
-An Equinox model is a tree that holds more than arrays: activation functions, rates of dropout, flags. JAX's own `jit` takes
-arrays only, and so does Partita; `eqx.partition` parts the two, and the model and its step stay as they are.
+An Equinox model is a tree that holds more than arrays: activation functions, rates of dropout, flags. `jax.jit` takes only
+arrays, and so does Partita. `eqx.partition` separates the two; the model and its step stay as they are.
 
     python -m examples.equinox_mixer
 """

@@ -1,4 +1,4 @@
-"""A small character GPT in plain JAX and optax: nothing in this file knows that it will be partitioned.
+"""A small character GPT in plain JAX and optax: nothing in this file depends on Partita.
 
     logits = forward(params, tokens)                           # [batch, length] -> [batch, length, vocabulary]
     params, opt, loss = train_step(params, opt, batch)
@@ -35,7 +35,7 @@ class Config:
 
 
 def init(config: Config, seed: int = 0) -> Tree:
-    """Random parameters: a dict of arrays, with one dict a block."""
+    """Random parameters: a dict of arrays, with one dict per block."""
     random = np.random.default_rng(seed)
 
     def normal(*shape: int, fan_in: int) -> jax.Array:
@@ -89,7 +89,7 @@ def forward(params: Tree, tokens: jax.Array) -> jax.Array:
 
 
 def loss(params: Tree, batch: Tree) -> jax.Array:
-    """Mean cross entropy, in nats a character."""
+    """Mean cross entropy, in nats per character."""
     logits = forward(params, batch["x"])
     return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, batch["y"]))
 

@@ -1,4 +1,4 @@
-"""A graph network (arXiv 1806.01261): edges over devices, and one sum over them a message-passing step.
+"""A graph network (arXiv 1806.01261): edges over devices, and one sum over them per message-passing step.
 
 python -m examples.graph_network
 """
@@ -30,7 +30,7 @@ def perceptron(x: jax.Array, p: Tree) -> jax.Array:
 
 
 def step(nodes: jax.Array, p: Tree, graph: Tree) -> jax.Array:
-    """Each edge makes a message of what stands at its ends; each node adds up those that arrive, and takes them in."""
+    """Each edge computes a message from its two nodes; each node adds the messages that arrive, and updates its state."""
     ends = (nodes[graph["senders"]], nodes[graph["receivers"]], graph["edges"])
     messages = perceptron(jnp.concatenate(ends, axis=-1), p["edge"])
     received = jax.ops.segment_sum(messages, graph["receivers"], nodes.shape[0])
@@ -55,7 +55,7 @@ def train_step(params: Tree, graph: Tree) -> tuple[Tree, jax.Array]:
 
 
 def train_step_on_many(params: Tree, graphs: Tree) -> tuple[Tree, jax.Array]:
-    """The same on a batch of graphs of one size: every leaf of `graphs` leads with the graphs."""
+    """The same on a batch of graphs of one size: the leading dim of every leaf of `graphs` is the graphs."""
 
     def mean(params: Tree) -> jax.Array:
         return jnp.mean(jax.vmap(loss, (None, 0))(params, graphs))

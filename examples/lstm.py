@@ -25,7 +25,7 @@ class Config:
 
 
 def cell(p: Tree, carry: tuple[jax.Array, jax.Array], x: jax.Array) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
-    """One step: the weights lead with their inputs, then come the four gates, then the hidden units."""
+    """One step: the dims of the weights are the inputs, the four gates, the hidden units."""
     h, c = carry
     gates = jnp.einsum("bf,fgh->bgh", x, p["wx"]) + jnp.einsum("bk,kgh->bgh", h, p["wh"]) + p["b"][None]
     write, keep, show = (jax.nn.sigmoid(gates[:, gate]) for gate in range(3))
@@ -35,7 +35,7 @@ def cell(p: Tree, carry: tuple[jax.Array, jax.Array], x: jax.Array) -> tuple[tup
 
 
 def forward(params: Tree, x: jax.Array) -> jax.Array:
-    """Each next value, from those before: `[batch, length, features]` to the same."""
+    """Predicts each next value from those before it: `[batch, length, features]` to the same."""
     start = jnp.zeros((2, x.shape[0], params["b"].shape[-1]))
     _, hidden = jax.lax.scan(lambda carry, x: cell(params, carry, x), (start[0], start[1]), x.swapaxes(0, 1))
     return jnp.einsum("tbh,hf->btf", hidden, params["out"])
@@ -64,14 +64,14 @@ def arguments(config: Config) -> tuple[Tree, jax.Array]:
 
 MESH = pt.Mesh(data=4, model=2)
 DATA = pt.DataParallel("data", inputs="batch")
-# All four gates of a unit lie where the cell keeps the unit.
+# All four gates of a unit are on the device of the unit.
 UNITS = pt.Tile({"params/wx": 2, "params/wh": 2, "params/b": 1}, "model")
 
 
 def settled(plan: pt.Plan, args: tuple[Tree, jax.Array]) -> pt.Plan:
     """The plan without its conflict: the gradient of `wh` joins units with units, and the axis can take either side.
 
-    The cheapest way out keeps the smaller side, the units of the step before, whole there.
+    The cheapest resolution keeps the smaller side, the units of the step before, replicated there.
     """
     (conflict,) = plan.conflicts
     return pt.replay(train_step, plan.mesh, f"{conflict.resolutions[0].tactic}\n{plan.trace}", *args)

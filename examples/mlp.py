@@ -21,7 +21,7 @@ def main() -> None:
     w2 = jax.random.normal(key3, (1024, 256)) / 32
 
     plan = pt.plan(mlp, pt.Mesh(data=4, model=2), x, w1, w2)
-    plan = plan.tile("x", 0, "data").tile("w1", 1, "model")  # how w2 and the result lie follows
+    plan = plan.tile("x", 0, "data").tile("w1", 1, "model")  # the layouts of w2 and of the result follow
     print(plan.layout("**"))
     print(plan.counts())
 

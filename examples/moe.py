@@ -1,4 +1,4 @@
-"""A mixture of experts (GShard, arXiv 2006.16668): tokens and experts over the same devices, four all_to_alls a step.
+"""A mixture of experts (GShard, arXiv 2006.16668): tokens and experts over the same devices, four all_to_alls per step.
 
 python -m examples.moe
 """
@@ -28,7 +28,7 @@ class Config:
 
     @property
     def capacity(self) -> int:
-        """How many tokens of a group an expert takes: what a fair share of all second choices is."""
+        """How many tokens of a group an expert takes: twice its fair share of all choices."""
         return 2 * BEST * self.tokens // self.experts
 
 
@@ -36,7 +36,7 @@ BEST = 2
 
 
 def choices(x: jax.Array, gate: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """The experts that each token prefers, how much, and each token's place in the queue of each: `[group, choice * token]`.
+    """The experts that each token prefers, the weights, and the token's position in each queue: `[group, choice * token]`.
 
     All first choices queue before the second ones.
     """
@@ -49,13 +49,13 @@ def choices(x: jax.Array, gate: jax.Array) -> tuple[jax.Array, jax.Array, jax.Ar
 
 
 def experts(x: jax.Array, p: Tree) -> jax.Array:
-    """A perceptron an expert, on `[expert, group, slot, width]`."""
+    """One perceptron per expert, on `[expert, group, slot, width]`."""
     h = jax.nn.relu(jnp.einsum("egcm,emf->egcf", x, p["w1"]) + p["b1"][:, None, None])
     return jnp.einsum("egcf,efm->egcm", h, p["w2"])
 
 
 def mixture(params: Tree, x: jax.Array) -> jax.Array:
-    """Tokens find their experts by matmuls with masks of `[group, token, expert, slot]`; who finds no slot goes nowhere."""
+    """Sends tokens to experts by matmuls with masks of `[group, token, expert, slot]`; tokens without a slot are dropped."""
     count = params["gate"].shape[-1]
     capacity = 2 * BEST * x.shape[1] // count
     chances, expert, place = choices(x, params["gate"])

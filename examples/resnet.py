@@ -1,6 +1,6 @@
 """A ResNet in Flax, with batch normalisation and its running statistics, trained by SGD with momentum.
 
-Under data parallelism the statistics of a batch are those of the whole batch, as on one device: each is summed over `data`.
+With data parallelism the statistics are those of the global batch, as on one device: each is summed over `data`.
 
     python -m examples.resnet
 """
@@ -84,7 +84,7 @@ def random_batch() -> Batch:
 
 
 data = pt.DataParallel("data", inputs="batch")
-# The channels between the two convolutions of a block: those that `conv1` makes and `conv2` sums over.
+# The channels between the two convolutions of a block, which `conv1` makes and `conv2` sums over.
 channels = pt.Megatron("model", column={"state/params/block*/conv1/kernel": 3})
 zero = pt.ZeRO(3, "data", params="state/params", optimizer="state/opt_state")
 

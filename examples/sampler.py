@@ -1,7 +1,7 @@
-"""Sampling from a diffusion model: the U-Net of `unet` in a loop over the steps of time, with random noise in each.
+"""Sampling from a diffusion model: the U-Net of `unet` in a loop over time steps, with random noise in each.
 
-Three samplers of one model: DDPM in a `fori_loop`, DDIM in a `scan` that keeps the way there, and DDIM in a `while_loop`
-that ends as soon as the image is clean.
+Three samplers of one model: DDPM in a `fori_loop`, DDIM in a `scan` that keeps the intermediate images, and DDIM in a
+`while_loop` that ends as soon as the image is clean.
 
     python -m examples.sampler
 """
@@ -21,12 +21,12 @@ BETAS = 1 - ALPHAS / np.concatenate([np.ones(1, np.float32), ALPHAS[:-1]])
 
 
 def noise_at(params: Tree, x: jax.Array, time: jax.Array) -> jax.Array:
-    """The noise that the model sees in `x`, all of whose images are at one time."""
+    """The noise that the model predicts in `x`, whose images are all at one time."""
     return UNet().apply({"params": params}, x, jnp.full(x.shape[:1], time, jnp.float32))
 
 
 def ddpm(params: Tree, x: jax.Array, key: jax.Array) -> jax.Array:
-    """Every step takes a little noise away and puts less back (arXiv 2006.11239, algorithm 2)."""
+    """Every step removes some noise and adds less (arXiv 2006.11239, algorithm 2)."""
 
     def step(number: int, x: jax.Array) -> jax.Array:
         time = STEPS - 1 - number
@@ -39,7 +39,7 @@ def ddpm(params: Tree, x: jax.Array, key: jax.Array) -> jax.Array:
 
 
 def denoise(params: Tree, x: jax.Array, time: jax.Array, earlier: jax.Array) -> jax.Array:
-    """Straight from one time to an earlier one (arXiv 2010.02502, equation 12 without noise)."""
+    """One step from a time to an earlier one (arXiv 2010.02502, equation 12 without noise)."""
     alpha, target = alpha_at(time), jnp.where(earlier < 0, 1.0, alpha_at(earlier))
     noise = noise_at(params, x, time)
     clean = (x - jnp.sqrt(1 - alpha) * noise) / jnp.sqrt(alpha)
@@ -47,7 +47,7 @@ def denoise(params: Tree, x: jax.Array, time: jax.Array, earlier: jax.Array) -> 
 
 
 def ddim(params: Tree, x: jax.Array, stride: int = 2) -> tuple[jax.Array, jax.Array]:
-    """Half of the steps; also the images on the way."""
+    """Half of the steps; also returns the intermediate images."""
     times = jnp.arange(STEPS - 1, -1, -stride)
 
     def step(x: jax.Array, time: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -58,7 +58,7 @@ def ddim(params: Tree, x: jax.Array, stride: int = 2) -> tuple[jax.Array, jax.Ar
 
 
 def until_clean(params: Tree, x: jax.Array, stride: int = 2) -> tuple[jax.Array, jax.Array]:
-    """Like `ddim`, but it ends as soon as a step changes the images by little; also the time at which it does."""
+    """Like `ddim`, but it ends as soon as a step changes the images only a little; also returns that time."""
 
     def moves(state: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
         _, time, change = state
@@ -80,7 +80,7 @@ WAYS = {"data": [data], "heads and channels": [data, heads], "zero": [data, pt.Z
 
 
 def arguments() -> tuple[Tree, jax.Array]:
-    """Parameters and the noise that a sample begins from."""
+    """Parameters, and the noise from which a sample starts."""
     return create_state().params, random_images()
 
 

@@ -1,4 +1,4 @@
-"""A stack of layers in a `scan`: under ZeRO-3 each trip gathers the weights of its own layer, and no others.
+"""A stack of layers in a `scan`: with ZeRO-3 each trip gathers the weights of only its layer.
 
 python -m examples.scan_layers
 """
@@ -16,7 +16,7 @@ Tree = Any
 
 
 def loss(params: Tree, x: jax.Array) -> jax.Array:
-    """A residual stack; the leaves of `params` lead with the layers."""
+    """A residual stack; the leading dim of each leaf of `params` is the layers."""
 
     def layer(x: jax.Array, p: Tree) -> tuple[jax.Array, None]:
         return x + jnp.tanh(x @ p["w1"]) @ p["w2"], None

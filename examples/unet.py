@@ -1,6 +1,6 @@
-"""A U-Net with attention, in Flax: what a diffusion model predicts noise with, and its training step.
+"""A U-Net with attention, in Flax, which predicts the noise in a diffusion model, and its training step.
 
-Convolutions that halve and double the image, concatenated skips, group normalisation, self-attention, an embedding of time.
+It halves and doubles the image by convolutions, and has concatenated skips, group norms, self-attention and a time embedding.
 
     python -m examples.unet
 """
@@ -66,7 +66,7 @@ ALPHAS = np.cumprod(1 - np.linspace(1e-3, 0.2, STEPS)).astype(np.float32)
 
 
 def alpha_at(time: jax.Array) -> jax.Array:
-    """How much of an image is left at a time; the rest is noise."""
+    """The fraction of an image that is left at a time; the rest is noise."""
     return jnp.asarray(ALPHAS)[time]
 
 
@@ -77,7 +77,7 @@ def create_state() -> TrainState:
 
 
 def train_step(state: TrainState, images: jax.Array, key: jax.Array) -> tuple[TrainState, jax.Array]:
-    """Predict the noise in images that were made noisy for a random time (arXiv 2006.11239)."""
+    """One step of learning to predict the noise in images at random times (arXiv 2006.11239)."""
     time_key, noise_key = jax.random.split(key)
     time = jax.random.randint(time_key, images.shape[:1], 0, STEPS)
     noise = jax.random.normal(noise_key, images.shape)

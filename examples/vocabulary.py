@@ -1,4 +1,4 @@
-"""A language model whose vocabulary lies over devices: no device ever holds a whole row of the logits.
+"""A language model with its vocabulary over devices: no device ever holds a full row of the logits.
 
 python -m examples.vocabulary
 """
@@ -25,14 +25,14 @@ class Config:
 
 
 def logits(params: Tree, tokens: jax.Array) -> jax.Array:
-    """Each token looked up, mixed with those before it, and compared with every token there is."""
+    """Looks up each token, mixes it with those before it, and compares it with every token of the vocabulary."""
     x = params["in"][tokens]
     weights = jnp.tril(jnp.ones((tokens.shape[1],) * 2)) / jnp.arange(1, tokens.shape[1] + 1)[:, None]
     return jnp.tanh(jnp.einsum("ts,bsm->btm", weights, x) @ params["mix"]) @ params["out"].T
 
 
 def loss(params: Tree, tokens: jax.Array) -> jax.Array:
-    """Mean cross entropy of each token behind those before it."""
+    """Mean cross entropy of each token, given those before it."""
     scores, following = logits(params, tokens[:, :-1]), tokens[:, 1:]
     found = jnp.take_along_axis(scores, following[..., None], axis=-1)[..., 0]
     return jnp.mean(jax.nn.logsumexp(scores, axis=-1) - found)

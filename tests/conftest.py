@@ -1,7 +1,7 @@
-"""What every test stands on: eight host devices, strict promotion, and one option that renews expected texts.
+"""The set-up of every test: eight host devices, strict promotion, and one option that renews expected texts.
 
 JAX reads all of it from the environment when it is first imported, so it is set here, before any test module loads.
-Nothing is imported for it: the tests of `dialects` and `rewrites` never pay for JAX.
+It imports nothing, so the tests of `dialects` and `rewrites` run without JAX.
 """
 
 import os
@@ -24,7 +24,7 @@ __all__ = [
     "pytest_terminal_summary",
 ]
 
-# A collective that some device never joins ends the process after this, not after many minutes.
+# The time after which a collective that some device never joins ends the process.
 TIMEOUT = "--xla_cpu_collective_call_terminate_timeout_seconds=60"
 
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {TIMEOUT}".strip()
@@ -32,7 +32,12 @@ os.environ["JAX_NUM_CPU_DEVICES"] = "8"
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 
-# `make test` tries the same examples everywhere, `make fuzz` goes looking for new ones.
+# XLA compiles a program once: for all workers and processes of a run, and for the next run.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent.parent / ".jax_cache"))
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
+
+# `make test` tries the same examples everywhere; `make fuzz` draws new ones.
 hypothesis.settings.register_profile("default", deadline=None, derandomize=True)
 hypothesis.settings.register_profile("fuzz", deadline=None, derandomize=False, max_examples=2000)
 hypothesis.settings.load_profile("default")
@@ -45,7 +50,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
-    """Compares a text with the file that holds what is expected; under `--update` writes the file."""
+    """Compares a text with the file of expected text; with `--update` writes the file."""
 
     def compare(path: Path, text: str) -> None:
         if request.config.getoption("--update"):
@@ -57,7 +62,7 @@ def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
 
 @pytest.fixture
 def quick_compiles() -> Iterator[None]:
-    """For large programs: LLVM takes seconds to optimise what runs for milliseconds, and changes the last digits."""
+    """For large programs: LLVM takes seconds to optimise code that runs for milliseconds, and changes the last digits."""
     import jax
 
     config: Any = jax.config

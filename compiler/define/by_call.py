@@ -94,4 +94,4 @@ def _op(derivation: Derivation, text: str, eqn: JaxprEqn) -> str:
 
 
 def _foreign(*_: object) -> NoReturn:
-    raise Error("the interpreter cannot run a kernel or a JAX function, because it has no text")
+    raise Error("the interpreter cannot run a kernel or a JAX function, because the IR does not contain it")

@@ -30,9 +30,9 @@ class Candidate:
         return self.definition.title
 
     def refuse(self, variable: str, notes: Sequence[str], ways: Iterable[str] = (), size: int = 0, larger: int = 0) -> NoReturn:
-        """Raises the counter-example, with alternatives. Blocks of `size` may be too small: then blocks of `larger` agree."""
+        """Raises the counter-example, with alternatives. If blocks of `size` are too small, blocks of `larger` agree."""
         bare = variable.rstrip(".")
-        helps = [f"write `{variable}:` for {'dims' if bare != variable else 'a dim'} that must be whole", *ways]
+        helps = [f"write `{variable}:` for {'dims' if bare != variable else 'a dim'} that cannot be partitioned", *ways]
         problem = "cannot be placed"
         if larger:
             problem = f"cannot be cut into blocks of {size}"
@@ -42,7 +42,7 @@ class Candidate:
 
 
 class Unfit(Exception):
-    """The function does not take these shapes. With a `variable`, it takes no blocks of them, but may take larger ones."""
+    """The function does not take these shapes. With a `variable`, it does not take such blocks, but may take larger ones."""
 
     def __init__(self, problem: str, variable: str = "") -> None:
         super().__init__(problem)

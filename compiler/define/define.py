@@ -39,7 +39,7 @@ _OWNERS: dict[str, Owner] = {}
 class Owner:
     """The owner of an op: a function, by its qualified name, in the module or the file that calls `pt.define`.
 
-    A notebook cell that is run again is a different file; a file that is imported under two names is two modules.
+    A notebook cell that runs again has another file; a file that is imported under two names has two modules.
     """
 
     module: str
@@ -94,7 +94,7 @@ class Defined(Generic[R]):
         self.op.try_on(arrays, params)
 
     def split(self, args: Sequence[object], kwargs: Mapping[str, object]) -> tuple[list[Array], dict[str, object]]:
-        """The operands in the definition's order, and the static parameters. Raises Error for a value that is neither."""
+        """The operands in the definition's order, and the static parameters. Raises Error for other values."""
         title = self.op.title
         try:
             bound = self.signature.bind(*args, **kwargs)
@@ -170,7 +170,7 @@ class Defined(Generic[R]):
 
 
 def _signature(function: Callable[..., object], definition: Definition, written: Written) -> inspect.Signature:
-    """The function's parameters, which include all operands; those of the text if Python knows no names."""
+    """The function's parameters, which include all operands; those of the text if Python cannot inspect the function."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -200,7 +200,7 @@ def _check_bound(definition: Definition, signature: inspect.Signature, written: 
             if isinstance(term, Param) and not term.steps and term.name not in signature.parameters:
                 title = f"`{term.name}` is an index of `{each.array}`, but appears in no result"
                 fold = f"or say how its parts are combined: `sum({term.name}) @(...)`"
-                written.fail(term.name, title, helps=(f"write `{term.name}:` for a dim that must be whole", fold))
+                written.fail(term.name, title, helps=(f"write `{term.name}:` for a dim that cannot be partitioned", fold))
 
 
 def _parameter(formal: Formal) -> inspect.Parameter:
@@ -209,7 +209,7 @@ def _parameter(formal: Formal) -> inspect.Parameter:
 
 
 def _claimed(name: str, written: Written, owner: Owner) -> str:
-    """The name of an owner's op: the name in its text, prefixed by as much of the owner as makes it unique.
+    """The name of an owner's op: the name in its text, with as much of the owner's name before it as makes it unique.
 
     An owner that reuses a name replaces its earlier op. Raises Error for the name of an op of JAX or Partita.
     """
@@ -225,7 +225,7 @@ def _claimed(name: str, written: Written, owner: Owner) -> str:
 
 
 def _is_free(name: str, owner: Owner) -> bool:
-    """Whether no other owner has the name. A refused definition was removed again."""
+    """Whether no other owner has the name. A refused definition does not keep its name."""
     other = _OWNERS.get(name)
     if other is None:
         return name not in definitions and not known(name)

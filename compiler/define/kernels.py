@@ -105,7 +105,7 @@ class Call:
 
     @cached_property
     def own(self) -> list[int]:
-        """The axes as the kernel's author counts them, without those that `vmap` added."""
+        """The axes without those that `vmap` added, as the kernel's author counts them."""
         return [axis for axis in range(len(self.mapping.grid)) if axis not in self.mapping.vmapped_dims]
 
     def name(self, axis: int) -> str:
@@ -135,7 +135,7 @@ class Call:
             return "it writes into its operands"
         odd = len(self.eqn.invars) != first + mapping.num_inputs or any(each.transforms for each in mapping.block_mappings)
         if odd or any(is_key(atom.aval) for atom in (*self.eqn.invars, *self.eqn.outvars)):
-            return "its operands are more than arrays in blocks"
+            return "it has operands that are not arrays in blocks"
         if not all(isinstance(aval.dtype, np.dtype) for aval in mapping.scratch_avals):
             return "it has semaphores"
         return ""

@@ -232,7 +232,7 @@ class Op:
             return [np.asarray(each) for each in self.leaves(*cast("Sequence[Array]", inputs), **own)]
 
     def accept(self, params: Mapping[str, object], ins: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> None:
-        """Raises Error, with a counter-example, unless the function may be cut as the definition says."""
+        """Raises Error, with a counter-example, unless the function can be partitioned as the definition says."""
 
         def run(params: Mapping[str, object], arrays: Sequence[Array], _: Sequence[object]) -> list[Array]:
             return self.leaves(*arrays, **params)
@@ -240,7 +240,7 @@ class Op:
         accept(Candidate(self.definition, self.own or self.written, run), params, ins, outs)
 
     def try_on(self, arrays: Sequence[object], params: Mapping[str, object] | None = None) -> None:
-        """Accept or refuse the definition for arrays or structs like these."""
+        """Tries the definition on arrays or structs like these. Raises Error if it is refused."""
         avals = [shaped_abstractify(each) for each in arrays]
         self.accept(params or {}, avals, self.trace(avals, params or {})[0])
 
@@ -303,7 +303,7 @@ def read(written: Written) -> Definition:
 
 
 def _instead(source: str, error: Error) -> tuple[str, ...]:
-    """Helps for a line that begins with its results, or for a dim without a name."""
+    """The help for a line that begins with its results, or for a dim without a name."""
     if re.match(r"\s*\w+\s*\[", source):
         return ("a line begins with the op's name and its operands: `name(x)   out[i..] = @(x[i..])`",)
     if (
@@ -311,19 +311,19 @@ def _instead(source: str, error: Error) -> tuple[str, ...]:
         and re.search(r"[\[,]\s*$", error.location.text[: error.location.column - 1])
         and ":" in error.label
     ):
-        return ("a dim that is whole has a name: `w[k:]`",)
+        return ("an unpartitioned dim needs a name: `w[k:]`",)
     return ()
 
 
 def _check_wholes(definition: Definition, written: Written) -> None:
-    """Raises Error for a name that is an index in one place and a whole dim (`d:`) in another."""
+    """Raises Error for a name that is an index in one array and an unpartitioned dim (`d:`) in another."""
     terms = [(term, read.array) for read in (*definition.targets, *definition.reads()) for term in read.dims]
     whole = {term.name: array for term, array in terms if isinstance(term, Whole)}
     for term, array in terms:
         for name in names(term):
             if not isinstance(term, Whole) and name in whole:
-                title = f"`{name}` is an index in `{array}`, and a dim that must be whole in `{whole[name]}`"
-                helps = (f"write `{name}:` in both", "or give the whole dim another name")
+                title = f"`{name}` is an index in `{array}`, but an unpartitioned dim in `{whole[name]}`"
+                helps = (f"write `{name}:` in both", "or give the unpartitioned dim another name")
                 written.fail(name, title, helps=helps)
 
 

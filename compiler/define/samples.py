@@ -62,7 +62,7 @@ def _classes(definition: Definition, params: ParamsAttr, ins: Sequence[Type], ou
 def _resized(
     classes: _Classes, ins: Sequence[Type], outs: Sequence[Type], first: int, step: int
 ) -> tuple[list[Type], list[Type]]:
-    """The types with `first`, `first + step`, ... for their indices. A whole dim keeps an extent of at most twice `first`."""
+    """The types with `first`, `first + step`, ... for their indices. An unpartitioned dim gets at most twice `first`."""
     chosen: dict[Corner, int] = {}
     fresh = count(first, step)
 

@@ -27,7 +27,7 @@ _BATCHING = "\N{HORIZONTAL ELLIPSIS}"
 
 
 def text(eqn: JaxprEqn) -> tuple[str, str]:
-    """The definition that the rule of a call stands for, or an empty string and the reason."""
+    """The definition that follows from the rule of a call, or an empty string and the reason."""
     rule = eqn.params["sharding_rule"]
     if rule is None or callable(rule):
         return "", "it has no sharding rule"
@@ -61,7 +61,7 @@ def _blocks(rule: ShardingRule) -> dict[str, int]:
 def _whole(rule: ShardingRule) -> set[str]:
     """The factors that cannot be placed, except blocks."""
     read, made = set(_factors(rule.operand_mappings)), set(_factors(rule.result_mappings))
-    # A block knows the length of an index only from an operand.
+    # On a block, the length of an index follows only from an operand.
     alone = (made - read) | (read - made - set(rule.reduction_factors))
     found: set[str] = (alone | {*rule.need_replication_factors, *rule.permutation_factors}) - set(_blocks(rule))
     # A factor that shares a dim with an unplaceable factor cannot be placed either.

@@ -57,7 +57,7 @@ class AtOnce:
 
 @dataclass(eq=False)
 class Trial:
-    """A function on arrays of some types; if small blocks are tried, `larger` is the size of blocks that agree."""
+    """A trial on arrays of some types. If small blocks are tried, `larger` is a size of blocks that agree."""
 
     candidate: Candidate
     params: ParamsAttr
@@ -77,19 +77,19 @@ class Trial:
         return self.program.nodes[0].signature
 
     def run(self) -> None:
-        """Try every index. Raises Error if the function differs, and Unfit if it takes no arrays like these."""
+        """Tries every index. Raises Error if the function differs, and Unfit if it does not take arrays like these."""
         if "@" not in self.candidate.written.text:
             self.compare_with_text()
         else:
-            self.at_once  # noqa: B018  # a function that takes no such arrays is not asked for blocks of them
+            self.at_once  # noqa: B018  # fails first for a function that does not take such arrays at all
         for index in range(len(self.signature.instance.indices)):
             self.place(index)
 
     def place(self, index: int) -> None:
-        """Try one index over each number of devices that divides it.
+        """Tries one index over each number of devices that divides it.
 
-        Blocks that are too short for the function are accepted, unless the definition keeps them together. An odd number of
-        rows, fewer than others that agree, may not be a step of a kernel: it is tried again when a plan needs it.
+        Blocks that are too short for the function are accepted, unless the definition keeps them together. A block of an odd
+        number of rows may be shorter than a kernel's step. If larger blocks agree, it is tried again when a plan needs it.
         """
         extent, together = self.signature.instance.indices[index].extent, self.kept_together(index)
         counts = dict.fromkeys(count for count in (*COUNTS, *together) if extent % count == 0)
@@ -107,14 +107,14 @@ class Trial:
             raise Unfit(str(problems[0]), self.variable(index))
 
     def kept_together(self, index: int) -> list[int]:
-        """For an index that is major in a joint dim, as many devices as it has values: each device has one block."""
+        """For an index that is major in a joint dim: as many devices as it has values, so that each has one block."""
         extent = self.signature.instance.indices[index].extent
         tables = (*self.signature.operand_at, *self.signature.result_at)
         joined = any(at[index][1] > 1 for at in tables if index in at)
         return [extent] if joined and COUNTS[-1] < extent <= MOST else []
 
     def compare(self, index: int, count: int) -> None:
-        """Compares the op over so many devices with the function. Raises Unfit if it does not take such blocks."""
+        """Compares the op over `count` devices with the function. Raises Unfit if it does not take such blocks."""
         known = self.at_once
         cut = partial(in_blocks, self.program, index, count, self.function)
         # The gradient of more blocks gives no new information.

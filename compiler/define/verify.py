@@ -7,7 +7,7 @@ function. A difference is the counter-example:
     error: `softmax` does not match its definition: `d` cannot be placed
     note: over 2 blocks: x f32[8, 12] in parts of f32[8, 6]; the parts of `out` are concatenated
     note: out[0, 0] is 0.0421 at once, and 0.0817 in blocks
-    help: write `d:` for a dim that must be whole
+    help: write `d:` for a dim that cannot be partitioned
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def accept_blocks(
 
 
 def _try_block(candidate: Candidate, params: Mapping[str, object], tried: Tried, index: int, size: int) -> None:
-    """Try blocks of one size, on arrays that consist of blocks which the function accepts."""
+    """Tries blocks of one size, on arrays that consist of blocks of a size that the function takes."""
     stored, foreign = _stored(candidate, params)
     base = Trial(candidate, stored, foreign, tried.ins, tried.outs)
     extent = min(lcm(size, each) for each in tried.sizes[index])
@@ -95,7 +95,7 @@ def _tried_on(candidate: Candidate, params: Mapping[str, object], ins: list[Type
 
 
 def _stored(candidate: Candidate, params: Mapping[str, object]) -> tuple[ParamsAttr, tuple[object, ...]]:
-    """The parameters in the IR, and those that have no text."""
+    """The parameters in the IR, and those that cannot be printed."""
     foreign = Foreign()
     stored = encode(params, foreign, candidate.definition)
     return stored, tuple(foreign.values)

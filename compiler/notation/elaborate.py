@@ -27,7 +27,7 @@ from .values import Values
 _MODULES = {"_jax": jax, "_jnp": jnp, "_lax": lax, "_notation": runtime}
 
 
-# Any: a program's functions return the arrays, or the tuples of arrays, that its text says.
+# Any: a program's functions return an array or a tuple of arrays, as its text says.
 def elaborate(program: Program) -> Mapping[str, Callable[..., Any]]:
     """The functions of a program by name."""
     remember(program.text)

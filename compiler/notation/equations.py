@@ -28,7 +28,7 @@ EXTREMES = (*(fold for fold in WRITTEN if MONOIDS[fold].ordered), "argmax", "arg
 
 
 class Equations:
-    """Reads the equations of one function, one after another; `arrays` are the values so far."""
+    """Reads the equations of one function in order; `arrays` are the values so far."""
 
     def __init__(
         self, text: Text, extents: Mapping[str, int], functions: Mapping[str, Function], arrays: dict[str, Array]

@@ -160,7 +160,7 @@ class Expressions:
         return Apply(node.data, (left, right), made, span(node))
 
     def same(self, node: Node, sign: str, *args: Term) -> str:
-        """The one dtype of the arguments; numbers take that of the others."""
+        """The common dtype of the arguments; numbers take the dtype of the others."""
         kinds = {dtype(arg) for arg in args}
         strong = sorted(kinds - NUMERIC, key=[dtype(arg) for arg in args].index)
         if len(strong) > 1:

@@ -1,4 +1,4 @@
-"""Folds as code: a sum of a product is an einsum or a convolution, every other fold a reduction.
+"""Code for folds: a sum of a product is an einsum or a convolution, every other fold is a reduction.
 
 sum(k) x[b, k] * w[k, j]   -->   jnp.einsum("ab,bc->ac", x, w)          sum(d) x[b, d] / D   -->   jnp.sum(x, 1) / D
 """
@@ -29,7 +29,7 @@ def fold(values: Walker, term: Fold[Index, Term]) -> Value:
 
 
 def outside(body: Term, indices: Sequence[Index]) -> tuple[Term, list[tuple[str, Term]]]:
-    """What a sum of a product may be multiplied or divided by afterwards: what does not depend on its indices."""
+    """Splits off factors and divisors that do not depend on the sum's indices: they can be applied after the sum."""
     behind: list[tuple[str, Term]] = []
     while isinstance(body, Apply) and body.function in ("div", "mul") and not set(free(body.args[1])) & set(indices):
         if isinstance(body.args[1], Mask) or (body.function == "mul" and not isinstance(body.args[1], Number)):
@@ -40,7 +40,7 @@ def outside(body: Term, indices: Sequence[Index]) -> tuple[Term, list[tuple[str,
 
 
 def multiplied(body: Term) -> list[Term]:
-    """The factors of a product, those of a mask apart: `[a and b]` is `[a] * [b]`."""
+    """The factors of a product. A conjunction in a mask is split too: `[a and b]` is `[a] * [b]`."""
     found, waiting = list[Term](), [body]
     while waiting:
         match waiting.pop():
@@ -81,7 +81,7 @@ def product(values: Walker, term: Fold[Index, Term], body: Term) -> Value:
 
 
 def einsum(code: Code, values: Walker, given: Sequence[Value], folded: Sequence[Index]) -> Value:
-    """The sum of a product of arrays. Of two it is a `dot_general`: what an einsum is then, without a scope of its own."""
+    """The sum of a product of arrays; for two a `dot_general`, as in `jnp.einsum` but without its name scope."""
     if len(given) == 2 and all(set(folded) <= set(value.dims) for value in given) and not _twice(given):
         return dot(code, values, given[0], given[1], folded)
     every = list(dict.fromkeys(index for value in given for index in value.indices))
@@ -112,7 +112,7 @@ def dot(code: Code, values: Walker, left: Value, right: Value, folded: Sequence[
 
 
 def subscripts(indices: Sequence[Index]) -> dict[Index, str]:
-    """A letter for each index: its own name, where all names are letters that differ."""
+    """A letter for each index: its name, if all names are distinct letters."""
     names = [index.name for index in indices]
     if any(len(name) > 1 or not name.isascii() for name in names) or len(set(names)) < len(names):
         names = [chr(ord("a") + number) for number in range(len(names))]
@@ -120,7 +120,7 @@ def subscripts(indices: Sequence[Index]) -> dict[Index, str]:
 
 
 def _times(code: Code, value: Value, folded: Sequence[Index], seen: Sequence[Index]) -> Value:
-    """A sum along an index on which nothing depends counts its values."""
+    """Multiplies by the extent of each summed index on which no factor depends."""
     for index in folded:
         if index not in seen:
             value = Value(code.sign("mul", value.code, code.value(index.extent)), value.dims)
@@ -138,6 +138,6 @@ def reduction(values: Walker, term: Fold[Index, Term]) -> Value:
         value = Value(code.call("jnp.broadcast_to", value.code, shape), (*unused, *value.dims[len(unused) :]))
     axes = tuple(sorted(value.dims.index(index) for index in term.indices))
     kept = tuple(index for dim, index in enumerate(value.dims) if dim not in axes)
-    # A position is one along one dim.
+    # The position of an extreme is along one dim.
     along = axes[0] if term.monoid in ("argmax", "argmin") else axes
     return Value(code.call(f"jnp.{term.monoid}", value.code, along), kept)

@@ -18,7 +18,7 @@ from .diagnostics import Text
 
 
 def keywords(text: Text, call: Node) -> str:
-    """The keywords of a call, as the IR writes them: a dtype is a record there, and a bare name here."""
+    """The keywords of a call in the IR's form, where a dtype is a record; in the text it is a bare name."""
     return ", ".join(f"{words(each)[0]}={_literal(text, phrases(each)[0])}" for each in kinds(call, "keyword"))
 
 
@@ -29,13 +29,13 @@ def _literal(text: Text, literal: Node) -> str:
 
 
 def parameters(said: str) -> ParamsAttr:
-    """The parameters that keywords say. Raises ValueError or SyntaxError for what is no literal."""
+    """The parameters from keywords. Raises ValueError or SyntaxError if a value is not a literal."""
     return read(f"{{{said}}}") if said else NO_PARAMS
 
 
 @cache
 def defaults(name: str, dtypes: tuple[str, ...]) -> str:
-    """The keywords of an elementwise op that is called without any: what `jax.lax` gives its primitive then."""
+    """The keywords of an elementwise op that is called without any: the defaults of `jax.lax`."""
     function = getattr(lax, name, None)
     try:
         jaxpr = jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct((), each) for each in dtypes))

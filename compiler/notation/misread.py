@@ -67,7 +67,7 @@ BEHIND: Mapping[str, str] = {
     "return": "`return` takes names, `return y, z`: name each value by an equation before it",
     "->": "separate the types of the results by commas: `-> f32[8], f32[8]`",
 }
-"""The same for habits after these words."""
+"""The same after these words."""
 EXACT: Mapping[frozenset[str], str] = {
     frozenset({"LSQB"}): "write a type with its extents, `f32[8, 4]`; a scalar is `f32[]`",
     frozenset({"LPAR", "PLUS", "RSQB", "NAME"}): "an equation defines all elements: write indices on the left, `y[i] = ...`",

@@ -1,4 +1,4 @@
-"""One op as an equation of indices: its definition, grounded, with the op's own indices and arrays in the place of names.
+"""One op as an equation of indices: its definition, grounded, with the names of the program's indices and arrays.
 
     %7 = lax.dot_general %3, %5 {...} : f32[16, 8], f32[8, 32] -> f32[16, 32]   -->   v7[i, j] = sum(k) v3[i, k] * v5[k, j]
 
@@ -136,7 +136,7 @@ class Pointful:
         return Number(value.text) if value.number else Read(value.text, tuple(map(self.position, access.dims)))
 
     def said(self, body: Ground) -> Said:
-        """The expression with names for numbers and the notation's functions. Raises `Unsayable`."""
+        """The expression with names instead of numbers and with the notation's functions. Raises `Unsayable`."""
         match body:
             case Read():
                 return self.access(body)

@@ -1,4 +1,4 @@
-"""Reads as code: the positions in brackets become reshapes, slices and lookups, in this order.
+"""Code for reads: the positions in brackets become reshapes, slices and lookups, in this order.
 
 x[b, (h d)]      --> reshape        x[i, 0], x[2*i + 1] --> slice       emb[ids[b], d] --> emb[ids]
 logp[b, y[b]]    --> take_along_axis                    x[i, i]         --> the diagonal
@@ -42,8 +42,8 @@ def sliced(code: Code, values: Walker, array: Expr, dims: Sequence[Dim], term: R
     extents = _extents(term)
     for dim, extent in zip(dims, extents, strict=True):
         match dim:
-            case Affine(place, ()) if extent != 1:
-                parts.append(place)
+            case Affine(position, ()) if extent != 1:
+                parts.append(position)
                 continue
             case Affine(offset, ((index, step),)):
                 last = offset + step * (index.extent - 1)
@@ -105,8 +105,8 @@ def looked_up(code: Code, values: Walker, array: Expr, dims: Sequence[Dim]) -> V
 
 def _part(dim: Dim, shared: Sequence[Index]) -> Term | slice | int:
     match dim:
-        case Affine(place, _):
-            return place
+        case Affine(position, _):
+            return position
         case Group((index,)) if index in shared:
             return Group((index,), index.span)
         case Group():

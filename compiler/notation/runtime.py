@@ -1,4 +1,4 @@
-"""What the generated functions call while they are traced, beside `jax.numpy` and `jax.lax`.
+"""The functions that generated code calls while it is traced, beside `jax.numpy` and `jax.lax`.
 
 JAX skips these frames, so the traced ops point to lines of the text.
 """
@@ -42,13 +42,13 @@ def take(function: str, name: str, dtype: str, shape: tuple[int, ...], x: Array)
 
 
 def apply(name: str, text: str, dtype: str, *args: Array) -> Array:
-    """The elementwise op of a name; numbers take the dtype of the arrays."""
+    """Applies the elementwise op `name`; numbers take the dtype of the arrays."""
     arrays = [cast(Array, np.asarray(arg, jnp.dtype(dtype))) if isinstance(arg, bool | int | float) else arg for arg in args]
     return scalars.compute(name, text, dtype, arrays)
 
 
 def literal(value: float, dtype: str) -> Array:
-    """The number as an array, which a primitive takes."""
+    """The number as an array, for primitives that take only arrays."""
     return cast(Array, np.asarray(value, jnp.dtype(dtype)))
 
 
@@ -71,7 +71,7 @@ def opaque(name: str, text: str, shapes: Sequence[tuple[int, ...]], *arrays: Arr
 
 @cache
 def made_of(name: str, params: str, shapes: tuple[tuple[int, ...], ...], given: tuple[ArrayLike, ...]) -> list[ArrayLike]:
-    """The types of a primitive's results. Raises JAX's error for wrong parameters; JAX finds some of them when it lowers."""
+    """The types of a primitive's results. Raises JAX's error for wrong parameters, some of which only lowering finds."""
     structs = [jax.ShapeDtypeStruct(shape, dtype) for dtype, shape in given]
     traced = jax.jit(partial(opaque, name, params, shapes)).trace(*structs)
     # Another platform may have a lowering that is missing here.

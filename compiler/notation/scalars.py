@@ -1,4 +1,4 @@
-"""The functions of expressions: every elementwise op of the definitions by its name, and which dtypes JAX lets it take."""
+"""The functions of expressions: every elementwise op of the definitions by its name, and the dtypes that JAX accepts for it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ALIASES = {"sigmoid": "logistic", "maximum": "max", "minimum": "min"}
 ACTIVATIONS = frozenset({"relu", "gelu", "silu", "softplus", "elu", "selu", "leaky_relu", "log_sigmoid"})
 """Functions of `jax.nn`."""
 SPELT = {"where": ("condition", "then", "otherwise"), **dict.fromkeys(sorted(ACTIVATIONS), ("x",))}
-# What these do is said by the notation itself, casts by the dtype's name, names and barriers by equations; or is no JAX at all.
+# Ops that the notation writes in another way (casts, names, logic), or that are not JAX primitives.
 _APART = frozenset(
     {"convert_element_type", "tag", "name", "eq_to", "le_to", "lt_to", "and", "or", "not", "enter", "carry", "leave"}
 )
@@ -41,7 +41,7 @@ def _elementwise() -> dict[str, Definition]:
 
 
 def _is_elementwise(definition: Definition) -> bool:
-    """One result, and every operand read at the result's own indices."""
+    """Whether there is one result and every operand is read at the result's indices."""
     if definition.front or definition.at or definition.sizes or definition.ravel or len(definition.targets) != 1:
         return False
     if any(formal.variadic for formal in definition.operands) or not definition.operands:
@@ -79,14 +79,14 @@ _ARITHMETIC: Mapping[str, Function] = {
 
 
 def arithmetic(name: str, values: Sequence[float]) -> float | None:
-    """What Python says of numbers, where `/` is exact; None for a function that Python does not have."""
+    """The function in Python's arithmetic, where `/` is exact; None for a function that Python does not have."""
     return _ARITHMETIC[name](*values) if name in _ARITHMETIC else None
 
 
 def constant(name: str, values: Sequence[float]) -> float | None:
-    """The function of numbers, in double precision: a number too. None where only JAX can say what it is.
+    """The value of the function on numbers, in double precision; None if only JAX can compute it.
 
-    Raises ValueError or ArithmeticError where it is not defined.
+    Raises ValueError or ArithmeticError if it is not defined there.
     """
     if (known := arithmetic(name, values)) is not None:
         return int(known) if all(isinstance(value, int) for value in values) else known
@@ -103,7 +103,7 @@ def constant(name: str, values: Sequence[float]) -> float | None:
 
 
 def _is_real(name: str, operands: int) -> bool:
-    """Does the function take floats, and give one?"""
+    """Whether the function takes floats and returns one."""
     try:
         return result(name, ("float32",) * operands, "") == "float32"
     except (TypeError, ValueError, KeyError):

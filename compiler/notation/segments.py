@@ -17,7 +17,7 @@ from .value import Value, Walker, fit, squeezed
 
 def segments(values: Walker, term: Fold[Index, Term], parts: Sequence[Term]) -> Value | None:
     """The sum as a scatter-add, if one factor equates an index of the result with a looked-up one."""
-    asked = {part: place for part in parts if isinstance(part, Mask) and (place := placed(part, term.indices))}
+    asked = {part: found for part in parts if isinstance(part, Mask) and (found := placed(part, term.indices))}
     indices = [index for index, _ in asked.values()]
     rest = [part for part in parts if not (isinstance(part, Mask) and part in asked)]
     if not asked or len(set(indices)) < len(indices) or all(isinstance(part, Mask) or not free(part) for part in rest):
@@ -35,13 +35,13 @@ def segments(values: Walker, term: Fold[Index, Term], parts: Sequence[Term]) -> 
     data = fit(code, data, (*along, *kept))
     if lacking:
         data = Value(code.call("jnp.broadcast_to", data.code, tuple(each.extent for each in (*along, *kept))), (*along, *kept))
-    places = [fit(code, squeezed(code, values.term(ids)), along).code for _, ids in asked.values()]
+    positions = [fit(code, squeezed(code, values.term(ids)), along).code for _, ids in asked.values()]
     extents = tuple(index.extent for index in indices)
-    return Value(code.call("notation.scatter_sum", data.code, extents, *places), (*indices, *kept))
+    return Value(code.call("notation.scatter_sum", data.code, extents, *positions), (*indices, *kept))
 
 
 def placed(mask: Mask, folded: Sequence[Index]) -> tuple[Index, Term] | None:
-    """The index of the result and the looked-up one that a mask says to be equal."""
+    """The index of the result and the looked-up index that a mask equates."""
     match mask.condition:
         case Apply("eq", (Group((index,)), ids)) | Apply("eq", (ids, Group((index,)))) if index not in folded:
             looked_up = free(ids) and set(free(ids)) <= set(folded) and not isinstance(ids, Group)

@@ -81,12 +81,12 @@ class _Printer:
         self.values[value] = Value(text, array.dtype, array.shape)
 
     def number(self, value: SSAValue, made: np.ndarray) -> None:
-        """A value that is a number: it is written where it is used."""
+        """Records a number, which is written where it is used."""
         self.numbers[value] = made
         self.values[value] = Value(_written(made), cast(ArrayType, value.type).dtype, (), number=True)
 
     def folded(self, op: LaxOp) -> bool:
-        """Is the op a function of numbers that JAX computes as it reads, such as a cast? Then its result is a number too."""
+        """Whether JAX folds the op when it reads its numbers, such as a cast. Its result is then a number too."""
         array = cast(ArrayType, op.results[0].type)
         if not op.operands or len(op.results) > 1 or array.shape or not all(each in self.numbers for each in op.operands):
             return False
@@ -126,7 +126,7 @@ class _Printer:
 
 
 def _written(made: np.ndarray) -> str:
-    """A number in as few digits as its dtype needs; one that is neither whole nor a float says its dtype."""
+    """A number in as few digits as its dtype needs; a number that is neither an integer nor a float states its dtype."""
     value = made.item()
     if isinstance(value, bool):
         return str(value)
@@ -150,7 +150,7 @@ def _ways(op: LaxOp, ins: Sequence[Value], outs: Sequence[Value], indices: Seque
 def _named(
     name: str, params: ParamsAttr, ins: Sequence[Value], outs: Sequence[Value], indices: Sequence[str]
 ) -> list[str] | None:
-    """`y[i] = add_any(x[i], z[i])`: a function by its own name, where its definition reads as another's."""
+    """`y[i] = add_any(x[i], z[i])`: a function by its name, because another op has the same definition."""
     if name not in scalars.functions():
         return None
     at = [f"[{', '.join(indices[: len(each.shape)])}]" if each.shape else "" for each in (*ins, *outs)]
@@ -171,7 +171,7 @@ def _opaque(name: str, params: ParamsAttr, ins: Sequence[Value], outs: Sequence[
 
 
 def _literal(value: Value) -> str:
-    """A number with its dtype, where that is not what the notation takes it for."""
+    """A number, with its dtype if the notation would read it as another."""
     plain = (value.dtype == "int32" and "." not in value.text and "e" not in value.text) or (
         value.dtype == "float32" and any(mark in value.text for mark in ".en")
     )
@@ -226,7 +226,7 @@ def _is_read(op: LaxOp, ins: Sequence[Value], arrays: Sequence[Value], text: Tex
 
 
 def _operand(value: SSAValue, arrays: Sequence[Value]) -> object:
-    """What an operand is: the name of an argument, or a number with its dtype."""
+    """An operand as the name of an argument, or as a number with its dtype."""
     if isinstance(value, BlockArgument):
         return arrays[value.index].text
     owner, dtype = value.owner, cast(ArrayType, value.type).dtype

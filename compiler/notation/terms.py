@@ -1,4 +1,4 @@
-"""A checked program: every index has one range, every value one type, every name is what it stands for.
+"""A checked program: every index has one range, every value one type, and names are replaced by what they refer to.
 
 Its terms are the tree of the definitions, over `Index`es and `Array`s; a cast is the function `cast`.
 
@@ -18,7 +18,7 @@ from ...dialects.errors import Span
 
 @dataclass(eq=False, slots=True)
 class Index:
-    """An index; its extent is found as the equation is read, and `why` says by what."""
+    """An index. Its extent becomes known while the equation is read, and `why` says from where."""
 
     name: str
     span: Span
@@ -32,7 +32,7 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """A value of a function. `extents` are the names that its dims were given."""
+    """A value of a function. `extents` are the names of its dims' extents."""
 
     name: str
     dtype: str
@@ -51,7 +51,7 @@ def type_text(dtype: str, shape: tuple[int, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """`[condition]`: a truth value; as a factor it keeps the product, or makes it 0."""
+    """`[condition]`: a boolean; as a factor it keeps the product, or makes it 0."""
 
     condition: Term
     span: Span | None = field(default=None, compare=False, repr=False)
@@ -61,22 +61,22 @@ Constant: TypeAlias = "Number[int | float | bool]"
 Reading: TypeAlias = "Read[Array, Dim]"
 Term: TypeAlias = "Constant | Group[Index] | Reading | Apply[Term] | Fold[Index, Term] | Mask"
 Dim: TypeAlias = "Affine[Index] | Term"
-"""A dim of a read: a group of indices; a window, which without indices is one place; or else a position that is computed."""
+"""A dim of a read: a group of indices; a window, which without indices is a fixed position; or a computed position."""
 
 
 def at(term: Term) -> Span:
-    """Where a term stands in the text."""
+    """The span of a term in the text."""
     assert term.span is not None
     return term.span
 
 
 def alone(term: Dim) -> Index | None:
-    """The index that a term is, if it is one."""
+    """The index, if the term is a single index."""
     return term.indices[0] if isinstance(term, Group) and len(term.indices) == 1 else None
 
 
 def computed(dim: Dim) -> bool:
-    """Is the position looked up?"""
+    """Whether the position is looked up."""
     return not isinstance(dim, Group | Affine)
 
 
@@ -96,7 +96,7 @@ def ends(window: Affine[Index]) -> tuple[int, int]:
 
 
 def dtype(term: Term) -> str:
-    """The dtype of a term; that of numbers, which take the dtype of what they meet, is `int`, `float` or `truth`."""
+    """The dtype of a term; for numbers, which take the dtype of the other operand, `int`, `float` or `truth`."""
     match term:
         case Number(value):
             return "truth" if isinstance(value, bool) else "int" if isinstance(value, int) else "float"
@@ -113,17 +113,17 @@ def dtype(term: Term) -> str:
 
 
 def settled(found: str) -> str:
-    """The dtype that a number has where it meets nothing."""
+    """The dtype of a number that has no other operand beside it."""
     return {"int": "int32", "float": "float32", "truth": "bool"}.get(found, found)
 
 
 def inner(term: Dim) -> tuple[Dim, ...]:
-    """The terms directly inside one, the dims of a read too."""
+    """The terms directly inside one, including the dims of a read."""
     return (term.condition,) if isinstance(term, Mask) else cast("tuple[Dim, ...]", parts(term))
 
 
 def moved(dim: Dim) -> tuple[Index, ...]:
-    """The indices of a dim, those inside a computed position aside."""
+    """The indices of a dim, except those inside a computed position."""
     match dim:
         case Group(indices):
             return indices
@@ -134,12 +134,12 @@ def moved(dim: Dim) -> tuple[Index, ...]:
 
 
 def free(term: Dim) -> tuple[Index, ...]:
-    """The indices that a term depends on, in the order in which they stand."""
+    """The indices that a term depends on, in the order of the text."""
     return tuple(dict.fromkeys(_free(term)))
 
 
 def _free(term: Dim) -> Iterator[Index]:
-    # A sum of a thousand terms is a thousand deep, so what is still to be looked at is kept here and not on Python's stack.
+    # A list instead of recursion, because a sum of a thousand terms is a thousand deep.
     waiting: list[tuple[Dim, tuple[Index, ...]]] = [(term, ())]
     while waiting:
         term, bound = waiting.pop()
@@ -150,7 +150,7 @@ def _free(term: Dim) -> Iterator[Index]:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What stands on the left of an equation: a dim is an index, or a product of several."""
+    """The left side of an equation: a dim is an index, or a product of several."""
 
     array: Array
     dims: tuple[Group[Index], ...] | None
@@ -160,7 +160,7 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Equation:
-    """`left = pieces`; several pieces lie behind one another along the dim `along`."""
+    """`left = pieces`; several pieces are concatenated along the dim `along`."""
 
     left: Left
     pieces: tuple[Term, ...]
@@ -170,7 +170,7 @@ class Equation:
 
 @dataclass(frozen=True, slots=True)
 class Calling:
-    """`lefts = function(arguments)`, a function of this file or, with `params`, a primitive of JAX, which takes numbers too."""
+    """`lefts = function(arguments)`: a function of this file or, with `params`, a JAX primitive, which also takes numbers."""
 
     lefts: tuple[Left, ...]
     function: str

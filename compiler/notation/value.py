@@ -1,4 +1,4 @@
-"""Values: code for whole arrays, where each knows which index runs along each of its dims.
+"""Values: code for a whole array, with the index that runs along each of its dims.
 
 x[b, d] - m[b]   -->   x: (b, d), m: (b)   -->   _x - jnp.expand_dims(_m, (1,)): (b, d)
 """
@@ -13,12 +13,12 @@ from .code import Code, Expr
 from .terms import Index, Term
 
 Dims: TypeAlias = "tuple[Index | None, ...]"
-"""For each dim the index that runs along it; None for a dim of extent 1 that none does."""
+"""For each dim the index that runs along it; None for a dim of extent 1 without an index."""
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """Code for an array. A `number` is a Python number, which meets arrays of every rank."""
+    """Code for an array. A `number` is a Python number, which combines with arrays of every rank."""
 
     code: Expr
     dims: Dims
@@ -30,9 +30,9 @@ class Value:
 
 
 class Walker(Protocol):
-    """What the walk over terms is to those that read one kind of term: it makes the code of the terms inside.
+    """The interface of the walk over terms to the code for one kind of term: it makes the code of the terms inside.
 
-    `order` is that of the indices on the left, which decides where nothing else does.
+    `order` is the order of the indices on the left, which decides if nothing else does.
     """
 
     order: Sequence[Index]
@@ -41,7 +41,7 @@ class Walker(Protocol):
 
 
 def fit(code: Code, value: Value, order: Sequence[Index | None]) -> Value:
-    """The value with dims in this order, those that it does not have as dims of extent 1."""
+    """The value with dims in this order; missing ones become dims of extent 1."""
     wanted = tuple(index if index in value.dims else None for index in order)
     if value.number or value.dims == wanted or not value.dims:
         return value
@@ -53,7 +53,7 @@ def fit(code: Code, value: Value, order: Sequence[Index | None]) -> Value:
 
 
 def squeezed(code: Code, value: Value) -> Value:
-    """Without the dims along which no index runs."""
+    """The value without the dims along which no index runs."""
     units = tuple(dim for dim, index in enumerate(value.dims) if index is None)
     return Value(code.call("jnp.squeeze", value.code, units), value.indices) if units else value
 
@@ -66,13 +66,13 @@ def transposed(code: Code, value: Value, order: Sequence[Index]) -> Value:
 
 
 def alongside(code: Code, values: Sequence[Value], order: Sequence[Index]) -> tuple[list[Value], Dims]:
-    """The values with one order of dims, that of the one which has most if the others follow it."""
+    """The values with their dims in one order: that of a value with all indices if the others agree with it."""
     dims = common([value.dims for value in values if value.dims and not value.number], order)
     return [fit(code, value, dims) for value in values], dims
 
 
 def chosen(code: Code, values: Sequence[Value], order: Sequence[Index]) -> tuple[list[Value], Dims]:
-    """As `alongside`, for a choice, whose operands JAX brings to one shape: leading dims that one lacks are left to it."""
+    """As `alongside`, for `where`, whose operands JAX brings to one shape: JAX adds leading dims that an operand lacks."""
     dims = common([value.dims for value in values if value.dims and not value.number], order)
     made: list[Value] = []
     for value in values:
@@ -92,9 +92,7 @@ def common(all_dims: Sequence[Dims], order: Sequence[Index]) -> Dims:
         return ()
     longest = max(all_dims, key=len)
     if all(_over(dims, longest) for dims in all_dims):
-        merged = [
-            next((d[place] for d in all_dims if len(d) == len(longest) and d[place]), None) for place in range(len(longest))
-        ]
+        merged = [next((d[dim] for d in all_dims if len(d) == len(longest) and d[dim]), None) for dim in range(len(longest))]
         if len({index for index in merged if index}) == sum(index is not None for index in merged):
             return tuple(merged)
     every = list(dict.fromkeys(index for dims in all_dims for index in dims if index is not None))
@@ -106,10 +104,10 @@ def common(all_dims: Sequence[Dims], order: Sequence[Index]) -> Dims:
 
 
 def _over(dims: Dims, longest: Dims) -> bool:
-    """Do the dims lie over those of the longest, one for one?"""
+    """Whether the dims match those of the longest, one for one."""
     return len(dims) == len(longest) and all(a is b or a is None or b is None for a, b in zip(dims, longest, strict=True))
 
 
 def _follows(dims: Dims, first: Dims) -> bool:
-    places = [first.index(index) for index in dims if index is not None]
-    return places == sorted(places)
+    order = [first.index(index) for index in dims if index is not None]
+    return order == sorted(order)

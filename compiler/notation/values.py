@@ -1,4 +1,4 @@
-"""The walk over terms: the code of each, by the kind of term that it is."""
+"""The walk over terms: makes the code of each, by its kind."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from .terms import Index, Mask, Term, at, dtype, settled
 from .value import Value, alongside, chosen
 
 DEEPEST = 100
-"""How many applications one expression of Python holds at most."""
+"""The most applications in one Python expression."""
 NATURAL = {"max": "jnp.maximum", "min": "jnp.minimum", "where": "notation.choose"}
-"""What a person who writes JAX would call; everything else is the primitive of its name."""
+"""The functions that a JAX user would call; all others are the primitives of their names."""
 
 
 class Values:
-    """Makes the code of terms; `order` is that of the indices on the left, which decides where nothing else does.
+    """Makes the code of terms; `order` is the order of the indices on the left, which decides if nothing else does.
 
-    `before` takes the parts of a long expression, which stand before it: Python compiles none that is nested deeply.
+    `before` collects parts of long expressions as statements before them, because Python cannot compile deep nesting.
     """
 
     def __init__(self, order: Sequence[Index], before: list[ast.stmt]) -> None:
@@ -55,7 +55,7 @@ class Values:
                 raise TypeError(term)
 
     def apply(self, term: Apply[Term]) -> Value:
-        """A chain of applications, from its first argument on, however long it is."""
+        """A chain of applications of any length, from its first argument on."""
         chain = [term]
         while isinstance(first := chain[-1].args[0], Apply) and first.function != "cast":
             chain.append(first)
@@ -76,7 +76,7 @@ class Values:
         number = all(arg.number for arg in args)
         codes = [arg.code for arg in args]
         match term.function:
-            # Python's own division is that of floats.
+            # Python's `/` divides floats.
             case name if name in SIGNS and not (name == "div" and dtype_of(term.dtype).kind in "iu"):
                 made = code.sign(name, *codes)
             case name if name in NATURAL:
@@ -87,7 +87,7 @@ class Values:
         return Value(made, dims, number)
 
     def masked(self, term: Apply[Term], given: Sequence[Value]) -> Value:
-        """`[condition] * x`: what the condition keeps, and 0 elsewhere."""
+        """`[condition] * x`: `x` where the condition holds, and 0 elsewhere."""
         code = Code(at(term))
         first = isinstance(term.args[0], Mask)
         other, given = term.args[first], given if first else given[::-1]

@@ -1,4 +1,4 @@
-"""Windows under a fold: convolutions, pooling, and others elementwise. Nothing is read outside the array.
+"""Code for windows under a fold: convolutions, pooling, and others elementwise. Nothing is read outside the array.
 
 sum(c, q) x[n, c, 2*p + q - 1] * k[o, c, q]   -->   conv_general_dilated, stride 2, one element of padding before
 max(q: 2) x[n, 2*p + q]                       -->   reduce_window
@@ -23,7 +23,7 @@ from .value import Value, Walker
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One dim `stride * out + dilation * within - low` of an array, and what has to be padded behind."""
+    """One dim `stride * out + dilation * within - low` of an array; `high` is the padding after its end."""
 
     dim: int
     out: Index
@@ -56,14 +56,14 @@ def windows(read: Reading, folded: Sequence[Index]) -> list[Window] | None:
 
 
 def repeats(indices: Iterable[Index]) -> bool:
-    """Does one of them stand there twice?"""
+    """Whether an index occurs twice."""
     every = list(indices)
     return len(set(every)) < len(every)
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The dims of a convolution by the index along them: an image's batch, the channel that is folded, a kernel's own."""
+    """A convolution by its indices: the image's `batch`, the folded `channel`, and the kernel's own, `weight`."""
 
     image: Reading
     kernel: Reading
@@ -82,7 +82,7 @@ class Layout:
 
 
 def convolution(values: Walker, term: Fold[Index, Term], parts: Sequence[Term]) -> Value | None:
-    """The sum as a convolution, if one factor is read through windows and the other holds a weight for each place in them."""
+    """The sum as a convolution, if one factor is read through windows and the other holds their weights."""
     layout = convolved(term, parts)
     return None if layout is None else _convolved(values, term, layout)
 

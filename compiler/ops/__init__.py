@@ -8,8 +8,8 @@
     python_lowerings    primitives that JAX writes with others
     bind                runs an op, or a block of ops, on whole arrays or on one device's part of each
       positions         reads and writes at positions that XLA would otherwise merge or overflow
-      barrier           an optimization barrier, which XLA:CPU does not get
+      barrier           an optimization barrier, left out on XLA:CPU
       shard_map         the body of a user's `shard_map`
 
-Imports `inputs`. Knows no program and no plan.
+Imports `inputs`. Does not depend on programs or plans.
 """

@@ -146,7 +146,7 @@ _REGIONS: Mapping[str, Callable[[ParamsAttr, Sequence[Array], Sequence[Body]], l
 def run_block(block: Block, inputs: Sequence[Array], foreign: Sequence[object] = (), run: RunOp | None = None) -> list[Array]:
     """The operands of the block's terminator, for these values of its arguments; `run` runs each op without regions.
 
-    Regions are traced before the ops that have them, innermost first: however deep they nest, Python's stack does not.
+    Regions are traced before the ops that have them, innermost first, so deep nests do not use Python's stack.
     """
     bodies: dict[Block, Body] = {}
     for inner in _inner(block):

@@ -4,7 +4,7 @@ A key type adds only the generator's name and the shape of its keys.
 
     key<fry>[16]  -->  u32[16, 2]
 
-And arrays of `float0`, what JAX has for the derivative by an integer: `bool` inside, as they are for JAX's compiler.
+Arrays of `float0`, JAX's derivatives with respect to integers, are `bool` inside, as in JAX's compiler.
 """
 
 from __future__ import annotations
@@ -73,5 +73,5 @@ def unwrap(array: Array) -> Array:
 
 
 def wrap(array: Array, impl: str | None) -> Array:
-    """The array of keys of a generator that a `uint32` array holds; the array itself without a generator."""
+    """A `uint32` array as an array of this generator's keys; without a generator, the array itself."""
     return array if impl is None else untyped.jax.random.wrap_key_data(array, impl=impl)

@@ -7,10 +7,10 @@
     lowered        the lowering, one step a line: the placed program, the device-local module
     collectives    what is sent, how often, and which tactic is the reason
       exchanges    a collective that runs, and sums over many; graphs use them too
-      counts       how often, with branches and loops of unknown trip count apart
+      counts       how often, with branches and loops of unknown trip count listed separately
     queries        layouts, conflicts, where propagation stopped, what runs unpartitioned
       lookups      whether a table is looked up in blocks or gathered
-    explain, diff, expect     why, what changed, and what a test wants
+    explain, diff, expect     why, what changed, and what a test expects
     kin            the tactics of a plan on another program: a derivative, a batched function
 
 Imports `trace`, `define`, `ops` and `inputs`.

@@ -38,7 +38,7 @@ class Counts(dict[str, int]):
         return Counts() if self._own is None else self._own
 
     def add(self, kind: str, times: int, where: str) -> None:
-        """Count executions at a place of the program."""
+        """Counts executions under a condition."""
         if ":" in where:
             _add(self.branches, where, kind, times)
             return

@@ -28,7 +28,7 @@ class Kin(NamedTuple):
     dims: tuple[int, ...]
 
     def claim(self, axis: str, tactic: int) -> Claim | None:
-        """What a tactic claimed there."""
+        """The claim that a tactic made there."""
         found = self.table.claim(self.value, axis)
         if found is None or found.tactic != tactic:
             return None

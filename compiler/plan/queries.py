@@ -75,7 +75,7 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """A place where propagation stopped."""
+    """A dim at which propagation stopped."""
 
     op: str
     value: str

@@ -1,7 +1,7 @@
 """Device-local code on devices.
 
     compiled       a plan as a callable with the original's signature
-    partitioned    a plan as one JAX primitive, so that a derivative or `vmap` of it is a plan of its own
+    partitioned    a plan as one JAX primitive, so that a derivative or `vmap` of it is a separate plan
       jaxprs       the jaxprs of these programs
     on_mesh        a device-local function over a mesh of devices, by `jax.shard_map`
     device         a device-local function: its ops by JAX primitives

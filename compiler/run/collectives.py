@@ -45,7 +45,7 @@ def _all_reduce(op: Operation, operands: Sequence[Array]) -> list[Array]:
 
 
 def _folded(op: spmd.AllReduceOp | spmd.ReduceScatterOp, x: Array, fold: Callable[[Array], Array]) -> Array:
-    """The fold of one device's array over devices, of numbers that JAX and XLA fold well."""
+    """Folds an array over devices, in a type that JAX and XLA fold correctly."""
     if x.dtype == jnp.bool_:
         # JAX does not fold booleans over devices: they travel as bytes, which have the same size.
         return fold(x.astype(jnp.uint8)).astype(jnp.bool_)

@@ -51,7 +51,7 @@ class Compiled:
 
     @cached_property
     def consts(self) -> list[Array]:
-        """The arrays that the program closes over, sharded as the plan wants; devices that only compile take none."""
+        """The arrays that the program closes over, with the plan's shardings unless the devices can only compile."""
         if not any(self.mesh.devices.flat[0].client is backend for backend in backends().values()):
             return list(self.traced.consts)
         with jax.ensure_compile_time_eval():
@@ -77,7 +77,7 @@ class Compiled:
         call.__name__ = traced.name
         return jax.jit(call, static_argnames=tuple(traced.static), donate_argnames=names)
 
-    # Any: the results have the tree structure that the traced function returns, which a plan does not know.
+    # Any: the results have the tree structure of the traced function, which a plan does not know.
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """The results, as arrays with the plan's `NamedSharding`s."""
         try:
@@ -95,7 +95,7 @@ class Compiled:
         return jax.make_jaxpr(self.jitted)(self.shapes, *args, **kwargs)
 
     def diagnose(self, args: Sequence[object], kwargs: dict[str, object]) -> None:
-        """Raise an Error that explains why JAX refused a call; do nothing if Partita knows no reason."""
+        """Raises an Error that explains why JAX refused a call, if Partita knows the reason."""
         problem = misplaced(self.plan, args, kwargs, self.mesh)
         if problem is not None:
             raise problem
@@ -121,7 +121,7 @@ def donated(function: Function, given: Patterns) -> tuple[str, ...]:
 def misplaced(
     plan: State, args: Sequence[object], kwargs: dict[str, object], mesh: DeviceMesh, cures: Sequence[str] = ()
 ) -> Error | None:
-    """The error for the first argument that is not an array, or is committed to other devices; None if there is none.
+    """The error for the first argument that is not an array or is committed to other devices; None if all fit.
 
     `cures` are the helps for arguments on other devices; a compiled plan has its own.
     """

@@ -45,7 +45,7 @@ def on_arrays(run: Callable[..., Sequence[Array]], types: Sequence[ShapedArray])
 
 
 def distinct(jaxpr: Jaxpr, count: int) -> tuple[list[int], list[int | None]]:
-    """The results to keep: the first `count`, and each other one once; and the others' positions, None for a constant."""
+    """The results to keep (the first `count`, each other one once), and for the others their positions, None for a constant."""
     dependent = _dependent(jaxpr)
     at: dict[int, int | None] = {id(each): number for number, each in reversed(list(enumerate(jaxpr.outvars[:count])))}
     kept = list(range(count))
@@ -67,7 +67,7 @@ def _dependent(jaxpr: Jaxpr) -> set[Var]:
 
 
 def constants(closed: ClosedJaxpr, numbers: Sequence[int]) -> ClosedJaxpr:
-    """The program of only those results that depend on no argument."""
+    """The program with only these results, which do not depend on an argument."""
     jaxpr, dependent = closed.jaxpr, _dependent(closed.jaxpr)
     eqns = [eqn for eqn in jaxpr.eqns if not eqn.effects and dependent.isdisjoint(eqn.outvars)]
     outvars = [jaxpr.outvars[number] for number in numbers]

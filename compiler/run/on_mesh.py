@@ -46,7 +46,7 @@ def over_devices(
 def untied(leaf: T, mesh: AbstractMesh | None = None) -> T:
     """The array, with the `Explicit` axes of a user's mesh removed from its type; XLA chooses its sharding.
 
-    Its type is then of `mesh`, or of its own one with axes that bind nothing.
+    Its type is then on `mesh`, or on its own mesh with `Auto` axes.
 
         f32[512@z, 8]   -->   f32[512, 8]
     """

@@ -116,7 +116,7 @@ class Partitioned:
 
     @cached_property
     def ends(self) -> list[Like]:
-        """The layout of an argument or result of a transformed program, from this program's one that it belongs to."""
+        """For each argument and result: the layout that a transformed program gives to what corresponds to it."""
         own = [Like(self, end, tuple(range(aval.ndim))) for end, aval in enumerate(chain(*avals(self.jaxpr)))]
         likes = self.likes or [None] * len(own)
         return [like or each for like, each in zip(likes, own, strict=True)]
@@ -176,7 +176,7 @@ class Partitioned:
         return Partitioned(self.root, self.mesh, jaxpr, likes)
 
     def linearized(self, varies: Flags) -> Linearized:
-        """The program linearized in the arguments that vary, each residual once, except those that the tangent computes."""
+        """The program linearized in the arguments that vary. It returns each residual once, unless the tangent computes it."""
         first, count, results = len(self.jaxpr.consts), len(varies), len(avals(self.jaxpr)[1])
         allowed = (False,) * first + (True,) * count
         forward, _, moving, inputs, tangent = linearize_jaxpr(self.jaxpr, varies, allow_fwds=allowed, is_vjp=True)

@@ -1,4 +1,4 @@
-"""How each JAX primitive is handled: it or each call of it has a definition, it is expanded, or it runs unpartitioned.
+"""How each JAX primitive is handled: by a definition, its own or one per call; by expansion; or unpartitioned.
 
 The table is complete if it has every primitive that JAX can lower or evaluate; a test checks that, and `docs/coverage.md`
 shows the table.

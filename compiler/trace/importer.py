@@ -2,7 +2,7 @@
 
 Calls are inlined, loops keep their body as a region, and composite primitives are expanded. Everything that depends only on
 an equation's parameters and operand types is computed once for all equations that share them: a training step has tens of
-thousands of equations, but only some hundreds of such signatures.
+thousands of equations, but only hundreds of signatures.
 
     { lambda ; a:f32[4] b:f32[4]. let c = pjit[jaxpr={ d = mul a b }] ; e = add c 1.0 in (e,) }    -->
     %0 = lax.mul %a, %b : f32[4], f32[4] -> f32[4];  %1 = lax.constant {value = 1.0} : f32[];  %2 = lax.add %0, %1 ...
@@ -67,7 +67,7 @@ class Recipe:
 
 
 class Importer:
-    """Fills one function. `origins` has the origin of each operation, `frame.arrays` the captured arrays."""
+    """Fills one function. `origins` holds the origin of each operation, `frame.arrays` the captured arrays."""
 
     def __init__(self, in_avals: Sequence[Aval]) -> None:
         self.types: dict[Aval, ArrayType] = {}
@@ -123,7 +123,7 @@ class Importer:
         return made.results
 
     def inline(self, closed: ClosedJaxpr, operands: Sequence[SSAValue], eqn: JaxprEqn, call: Call | None) -> Sequence[SSAValue]:
-        """Inline a program in place of one equation: all its operations have that equation's origin."""
+        """Inlines a program in place of one equation. All its operations get that equation's origin."""
         outer = self.fixed
         self.fixed = outer or (eqn.source_info, call)
         results = self.run(closed.jaxpr, [*map(self.capture, closed.consts), *operands], call)
@@ -198,7 +198,7 @@ class Importer:
 
     def type(self, aval: Aval) -> ArrayType:
         """The type of a value: keys are the `uint32` arrays that hold them."""
-        # JAX interns avals, so that one is found by identity.
+        # JAX interns avals, so they are found by identity.
         found = self.types.get(aval)
         if found is None:
             if not hasattr(aval, "shape"):
@@ -368,4 +368,4 @@ _HANDLERS: Mapping[str, Handler] = {
 }
 
 INLINED = frozenset(_HANDLERS) - {"shard_map", "psum_invariant", "pvary"}
-"""The names of the primitives that leave no op of their own, and of those that keep a region."""
+"""The names of the primitives that become no op, and of those that keep a region."""

@@ -51,7 +51,7 @@ def without_references(function: Function, closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def with_effect(jaxpr: Jaxpr, wanted: Callable[[object], bool]) -> Iterator[JaxprEqn]:
-    """The equations with an effect that is wanted, innermost first."""
+    """The equations with an effect that `wanted` accepts, innermost first."""
     for eqn in jaxpr.eqns:
         if any(map(wanted, eqn.effects)):
             for inner in jaxprs_in_params(eqn.params):

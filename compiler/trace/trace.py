@@ -49,8 +49,8 @@ class Traced:
     """A program and how it is called: the input of `pt.plan`.
 
     The module's function takes the leaves of the arguments, then `consts`, the arrays that the function closes over, named
-    `const/0`, ... Keys are `uint32` arrays inside; `flatten` and `unflatten` go between them and the user's trees. `jaxpr` is
-    the function as JAX traced it.
+    `const/0`, ... Keys are `uint32` arrays inside; `flatten` and `unflatten` convert between these and the user's trees.
+    `jaxpr` is the function as JAX traced it.
     """
 
     function: Function
@@ -180,7 +180,7 @@ def _trees(children: Sequence[PyTreeDef], names: Sequence[str], avals: Sequence[
 
 
 def trace(fn: Callable[..., object], /, *args: object, static_argnames: str | Sequence[str] = (), **kwargs: object) -> Traced:
-    """Trace `fn` on these arguments: arrays, or `jax.ShapeDtypeStruct`s if only shapes matter.
+    """Traces `fn` on these arguments: arrays, or `jax.ShapeDtypeStruct`s if only shapes matter.
 
     Arguments named in `static_argnames` keep their values and must be hashable. Raises Error for a leaf or a result that is
     not an array, and for a program with ordered effects.

@@ -44,7 +44,7 @@ def copies(definition: Definition) -> tuple[int, frozenset[str]]:
     """The number of copies of the equation, one for each variadic operand or result, and the variables not shared by them."""
     many = {formal.name for formal in (*definition.operands, *definition.results) if formal.variadic}
     reads = [*definition.reads()]
-    # One function gives all results: a variadic one after others holds its further results, a variadic one alone holds all.
+    # One function returns all results: a variadic result after others holds the remaining ones, a single one holds all.
     gives = len(definition.results) > 1 or (isinstance(definition.body, Apply) and definition.body.function == "@")
     more = gives and any(formal.variadic for formal in definition.results)
     if any(read.spread for read in reads) or not many or more:
@@ -60,7 +60,7 @@ def copies(definition: Definition) -> tuple[int, frozenset[str]]:
 class Sites:
     """Places all reads and targets of a definition on operands and results of these shapes.
 
-    `lengths` is how many indices each group has, by its name and copy; `fresh` are the variables that copies do not share.
+    `lengths` is the number of indices of each group, by name and copy; `fresh` are the variables that copies do not share.
     """
 
     def __init__(self, definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> None:

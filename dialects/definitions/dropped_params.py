@@ -25,7 +25,7 @@ def restore(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], ou
         assert form is not None
         if variable.many:
             known = form.groups.get((variable.name, 0), ())
-            return known if form.places is None else _full(known, form.places.dims[bound.operands[0].name, "v"], len(ins[0]))
+            return known if form.numbers is None else _full(known, form.numbers.dims[bound.operands[0].name, "v"], len(ins[0]))
         copies = [form.groups.get((variable.name, copy), (1,))[0] for copy in range(len(form.equations))]
         return tuple(copies) if any(formal.variadic for formal in definition.results) else copies[0]
 

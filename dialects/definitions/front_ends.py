@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ..params import ParamsAttr
 from .gathers import windows
-from .ground_form import Places
+from .ground_form import DimNumbers
 from .pools import pools
 from .ragged import ragged
 from .tree import Definition, Shape
 
-FRONT_ENDS: Mapping[str, Callable[[Definition, ParamsAttr, Sequence[Shape], Sequence[Shape]], Places]] = {
+FRONT_ENDS: Mapping[str, Callable[[Definition, ParamsAttr, Sequence[Shape], Sequence[Shape]], DimNumbers]] = {
     "pools": pools,
     "ragged": ragged,
     "windows": windows,

@@ -21,8 +21,8 @@ from .tree import Definition, Shape
 class Form:
     """A gather or a scatter, and the effect of each component of its index vectors.
 
-    Component `c` moves windows of `widths[c]` along dim `numbers.moved[c]` of the array. `batch` says which dims of the
-    windows' array (the result of a gather, the updates of a scatter) the dims of the array of vectors are, in order.
+    Component `c` moves windows of `widths[c]` along dim `numbers.moved[c]` of the array. `batch` maps the dims of the array of
+    vectors, in order, to dims of the windows' array (the result of a gather, the updates of a scatter).
     """
 
     kind: str

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias, cast
 
 from ..params import ParamsAttr, Record
-from .ground_form import Dims, Places
+from .ground_form import DimNumbers, Dims
 from .tree import Definition, Group, Shape
 
 Ints: TypeAlias = tuple[int, ...]
@@ -81,7 +81,7 @@ def numbers(params: ParamsAttr, rank: int) -> Numbers:
     return Numbers(*(cast(Ints, said[field]) for field in FIELDS[said.name]))
 
 
-def windows(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> Places:
+def windows(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> DimNumbers:
     """The dims of each group. The array that is read from or written to is the first operand."""
     (guard,) = definition.guards
     start, rank = guard.start, len(ins[0])
@@ -102,4 +102,4 @@ def windows(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], ou
     components = tuple(found.moved.index(dim) if dim in found.moved else None for dim in spans)
     # Under `promise_in_bounds` XLA clamps a read that is out of bounds, and drops such an update. An op without a mode clamps.
     mode = cast(Record, params.get("mode", CLAMPS))["name"]
-    return Places(dims, components, clamps=mode == "CLIP" or (definition.looks_up(guard) and mode == "PROMISE_IN_BOUNDS"))
+    return DimNumbers(dims, components, clamps=mode == "CLIP" or (definition.looks_up(guard) and mode == "PROMISE_IN_BOUNDS"))

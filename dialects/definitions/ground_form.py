@@ -23,8 +23,8 @@ Dims: TypeAlias = tuple[int | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """The content of the dimension numbers.
+class DimNumbers:
+    """What the dimension numbers of an op say.
 
     `dims` says where each group of an array goes. `starts` says for each of `v..` which component of the index vector (which
     of the scalar starts) moves the window along it; None: it starts at 0. With `clamps`, a window that would leave
@@ -62,10 +62,10 @@ class Lands:
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """All dims of one guard; they hold together or, where the window does not clamp, none of it does.
+    """All dims of one guard. Unless the window clamps, it is dropped if it leaves any of the dims.
 
     `folded`: the dims are bound by the fold, so the guard looks them up; otherwise they are the result's, and it scatters.
-    `vectors` are the index vectors, also those that decide nothing because the window has only one place to be.
+    `vectors` are the index vectors, including those without effect because the window has only one possible position.
     """
 
     lands: tuple[Lands, ...]
@@ -102,7 +102,7 @@ class Grounded:
     equations: tuple[Equation, ...]
     groups: dict[tuple[str, int], tuple[int, ...]]
     fixed: frozenset[int]
-    places: Places | None
+    numbers: DimNumbers | None
 
 
 def inner(body: Ground) -> tuple[Ground, ...]:

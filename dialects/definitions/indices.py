@@ -26,7 +26,7 @@ class Indices:
         self.sites = sites
         self.name = sites.definition.name
         self.extents: dict[Key, int] = {}
-        self.places: dict[Key, str] = {}
+        self.found_in: dict[Key, str] = {}
         self.ids: dict[Key, Ids | None] = {}
         self.sizes: list[int] = []
         for name, values in sites.sized.items():
@@ -54,11 +54,11 @@ class Indices:
                     continue
             known = self.extents.get(key, 1)
             if isinstance(term, Group) and known != shape[dim] and 1 not in (known, shape[dim]):
-                here, there = f"{shape[dim]} in dim {dim} of `{site.name}`", self.places.get(key, "elsewhere")
+                here, there = f"{shape[dim]} in dim {dim} of `{site.name}`", self.found_in.get(key, "elsewhere")
                 raise Error(f"`{self.name}` does not fit: `{name}` has extent {known} {there}, and {here}")
             if known == 1 or shape[dim] != 1:
                 self.extents[key] = shape[dim]
-                self.places[key] = f"in dim {dim} of `{site.name}`"
+                self.found_in[key] = f"in dim {dim} of `{site.name}`"
 
     def measure_joins(self, site: Site) -> None:
         shape = self.sites.shape(site.array)
@@ -81,7 +81,7 @@ class Indices:
                 if missing is not None:
                     del factors[missing[0]]
                 product = " * ".join(f"`{name}`" for name in factors), " * ".join(map(str, factors.values()))
-                what = "no multiple of" if missing is not None else "not"
+                what = "not a multiple of" if missing is not None else "not"
                 where = f"dim {dim} of `{site.name}` has extent {shape[dim]}"
                 raise Error(f"`{self.name}` does not fit: {where}, which is {what} {' = '.join(product)}")
 

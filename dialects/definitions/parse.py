@@ -25,7 +25,7 @@ _GRAMMAR = File(__file__).with_name("definitions.lark")
 
 
 def parse_definitions(source: str, file: str = "<definitions>", line: int = 1) -> dict[str, Definition]:
-    """All definitions of a text by op name, those of one line sharing it. Raises Error with the location of a mistake.
+    """All definitions of a text, by op name. Raises Error with the location of a mistake.
 
     The text may be a part of the file, which begins at `line`.
     """
@@ -69,11 +69,11 @@ class _Reader:
         word, label = " ", "the definition ends too early"
         if isinstance(error, UnexpectedCharacters):
             sign = [*self.source.splitlines(), ""][error.line - 1][error.column - 1 : error.column]
-            label = f"`{sign}` cannot stand here" if sign else label
+            label = f"`{sign}` is not expected here" if sign else label
         elif isinstance(error, UnexpectedToken):
             token = cast(Token, error.token)  # pyright: ignore[reportUnknownMemberType]
             if token.type not in ("$END", "_NL"):
-                word, label = str(token), f"`{token}` cannot stand here"
+                word, label = str(token), f"`{token}` is not expected here"
         location = self.location(error.line, error.column, error.column + len(word))
         return Error("this definition cannot be read", location=location, label=label)
 

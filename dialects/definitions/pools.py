@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..params import Literal, ParamsAttr
-from .ground_form import Places
+from .ground_form import DimNumbers
 from .tree import Definition, Shape
 
 
-def pools(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> Places:
+def pools(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> DimNumbers:
     """The dims of `i..`, plain dims, and `w..`, dims under a window, in every array."""
     windowed = moving(params)
     plain = tuple(dim for dim in range(len(outs[0])) if dim not in windowed)
     arrays = [formal.name for formal in (*definition.operands, *definition.results)]
-    return Places({(array, name): dims for array in arrays for name, dims in (("i", plain), ("w", windowed))})
+    return DimNumbers({(array, name): dims for array in arrays for name, dims in (("i", plain), ("w", windowed))})
 
 
 def moving(params: ParamsAttr) -> tuple[int, ...]:
-    """The dims along which the window is more than one element that steps by one."""
+    """The dims along which the window has more than one element, a stride above 1, or padding."""
     sizes, strides, padding = (_tuple(params[name]) for name in ("window_dimensions", "window_strides", "padding"))
     return tuple(dim for dim, window in enumerate(zip(sizes, strides, padding, strict=True)) if window != (1, 1, (0, 0)))
 

@@ -36,8 +36,8 @@ Said: TypeAlias = "_Leaf | Read[str, Said] | Apply[Said] | Fold[Var, Said] | Oth
 
 @dataclass(frozen=True, slots=True)
 class Printer:
-    """Prints expressions. `ranges` are the extents of the indices that say them where they are bound, `sum(q: 3)`; `bare`
-    arrays of rank 0 have no brackets."""
+    """Prints expressions. `ranges` are the extents to print where an index is bound, `sum(q: 3)`. With `bare`, arrays of rank 0
+    are printed without brackets."""
 
     ranges: Mapping[str, int] = field(default_factory=dict[str, int])
     bare: bool = False
@@ -83,7 +83,7 @@ class Printer:
             space = " " if sign.text.isalpha() else ""
             return f"{sign.text}{space}{self.expr(apply.args[0], ATOM if sign.level == NEGATIVE else sign.level)}", sign.level
         left, right = apply.args
-        # Of comparisons there is one, the others go from left to right.
+        # Comparisons do not chain; the other signs associate to the left.
         first = sign.level + (sign.level == COMPARISON)
         return f"{self.expr(left, first)} {sign.text} {self.expr(right, sign.level + 1)}", sign.level
 
@@ -119,7 +119,7 @@ def leaf(expr: Group[Var] | Whole | Concat[Var] | Param | Size) -> str:
 
 
 def affine(dim: Affine[Var]) -> str:
-    """`2*i + j - 1`; what is added stands before what is subtracted. A part of a dim that begins at 0 says so: `i + 0`."""
+    """`2*i + j - 1`: added terms come before subtracted ones. A part of a dim that begins at 0 is printed as `i + 0`."""
     said = [(factor, index(each) if abs(factor) == 1 else f"{abs(factor)}*{index(each)}") for each, factor in dim.factors]
     said += [(dim.offset, str(abs(dim.offset)))] if dim.offset else []
     if not dim.offset and [factor for _, factor in dim.factors] == [1]:

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from typing import cast
 
 from ..params import ParamsAttr, Record
-from .ground_form import Dims, Places
+from .ground_form import DimNumbers, Dims
 from .tree import Definition, Shape
 
 _Ints = tuple[int, ...]
 
 
-def ragged(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> Places:
+def ragged(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> DimNumbers:
     """The dims of all groups in both factors, in the sizes and in the result."""
     numbers = _numbers(params)
     (left_k, right_k), (left_b, right_b) = cast(
@@ -47,11 +47,11 @@ def ragged(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], out
     dims["lhs", "w"] = tuple(apart)
     dims["rhs", "w"] = groups if groups else tuple(partner[dim] for dim in apart)
     dims["out", "w"] = (order.index(whole),) if apart else ()
-    return Places(dims)
+    return DimNumbers(dims)
 
 
 def _before(cut: int, batch: _Ints, free: _Ints, folded: _Ints) -> _Ints:
-    """The dims of lhs that the sizes have before that of the groups."""
+    """The dims of lhs that the sizes have before the dim of the groups."""
     if cut in batch:
         return batch[: batch.index(cut)]
     beside = free if cut in free else folded

@@ -32,7 +32,7 @@ class Sign:
 
 
 LEAST, OR, AND, NOT, COMPARISON, NEGATIVE, SUM, FOLD, PRODUCT, ATOM = range(10)
-"""The levels, from the one that binds least; a fold goes on to the end of a product."""
+"""The levels, weakest first. A fold extends to the end of a product."""
 COMPARISONS: Mapping[str, Sign] = {
     each.name: each
     for each in (

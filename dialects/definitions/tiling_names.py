@@ -25,7 +25,7 @@ class Tilings:
     scanned: frozenset[str] = frozenset()
 
     def __or__(self, other: Tilings) -> Tilings:
-        """Those of either: one call does not have every index."""
+        """The union of both, because one call may lack some of the indices."""
         return Tilings(
             self.plain | other.plain,
             self.pending | other.pending,

@@ -4,9 +4,9 @@ Placing a factor of an index slices every dim that the index names. The other ef
 coordinate, a mask) follow from the position of the index in the body:
 
     out[b, m, n] = sum(k) lhs[b, m, k] * rhs[b, n, k]        b, m, n tile the result; k leaves it pending
-    out[i, j] = sum(k <= j) src[i, k]                        j and k are one index, whose blocks are scanned apart at first
-    out[i, j] = sum(v) [v = ids[i]] * src[v, j]              v is looked up: ids lose the block's offset, the result is masked
-    out[v, j] = acc[v, j] + sum(i) [v = ids[i]] * up[i, j]   v likewise, other blocks' rows drop; under i `acc` is kept once
+    out[i, j] = sum(k <= j) src[i, k]                        j and k are one index; each block is scanned alone at first
+    out[i, j] = sum(v) [v = ids[i]] * src[v, j]              v is looked up: the block's offset is subtracted from ids
+    out[v, j] = acc[v, j] + sum(i) [v = ids[i]] * up[i, j]   v likewise, other rows are dropped; for i, `acc` counts once
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Lookup(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """A prefix fold with a monoid; `backwards`: it folds the elements that are not before."""
+    """A prefix fold with a monoid; `backwards`: a suffix fold."""
 
     monoid: str
     backwards: bool
@@ -62,13 +62,13 @@ class Index:
     * `monoid`: the index is folded, so placing it leaves the result pending ("add", "max", "min"); of several results, those
       without the index.
     * `value`: the index is used as a value (iota): coordinate times block is added to the local result.
-    * `lookups`: which component of which index vectors says where it is: ids lose coordinate times block. Where they then
-      leave the block, a folded index (a read) leaves zero, and one of the result (a write, whatever the monoid) drops the
-      update. Ids that are clipped by the op's mode are clipped to `extent` first; reads that are out of range everywhere
-      belong to coordinate 0, where the local op fills as it would alone.
-    * `masked`: the arrays that are zero where the ids leave the block, for ops that drop nothing by themselves; operands
-      count 0, 1, ..., the result is -1.
-    * `scan`: the index is that of a prefix fold: its place leaves a scan of each block, and what stands before is pending.
+    * `lookups`: the components of index vectors that give its position. Coordinate times block is subtracted from the ids.
+      For ids outside the block, a read (a folded index) gives zero, and a write (an index of the result, with any monoid)
+      is dropped. If the op's mode clips ids, they are clipped to `extent` first. Reads outside the whole array belong to
+      coordinate 0, where the local op fills them as the unpartitioned op does.
+    * `masked`: the arrays to set to zero where ids leave the block, for ops that do not drop them; operands count 0, 1, ...,
+      the result is -1.
+    * `scan`: the index of a prefix fold: placing it leaves a scan of each block, and the fold of the blocks before is pending.
     * `once`: operands in terms that do not contain this folded index: they are zero except on coordinate 0.
     """
 
@@ -82,7 +82,7 @@ class Index:
 
     @property
     def reads(self) -> bool:
-        """Whether elements are looked up at it: each is on one device."""
+        """Whether elements are looked up along it, each of which is on one device."""
         return bool(self.lookups) and self.monoid is not None
 
 
@@ -165,7 +165,7 @@ class _Roles:
             self.visit(equation.body, _Context())
 
     def some(self, index: int, equation: Equation, targets: list[set[int]]) -> None:
-        """An index that some results have: the others do not depend on it, or all of them are folded over it alike."""
+        """An index of only some results: no other result depends on it, or all others are folded over it by one monoid."""
         partials = equation.partials or (("", ()),) * len(targets)
         lacking = [partial for partial, own in zip(partials, targets, strict=True) if index not in own]
         folds = {fold for fold, ids in lacking if index in ids}
@@ -212,8 +212,8 @@ class _Roles:
                     self.roles[index].value = True
                     self.roles[index].free &= not context.functions and len(ids) == 1
             case Apply(function, args):
-                for place, arg in enumerate(args):
-                    self.visit(arg, context.under(function, *args[:place], *args[place + 1 :]))
+                for number, arg in enumerate(args):
+                    self.visit(arg, context.under(function, *args[:number], *args[number + 1 :]))
             case Otherwise(inside, default):
                 self.visit(inside, context if not accesses(default) else context.under("else", default))
                 self.visit(default, context.under("else"))
@@ -290,7 +290,7 @@ class _Roles:
         while any(self.close(dims[array], self.arrays.get(array, ())) for array in arrays):
             dims = {array: [self.placeable(dim) for dim in self.arrays.get(array, ())] for array in arrays}
         used = dict.fromkeys(i for array in reversed(arrays) for dim in dims[array] for i in dim.indices)
-        number = {index: place for place, index in enumerate(used)}
+        number = {index: n for n, index in enumerate(used)}
         numbered = {a: tuple(Placeable(tuple(number[i] for i in dim.indices), dim.block) for dim in dims[a]) for a in arrays}
         return Instance(
             self.form.definition,
@@ -325,5 +325,5 @@ class _Roles:
 
 
 def renamed(dim: Dim, old: int, new: int) -> Dim:
-    """A dim with one index for another."""
+    """A dim with one index replaced by another."""
     return Group(tuple(new if index == old else index for index in dim.indices)) if isinstance(dim, Group) else dim

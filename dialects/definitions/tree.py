@@ -39,7 +39,7 @@ D = TypeVar("D", covariant=True)
 E = TypeVar("E", covariant=True)
 """What an expression is."""
 
-# --- the tree: a node knows its span where its language keeps them; nodes that differ only in it are equal -------------------
+# --- the tree; a node may have a span, which equality ignores -----------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Number(Generic[V]):
 
 @dataclass(frozen=True, slots=True)
 class Group(Generic[I]):
-    """A product of indices, major to minor: `i`, `(g c)`. Of none, it is the constant 0.
+    """A product of indices, major to minor: `i`, `(g c)`. The empty product is the constant 0.
 
     As a dim of a read it gives the indices of the dim; as an expression it is the index used as a value.
     """
@@ -100,7 +100,7 @@ class Read(Generic[A, D]):
 class Apply(Generic[E]):
     """A function applied elementwise: one with a sign (`signs`), one of `scalars`, or `@`, which has the op's own name.
 
-    `params` are the parameters as text, `dtype` is the result's, where the language says them.
+    `params` (text) and `dtype` (of the result) are set in languages that have them.
     """
 
     function: str
@@ -115,7 +115,7 @@ class Fold(Generic[I, E]):
     """`monoid` over all values of the indices: `sum(k..) body`. `last` keeps the last one, in row-major order.
 
     `sum(k <= j) body` is a prefix fold: over the values up to that of `upto`, an index of the same extent; or, with
-    `backwards`, over those that are not before it.
+    `backwards`, over that value and those after it.
     """
 
     monoid: str
@@ -212,9 +212,9 @@ class Size:
 class Guard:
     """`[v.. = ids[b..] + w..]`: the window `w..` that starts where `ids` says lies on `v..`.
 
-    As a factor it keeps or drops the product: where it is false, the product is the unit of the fold around it. Which
-    component of the index vector `ids[b.., :]` moves which of `v..` the op's front end says. Without a window,
-    `[v = ids[b]]`, each element of `ids` is one index.
+    As a factor it keeps or drops the product: where it is false, the product is the unit of the fold around it. The op's
+    front end says which component of the index vector `ids[b.., :]` moves which of `v..`. Without a window, `[v = ids[b]]`,
+    each element of `ids` is one index.
     """
 
     variable: Var
@@ -262,12 +262,12 @@ class Partial:
 class Definition:
     """The meaning of one op.
 
-    `arity` is the number of operands, and of results, that each variadic one represents once bound. All those of one side
-    represent the same number; one beside other results may represent zero.
+    `arity` is the number of operands, and of results, that each variadic one stands for when bound. On one side this number
+    is the same for all. A variadic result beside others may stand for none.
 
     `extents` are the JAX parameters that hold extents. They follow from the types, so the IR does not store them, and `restore`
     computes them. `dropped` adds the parameters that Partita ignores. The IR stores a parameter of `defaults` only if it has
-    another value. `backwards` is the parameter that reverses prefix folds, which then fold the elements that are not before.
+    another value. `backwards` is the parameter that turns prefix folds into suffix folds.
     """
 
     name: str
@@ -352,7 +352,7 @@ def titled(name: str) -> str:
 
 
 def _stands_for(formals: tuple[Formal, ...], count: int) -> int:
-    """How many arrays each variadic one is, of `count` in all; 1 if none is variadic."""
+    """How many of `count` arrays each variadic formal stands for; 1 if none is variadic."""
     many = sum(formal.variadic for formal in formals)
     return (count - len(formals) + many) // many if many else 1
 

@@ -16,8 +16,8 @@ r ::= n                     the range 0 .. n-1
 ```
 
 Block is `a * c`, cyclic is `c * a`, block-cyclic is `q * a * b`: the three differ by a permutation. This page is the
-table of contents: the terms (`range_terms`), the laws as constructors (`range_laws`), the meaning (`denotation`), how
-factorisations fit together (`refinement`), `windows`, and reading the text back (`range_text`).
+table of contents: the terms (`terms`), the laws as constructors (`laws`), the meaning (`denotation`), how
+factorisations fit together (`refinement`), `windows`, and reading the text back (`text`).
 """
 
 from .denotation import denote, local, size, space

@@ -63,7 +63,7 @@ def size(r: Range, mesh: Mesh = _NOWHERE) -> int:
 
 @lru_cache(maxsize=1 << 16)
 def local(r: Range, mesh: Mesh = _NOWHERE) -> int:
-    """How many indices one iteration holds: the size without the placed factors, the most where they differ.
+    """How many indices one iteration holds: the size without the placed factors, or the largest if iterations differ.
 
     ```
     data*128  -->  128          (data*129)[0 : 515 : 1], data = 4  -->  129   (and 128 on the last device)
@@ -94,7 +94,7 @@ def denote(r: Range, coordinates: Mapping[str, int], mesh: Mesh = _NOWHERE) -> l
 
 
 def _defined(position: int | None) -> int | None:
-    """A window reaches to positions before 0, which only a window over it can tell from undefined ones."""
+    """The position, or None if it is undefined. Positions before 0, which a window may reach, are undefined too."""
     return None if position is None or position < 0 else position
 
 
@@ -150,18 +150,18 @@ def _window_points(w: Window, at: Mapping[str, int], mesh: Mesh) -> list[_Point]
 
 def _interval(w: Window, at: Mapping[str, int], mesh: Mesh) -> range:
     outputs = [position for _, position in _points(w.base, at, mesh)]
-    places = [i for i, position in enumerate(outputs) if position is not None]
-    if not places:
+    held = [i for i, position in enumerate(outputs) if position is not None]
+    if not held:
         return range(0)
-    # Undefined outputs at either end are made all the same, next to those that are defined.
-    first = (outputs[places[0]] or 0) - places[0]
-    last = (outputs[places[-1]] or 0) + len(outputs) - 1 - places[-1]
+    # Undefined outputs at either end are computed too, beside the defined ones.
+    first = (outputs[held[0]] or 0) - held[0]
+    last = (outputs[held[-1]] or 0) + len(outputs) - 1 - held[-1]
     return range(*reads(w, first, last + 1))
 
 
 @lru_cache(maxsize=1 << 16)
 def space(r: Range, mesh: Mesh = _NOWHERE) -> int:
-    """The extent that a range's positions lie in: its size, but a sub-range's and a pad's is that of their base.
+    """The extent that contains a range's positions: its size, or for a sub-range and a pad the extent of the base.
 
     ```
     512[0 : 256 : 1]  -->  512          pad(509, 0, 3)  -->  509
@@ -181,7 +181,7 @@ def space(r: Range, mesh: Mesh = _NOWHERE) -> int:
 
 
 def _values(factor: Placed, at: Mapping[str, int], mesh: Mesh) -> list[int]:
-    """The coordinates that `at` leaves open to a placed factor: one, or all of them."""
+    """The coordinates of a placed factor: the one that `at` gives, or all."""
     match factor:
         case Loop(name, n):
             return [at[name]] if name in at else list(range(n))
@@ -205,10 +205,10 @@ def _digits_to_number(digits: tuple[int, ...], sizes: tuple[int, ...]) -> int:
 
 
 def _stride(factor: SubAxis, mesh: Mesh) -> int:
-    """By how much the coordinate of the axis grows when that of its sub-axis grows by one."""
+    """The step of the axis' coordinate when the coordinate of its sub-axis grows by one."""
     parts, whole = mesh.sub_axes(factor.name), mesh[factor.name]
     if not parts and factor.index < 2 and whole % factor.size == 0:
-        # A mesh that is not refined does not say how many parts there are: then two, this one and the rest.
+        # A mesh that is not refined does not give the number of parts: assume two, this one and the rest.
         parts = (factor.size, whole // factor.size) if factor.index == 0 else (whole // factor.size, factor.size)
     if factor.index >= len(parts) or parts[factor.index] != factor.size:
         helps = [f"refine the mesh, as in `mesh.refine({factor.name}=(2, {max(1, whole // 2)}))`"]
@@ -218,9 +218,9 @@ def _stride(factor: SubAxis, mesh: Mesh) -> int:
 
 @lru_cache(maxsize=1 << 16)
 def _even(r: Range) -> bool:
-    """Does every iteration hold the same number of indices, the product (or sum) of what the parts say?
+    """Whether every iteration holds the same number of indices, so that the numbers of the parts determine it.
 
-    Not where a sub-range cuts through placed factors, and a window depends on where its outputs lie.
+    It does not if a sub-range cuts through placed factors, or in a window, which depends on the positions of its outputs.
     """
     match r:
         case Product(parts) | Sum(parts):

@@ -42,7 +42,7 @@ def product(*factors: Range | int) -> Range:
     if _ZERO in flat:
         return _ZERO
     for i in range(len(flat) - 2, -1, -1):
-        # Only what is minor to a sum is distributed into it; what is major to it stays outside.
+        # Only the factors minor to a sum are distributed into it; the major ones stay outside.
         head = flat[i]
         if isinstance(head, Sum):
             tail = flat[i + 1 :]
@@ -121,7 +121,7 @@ def window(base: Range | int, stride: int, kernel: int, dilation: int = 1, lo: i
 
 @lru_cache(maxsize=1 << 16)
 def known_size(r: Range) -> int | None:
-    """How many indices a range has, where its text tells; None where an axis or what a window is over decides."""
+    """How many indices a range has; None if that depends on the size of an axis or on what a window slides over."""
     match r:
         case Extent(n) | Loop(_, n) | SubAxis(_, _, n) | Sub(_, _, n):
             return n
@@ -140,7 +140,7 @@ def known_size(r: Range) -> int | None:
 
 
 def whole(r: Range) -> bool:
-    """Do the indices of a range cover its extent, each the position of the same number? Made of products and sums alone."""
+    """Whether index i of a range is position i of its extent, for all i: true for ranges of products and sums alone."""
     match r:
         case Product(parts) | Sum(parts):
             return all(map(whole, parts))

@@ -28,7 +28,7 @@ def refine_dims(left: Sequence[int], right: Sequence[int]) -> list[tuple[Factor,
         factors = refine(a, b)
         if factors is None:
             continue
-        numbered = [(number + place, factor) for place, factor in enumerate(factors)]
+        numbered = [(number + at, factor) for at, factor in enumerate(factors)]
         number += len(factors)
         for dims, extents, offset in ((lefts, a, 0), (rights, b, len(left))):
             rest = iter(numbered)

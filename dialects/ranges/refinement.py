@@ -36,7 +36,7 @@ def _strides(factors: Sequence[int]) -> list[int]:
 
 
 def chain_ok(extent: int, factors: Sequence[tuple[int, int]]) -> bool:
-    """Do (stride, size) factors tile an extent together? Then it is a product that has each of them as a factor.
+    """Whether (stride, size) factors tile an extent together: it is then a product with each of them as a factor.
 
     ```
     512, [(128, 4)]  -->  data*128          6, [(2, 2)]  -->  no: 2·2 does not divide 6

@@ -1,6 +1,6 @@
 """The terms of the range algebra, each with the text that it prints as.
 
-These classes say what a range *is*. Make ranges with the functions of `range_laws` (`product`, `sum_`, ...), which put
+These classes say what a range *is*. Make ranges with the functions of `laws` (`product`, `sum_`, ...), which put
 them into normal form; the classes themselves are for matching.
 """
 
@@ -203,7 +203,7 @@ class Window(Range):
 
     @property
     def width(self) -> int:
-        """How many inputs lie between the first and the last that one output reads, both counted."""
+        """The number of inputs from the first to the last that one output reads."""
         return (self.kernel - 1) * self.dilation + 1
 
     def __str__(self) -> str:

@@ -23,7 +23,7 @@ ArrayText: TypeAlias = tuple[str, tuple[Range, ...], tuple[PendingText, ...]]
 
 @lru_cache(maxsize=1 << 14)
 def parse_range(text: str) -> Range:
-    """The range, in normal form, that `text` says: `parse_range(str(r)) is r`. `Error` with a caret if it says none."""
+    """The range, in normal form, that `text` denotes: `parse_range(str(r)) is r`. `Error` with a caret if it is not a range."""
     return cast(Range, _parse(text, "range"))
 
 
@@ -38,7 +38,7 @@ def _parse(text: str, start: str) -> object:
     except UnexpectedInput as problem:
         raise _unread(problem, text, start) from None
     except VisitError as problem:
-        # The constructors' own errors say more than that a rule of the grammar failed.
+        # A constructor's own error is more precise than lark's.
         if isinstance(problem.orig_exc, ValueError):
             raise Error("an extent cannot be 2**63 or more") from None
         raise problem.orig_exc from None

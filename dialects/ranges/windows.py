@@ -18,8 +18,8 @@ def reads(window: Window, begin: int, end: int) -> tuple[int, int]:
 def compose(first: Window, second: Window) -> Window:
     """The one window that reads what `first` reads to make what `second` reads.
 
-    `second` slides over the outputs of `first`, as one convolution after another; so the base is `second`'s. As
-    intervals are what is read, the composition is exact, also where the strides leave holes.
+    `second` slides over the outputs of `first`, as one convolution after another, so the base is `second`'s. A window
+    reads an interval, so the composition is exact even where the strides leave holes.
 
     ```
     win<s1,k1,d1,lo1>(win<s2,k2,d2,lo2>(r))  -->  win<s1·s2, K1 + (K2-1)·s1, 1, lo1 + lo2·s1>(r)    K = (k-1)·d + 1

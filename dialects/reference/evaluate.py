@@ -126,12 +126,12 @@ class _Evaluator:
         result = before if before is not None else np.zeros(shape, dtype_of(dtype))
         if before is None and default is not None:
             result = np.broadcast_to(default.array.astype(dtype_of(dtype)), shape).copy()
-        places = [self.positions(dim, at, target.array).array.reshape(-1) for at, dim in enumerate(target.dims)]
-        kept = [np.flatnonzero((place >= 0) & (place < size)) for place, size in zip(places, shape, strict=True)]
+        positions = [self.positions(dim, at, target.array).array.reshape(-1) for at, dim in enumerate(target.dims)]
+        kept = [np.flatnonzero((each >= 0) & (each < size)) for each, size in zip(positions, shape, strict=True)]
         ids = tuple(i for dim in target.dims for i in along(dim))
         value_array = np.broadcast_to(self.align(Labelled(array, value.ids), ids), [self.form.extents[i] for i in ids])
-        value_array = value_array.reshape([len(place) for place in places])
-        result[np.ix_(*(place[keep] for place, keep in zip(places, kept, strict=True)))] = value_array[np.ix_(*kept)]
+        value_array = value_array.reshape([len(each) for each in positions])
+        result[np.ix_(*(each[keep] for each, keep in zip(positions, kept, strict=True)))] = value_array[np.ix_(*kept)]
         return result
 
     # Reads
@@ -140,22 +140,22 @@ class _Evaluator:
         """The positions along dim `at` of an array, labelled; -1 where there is none."""
         match dim:
             case Affine(offset, factors, divisor):
-                place = Labelled(np.asarray(offset))
+                position = Labelled(np.asarray(offset))
                 for index, factor in factors:
-                    place = self.meet(np.add, place, Labelled(np.arange(self.form.extents[index]) * factor, (index,)))
-                return Labelled(np.where(place.array % divisor == 0, place.array // divisor, -1), place.ids)
+                    position = self.meet(np.add, position, Labelled(np.arange(self.form.extents[index]) * factor, (index,)))
+                return Labelled(np.where(position.array % divisor == 0, position.array // divisor, -1), position.ids)
             case Concat(ids, copy):
-                place = self.positions(Group(ids), at, array)
-                return Labelled(place.array + self.offset(at, array, copy), place.ids)
+                position = self.positions(Group(ids), at, array)
+                return Labelled(position.array + self.offset(at, array, copy), position.ids)
             case Whole():
                 raise Error(f"`{self.form.definition.name}` reads an unpartitioned dim and looks it up")
             case Group(ids):
-                place = Labelled(np.asarray(0))
+                position = Labelled(np.asarray(0))
                 for index in ids:
                     extent = self.form.extents[index]
                     own = found.get(index) or Labelled(np.arange(extent), (index,))
-                    place = self.meet(np.add, Labelled(place.array * extent, place.ids), own)
-                return place
+                    position = self.meet(np.add, Labelled(position.array * extent, position.ids), own)
+                return position
 
     def offset(self, at: int, array: int, copy: int) -> int:
         """The total length of the terms of a sum of ranges before this copy's term."""
@@ -192,13 +192,13 @@ class _Evaluator:
     def look(self, access: Access, context: _Context) -> Labelled:
         """A read at computed positions; outside the array it is the unit of the enclosing fold."""
         array = self.inputs[access.array]
-        places = [self.positions(dim, at, access.array, context.found) for at, dim in enumerate(access.dims)]
-        ids = tuple(dict.fromkeys(i for place in places for i in place.ids))
-        aligned = [self.align(place, ids) for place in places]
+        positions = [self.positions(dim, at, access.array, context.found) for at, dim in enumerate(access.dims)]
+        ids = tuple(dict.fromkeys(i for each in positions for i in each.ids))
+        aligned = [self.align(each, ids) for each in positions]
         inside = np.asarray(True)
-        for place, size in zip(aligned, array.shape, strict=True):
-            inside = inside & (place >= 0) & (place < size)
-        value = array[tuple(np.where(inside, place, 0) for place in aligned)]
+        for each, size in zip(aligned, array.shape, strict=True):
+            inside = inside & (each >= 0) & (each < size)
+        value = array[tuple(np.where(inside, each, 0) for each in aligned)]
         unit = MONOIDS[context.monoid].unit(array.dtype)
         return Labelled(np.where(inside, value, unit), ids)
 
@@ -296,11 +296,11 @@ class _Evaluator:
         """A sum of products, in the type of the result or wider."""
         kept = tuple(dict.fromkeys(i for value in values for i in value.ids if i not in folded))
         dtype = np.result_type(widen(np.zeros((), result)), *(widen(np.zeros((), value.array.dtype)) for value in values))
-        # Few distinct labels: einsum takes 52 at most.
-        number = {i: place for place, i in enumerate(dict.fromkeys(i for value in values for i in value.ids))}
+        # Small labels, because einsum takes 52 at most.
+        number = {i: label for label, i in enumerate(dict.fromkeys(i for value in values for i in value.ids))}
         operands: list[Any] = []
         for value in values:
-            # Dims that are taken whole have no label.
+            # Unpartitioned dims have no label.
             operands += [value.array.astype(dtype), [*(number[i] for i in value.ids), ...]]
         missing = math.prod(self.form.extents[i] for i in folded if i not in number)
         total = np.einsum(*operands, [*(number[i] for i in kept), ...], optimize=len(values) > 1)
@@ -333,28 +333,28 @@ class _Evaluator:
 
     def guarded(self, fold: Fold[int, Ground], guard: Guarded, others: list[Ground], context: _Context) -> Labelled:
         starts, inside = self.starts(guard)
-        places: dict[int, Labelled] = {}
+        taken: dict[int, Labelled] = {}
         for lands, start in zip(guard.lands, starts, strict=True):
             if lands.dim and lands.dim != lands.window:
-                places[lands.dim[0]] = self.meet(np.add, start, self.positions(Group(lands.window)))
+                taken[lands.dim[0]] = self.meet(np.add, start, self.positions(Group(lands.window)))
         if guard.folded:
-            found = self.gathered(places, inside, others, context)
-            kept = {*places, *(i for dim in self.form.equations[0].targets[0].dims for i in along(dim))}
+            found = self.gathered(taken, inside, others, context)
+            kept = {*taken, *(i for dim in self.form.equations[0].targets[0].dims for i in along(dim))}
             beside = tuple(i for i in fold.indices if i not in kept)
             return self.reduced(fold.monoid, beside, [found], context) if beside else found
         values = [self.value(other, context.under(fold.monoid)) for other in others]
-        return self.scattered(fold, places, inside, self.meet(np.multiply, *values) if len(values) > 1 else values[0], context)
+        return self.scattered(fold, taken, inside, self.meet(np.multiply, *values) if len(values) > 1 else values[0], context)
 
-    def gathered(self, places: dict[int, Labelled], inside: Labelled, others: list[Ground], context: _Context) -> Labelled:
+    def gathered(self, taken: dict[int, Labelled], inside: Labelled, others: list[Ground], context: _Context) -> Labelled:
         """`sum(v) [v = ids[i]] * src[v]` is `src[ids[i]]`, and the default (or 0) where that is outside."""
-        inside_fold = replace(context.under(), found=places)
+        inside_fold = replace(context.under(), found=taken)
         values = [self.value(other, inside_fold) for other in others]
         value = self.meet(np.multiply, *values) if len(values) > 1 else values[0]
         default = context.default or Labelled(np.zeros((), value.array.dtype))
         return self.meet(np.where, inside, value, default)
 
     def scattered(
-        self, fold: Fold[int, Ground], places: dict[int, Labelled], inside: Labelled, updates: Labelled, context: _Context
+        self, fold: Fold[int, Ground], taken: dict[int, Labelled], inside: Labelled, updates: Labelled, context: _Context
     ) -> Labelled:
         """`sum(i) [v = ids[i]] * up[i]`: each update is folded into the element at its position."""
         target = self.form.equations[0].targets[0]
@@ -365,14 +365,14 @@ class _Evaluator:
         result = np.broadcast_to(monoid.unit(dtype), shape).copy()
         if context.default is not None:
             result = np.broadcast_to(self.align(context.default, ids), shape).astype(dtype)
-        own = [places.get(i) or Labelled(np.arange(self.form.extents[i]), (i,)) for i in ids]
-        over = tuple(dict.fromkeys([*updates.ids, *inside.ids, *(i for place in own for i in place.ids)]))
+        own = [taken.get(i) or Labelled(np.arange(self.form.extents[i]), (i,)) for i in ids]
+        over = tuple(dict.fromkeys([*updates.ids, *inside.ids, *(i for each in own for i in each.ids)]))
         full = [self.form.extents[i] for i in over]
         keep = np.broadcast_to(self.align(inside, over), full)
         # One number for each element, because there may be no dim to count along.
         at = np.broadcast_to(np.int64(0), full)[keep]
-        for place, extent in zip(own, shape, strict=True):
-            at = at * extent + np.broadcast_to(self.align(place, over), full)[keep]
+        for each, extent in zip(own, shape, strict=True):
+            at = at * extent + np.broadcast_to(self.align(each, over), full)[keep]
         values = np.broadcast_to(self.align(updates, over), full)[keep].astype(dtype)
         flat = result.reshape(-1)
         monoid.put(flat, at, values)

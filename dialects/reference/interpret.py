@@ -31,8 +31,8 @@ from .lockstep import Value, collect, cut, distribute, fold, groups, join, libra
 def interpret(program: Operation, args: Sequence[Array], mesh: Mesh | None = None) -> list[Array]:
     """The results of a program on whole arrays, which are distributed and collected by the program's types.
 
-    `program` is a `func.func`, a `flow.graph`, or a module, of which it is the graph if there is one and the first function
-    otherwise. The mesh is the module's unless it is given.
+    `program` is a `func.func`, a `flow.graph`, or a module; of a module, the graph runs, or the first function if there is
+    none. The mesh is the module's unless it is given.
     """
     entry = entry_of(program)
     machine = Machine(mesh if mesh is not None else _mesh(entry))

@@ -23,7 +23,7 @@ from .scans import across
 Value: TypeAlias = list[Array]
 """The local array of each device. Devices with equal arrays may share one object."""
 
-Places: TypeAlias = tuple[np.ndarray[tuple[int], np.dtype[np.int64]], ...]
+Positions: TypeAlias = tuple[np.ndarray[tuple[int], np.dtype[np.int64]], ...]
 
 
 @lru_cache(maxsize=1 << 10)
@@ -33,19 +33,19 @@ def devices(mesh: Mesh) -> tuple[dict[str, int], ...]:
 
 
 @lru_cache(maxsize=1 << 14)
-def _places(layout: Layout, mesh: Mesh, device: int) -> Places:
+def _positions(layout: Layout, mesh: Mesh, device: int) -> Positions:
     """For each dim the positions of the elements that a device holds; -1 where there is none (padding)."""
     at = devices(mesh)[device]
     held = [denote(dim, at, mesh) for dim in layout.dims]
-    return tuple(np.array([-1 if place is None else place for place in dim], np.int64) for dim in held)
+    return tuple(np.array([-1 if position is None else position for position in dim], np.int64) for dim in held)
 
 
 @lru_cache(maxsize=1 << 12)
 def coordinate(axis: str, mesh: Mesh, device: int) -> int:
     """The coordinate of a device along an axis, or a factor of one: `data`, `data.0:2`."""
-    place = denote(parse_range(axis), devices(mesh)[device], mesh)[0]
-    assert place is not None
-    return place
+    position = denote(parse_range(axis), devices(mesh)[device], mesh)[0]
+    assert position is not None
+    return position
 
 
 def rank(axes: Sequence[str], mesh: Mesh, device: int) -> int:
@@ -88,10 +88,10 @@ def distribute(array: Array, layout: Layout, mesh: Mesh, among: Sequence[int] | 
     value = [empty] * mesh.size
     memory: dict[tuple[bytes, ...], Array] = {}
     for device in range(mesh.size) if among is None else among:
-        places = _places(layout, mesh, device)
-        key = tuple(place.tobytes() for place in places)
+        held = _positions(layout, mesh, device)
+        key = tuple(each.tobytes() for each in held)
         if key not in memory:
-            memory[key] = array[np.ix_(*(np.maximum(place, 0) for place in places))] if places else array
+            memory[key] = array[np.ix_(*(np.maximum(each, 0) for each in held))] if held else array
         behind = [MONOIDS[pending.monoid] for pending in layout.pending if coordinate(pending.axis, mesh, device)]
         absent = next((monoid for monoid in behind if not monoid.idempotent), None)
         part = memory[key]
@@ -107,10 +107,10 @@ def collect(value: Value, layout: Layout, mesh: Mesh, among: Sequence[int] | Non
         at = tuple(coordinate(pending.axis, mesh, device) for pending in layout.pending)
         if at not in parts:
             parts[at] = np.zeros(layout.global_shape(mesh), value[device].dtype)
-        places = _places(layout, mesh, device)
-        valid = [place >= 0 for place in places]
-        inside = value[device][np.ix_(*valid)] if places else value[device]
-        parts[at][np.ix_(*(place[keep] for place, keep in zip(places, valid, strict=True))) if places else ()] = inside
+        held = _positions(layout, mesh, device)
+        valid = [each >= 0 for each in held]
+        inside = value[device][np.ix_(*valid)] if held else value[device]
+        parts[at][np.ix_(*(each[keep] for each, keep in zip(held, valid, strict=True))) if held else ()] = inside
     for pending in reversed(layout.pending):
         folded: dict[tuple[int, ...], Array] = {}
         for at, part in parts.items():
@@ -127,7 +127,7 @@ def _scanned(value: Value, layout: Layout, mesh: Mesh, among: Sequence[int] | No
         return value, layout
     dim, result = scans[0].dim, list(value)
     for group in groups(tuple(pending.axis for pending in scans), mesh):
-        order = sorted(group, key=lambda device: int(_places(layout, mesh, device)[dim][0]))
+        order = sorted(group, key=lambda device: int(_positions(layout, mesh, device)[dim][0]))
         if among is None or set(order) <= set(among):
             blocks = across(MONOIDS[scans[0].monoid], [value[device] for device in order], dim, scans[0].backwards)
             for device, block in zip(order, blocks, strict=True):
@@ -156,8 +156,8 @@ def cut(value: Value, source: Layout, target: Layout, mesh: Mesh) -> Value:
     result: Value = []
     memory: dict[tuple[int, tuple[bytes, ...]], Array] = {}
     for device in range(mesh.size):
-        held, wanted = _places(source, mesh, device), _places(target, mesh, device)
-        key = (id(value[device]), tuple(place.tobytes() for place in (*held, *wanted)))
+        held, wanted = _positions(source, mesh, device), _positions(target, mesh, device)
+        key = (id(value[device]), tuple(each.tobytes() for each in (*held, *wanted)))
         if key not in memory:
             inner = [_within(mine, part) for mine, part in zip(held, wanted, strict=True)]
             memory[key] = value[device][np.ix_(*inner)] if inner else value[device]
@@ -166,10 +166,10 @@ def cut(value: Value, source: Layout, target: Layout, mesh: Mesh) -> Value:
 
 
 def _within(held: np.ndarray[tuple[int], np.dtype[np.int64]], wanted: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[int]:
-    index = {int(place): number for number, place in enumerate(held)}
-    if missing := [int(place) for place in wanted if int(place) not in index]:
+    index = {int(each): number for number, each in enumerate(held)}
+    if missing := [int(each) for each in wanted if int(each) not in index]:
         raise Error(f"a slice needs element {missing[0]}, which this device does not hold")
-    return [index[int(place)] for place in wanted]
+    return [index[int(each)] for each in wanted]
 
 
 # Collectives on the arrays of one group. They work on the arrays of any library that follows the array API standard.

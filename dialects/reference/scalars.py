@@ -58,7 +58,7 @@ def apply(name: str, args: Sequence[Array], params: ParamsAttr, dtype: np.dtype[
 
 
 def _narrow(name: str, function: Function, args: Sequence[Array]) -> Array:
-    """A function of bits, of which there are fewer than 32; the result is cut to as many."""
+    """A function of the bits of an integer of less than a byte, computed on 32 bits."""
     bits = 32 - ml_dtypes.iinfo(args[0].dtype).bits
     first, *rest = map(widen, args)
     if name in ("clz", "population_count", "shift_right_logical"):
@@ -117,7 +117,7 @@ def _total(compare: Function) -> Function:
 
 
 def _shift(function: Function, over: Callable[[Array], Array]) -> Function:
-    """A shift; by as many bits as there are, or more, it gives `over`."""
+    """A shift that gives `over` if it shifts by the width of the type or more."""
 
     def shift(x: Array, by: Array) -> Array:
         bits = x.dtype.itemsize * 8
@@ -133,7 +133,7 @@ def _logical_right(x: Array, by: Array) -> Array:
 
 
 def _arithmetic_right(x: Array, by: Array) -> Array:
-    """The first bit says the sign, of unsigned numbers too."""
+    """Repeats the first bit, also for unsigned types."""
     signed = x.view(f"i{x.dtype.itemsize}")
     return np.asarray(np.right_shift(signed, by.astype(signed.dtype))).astype(signed.dtype).view(x.dtype)
 
@@ -274,7 +274,7 @@ def _round(params: ParamsAttr, x: Array) -> Array:
 
 
 def _reduce_precision(params: ParamsAttr, x: Array) -> Array:
-    """Rounds to so many bits of the mantissa, half to even; what is beyond the exponents is infinite, or zero."""
+    """Rounds the mantissa, half to even. Numbers outside the range of the exponents become infinite or zero."""
     exponent, mantissa = params["exponent_bits"], params["mantissa_bits"]
     assert isinstance(exponent, int) and isinstance(mantissa, int)
     wide = x.astype(np.float64)

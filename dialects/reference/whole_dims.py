@@ -58,7 +58,7 @@ def _top_k(task: Task) -> list[Array]:
 
 
 def _bitcast(task: Task) -> list[Array]:
-    """Another width makes a last dim, or takes it; axes before it need not be the result's dims, where these have extent 1."""
+    """Another width adds or removes a last dim. The axes before it may lack dims of the result that have extent 1."""
     x, to = task.args[0], dtype_of(task.outs[0][0])
     old, new = x.dtype.itemsize, to.itemsize
     shape = (*x.shape, old // new) if old > new else x.shape[: x.ndim - (new > old)]
@@ -66,7 +66,7 @@ def _bitcast(task: Task) -> list[Array]:
 
 
 def _approx_top_k(task: Task) -> list[Array]:
-    """The exact ones: how close the approximation has to come is for the device to say."""
+    """The exact result, because the quality of the approximation depends on the device."""
     x = task.args[0]
     largest = task.flag("is_max_k")
     count = task.outs[0][1][task.number("reduction_dimension")]
@@ -75,7 +75,7 @@ def _approx_top_k(task: Task) -> list[Array]:
 
 
 def _ragged_dot(task: Task) -> list[Array]:
-    """The products at one place of `k`, which the definition sums."""
+    """The products at one `k`, which the definition sums."""
     left, right, sizes = (widen(each) for each in task.args)
     ends = np.cumsum(sizes, -1)[..., None]
     rows = cast(Array, np.arange(left.shape[-1]))
@@ -99,8 +99,8 @@ def _scatter_add(task: Task) -> list[Array]:
 
     def one(source: Array, x: Array) -> list[Array]:
         out = np.zeros_like(x)
-        for place in np.ndindex(*source.shape):
-            starts = [at * step - lo for at, step, (lo, _) in zip(place, stride, padding, strict=True)]
+        for position in np.ndindex(*source.shape):
+            starts = [at * step - lo for at, step, (lo, _) in zip(position, stride, padding, strict=True)]
             ranges = [
                 range(max(0, start), min(start + length, extent))
                 for start, length, extent in zip(starts, size, x.shape, strict=True)
@@ -109,7 +109,7 @@ def _scatter_add(task: Task) -> list[Array]:
             for at in itertools.product(*ranges):
                 chosen = at if chosen is None or not first(x[chosen], x[at]) else chosen
             if chosen is not None:
-                out[chosen] += source[place]
+                out[chosen] += source[position]
         return [out]
 
     return each(task, [len(windowed)] * 2, one)

@@ -1,7 +1,7 @@
 """Decisions: from a plan's table, which pending sums resolve where, and which redistributions happen.
 
 All reports of a plan (`counts`, `collectives`, `bytes_per_device`) read these decisions, and materialising writes exactly them
-into the IR. A parameter, also after ops that only move or cast it, is redistributed again for each use, which keeps ZeRO-3
+into the IR. A parameter, also one that was only moved or cast, is redistributed again for each use, which keeps ZeRO-3
 small. Any other value is redistributed once, and its uses share the result.
 
     %w {data*128, 64}, used twice by ops that need it replicated   -->   two moves, each one all_gather
@@ -97,8 +97,8 @@ class _Mover:
     def fixed_values(self) -> None:
         """Moves a value that a tactic placed from the layout that its op produces; an argument from the boundary's layout.
 
-        A pending scan is done at once, because nothing else can be done with it. So is the sum of an op that runs on one
-        device: other ops cannot compute with the zeros of the other devices, since `0 / 0` is not 0.
+        A pending scan is resolved at once, because no op can read it. So is the sum of an op that runs on one device:
+        other ops cannot compute with the zeros of the other devices, because `0 / 0` is not 0.
         """
         for value, home in self.placements.fixed.items():
             node = self.program.nodes[self.program.producer[value]]
@@ -120,7 +120,7 @@ class _Mover:
         self.result.moves.append(move)
 
     def mismatches(self) -> dict[tuple[int, int], list[tuple[int, int, Tiles]]]:
-        """(value, region) -> the uses there (node, operand, wanted tiles) that cannot read it as it lies.
+        """(value, region) -> the uses there (node, operand, wanted tiles) that need another layout.
 
         A loop's carry is read inside the loop and, as its result, after it; these two uses share no move.
         """

@@ -26,7 +26,7 @@ _known: dict[tuple[str, tuple[int, int], frozenset[int], frozenset[int], bool], 
 
 
 def linear_in(definition: Definition, pending: frozenset[int], zeros: frozenset[int], field: bool = True) -> bool:
-    """Whether the op is linear jointly in the operands at `pending`, those at `zeros` being zero and no cast narrowing.
+    """Whether the op is jointly linear in the operands at `pending`, if those at `zeros` are zero and no cast narrows.
 
     `field` says that division is exact: true for floats, false for integers, which leave a remainder.
     """

@@ -52,18 +52,18 @@ class Network:
             self.augment(parents, source, sink)
 
     def flood(self, source: Hashable, sink: Hashable) -> None:
-        """Sends all flow straight ahead, one node at a time, and returns the flow that cannot go on.
+        """Sends all flow straight ahead, one node at a time, and sends back the flow that cannot go on.
 
         This handles nearly all flow in one walk. Augmenting paths handle only the rest.
         """
         order = self.order(source)
-        place = {node: at for at, node in enumerate(order)}
+        rank = {node: at for at, node in enumerate(order)}
         excess = dict.fromkeys(order, 0)
         came: dict[Hashable, list[tuple[Hashable, int]]] = {node: [] for node in order}
-        for node in order[: place.get(sink, 0)]:
+        for node in order[: rank.get(sink, 0)]:
             for end, capacity in self.residual[node].items():
                 flow = capacity if node == source else min(capacity, excess[node])
-                if flow > 0 and place.get(end, -1) > place[node]:
+                if flow > 0 and rank.get(end, -1) > rank[node]:
                     self.send(node, end, flow)
                     came[end].append((node, flow))
                     excess[node] -= flow

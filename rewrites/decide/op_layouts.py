@@ -81,7 +81,7 @@ class Placements:
     nodes: list[Placed]
     fixed: dict[int, Tiles] = field(default_factory=dict[int, Tiles])
     settled: dict[int, Pend] = field(default_factory=dict[int, Pend])
-    """Pending reductions that are done where the value is made: scans of blocks, and sums of ops that run on one device."""
+    """Pending reductions that resolve where the value is made: scans of blocks, and sums of ops that run on one device."""
     homes: list[Tiles] = field(default_factory=list[Tiles])
     sources: dict[int, Pend] = field(default_factory=dict[int, Pend])
     returns: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
@@ -123,7 +123,7 @@ class Placements:
 
 
 def read(table: Table) -> Placements:
-    """Read the whole table: per op by memo, per value from its producer, values with claims of their own last."""
+    """Reads the whole table: each value from its producer, then the values that tactics placed directly."""
     program, mesh = table.program, table.mesh
     nodes = _placed(table)
     homes: list[Tiles] = [()] * len(program.types)
@@ -152,7 +152,7 @@ def read(table: Table) -> Placements:
 
 
 def _placed(table: Table) -> list[Placed]:
-    """Every op under its claims, those of all axes at once."""
+    """Every op under its claims along all axes."""
     axes = [axis for axis in table.mesh.axes if axis in table.axes]
     claims = zip(*(table.axes[axis].nodes for axis in axes), strict=True) if axes else repeat((), len(table.program.nodes))
     known: dict[object, Placed] = {}

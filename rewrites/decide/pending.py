@@ -154,10 +154,10 @@ class _Reach:
         return loop.number in self.carriers and all(before is None or before == now for before, now in found)
 
     def wait(self) -> None:
-        """Where a replicated value is added to a bare sum that meets another sum right after, the value counts once.
+        """Lets a bare sum wait where a replicated value is added to it, if it meets another sum right after.
 
-        Two collectives become one there. A sum with factors does not wait: it may have taken several paths, and is one
-        collective if it resolves before they separate.
+        The value then counts once, and two collectives become one. A sum with factors does not wait: it may reach several
+        ops, and is one collective only if it resolves before them.
         """
         heap = sorted(self.stopped)
         self.stopped = []
@@ -177,11 +177,11 @@ class _Reach:
         uses = self.placements.uses(node.results[0]) if positions else []
         if len(uses) != 1 or uses[0][0] == len(self.program.nodes):
             return None
-        pend, (number, place) = self.pending[node.operands[min(positions)]], uses[0]
+        pend, (number, other) = self.pending[node.operands[min(positions)]], uses[0]
         reader, zeros = self.program.nodes[number], self.zeros(node)
         joined = frozenset(at for at, v in enumerate(reader.operands) if v in self.bare and self.pending[v] == pend)
         field = divides(self.program.types[node.results[0]].dtype)
-        if not joined or not linear_in(reader.signature.instance.definition, joined | {place}, self.zeros(reader), field):
+        if not joined or not linear_in(reader.signature.instance.definition, joined | {other}, self.zeros(reader), field):
             return None
         others = frozenset(range(len(node.operands))) - positions - zeros
         once = terms_beside(node.signature.instance.definition, positions, zeros, others, field)

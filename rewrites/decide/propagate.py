@@ -28,7 +28,7 @@ Candidates = dict[tuple[int, int], tuple[Claim, int]]
 
 
 def propagate(table: Table, axis: str, changed: Iterable[int], tactic: int, held: bool = False) -> None:
-    """Carry the axis' claims from the changed values until stable; `table` is changed in place."""
+    """Carries the axis' claims from the changed values until nothing changes; updates `table` in place."""
     _Sweep(table, axis, tactic, held).run(changed)
 
 
@@ -94,7 +94,7 @@ class _Sweep:
             heapq.heappush(self.back, -number)
 
     def visit(self, node: Node) -> None:
-        """Take the one index that all claims on the op ask for, or note the conflict."""
+        """Places the one index that all claims on the op ask for, or records the conflict."""
         if self.claims.nodes[node.number] is not None:
             return
         candidates: Candidates = {}
@@ -125,7 +125,7 @@ class _Sweep:
         return all(index in at for at in (*read, *(signature.result_at if len(read) > 1 else ())))
 
     def asks(self, claim: Claim) -> bool:
-        """Whether the claim is for others to follow."""
+        """Whether other ops and values may follow the claim."""
         return claim.at != WHOLE and (not claim.held or claim.tactic == self.tactic)
 
     def decided(self, node: Node) -> None:

@@ -105,13 +105,13 @@ class Table:
         return tuple((axis, c.at, c.stride) for axis, c in found if c is not None and c.at != WHOLE)
 
     def fits_value(self, value: int, axis: str, dim: int, stride: int) -> bool:
-        """Whether the axis' factor can stand in the dim beside the factors that are there."""
+        """Whether the axis' factor fits into the dim beside the factors already there."""
         others = ((self.mesh[a], c) for a in self.axes if a != axis and (c := self.claim(value, a)) is not None)
         factors = [(c.stride, size) for size, c in others if c.at == dim]
         return chain_ok(self.program.shape(value)[dim], [*factors, (stride, self.mesh[axis])])
 
     def fits_node(self, node: Node, axis: str, index: int, stride: int) -> bool:
-        """Whether the axis' factor can stand in an index beside the factors that are there."""
+        """Whether the axis' factor fits into an index beside the factors already there."""
         factors = [(stride, self.mesh[axis])]
         for other, table in self.axes.items():
             claim = table.nodes[node.number] if other != axis else None
@@ -145,7 +145,7 @@ def contiguous(extent: int, factors: list[tuple[int, int]]) -> bool:
 
 
 def claim_of(program: Program, table: AxisTable, value: int) -> Claim | None:
-    """A value's claim along the axis of `table`; a value's own claim goes before what its op produces."""
+    """A value's claim along the axis of `table`; a value's own claim has priority over what its op produces."""
     own = table.values[value]
     if own is not None:
         return own

@@ -6,9 +6,9 @@
       localise      the device-local form of an op, with the offsets and masks that its definition asks for
       lookups       looked-up indices, counted from a block's first element
       emit          small local ops: numbers, casts, selects
-    fuse            the same from text: what the pass `fuse` of `partita-opt` runs
+    fuse            the same from text, for the pass `fuse` of `partita-opt`
     to_spmd         the placed program as one device-local function with explicit collectives
-      scan_blocks   scans of blocks made one of the whole
+      scan_blocks   combines scans of blocks into a scan of the whole
     to_flow         the placed program as a graph of kernels
 
 Imports `decide`, `redistribute`, `program` and `rules`.

@@ -267,7 +267,7 @@ class Fusing:
 
     def end_nest(self) -> None:
         """Closes the nest; its results are known at the end, when all later ops exist."""
-        # A nest without ops may still build something: a replicated value from outside, with another type.
+        # A nest without ops may still build a value: a replicated one from outside, with another type.
         if self.nest.block.ops or self.nest.axes:
             op = BuildOp.create(properties={"place": AxesAttr.of(())}, regions=[Region(self.nest.block)])
             self.block.add_op(op)

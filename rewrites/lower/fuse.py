@@ -1,4 +1,4 @@
-"""Fusion of placed text: replay a module, op by op, into the fusing constructors.
+"""Fuses the builders and slicers of placed text: replays a module, op by op, into the fusing constructors.
 
 Materialising makes the same calls while it walks the program, so lowering the unfused text gives what a plan gives.
 

@@ -2,8 +2,8 @@
 
 The requirements are written as a term (look up in a table of blocks, slice an index, ...), and the laws of `masks.rules` say
 what one device does. `shift` counts looked-up rows from the device's first row. `mask` excludes rows of other devices. `first`
-lets a term without the folded index count once. `offset` is the start of a device's block. This file knows no op by name except
-the tag, which is the identity.
+makes a term without the folded index count once. `offset` is the start of a device's block. The only op that this file knows by
+name is the tag, which is the identity.
 
     %e = gather %table[(v: model), :] %ids   -->   %e = select (0 <= %ids - v0 < block) (gather %table %ids - v0) 0
 """
@@ -56,7 +56,7 @@ Term: TypeAlias = "str | int | Elements | Component | tuple[Term, ...]"
 def localise(
     program: Program, node: Node, placed: Placed, carry: Carry | None, locals: Sequence[SSAValue], into: Constructor
 ) -> list[SSAValue]:
-    """Emit the op on local operands, some of which may carry a pending sum; its local results."""
+    """Emits the op on local operands, some of which may carry a pending sum. Returns its local results."""
     if node.kind == "tag":
         return list(locals)
     local = _Local(program, node, placed, list(locals), into)
@@ -112,7 +112,7 @@ class _Local:
                 yield ("slice", index, block, ("iota", info.extent))
 
     def emit(self, asked: list[Term]) -> list[SSAValue]:
-        """The op, inside its requirements."""
+        """Emits the op with everything that its requirements add to it."""
         return self.realise(ruled(asked[0]), asked[1:]) if asked else self.op(self.locals)
 
     def realise(self, term: Term, rest: list[Term]) -> list[SSAValue]:
@@ -151,7 +151,7 @@ class _Local:
                 raise AssertionError(f"no way to run {term}")
 
     def shift(self, index: int, block: int, ids: int) -> SSAValue:
-        """Count elements from this device's first row; the mask of those whose row is here."""
+        """Counts ids from this device's first row; returns the mask of those whose row is on this device."""
         self.locals[ids], mask = shifted(self.locals[ids], self.offset(index), block, self.ops)
         return mask
 

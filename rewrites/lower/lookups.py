@@ -1,4 +1,4 @@
-"""Looked-up indices on one device: counted from the first element of its block, for reads with a mask of those inside it.
+"""Looked-up indices on one device: counted from the first element of its block, and for reads with a mask of those inside.
 
 Index vectors are in the general form of their op (`dialects.definitions.gather_form`). Starts that the op clamps are clamped to
 the bounds of the whole array. A window on a placed dim is split into rows. Then the offset of the block is subtracted from the
@@ -25,7 +25,7 @@ from .emit import IDS, Emitter, type_at
 
 
 class Vectors:
-    """The index vectors of one op, changed one component after another; `window` is the local shape of what they move."""
+    """The index vectors of one op, changed one component after another; `window` is the local shape of the windows' array."""
 
     def __init__(
         self, form: Form, ids: Sequence[SSAValue], array: tuple[int, ...], window: tuple[int, ...], emit: Emitter
@@ -47,7 +47,7 @@ class Vectors:
         return parts[0] if len(parts) == 1 else self.emit.make("concatenate", parts, IDS, (len(parts),), dimension=0)
 
     def clamp(self) -> None:
-        """Every window moved inside the whole array, as the op would alone."""
+        """Moves every window inside the whole array, as the unpartitioned op does."""
         last = [extent - width for extent, width in zip(self.extents, self.form.widths, strict=True)]
         if len(set(last)) == 1:
             self.ids = self.within(last[0])
@@ -64,7 +64,7 @@ class Vectors:
         return type_at(self.ids).shape
 
     def rows(self, component: int) -> None:
-        """The windows of a component as rows; all rows of one that leaves the array stay outside."""
+        """Splits the windows of a component into rows; all rows of a window that leaves the array stay outside."""
         emit, width, before = self.emit, self.form.widths[component], self.form.batch
         if self.form.mode == DROPS:
             fits = emit.between(self.ids, self.extents[component] - width + 1)
@@ -114,7 +114,7 @@ class Vectors:
         self.ids = changed
 
     def component(self, mask: SSAValue, component: int) -> SSAValue:
-        """One component of a mask, spread over what the vectors move."""
+        """One component of a mask, broadcast to the windows' array."""
         *batch, width = self.shape
         if width > 1:
             starts = (*(0 for _ in batch), component)

@@ -1,4 +1,4 @@
-"""Materialise: write the decisions into the IR, as placed builders and slicers.
+"""Writes the decisions into the IR, as placed builders and slicers.
 
 This is one walk in program order. It opens every op, slices its operands for its placement, emits its local form, and builds
 its results. Each move becomes a redistribution. The gather of a parameter waits at a barrier for the value that starts its use.
@@ -126,7 +126,7 @@ class _Writer:
         return self.type_at(value, placed.produced[position], self.pending(value, pending))
 
     def pending(self, value: int, pending: Pend) -> Pend:
-        """The sums of a value as its type says them: of the elements of a lookup one device has each, bit by bit."""
+        """The pending sums in a value's type; those of elements of a lookup, which one device has each, are `pick`."""
         return tuple(Pending("pick", each.axis) for each in pending) if value in self.picked else pending
 
     def axes(self, node: Node) -> list[str]:

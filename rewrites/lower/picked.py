@@ -1,7 +1,7 @@
 """Lookups whose elements reach the devices bit by bit.
 
-A lookup in a tiled table leaves a sum pending, of which one device has the element and all others have the unit. While ops only
-move it, nothing has to be computed when the sum is done, so every bit arrives: the sign of a zero, the payload of a NaN.
+A lookup in a tiled table leaves a pending sum: one device has the element, all others have the unit. While ops only move it,
+resolving it needs no arithmetic, so every bit arrives: the sign of a zero, the payload of a NaN.
 
     %e = gather %table[(v: model), :] %ids   -->   f32[4, 2]{pick model}, not f32[4, 2]{+model}
 """

@@ -102,8 +102,8 @@ class Across:
     def made(self, kind: str, *operands: SSAValue) -> SSAValue:
         return self.emit.make(kind, operands, self.type.dtype, self.type.shape)
 
-    def at(self, place: int) -> tuple[int, ...]:
-        return tuple(place if dim == self.dim else 0 for dim in range(len(self.type.shape)))
+    def at(self, position: int) -> tuple[int, ...]:
+        return tuple(position if dim == self.dim else 0 for dim in range(len(self.type.shape)))
 
     def one(self) -> tuple[int, ...]:
         """The shape of one element of the dim."""

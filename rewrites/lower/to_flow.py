@@ -50,7 +50,7 @@ def to_flow(module: ModuleOp, granularity: str = "collective") -> ModuleOp:
 
 
 def check(granularity: str) -> None:
-    """Raise Error unless a program can be cut so."""
+    """Raises Error for a granularity that does not exist."""
     if granularity in GRANULARITIES:
         return
     known = " or ".join(f"`{name}`" for name in GRANULARITIES)
@@ -76,7 +76,7 @@ def runs(ops: Sequence[Operation]) -> Iterator[list[Operation]]:
 
 
 class _Writer:
-    """Writes the graph; `values` says which of its values stands for one of the program."""
+    """Writes the graph; `values` maps values of the program to values of the graph."""
 
     def __init__(self, main: func.FuncOp, mesh: Mesh) -> None:
         self.main = main
@@ -110,9 +110,9 @@ class _Writer:
         self.values.update(zip(results, op.results, strict=True))
 
     def kernel(self, run: Sequence[Operation], known: Mapping[SSAValue, ConstantOp]) -> None:
-        """A kernel with operands by first use, results by where they are made: equal layers then have equal kernels.
+        """A kernel with its operands by first use, and its results in the order in which they are made.
 
-        For the same reason each kernel has its own constants, at its beginning.
+        Each kernel has its own constants, at its beginning. Equal layers then have equal kernels.
         """
         read = reads(run)
         ins = [value for value in read if value not in known]
@@ -171,7 +171,7 @@ class _Writer:
 
 
 def constants(ops: Sequence[Operation]) -> dict[SSAValue, ConstantOp]:
-    """The values of the program that are constants, in a builder or outside: no node need wait for them."""
+    """The constants of the program, inside builders and outside; no node waits for them."""
     found: dict[SSAValue, ConstantOp] = {}
     for op in ops:
         if isinstance(op, ConstantOp):
@@ -185,7 +185,7 @@ def constants(ops: Sequence[Operation]) -> dict[SSAValue, ConstantOp]:
 
 
 def reads(run: Iterable[Operation]) -> list[SSAValue]:
-    """The values that the ops take from before them, each once, by first use."""
+    """The values from before the ops that they read, each once, by first use."""
     inside: set[SSAValue] = set()
     found: dict[SSAValue, None] = {}
     for each in run:
@@ -197,7 +197,7 @@ def reads(run: Iterable[Operation]) -> list[SSAValue]:
 
 
 def leaves(run: Sequence[Operation], known: Mapping[SSAValue, ConstantOp]) -> list[SSAValue]:
-    """The values that something after the ops reads; of constants, those that something reads that is no kernel."""
+    """The values that later ops read; a constant only if something other than a kernel reads it."""
     here = {op for each in run for op in each.walk()}
     found: list[SSAValue] = []
     for result in (result for op in run for result in op.results):
@@ -221,7 +221,7 @@ def _made_at(value: SSAValue, order: Mapping[Operation, int]) -> tuple[int, int]
 
 
 def hoist_constants(block: Block) -> None:
-    """Constants first, each once, in the order in which they are read; those that nothing reads go."""
+    """Moves constants to the beginning, each once, in the order in which they are read, and removes unused ones."""
     all_of_them = [op for op in block.ops if isinstance(op, ConstantOp)]
     for op in all_of_them:
         op.detach()
@@ -250,7 +250,7 @@ def structure(block: Block, outer: dict[SSAValue, int] | None = None) -> Hashabl
 
 
 def function(name: str, block: Block) -> func.FuncOp:
-    """The function whose body ends in a `func.return` already."""
+    """The function with this body, which already ends in a `func.return`."""
     end = cast(Operation, block.last_op)
     return func.FuncOp(name, (list(block.arg_types), list(end.operand_types)), Region(block))
 

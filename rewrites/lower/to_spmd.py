@@ -118,7 +118,7 @@ class Lowering:
         self.replace(op, new, target)
 
     def steps(self, source: SSAValue, wanted: ArrayType, target: Block) -> SSAValue:
-        """The steps of a redistribution, or of a slice, which is one that never communicates."""
+        """The steps of a redistribution. A slice is one that never communicates."""
         type, mesh = cast(ArrayType, source.type), self.mesh
         local = self.get(source)
         if type is wanted:

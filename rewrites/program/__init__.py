@@ -4,7 +4,7 @@
     program        the tables: nodes, values, regions, uses
     executions     how often each op runs, and in which branches and loops
     dim_classes    dims that the definitions identify
-    shard_maps     ops with mesh axes of their own
+    shard_maps     ops with their own mesh axes
     runs_once      ops that run once, on one device, for all
 
 Imports only `dialects`.

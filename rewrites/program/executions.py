@@ -1,4 +1,4 @@
-"""How often the ops of a program run, and, where that is unknown, on which loop or choice it depends.
+"""How often the ops of a program run, and if that is unknown, on which loop or branch it depends.
 
 lax.scan {length = 8} {%a}   -->   %a 8 times
 lax.while {%b} {%c}          -->   %b and %c at least once, in `while#0`
@@ -16,7 +16,7 @@ from ...dialects.lax import CondOp, ScanOp
 
 
 class Marks:
-    """The names of the loops of unknown trips and of the choices, numbered in program order for each kind."""
+    """The names of loops with unknown trip counts and of branches, numbered in program order for each kind."""
 
     def __init__(self, prefix: str = "") -> None:
         self.prefix = prefix
@@ -33,12 +33,12 @@ class Marks:
 
 
 def trips(op: Operation) -> int:
-    """How often an op runs its regions; once where that is unknown."""
+    """How often an op runs its regions; 1 if that is unknown."""
     return op.length if isinstance(op, ScanOp) else 1
 
 
 def executions(block: Block, marks: Marks, times: int = 1, where: str = "") -> Iterator[tuple[Operation, int, str]]:
-    """Each op of a block and of the regions in it, with how often it runs, and in which marked regions."""
+    """Each op of a block and of its nested regions, with how often it runs and the marked regions around it."""
     for op in block.ops:
         for region, mark in zip(op.regions, marks.of(op), strict=True):
             yield from executions(region.block, marks, times * trips(op), "/".join(filter(None, (where, mark))))

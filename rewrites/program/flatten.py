@@ -164,7 +164,7 @@ class _Flattener:
         makes: Sequence[tuple[SSAValue, int]],
         types: tuple[ArrayType, ...] = (),
     ) -> Node:
-        """A border, given the values that it reads and makes, each with its region; `types` of more that it will read."""
+        """A border, given the values that it reads and makes, each with its region, and the `types` of those it reads later."""
         program = self.program
         operands = tuple(value for value, _ in reads)
         ins = (*(program.types[value] for value in operands), *types)

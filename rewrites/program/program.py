@@ -1,8 +1,8 @@
 """The program as flat tables, which propagation and decisions read.
 
 The xDSL module remains the only source; a `Program` is a view of it, built once and shared by all plans. Each operation
-becomes a `Node` (its bound definition, its operand and result value numbers). An op with regions, a loop or a choice of
-branches, becomes the nodes of its regions between *borders*: nodes whose definitions say how a dim crosses (`enter`, `trip`,
+becomes a `Node` (its bound definition, its operand and result value numbers). An op with regions, a loop or a
+`cond`, becomes the nodes of its regions between *borders*: nodes whose definitions say how a dim crosses (`enter`, `trip`,
 `carry`, `leave`, `collect`, `join`) and which know in which region each of their operands is read.
 
     %y:2 = lax.scan %c, %x {...}   -->   carry, trip, body nodes ..., leave, collect
@@ -29,7 +29,7 @@ Rows = tuple[tuple[tuple[int, int, int], ...], ...]
 
 
 class Signature:
-    """An instance with both directions of its index tables: index -> position in a value, and dim -> indices in it."""
+    """An instance with its index tables in both directions: index -> position in a value, and dim -> indices in it."""
 
     __slots__ = ("instance", "once", "operand_at", "operand_dims", "own", "placed", "result_at", "result_dims")
 
@@ -42,9 +42,9 @@ class Signature:
         )
         self.placed: dict[object, object] = {}
         self.own: dict[str, int] = {}
-        """Of an op with mesh axes of its own: axis -> the index that is placed on it, always."""
+        """For an op with its own mesh axes: axis -> the index that is always placed on it."""
         self.once = False
-        """Whether the first device alone runs the op; its own axes are then all axes of the mesh."""
+        """Whether only the first device runs the op; its own axes are then all axes of the mesh."""
 
     def set_dims(self, operands: tuple[Rows, ...], results: tuple[Rows, ...]) -> None:
         """Say per value, per dim, the (index, minor extent, extent) of each index in it, major to minor."""
@@ -81,7 +81,7 @@ class Node:
     op: Operation
     region: int
     reads: tuple[int, ...] = ()
-    """Of a border: the region in which each operand is read. What every other node reads and makes is in its own."""
+    """For a border: the region in which each operand is read. Every other node reads and makes values in its own region."""
 
     @property
     def is_border(self) -> bool:
@@ -91,7 +91,7 @@ class Node:
 
 @dataclass(slots=True)
 class Region:
-    """A body or a branch, and its place in the nest of regions; region 0 is the program itself, run once.
+    """A body or a branch, and its position in the nest of regions; region 0 is the program itself, run once.
 
     `trips` is how often one run of the enclosing region runs it, and 1 if that is unknown. `mark` then names the loop or the
     branch, `while#0` or `cond#2:1`; it is empty if the trip count is known.
@@ -108,7 +108,7 @@ class Control:
 
     * `enters`: per operand the border that reads it.
     * `yields`: per region, per value that it yields, the border that reads it and as which operand.
-    * `leaves`: per result the border that has the layout in which the op gives it, and the one that makes the value.
+    * `leaves`: per result the border with the layout in which the op returns it, and the border that makes the value.
     """
 
     op: RegionOp
@@ -151,7 +151,7 @@ class Program:
 
     @property
     def main(self) -> func.FuncOp:
-        """The function that the program is."""
+        """The program's function."""
         return cast(func.FuncOp, next(iter(self.module.body.block.ops)))
 
     def shape(self, value: int) -> tuple[int, ...]:

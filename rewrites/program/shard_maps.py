@@ -24,7 +24,7 @@ Spec = tuple[tuple[str, ...], ...]
 
 
 def axes_of(params: ParamsAttr) -> dict[str, int]:
-    """The axes of an op's own, with their sizes; none for an op that has none."""
+    """The op's own axes with their sizes; empty for most ops."""
     return dict(cast("tuple[tuple[str, int], ...]", params.get("own_axes") or ()))
 
 
@@ -63,7 +63,7 @@ def own_signature(params: ParamsAttr, mesh: Mesh, ins: Sequence[ArrayType], outs
 def _rows(
     shape: Sequence[int], spec: Spec, numbers: dict[str, int], mesh: Mesh
 ) -> tuple[tuple[tuple[int, int, int], ...], ...]:
-    """Per dim the (index, minor extent, extent) of each of its axes: blocks of what is left stay together."""
+    """Per dim the (index, minor extent, extent) of each of its axes; local blocks stay together."""
     rows: list[tuple[tuple[int, int, int], ...]] = []
     for extent, axes in zip(shape, spec, strict=True):
         placed = [axis for axis in axes if axis in numbers]
@@ -78,7 +78,7 @@ def _rows(
 
 
 def own_claims(program: Program) -> dict[str, list[tuple[Node, int]]]:
-    """Axis -> the nodes that have it of their own, each with the index that is placed on it."""
+    """Axis -> the nodes that have it as their own axis, each with the index that is placed on it."""
     found: dict[str, list[tuple[Node, int]]] = {}
     for node in program.nodes:
         for axis, index in node.signature.own.items():

@@ -1,4 +1,4 @@
-"""Terms of collectives as spines, and how the laws rewrite them.
+"""Terms of collectives, stored as spines, and how the laws rewrite them.
 
 A redistribution is a term in which each step is applied to the one before. It is stored as a tuple of steps, outermost
 first, and a rule is tried on two neighbours, `outer(inner(rest))`. The results are memoised, because a mesh has few kinds of
@@ -28,7 +28,7 @@ LATE = ("all_gather", "all_reduce")
 
 
 class Laws:
-    """The collective laws on one mesh, with what each pair of neighbours becomes remembered."""
+    """The collective laws on one mesh, with a memo of how each pair of neighbours is rewritten."""
 
     def __init__(self, mesh: Mesh) -> None:
         self.env: Environment = facts(mesh)
@@ -36,7 +36,7 @@ class Laws:
         self.swaps: dict[tuple[Op, Op], Spine | None] = {}
 
     def turn(self, outer: Op, inner: Op) -> tuple[Spine, ...]:
-        """What the collective laws make of two neighbours."""
+        """The results of the collective laws on two neighbours."""
         if (made := self.turns.get((outer, inner))) is None:
             made = self.turns[outer, inner] = tuple(_react(rules("collectives"), outer, inner, self.env))
         return made
@@ -70,7 +70,7 @@ class Laws:
             yield self.settle(turned)
 
     def _turns(self, spine: Spine) -> Iterator[Spine]:
-        """Each slice, brought to the inner end of its run, meets each step of the next run, brought to the outer end."""
+        """Moves each slice inwards in its run, and each step of the next run outwards in that one, and rewrites the pair."""
         for at, outer in enumerate(spine):
             if outer[0] != "slice":
                 continue
@@ -88,7 +88,7 @@ class Laws:
 
 @cache
 def laws_on(mesh: Mesh) -> Laws:
-    """The laws on a mesh, with all that has been asked of them."""
+    """The laws on a mesh, with their memo."""
     return Laws(mesh)
 
 
@@ -128,7 +128,7 @@ def _spine(term: object) -> Spine:
 
 
 def facts(mesh: Mesh) -> Environment:
-    """What the conditions of the collective laws may ask of a mesh."""
+    """The functions that conditions of the collective laws may call, for one mesh."""
 
     def disjoint(a: str, i: int, s: int, b: str, j: int, t: int) -> bool:
         return i != j or s % (t * mesh[b]) == 0 or t % (s * mesh[a]) == 0

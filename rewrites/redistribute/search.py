@@ -2,7 +2,7 @@
 
 The naive way is to replicate the value and slice it again: resolve pending sums, gather every tile to remove, slice every tile
 to add. That is a term, and the collective laws (`collectives.rules`) rewrite it into better ones. The laws of `order.rules` say
-which step may come first. The search is best-first over rule applications:
+which step runs first. The search is best-first over rule applications:
 
     slice(x, 1, 64, all_gather(x, 0, 128, v))     --exchange-->      all_to_all(x, 0, 128, 1, 64, v)
 
@@ -78,7 +78,7 @@ def totals(shape: tuple[int, ...], itemsize: int, source: Tiles, scans: tuple[Pe
 
 
 def _placed(tiles: Tiles, mesh: Mesh) -> Tiles:
-    """The tiles of more than one device, in a fixed order."""
+    """The tiles on axes of more than one device, in a fixed order."""
     return tuple(sorted(tile for tile in tiles if mesh[tile[0]] > 1))
 
 

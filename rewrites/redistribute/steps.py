@@ -1,4 +1,4 @@
-"""The steps of a redistribution: what one collective does to a layout, and how many bytes it brings to each device.
+"""The steps of a redistribution: what one collective does to a layout, and how many bytes each device receives.
 
 A layout is a set of tiles. A tile `(axis, dim, stride)` places a mesh axis on a dimension so that its coordinate
 advances by `stride` elements of the whole array; the rest is local. So `f32[data*128, 256]` on 4 devices is
@@ -52,7 +52,7 @@ class Step:
         return block_of(tiles, self.dim, self.stride, mesh)
 
     def to_block(self, mesh: Mesh) -> int:
-        """The same where an all_to_all puts the axes: it splits first, so this counts elements of what it is given."""
+        """The same for the dim that an all_to_all splits. The split comes first, so this counts elements of the operand."""
         return block_of(self.before, self.to_dim, self.to_stride, mesh)
 
     def __str__(self) -> str:
@@ -84,7 +84,7 @@ class Path:
 
 
 def block_of(tiles: Sequence[Tile], dim: int, stride: int, mesh: Mesh) -> int:
-    """How many consecutive local elements on `dim` lie inward of `stride`: what the axes placed below it leave.
+    """The number of consecutive local elements on `dim` inward of `stride`, which the axes placed below it divide.
 
     With `a` (4 devices) at stride 16 and `b` (2) at stride 4, 16 elements below `a` are 8 local ones.
     """
@@ -104,7 +104,7 @@ def received(kind: str, larger: int, group: int) -> Bytes:
 
 
 def merged(steps: Sequence[Step], local: Sequence[int], mesh: Mesh) -> tuple[Step, ...]:
-    """The steps with neighbours of one kind made one over several axes; `local` is each step's larger side in bytes."""
+    """The steps with neighbours of one kind merged over several axes; `local` is each step's larger side in bytes."""
     result: list[Step] = []
     sizes: list[int] = []
     for step, size in zip(steps, local, strict=True):
@@ -120,7 +120,7 @@ def merged(steps: Sequence[Step], local: Sequence[int], mesh: Mesh) -> tuple[Ste
 
 
 def _one(first: Step, then: Step, mesh: Mesh) -> Step | None:
-    """Two steps as one over the axes of both, where they stand in order and side by side."""
+    """Two steps as one over the axes of both; None unless these are adjacent and in order."""
     if first.kind != then.kind or first.monoid != then.monoid:
         return None
     both = replace(then, before=first.before)
@@ -140,7 +140,7 @@ def _one(first: Step, then: Step, mesh: Mesh) -> Step | None:
 
 
 def _outside(major: Step, minor: Step, mesh: Mesh) -> bool:
-    """`major`'s axes stand directly outside `minor`'s on the same dimension."""
+    """Whether `major`'s axes are directly outside `minor`'s on the same dimension."""
     return major.dim == minor.dim and major.stride == minor.stride * prod(mesh[axis] for axis in minor.axes)
 
 
@@ -150,7 +150,7 @@ def _lands_outside(major: Step, minor: Step, mesh: Mesh) -> bool:
 
 
 def _parts(major: Step, minor: Step, mesh: Mesh) -> bool:
-    """Whether a device has a part for every other one: within a dimension, what lies between old and new place is all it has.
+    """Whether each device has a part for every other one. Within a dim it has only the elements between old and new stride.
 
     [2*b*a] -> [b*2*a] -> [b*a*2] stays two steps: with two elements each, four devices cannot exchange all at once.
     """
@@ -172,9 +172,9 @@ def pairs(step: Step, mesh: Mesh) -> tuple[tuple[int, int], ...]:
     Each device sends to one and receives from one; where several hold the same piece, one that already has what it
     wants keeps it.
     """
-    places = [dict(zip(step.axes, at, strict=True)) for at in product(*(range(mesh[axis]) for axis in step.axes))]
-    have = [_piece(step.before, at) for at in places]
-    want = [_piece(step.after, at) for at in places]
+    devices = [dict(zip(step.axes, at, strict=True)) for at in product(*(range(mesh[axis]) for axis in step.axes))]
+    have = [_piece(step.before, at) for at in devices]
+    want = [_piece(step.after, at) for at in devices]
     free: dict[tuple[tuple[int, int], ...], list[int]] = {}
     for device, piece in enumerate(have):
         if piece != want[device]:
@@ -184,7 +184,7 @@ def pairs(step: Step, mesh: Mesh) -> tuple[tuple[int, int], ...]:
 
 
 def _piece(tiles: Tiles, at: dict[str, int]) -> tuple[tuple[int, int], ...]:
-    """Where the part of a device begins, by dimension: which part it is, among those that the step exchanges."""
+    """The first element of a device's part in each dimension, which identifies the part among those that are exchanged."""
     begins: dict[int, int] = {}
     for axis, dim, stride in tiles:
         if axis in at:

@@ -22,7 +22,7 @@ def rules(name: str) -> RuleSet:
 
 
 def all_rules() -> dict[str, RuleSet]:
-    """Every rule file by name: what `partita rules` prints and what the tests go through."""
+    """Every rule file by name, for `partita rules` and the tests."""
     return {name: rules(name) for name in FILES}
 
 

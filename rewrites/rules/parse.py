@@ -1,4 +1,4 @@
-"""Reading rule files: text to rules, or an error that points at the location.
+"""Parses rule files to rules; mistakes become errors with a location.
 
 The grammar is `rules.lark`. Beyond it, a rule file is wrong if two laws have one name, if a right side or a condition
 uses a variable that nothing binds, or if an operation has two different numbers of arguments.
@@ -59,7 +59,7 @@ SPELLING = {
 
 
 def parse(text: str, file: str = "<rules>") -> tuple[Rule, ...]:
-    """The rules that `text` states, in order; raises `Error` with line, caret and help if it is not a rule file."""
+    """The rules of `text`, in order. Raises `Error` with line, caret and help if it is not a rule file."""
     return _Reader(text, file).rules()
 
 

@@ -17,7 +17,7 @@ INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """Stands for anything: a value, a mesh axis, a dimension, a stride, a layout. The same name is the same thing."""
+    """Stands for anything: a value, a mesh axis, a dimension, a stride, a layout. One name stands for one thing."""
 
     name: str
 
@@ -47,7 +47,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """An operation on terms in a term; a function of what the variables stand for in a condition."""
+    """In a term, an operation on terms; in a condition, a function of the values of the variables."""
 
     head: str
     args: tuple[Term, ...]
@@ -112,7 +112,7 @@ Condition: TypeAlias = Compare | Holds | All | AnyOf
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A named law: `name: left => right where condition`, and the line of the file on which it stands."""
+    """A named law: `name: left => right where condition`, and its line in the file."""
 
     name: str
     left: Apply

@@ -58,9 +58,9 @@ Maker = Callable[[str, tuple[object, ...]], SSAValue]
 class OpTerms:
     """Terms are SSA values: the op that makes a value gives its head and arguments.
 
-    `readers` says for each class of op how it reads as a term (None: it does not, in this instance); a block argument
-    and the result of any other op are leaves. `make` builds the op for a term on a rule's right side and returns its
-    result: it is given an insertion point by whoever applies the rules, so that a rule never has to know of blocks.
+    `readers` maps each class of op to the function that reads it as a term, or returns None for an instance that is a leaf.
+    Block arguments and the results of other ops are leaves. `make` builds the op for a term on a rule's right side and
+    returns its result. The caller gives it an insertion point, so that rules need not know about blocks.
     """
 
     readers: Mapping[type[Operation], Reader]

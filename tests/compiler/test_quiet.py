@@ -1,4 +1,4 @@
-"""A pipeline runs without the cyclic collector, and what it makes is old afterwards, not immortal."""
+"""A pipeline runs without the cyclic collector; its objects then belong to the oldest generation, but can be freed."""
 
 import gc
 import weakref
@@ -43,14 +43,14 @@ def test_a_collector_that_was_off_stays_off():
         gc.enable()
 
 
-def test_what_a_large_pipeline_made_is_not_walked_next():
+def test_the_objects_of_a_large_pipeline_are_not_walked_next():
     with without_collector():
         kept = [Knot() for _ in range(quiet.LARGE)]
     assert gc.get_count()[0] < 1000
     assert len(kept) == quiet.LARGE
 
 
-def test_what_it_made_is_freed_by_and_by(monkeypatch: pytest.MonkeyPatch):
+def test_the_objects_of_a_pipeline_are_freed_later(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(quiet, "MOST", 3 * quiet.LARGE)
     monkeypatch.setattr(quiet, "_unwalked", 0)
     first: list[weakref.ref[Knot]] = []

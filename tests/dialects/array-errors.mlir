@@ -49,7 +49,7 @@ builtin.module attributes {array.mesh = "data=4, model=2"} {
     func.return
   }
 }
-// CHECK: `array.redistribute` resolves what is pending, but f32[256, 8]{+data} adds to it over `data`
+// CHECK: `array.redistribute` resolves pending reductions, but f32[256, 8]{+data} adds one over `data`
 
 // -----
 builtin.module attributes {array.mesh = "data=4, model=2"} {
@@ -185,7 +185,7 @@ builtin.module attributes {array.mesh = "data=4, model=2"} {
     func.return
   }
 }
-// CHECK: `array.slice` only cuts finer: dim 0 of f32[data*64, 8] is over `data`, in f32[256, model*4] it is not
+// CHECK: `array.slice` keeps every tile: dim 0 of f32[data*64, 8] is over `data`, but in f32[256, model*4] it is not
 
 // -----
 builtin.module attributes {array.mesh = "data=4, model=2"} {

@@ -128,7 +128,7 @@ builtin.module attributes {array.mesh = "data=4, model=2"} {
     func.return
   }
 }
-// CHECK: `lax.scan`: `length` is a number, 0 or more
+// CHECK: `lax.scan`: `length` must be an integer, 0 or more
 
 // -----
 builtin.module attributes {array.mesh = "data=4, model=2"} {
@@ -269,7 +269,7 @@ builtin.module {
     func.return
   }
 }
-// CHECK: `lax.while`: of the arguments of the body, number 0 is f32[], of the operands for it i32[]
+// CHECK: `lax.while`: number 0 of the arguments of the body is f32[], of the operands for it i32[]
 
 // -----
 builtin.module {

@@ -79,7 +79,7 @@ def test_tiles_that_do_not_exist_are_errors():
         Pending("add", "t:2")
 
 
-def test_a_dim_that_is_no_tiling_has_no_tiles():
+def test_a_dim_that_is_not_a_tiling_has_no_tiles():
     layout = Layout((parse_range("x*3 + 1"),))
     assert layout.global_shape(MESH) == (7,) and layout.local_shape(MESH) == (4,)
     with pytest.raises(Error, match=r"dim 0 of `.x[*]3 [+] 1.` is not a tiling"):

@@ -41,7 +41,7 @@ def test_a_mesh_cannot_be_changed():
         mesh.pairs = ()  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def test_refining_splits_axes_where_they_stand():
+def test_refining_splits_axes_in_order():
     mesh = Mesh(x=3, a=8, b=2).refine(a=(2, 4))
     assert str(mesh) == "x=3, a.0=2, a.1=4, b=2"
     assert mesh["a"] == 8 and mesh["a.1"] == 4 and mesh.sub_axes("a") == (2, 4) and mesh.sub_axes("b") == ()
@@ -49,7 +49,7 @@ def test_refining_splits_axes_where_they_stand():
         Mesh(a=8).refine(a=(3, 2))
 
 
-def test_an_unknown_axis_says_what_was_perhaps_meant():
+def test_an_unknown_axis_suggests_the_nearest_names():
     with pytest.raises(Error) as caught:
         Mesh(data=4, model=2)["modle"]
     assert str(caught.value) == "error: the mesh has no axis `modle`\nhelp: did you mean `model`?"

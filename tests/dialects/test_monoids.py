@@ -1,4 +1,4 @@
-"""The table of monoids keeps its promises, and the grammars and JAX's names agree with it."""
+"""The table of monoids is correct, and the grammars and JAX's names agree with it."""
 
 import random
 
@@ -47,7 +47,7 @@ def test_jax_combines_as_numpy_does(fold: str) -> None:
     np.testing.assert_allclose(SPELLED[fold].combine(x, y), MONOIDS[fold].function(x, y), rtol=1e-6)  # pyright: ignore[reportArgumentType]
 
 
-def test_jax_has_a_collective_for_those_that_the_table_says() -> None:
+def test_jax_has_a_collective_for_each_monoid_that_claims_one() -> None:
     assert {fold for fold, each in SPELLED.items() if each.across} == {each.fold for each in TABLE if each.collective}
 
 

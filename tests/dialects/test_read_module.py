@@ -1,4 +1,4 @@
-"""Every text is read, or refused at its place, in time that grows with its length."""
+"""Every text is read, or refused with a location, in time linear in its length."""
 
 import pytest
 from xdsl.utils.exceptions import ParseError
@@ -34,7 +34,7 @@ def test_strings_are_those_of_mlir(said: str):
     ],
     ids=["nested", "digit", "mesh", "digits", "2**63", "product"],
 )
-def test_what_python_cannot_hold_is_an_error_of_ours(text: str, message: str):
+def test_a_text_that_python_cannot_read_is_an_error_of_ours(text: str, message: str):
     with pytest.raises(pt.Error, match="the text is not a graph") as caught:
         Graph.parse(text)
     assert message in str(caught.value)

@@ -1,4 +1,4 @@
-"""The text of the IR says all of it: parsing what was printed gives the same program, and the same text again."""
+"""The text of the IR is complete: parsing printed text gives the same program, and the same text again."""
 
 import math
 from io import StringIO
@@ -175,7 +175,7 @@ def test_an_op_of_every_definition_round_trips_in_both_formats(primitive: str):
         assert str(parse(out.getvalue())) == str(module)
 
 
-def test_every_definition_has_an_op_but_those_at_the_border_of_a_region():
+def test_every_definition_has_an_op_except_those_at_the_border_of_a_region():
     for primitive in definitions:
         if primitive in BORDERS:
             with pytest.raises(KeyError):

@@ -1,4 +1,4 @@
-"""An axis that is on another dim of the value already."""
+"""An axis that already tiles another dim of the value."""
 
 import numpy as np
 from models import chain

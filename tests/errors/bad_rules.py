@@ -1,4 +1,4 @@
-"""A rule whose right side names what its left side does not."""
+"""A rule whose right side has a variable that the left side does not have."""
 
 from partita.rewrites.rules.compile import load
 

@@ -1,4 +1,4 @@
-"""A rule for derivatives reads what is differentiated behind its back."""
+"""A custom derivative rule closes over the value that is differentiated."""
 
 # pyright: basic
 

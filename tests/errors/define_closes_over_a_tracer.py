@@ -1,4 +1,4 @@
-"""A traced value comes in by the back door."""
+"""The function closes over a traced value."""
 
 # pyright: basic
 

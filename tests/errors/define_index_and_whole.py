@@ -1,4 +1,4 @@
-"""One name for a dim that is cut in one operand and whole in the other."""
+"""One name for a dim that is an index in one operand and unpartitioned in the other."""
 
 # pyright: basic
 

@@ -1,4 +1,4 @@
-"""An index that is read, and neither kept nor folded."""
+"""An index that is read, but is neither in the result nor folded."""
 
 # pyright: basic
 

@@ -1,4 +1,4 @@
-"""An operand is no array."""
+"""An operand is not an array."""
 
 import jax
 

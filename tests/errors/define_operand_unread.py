@@ -1,4 +1,4 @@
-"""An operand is named and nothing depends on it."""
+"""An operand that nothing reads."""
 
 import jax
 

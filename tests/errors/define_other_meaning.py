@@ -1,4 +1,4 @@
-"""Without `@` the definition says all of an op, and this one says something else."""
+"""A definition without `@` describes the op completely; this one describes another op."""
 
 # pyright: basic
 

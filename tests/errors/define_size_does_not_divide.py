@@ -1,4 +1,4 @@
-"""Blocks that the dim is no multiple of."""
+"""A dim that is not a multiple of its blocks."""
 
 # pyright: basic
 

@@ -1,4 +1,4 @@
-"""A kernel with steps of two rows, whose line does not say that two rows stay together, on devices with one row each."""
+"""A kernel with steps of two rows, whose definition does not keep two rows together, on devices that hold one row each."""
 
 # pyright: basic
 

@@ -1,4 +1,4 @@
-"""A softmax needs all of what it normalises."""
+"""A softmax needs the whole dim that it normalises."""
 
 import jax
 

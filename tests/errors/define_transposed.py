@@ -1,4 +1,4 @@
-"""The dims of a result in the order of the operand."""
+"""A result whose dims are in the order of the operand."""
 
 # pyright: basic
 

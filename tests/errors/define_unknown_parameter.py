@@ -1,4 +1,4 @@
-"""The function calls its operand otherwise."""
+"""The function has another name for its operand."""
 
 import jax
 

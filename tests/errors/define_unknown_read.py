@@ -1,4 +1,4 @@
-"""`y` stands nowhere before."""
+"""`y` is not an operand."""
 
 import partita as pt
 

@@ -1,4 +1,4 @@
-"""A whole dim without a name."""
+"""An unpartitioned dim without a name."""
 
 # pyright: basic
 

@@ -1,4 +1,4 @@
-"""A line without the op and its operands; another line ends with the same text."""
+"""A definition without the op and its operands; another line of the file ends with the same text."""
 
 # pyright: basic
 

@@ -1,4 +1,4 @@
-"""A derivative that looks at all rows cannot be taken block by block."""
+"""A derivative that reads all rows cannot be computed in blocks."""
 
 # pyright: basic
 

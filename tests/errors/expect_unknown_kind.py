@@ -1,4 +1,4 @@
-"""A kind of collective that there is not."""
+"""A kind of collective that does not exist."""
 
 import numpy as np
 from models import chain

@@ -1,4 +1,4 @@
-"""One tactic where a list is wanted."""
+"""One tactic where a list is expected."""
 
 from models import chain
 

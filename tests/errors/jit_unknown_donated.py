@@ -1,4 +1,4 @@
-"""A donated argument of `pt.jit` that there is not."""
+"""A donated argument of `pt.jit` that does not exist."""
 
 from models import chain
 

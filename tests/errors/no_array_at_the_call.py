@@ -1,4 +1,4 @@
-"""An argument that is no array, at the call."""
+"""An argument that is not an array, at the call."""
 
 import jax
 import numpy as np

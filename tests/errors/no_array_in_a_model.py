@@ -1,4 +1,4 @@
-"""A model that holds its activation function, given as it is."""
+"""A model that contains its activation function."""
 
 # Equinox annotates its functions only in part.
 # pyright: basic

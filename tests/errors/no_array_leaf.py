@@ -1,4 +1,4 @@
-"""A leaf that is no array."""
+"""A leaf that is not an array."""
 
 import jax
 import numpy as np

@@ -1,4 +1,4 @@
-"""Something that is no dim."""
+"""A dim that is a float."""
 
 import numpy as np
 from models import chain

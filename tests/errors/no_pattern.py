@@ -1,4 +1,4 @@
-"""Something that is no pattern."""
+"""A pattern that is a number."""
 
 import numpy as np
 from models import chain

@@ -1,4 +1,4 @@
-"""An argument that is committed to a device of its own."""
+"""An argument that is committed to another device."""
 
 # JAX annotates its functions only in part.
 # pyright: basic

@@ -1,4 +1,4 @@
-"""Choices in braces, as shells have them."""
+"""A pattern with choices in braces, as in a shell."""
 
 import numpy as np
 from models import chain

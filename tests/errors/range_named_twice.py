@@ -1,4 +1,4 @@
-"""A name that a range of another extent has already."""
+"""A name that already belongs to a range of another extent."""
 
 import numpy as np
 from models import chain

@@ -1,4 +1,4 @@
-"""A tactic with an argument too few."""
+"""A tactic with a missing argument."""
 
 import numpy as np
 from models import chain

@@ -1,4 +1,4 @@
-"""A line that is no call."""
+"""A line that is not a call."""
 
 import numpy as np
 from models import chain

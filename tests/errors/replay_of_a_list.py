@@ -1,4 +1,4 @@
-"""Tactics where their text is wanted."""
+"""A list of tactics where their text is expected."""
 
 import numpy as np
 from models import chain

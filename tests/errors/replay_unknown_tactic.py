@@ -1,4 +1,4 @@
-"""A tactic that there is not."""
+"""A tactic that does not exist."""
 
 import numpy as np
 from models import chain

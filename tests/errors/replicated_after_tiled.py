@@ -1,4 +1,4 @@
-"""A value kept whole along an axis on which it is tiled."""
+"""A value replicated along an axis on which it is tiled."""
 
 import numpy as np
 from models import chain

@@ -1,4 +1,4 @@
-"""Several axes where one is wanted."""
+"""Several axes where one is expected."""
 
 import numpy as np
 from models import chain

@@ -1,4 +1,4 @@
-"""The axis in the place of the dim."""
+"""The axis instead of the dim."""
 
 import numpy as np
 from models import chain

@@ -1,4 +1,4 @@
-"""A tag's name in the place of its value."""
+"""A tag's name instead of its value."""
 
 import numpy as np
 

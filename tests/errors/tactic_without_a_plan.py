@@ -1,4 +1,4 @@
-"""A tactic that gives no plan."""
+"""A tactic that returns no plan."""
 
 import numpy as np
 from models import chain

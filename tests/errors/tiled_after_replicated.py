@@ -1,4 +1,4 @@
-"""A tile of a value that is kept whole."""
+"""A tile of a value that is replicated."""
 
 import numpy as np
 from models import chain

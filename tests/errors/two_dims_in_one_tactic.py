@@ -1,4 +1,4 @@
-"""Two patterns of one tactic that take a value and want it tiled in two ways."""
+"""Two patterns of one tactic that tile one value in two ways."""
 
 import numpy as np
 from models import chain

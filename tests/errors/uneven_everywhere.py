@@ -1,4 +1,4 @@
-"""An extent that does not divide, of a value that has no other dim and a mesh that has no other axis."""
+"""An extent that does not divide, in a value without another dim on a mesh without another axis."""
 
 import jax
 import numpy as np

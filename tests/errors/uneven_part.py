@@ -1,4 +1,4 @@
-"""A dim whose parts do not divide once more."""
+"""A tiled dim whose parts do not divide over another axis."""
 
 import numpy as np
 from models import chain

@@ -1,4 +1,4 @@
-"""A donated argument that there is not."""
+"""A donated argument that does not exist."""
 
 import numpy as np
 from models import chain

@@ -1,4 +1,4 @@
-"""A granularity that there is not."""
+"""A granularity that does not exist."""
 
 import numpy as np
 from models import chain

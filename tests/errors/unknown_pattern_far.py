@@ -1,4 +1,4 @@
-"""A pattern that matches nothing and is near to nothing."""
+"""A pattern that matches nothing and is not close to any name."""
 
 import numpy as np
 from models import chain

@@ -1,4 +1,4 @@
-"""A static argument that there is not."""
+"""A static argument that does not exist."""
 
 import jax
 import numpy as np

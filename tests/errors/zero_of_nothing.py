@@ -1,4 +1,4 @@
-"""Parameters that there are not."""
+"""Parameters that do not exist."""
 
 import numpy as np
 from models import chain

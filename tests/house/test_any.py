@@ -59,7 +59,7 @@ def has_reason(lines: list[str], function: Function) -> bool:
 
 
 def found() -> Iterator[tuple[str, bool]]:
-    """Each signature with `Any` in it, by its place, and whether its reason is given."""
+    """Each signature that contains `Any`, by its location, and whether its reason is given."""
     trees = {file: ast.parse(file.read_text()) for file in FILES}
     known = {file.stem: set(own_aliases(tree)) for file, tree in trees.items()}
     for file, tree in trees.items():

@@ -29,7 +29,7 @@ def test_a_link_to_a_file_leads_somewhere(path: Path):
     assert not [target for target in targets if not (path.parent / target).exists()]
 
 
-def test_a_page_that_lies_is_found(tmp_path: Path):
+def test_a_page_with_wrong_output_is_found(tmp_path: Path):
     page = tmp_path / "page.md"
     page.write_text("```python\nprint(1 + 1)\n```\n```text\n3\n```\n```console\n$ echo a\nb\n```\n")
     assert Page(page).run() == "```python\nprint(1 + 1)\n```\n```text\n2\n```\n```console\n$ echo a\na\n```\n"
@@ -40,7 +40,7 @@ RUNS = re.compile(r"\.(?:compile|check|run)\(|pt\.jit\(")
 
 @pytest.mark.parametrize("path", PAGES, ids=name)
 def test_a_page_asks_for_devices_before_it_runs_on_them(path: Path):
-    """The tests have eight devices, and a reader who pastes the page has one."""
+    """The tests have eight devices, but a reader who pastes the page has one."""
     read = ""
     for block in Page(path).blocks():
         read += block.text if block.kind == "python" else ""

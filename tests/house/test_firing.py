@@ -1,4 +1,4 @@
-"""Every rewrite rule fires somewhere on the way from a program to its kernels: a law that never does is dead."""
+"""Every rewrite rule fires in some lowering of a program to kernels: a law that never fires is dead."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
@@ -56,7 +56,7 @@ def layout(places: list[tuple[int, str]], pending: str = "") -> str:
 
 
 def moved() -> Iterator[ModuleOp]:
-    """Placed programs, as one writes them by hand: a value goes from one layout to another, some of its axes pending."""
+    """Placed programs in their text: a value is redistributed from one layout to another, with some axes pending."""
     random = Random(0)
     every = list(layouts())
     for source, target in ((source, random.choice(every)) for source in every for _ in range(12)):
@@ -104,7 +104,7 @@ def programs() -> Iterator[Table]:
 
 @pytest.fixture(scope="session")
 def fired() -> dict[str, int]:
-    """How often each rule fired; what was remembered from earlier programs is forgotten first."""
+    """How often each rule fired, after clearing the memos of earlier programs."""
     redistribute.path.cache_clear()
     linearity.forget()
     firing.reset()
@@ -121,7 +121,7 @@ def test_the_rule_fires_on_the_way_to_kernels(name: str, fired: dict[str, int]) 
 
 
 def watched() -> Iterator[Table]:
-    """The small programs that ask for each law of building, of linearity and of masks."""
+    """Small programs that need each law of building, of linearity and of masks."""
     yield pt.plan(tagged, MESH, SQUARE).tile("x", 0, "a").table
     yield pt.plan(linear, MESH, SQUARE, SQUARE, SQUARE).tile("x", 1, "a").table
     ids = jax.ShapeDtypeStruct((16,), jnp.int32)
@@ -132,7 +132,7 @@ def watched() -> Iterator[Table]:
 
 
 def elements() -> Table:
-    """A user's op, whose looked-up indices are elements: rows are added where each of them says."""
+    """A user's op whose looked-up indices are elements: each row is added at the position of its element."""
     (definition,) = parse_definitions("segment_sum(x, ids) out[v, j] = sum(i) [v = ids[i]] * x[i, j]").values()
     name = definitions.add(definition).name
     rows, ids = ArrayType.whole("float32", (16, 16)), ArrayType.whole("int32", (16,))
@@ -146,7 +146,7 @@ def elements() -> Table:
 
 
 def sum_of_part(number: int) -> Callable[..., jax.Array]:
-    """One part of `linear` alone, folded to a scalar: a sum that gets there before it resolves costs less."""
+    """One part of `linear`, folded to a scalar: a sum that stays pending until then costs less."""
 
     def part(x: jax.Array, y: jax.Array, c: jax.Array) -> jax.Array:
         return jnp.real(linear(x, y, c)[number]).sum()
@@ -161,7 +161,7 @@ def tables() -> tuple[Table, ...]:
 
 
 def lowered() -> str:
-    """The placed and the local code of all plans, decided anew."""
+    """The placed and the local code of all plans, decided again."""
     linearity.forget()
     placed = (materialise(decide(table)) for table in tables())
     return "".join(f"{module}{to_spmd(module)}" for module in placed)
@@ -176,7 +176,7 @@ LAWS = [(file, rule.name) for file in ("builders", "linearity", "masks") for rul
 
 
 @pytest.mark.parametrize(("file", "name"), LAWS)
-def test_a_law_that_is_taken_away_is_missed(file: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_removing_a_law_changes_a_plan(file: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = of_all_laws()
     fewer = {each: rules.without(name) if each == file else rules for each, rules in all_rules().items()}
     for module in (constructors, linearity, localise):

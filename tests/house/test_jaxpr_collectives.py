@@ -1,4 +1,4 @@
-"""The counter of collectives in jaxprs counts what it says: executions, and bytes that one device receives."""
+"""The counter of collectives in jaxprs counts executions, and the bytes that one device receives."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false

@@ -18,7 +18,7 @@ PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["
 
 
 def sources() -> set[str]:
-    """All that the rooms hold: modules, grammars, definitions, rules."""
+    """All files of the rooms: modules, grammars, definitions, rules."""
     files = (path for room in ROOMS for path in (ROOT / room).rglob("*") if path.is_file())
     return {str(path.relative_to(ROOT)) for path in files if path.suffix != ".pyc"}
 
@@ -49,7 +49,7 @@ def test_the_link_makes_the_root_importable_as_partita():
     assert Path(str(partita.__file__)).resolve() == (ROOT / "__init__.py").resolve()
 
 
-def test_the_version_is_written_once_more_and_agrees():
+def test_both_written_versions_agree():
     assert partita.__version__ == PROJECT["version"]
 
 

@@ -1,4 +1,4 @@
-"""The rooms lie one above another, and so do the folders inside each: a file imports from its own row and from rows below."""
+"""Rooms, and the folders in each, are layers: a file imports from its own row and from rows below."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ from imports import Graph, imports, modules, rings
 from offenders import none
 from root import ROOT
 
-# From the top down, a row a line: folders, or files that lie beside them. `.` is the room's own `__init__`.
+# From the top down, one row per line: folders, or files beside them. `.` is the room's own `__init__`.
 ROOMS = {
     "compiler": """
         .
@@ -56,12 +56,12 @@ IMPORTS = imports(FILES)
 
 
 def depth(name: str) -> int | None:
-    """The row of a module, counted from the top; None where it has none, as a module that is not ours."""
+    """The row of a module, counted from the top; None for a module that is not ours."""
     return DEPTH.get(".".join(name.split(".")[:3]))
 
 
 def upward(graph: Graph) -> list[str]:
-    """The arrows that lead to a higher row, with both ends."""
+    """The imports from a higher row, with both ends."""
     ends = ((name, depth(name), end, depth(end)) for name in sorted(graph) for end in sorted(graph[name]))
     return [f"{name} -> {end}" for name, at, end, to in ends if at is not None and to is not None and to < at]
 
@@ -85,7 +85,7 @@ def test_no_files_import_each_other_in_a_ring() -> None:
     none(rings(IMPORTS))
 
 
-def test_dialects_and_rewrites_do_without_jax() -> None:
+def test_dialects_and_rewrites_do_not_import_jax() -> None:
     rooms = tuple(f"partita.{room}" for room in ("dialects", "rewrites"))
     arrows = [(name, end) for name in FILES if name.startswith(rooms) for end in IMPORTS[name]]
     none([f"{name} -> {end}" for name, end in arrows if end.split(".")[0] == "jax"])

@@ -26,7 +26,7 @@ def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
 
 
 def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """The lines of a function without its docstring: a picture in there is wanted, and costs the reader nothing."""
+    """The lines of a function without its docstring, so that examples in docstrings cost nothing."""
     first = function.body[0]
     docstring = ast.get_docstring(function) is not None and (first.end_lineno or first.lineno) - first.lineno + 1
     return (function.end_lineno or function.lineno) - function.lineno + 1 - docstring

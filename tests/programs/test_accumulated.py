@@ -1,4 +1,4 @@
-"""A sum that a loop adds up is done once behind the loop, if nothing in the loop wants it whole before."""
+"""A sum that a loop accumulates resolves once after the loop, if nothing in the loop needs its value."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -52,7 +52,7 @@ TRAINING = (
 
 
 def sent(plan: Plan, *args: Any) -> dict[str, int]:
-    """What a plan sends, by its own account and by that of what JAX runs; it computes what the program does."""
+    """The collectives of a plan, which are also those of the jaxpr that JAX runs. The plan computes what the program does."""
     assert counts(collectives(plan.compile(), *args)) == plan.counts()
     assert plan.check(*args) <= 2e-4
     assert lowered_text(plan) == str(plan.spmd())
@@ -63,7 +63,7 @@ def sent(plan: Plan, *args: Any) -> dict[str, int]:
     ("tactics", "expected"),
     [
         ([DATA], {"all_reduce": 1 + 2}),
-        # Behind the second matrix, in each part; the gradient of the input nobody wants.
+        # After the second matrix, in each part; the gradient of the input is not needed.
         ([DATA, pt.Megatron("model", column="params/w1")], {"all_reduce": 1 + 2 + TRIPS}),
         ([DATA, pt.Tile({"batch": 1}, "model")], {"all_reduce": 1 + 2}),
     ],
@@ -73,14 +73,14 @@ def test_gradients_of_all_parts_of_a_batch_are_summed_at_once(tactics: list[Any]
     assert sent(pt.plan(accumulated, MESH, *TRAINING).apply(*tactics), *TRAINING) == expected
 
 
-def test_gradients_that_are_kept_in_parts_are_summed_into_them_in_every_trip() -> None:
-    # A device has a quarter of what is added up, so that a whole gradient is nowhere kept; the loss is summed behind the loop.
+def test_gradients_that_are_stored_in_parts_are_scattered_in_every_trip() -> None:
+    # A device holds a quarter of the accumulated gradient, so no device holds all of it; the loss is summed after the loop.
     plan = pt.plan(accumulated, MESH, *TRAINING).apply(DATA, pt.ZeRO(3, "data", params="params"))
     expected = {"all_gather": 3 * TRIPS, "reduce_scatter": 2 * TRIPS, "all_reduce": 1}
     assert sent(plan, *TRAINING) == expected
 
 
-def test_a_plan_says_what_was_summed_behind_the_loop() -> None:
+def test_a_plan_says_what_was_summed_after_the_loop() -> None:
     plan = pt.plan(accumulated, MESH, *TRAINING).apply(DATA)
     assert {str(each).partition(" over")[0] for each in plan.collectives()} == {
         "all_reduce of `leave#0`",
@@ -101,7 +101,7 @@ def folded(loop: Loop) -> dict[str, int]:
 
 
 def scanned(body: Callable[[jax.Array, jax.Array], Any], start: float = 0) -> Loop:
-    """A loop that begins with one number everywhere; each trip has another pending sum."""
+    """A loop whose carry begins with one number in all elements; each trip has another pending sum."""
 
     def loop(x: jax.Array, y: jax.Array) -> Any:
         def trip(carry: jax.Array, factor: jax.Array) -> Any:
@@ -145,7 +145,7 @@ def test_a_sum_waits_for_the_end_of_the_outermost_loop() -> None:
     assert folded(loop) == {"all_reduce": 1}
 
 
-def test_sums_over_two_axes_are_done_where_they_are_made() -> None:
+def test_sums_over_two_axes_resolve_where_they_are_made() -> None:
     def loop(x: jax.Array, y: jax.Array, z: jax.Array, w: jax.Array) -> Any:
         def both(acc: jax.Array, factor: jax.Array) -> Any:
             return acc + (x * factor) @ y + (z * factor) @ w, None
@@ -157,7 +157,7 @@ def test_sums_over_two_axes_are_done_where_they_are_made() -> None:
     assert sent(plan, *given) == {"all_reduce": 2 * TRIPS}
 
 
-def test_what_all_branches_leave_pending_is_summed_behind_them() -> None:
+def test_a_sum_that_all_branches_leave_pending_resolves_after_them() -> None:
     def branches(x: jax.Array, y: jax.Array, which: jax.Array) -> jax.Array:
         return jax.lax.switch(which, [lambda: x @ y, lambda: (x * 2) @ y, lambda: jnp.zeros((4, 4))])
 

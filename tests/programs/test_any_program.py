@@ -1,6 +1,6 @@
-"""No program that `jax.jit` takes makes Partita crash: it partitions, runs primitives whole and says so, or is refused.
+"""No program that `jax.jit` accepts crashes Partita: it is partitioned, lists what runs unpartitioned, or is refused.
 
-Each row is a program with its arguments, the primitives that it runs whole, and where one of its arguments is tiled.
+Each row is a program with its arguments, the primitives that run unpartitioned, and the tile of one of its arguments.
 """
 
 # JAX annotates its functions only in part.
@@ -369,7 +369,7 @@ def raw(leaf: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_is_partitioned_or_says_what_runs_whole(name: str) -> None:
+def test_a_program_is_partitioned_or_lists_what_runs_unpartitioned(name: str) -> None:
     function, args, whole, tiled = PROGRAMS[name]
     args = args_of(function, args)
     plan = pt.plan(function, MESH, *args)
@@ -404,7 +404,7 @@ def test_a_program_is_refused_with_a_reason(name: str) -> None:
         pt.plan(function, MESH, jnp.asarray(X))
 
 
-def test_a_shard_map_on_our_axes_wants_its_operands_where_it_says() -> None:
+def test_a_shard_map_on_our_axes_needs_its_operands_in_its_in_specs() -> None:
     function = on(P("data"), P(None, "data"), lambda b: b.T)
     plan = pt.plan(lambda x: jnp.tanh(function(jnp.sin(x))), MESH, jnp.asarray(X))
     assert plan.layout("x") == {"x": "f32[data*2, 8]"}
@@ -416,7 +416,7 @@ def test_a_shard_map_on_our_axes_wants_its_operands_where_it_says() -> None:
     assert again.layout() == plan.layout()
 
 
-def test_what_runs_whole_says_why() -> None:
+def test_a_primitive_that_runs_unpartitioned_has_a_reason() -> None:
     other = on(P("a", "b"), P("a", "b"), lambda b: b * 2, mesh={"a": 2, "b": 4})
     (mapped,) = pt.plan(other, MESH, np.tile(X, (2, 4))).whole
     mesh = re.escape(str(MESH))
@@ -430,6 +430,6 @@ def test_what_runs_whole_says_why() -> None:
     assert re.search(r"at .*, which reads `x`, runs unpartitioned, on one device: it is an effect", str(effect))
 
 
-def test_a_place_where_propagation_stops_is_listed_once() -> None:
+def test_a_stop_of_propagation_is_listed_once() -> None:
     (only,) = pt.plan(lambda x: x[:, :4] + x[:, 4:], MESH, X).tile("x", 1, "data").blocked
     assert "stops at slice" in str(only)

@@ -1,4 +1,4 @@
-"""Loops of unknown trips and branches are partitioned inside: a placement holds through them, and counts tell them apart."""
+"""Loops of unknown trip count, and branches, are partitioned inside; counts list their collectives separately."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -28,7 +28,7 @@ TABLE = np.linspace(-1, 1, 8, dtype=np.float32)
 
 
 def halved(x: Array, w: Array) -> tuple[Array, Array]:
-    """A loop whose condition folds what it carries, and which closes over two arrays."""
+    """A loop whose condition folds its carry, and which closes over two arrays."""
     table = jnp.asarray(TABLE)
 
     def body(state: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -44,7 +44,7 @@ def steps(x: Array, w: Array) -> Array:
 
 
 def chosen(x: Array, w: Array) -> tuple[Array, Array]:
-    """Two branches of different shapes of work; one returns what it was given."""
+    """Two branches of different work; one returns its operand."""
     y, z = lax.cond(x.sum() > 0, lambda x, w: (x @ w, x), lambda x, w: (x * 2, w[:1] + x), x, w)
     return y, z.sum(0)
 
@@ -62,7 +62,7 @@ def switched(x: Array, w: Array) -> Array:
 
 
 def nested(x: Array, w: Array) -> tuple[Array, Array]:
-    """A choice in a loop in a loop of known trips."""
+    """A cond in a loop in a loop of known trip count."""
 
     def trip(x: Array, w: Array) -> tuple[Array, Array]:
         def body(state: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -75,7 +75,7 @@ def nested(x: Array, w: Array) -> tuple[Array, Array]:
 
 
 def batched(x: Array, w: Array) -> tuple[Array, Array]:
-    """`vmap` of a loop runs until all are done, `vmap` of a choice runs both branches."""
+    """`vmap` of a loop runs until all elements are done, `vmap` of a cond runs both branches."""
     loop = jax.vmap(lambda row: lax.while_loop(lambda r: jnp.sum(r) < 4, lambda r: r + jnp.abs(r) + 0.1, row))(x)
     choice = jax.vmap(lambda row: lax.cond(row[0] > 0, lambda r: r @ w, lambda r: r * 2, row))(x)
     return loop, choice
@@ -139,7 +139,7 @@ def test_every_form_of_the_program_means_the_same(function: Callable[..., Any], 
     assert lowered_text(plan) == str(plan.spmd())
 
 
-def test_a_loop_of_unknown_trips_counts_once_and_says_so() -> None:
+def test_a_loop_with_an_unknown_trip_count_counts_once_and_is_listed() -> None:
     plan = planned(halved, TACTICS["columns"])
     counts = plan.counts()
     assert counts.unknown == {"while#0": {kind: n for kind, n in counts.items() if n}}
@@ -147,14 +147,14 @@ def test_a_loop_of_unknown_trips_counts_once_and_says_so() -> None:
     assert all("in while#0" in str(each) for each in plan.collectives())
 
 
-def test_what_a_branch_runs_stands_apart() -> None:
+def test_collectives_of_a_branch_are_reported_separately() -> None:
     plan = planned(chosen, [("x", 1, "data")])
     assert plan.counts() == {"all_gather": 0, "all_reduce": 1, "reduce_scatter": 0, "all_to_all": 0, "permute": 0}
     assert plan.counts().branches == {"cond#0:1": {"reduce_scatter": 1}}
     assert planned(nested, [("x", 1, "data")]).counts().branches.keys() == {"while#0/cond#0:0", "while#0/cond#0:1"}
 
 
-def test_of_the_branches_the_dearest_is_what_a_device_receives() -> None:
+def test_bytes_count_the_most_expensive_branch() -> None:
     plan = planned(lambda x, w: lax.cond(x[0, 0] > 0, lambda: x @ w, lambda: jnp.cumsum(x, 1)), [("x", 1, "data")])
     by_branch = {each.where: each.bytes for each in plan.collectives()}
     assert len(by_branch) >= 2
@@ -162,7 +162,7 @@ def test_of_the_branches_the_dearest_is_what_a_device_receives() -> None:
     assert plan.bytes_per_device() == always + max(size for where, size in by_branch.items() if where)
 
 
-def test_a_name_in_a_body_means_the_value_of_each_trip_and_can_be_tiled() -> None:
+def test_a_name_in_a_body_stands_for_the_value_of_each_trip_and_can_be_tiled() -> None:
     def tagged(x: Array, w: Array) -> Array:
         def body(state: tuple[Array, Array]) -> tuple[Array, Array]:
             return state[0] + 1, pt.tag(jnp.tanh(state[1] @ w), "hidden") @ w
@@ -203,7 +203,7 @@ def printed(plan: Plan) -> str:
 
 
 def twice(x: Array, w: Array) -> Array:
-    """A choice in a branch of another, and a third one behind them."""
+    """A cond in a branch of another, and a third one after them."""
 
     def inner(x: Array) -> Array:
         return lax.cond(x[0, 0] > 1, lambda x: jnp.tanh(x @ w) @ w.T, lambda x: x, x)
@@ -232,7 +232,7 @@ SUMMARIES: dict[str, tuple[Callable[..., Any], tuple[str, int, str], str]] = {
 
 
 @pytest.mark.parametrize("name", SUMMARIES)
-def test_a_summary_says_what_branches_add_and_loops_repeat(name: str) -> None:
+def test_a_summary_lists_what_branches_add_and_loops_repeat(name: str) -> None:
     function, tile, said = SUMMARIES[name]
     plan = planned(function, [tile])
     assert (plan.counts().text(), printed(plan), repr(plan).splitlines()[-1]) == (said, said, said)
@@ -246,7 +246,7 @@ def test_branches_are_expected_with_what_always_runs() -> None:
         plan.expect(all_reduce=0)
 
 
-def test_a_difference_has_what_branches_and_loops_hold() -> None:
+def test_a_diff_includes_branches_and_loops() -> None:
     before = planned(twice, [])
     difference = before.tile("w", 1, "model").diff(before)
     assert difference.inside == {"all_reduce in cond#0:1/cond#1:1": (0, 1), "all_reduce in cond#2:1": (0, 2)}

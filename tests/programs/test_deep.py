@@ -1,4 +1,4 @@
-"""Programs that nest as deep as JAX takes them: regions are traced one after another, not one inside another."""
+"""Programs that nest as deeply as JAX allows: regions are traced one after another, not recursively."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false, reportUnknownVariableType=false
@@ -27,7 +27,7 @@ def whiles(depth: int, x: Array) -> Array:
 
 @pytest.mark.parametrize(("nest", "depth"), [(conds, 70), (whiles, 100)], ids=["conds", "whiles"])
 def test_a_deep_nest_is_lowered_for_devices(nest: Any, depth: int) -> None:
-    """Lowered, not compiled: what XLA needs for such a nest is its own affair, and seconds."""
+    """Lowered, not compiled, because XLA needs seconds for such a nest."""
     plan = pt.plan(lambda x: nest(depth, x), MESH, X).tile("x", 0, "a")
     assert plan.compile().lower(X).as_text().count("stablehlo.while" if nest is whiles else "stablehlo.case") >= depth
 

@@ -1,4 +1,4 @@
-"""Every element type goes the whole way: into text and back, through NumPy, and over eight devices."""
+"""Every element type works everywhere: in text and back, in NumPy, and on eight devices."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -50,25 +50,25 @@ def random(dtype: np.dtype[Any]) -> Array:
         case "c":
             return (RANDOM.normal(size=(8, 4)) + 1j * RANDOM.normal(size=(8, 4))).astype(dtype)
         case "f":
-            # Powers of two: every float has them, and some have nothing else.
+            # Powers of two: every float type has them, and some have no other numbers.
             return np.exp2(RANDOM.integers(-1, 2, (8, 4))).astype(np.float32).astype(dtype)
         case kind:
             return RANDOM.integers(0 if kind == "u" else -2, 2, (8, 4)).astype(dtype)
 
 
 def stored(x: Array, y: Array) -> list[Array]:
-    """What every type can do."""
+    """Ops for every type."""
     return [lax.select(x == y, x, y), lax.transpose(x, (1, 0)), x.astype(jnp.complex64)]
 
 
 def everywhere(x: Array, y: Array) -> list[Array]:
-    """And what takes an array apart."""
+    """Ops that rearrange an array."""
     rows = jnp.array([1, 3, 5])
     return [*stored(x, y), x[rows], x.at[rows].set(y[:3])]
 
 
 def numbers(x: Array, y: Array) -> list[Array]:
-    # XLA:CPU casts what is less than a byte to something that it then refuses.
+    # XLA:CPU casts types of less than a byte to a type that it then refuses.
     narrow = x.dtype.name in ("int4", "uint4", "float4_e2m1fn")
     products = [] if narrow else [lax.dot_general(x, y, (((1,), (1,)), ((), ())), preferred_element_type=wide(x))]
     return [*everywhere(x, y), x + y, x * y, *products]
@@ -97,7 +97,7 @@ def integers(x: Array, y: Array) -> list[Array]:
 
 
 def function_of(dtype: np.dtype[Any]) -> Any:
-    # XLA:CPU sorts, gathers and sends two bits wrongly.
+    # XLA:CPU sorts, gathers and sends two-bit types wrongly.
     if dtype.name in ("int2", "uint2"):
         return stored
     if dtype.name in ("bool", "float8_e8m0fnu"):

@@ -14,7 +14,7 @@ from strategies import NAMES, strategy
 
 import partita as pt
 
-# What JAX's own schedules of one step differ by is about 3e-5.
+# JAX's own schedules of one step differ by about 3e-5.
 BOUND = 2e-4
 
 MODEL = Transformer(layers=2)
@@ -34,7 +34,7 @@ CASES = [
 
 @cache
 def unpartitioned() -> tuple[Any, Any]:
-    """The arguments, and what `jax.jit` makes of them."""
+    """The arguments, and the results of `jax.jit`."""
     args = MODEL.arrays()
     return args, jax.jit(train_step)(*args)
 

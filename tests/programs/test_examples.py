@@ -1,4 +1,4 @@
-"""The examples run and say what they promise; the demo in small, so that the tests stay fast."""
+"""The examples run and print what they promise; the demo runs with small sizes."""
 
 import os
 import subprocess
@@ -47,7 +47,7 @@ PROGRAMS = [file.stem for file in Path(decode.__file__).parent.glob("*.py") if "
 
 
 def test_an_example_that_is_run_alone_can_still_ask_for_eight_devices() -> None:
-    """Here there are eight from the start; a user has one until `main` asks, which comes too late behind any array."""
+    """The tests have eight devices from the start. A user has one until `main` asks, which must come before any array."""
     imports = "; ".join(f"import partita.examples.{name}" for name in PROGRAMS)
     asks = f"{imports}; import jax; jax.config.update('jax_num_cpu_devices', 8); assert jax.device_count() == 8"
     alone = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"} | {"JAX_PLATFORMS": "cpu"}

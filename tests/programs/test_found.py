@@ -1,4 +1,4 @@
-"""Programs that once went wrong, each with what it shows."""
+"""Programs that once went wrong, each as the sentence that did not hold."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false

@@ -1,6 +1,6 @@
 """Generated programs under random tactics: partitioned, they compute what JAX and the interpreter compute unpartitioned.
 
-`make test` tries the same programs everywhere; `make fuzz` (`--hypothesis-profile=fuzz`) goes looking for ten times as many new
+`make test` tries the same programs everywhere; `make fuzz` (`--hypothesis-profile=fuzz`) draws ten times as many new
 ones. Each is checked on all devices in lockstep; a share also by the text of its lowering, and a share on real devices.
 """
 
@@ -26,7 +26,7 @@ from partita.dialects.reference.interpret import interpret
 
 # A gradient is three times as long as its program.
 PROGRAMS = {"forward": 130, "gradients": 70}
-# Of a hundred programs: compiled for the devices, and lowered from their text.
+# How many of a hundred programs are compiled for devices, and how many are lowered from their text.
 COMPILED, LOWERED = 15, 30
 
 
@@ -52,7 +52,7 @@ def test_a_partitioned_program_means_what_it_means_unpartitioned(kind: str, figu
 
 
 def tilings(plan: Plan) -> list[tuple[tuple[str, int, int], bool]]:
-    """Each index of each op, by the op's name and how many indices it has, and whether an axis is placed on it."""
+    """Each index of each op, by the op's name and its number of indices, and whether an axis is placed on it."""
     found: list[tuple[tuple[str, int, int], bool]] = []
     for node in plan.source.program.nodes:
         claims = [table.nodes[node.number] for table in plan.table.axes.values()]
@@ -63,7 +63,7 @@ def tilings(plan: Plan) -> list[tuple[tuple[str, int, int], bool]]:
 
 
 def is_compiled(case: Case) -> bool:
-    """What the interpreter cannot run, for it has no definition, is tried on real devices."""
+    """Programs that the interpreter cannot run, because they lack definitions, run on real devices."""
     return case.share < COMPILED or bool(case.start.whole)
 
 
@@ -77,7 +77,7 @@ def check(case: Case) -> None:
     assert always == plan.counts()
     assert branches == total(plan.counts().branches)
     if not case.start.whole:
-        # What a program closes over are its last arguments.
+        # Arrays that a program closes over are its last arguments.
         given = (*args, *map(np.asarray, case.start.source.traced.consts))
         whole = interpret(case.start.source.traced.module, given)
         assert differs(whole, expected, program) == ""
@@ -91,7 +91,7 @@ def check(case: Case) -> None:
 
 
 def total(branches: dict[str, dict[str, int]]) -> dict[str, int]:
-    """What all branches run together."""
+    """The collectives of all branches together."""
     return {kind: sum(row.get(kind, 0) for row in branches.values()) for kind in KINDS.values()}
 
 

@@ -1,4 +1,4 @@
-"""What generated programs found wrong, each as the sentence that did not hold."""
+"""Defects that generated programs found, each as the sentence that did not hold."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -29,7 +29,7 @@ def floats(*shape: int) -> Any:
 
 
 def holds(plan: Plan, function: Callable[..., Any], *args: Any) -> None:
-    """Every form of the plan means the function, and the plan counts what is executed."""
+    """Every form of the plan computes the function, and the plan counts what is executed."""
     expected: list[Any] = jax.tree.leaves(jax.jit(function)(*args))
     assert lowered_text(plan) == str(plan.spmd())
     assert disagreement(interpret(plan.ir(fused=False), args), expected) == ""
@@ -167,7 +167,7 @@ def test_an_update_that_breaks_its_promise_is_dropped_from_one_row_as_from_many(
 
 
 def test_a_derivative_looks_up_what_its_function_dropped() -> None:
-    """JAX promises for the derivative of a minimum that all ids are in range, whatever the function does with others."""
+    """JAX declares all ids in range in the derivative of a minimum, even if the function drops others."""
 
     def least(x: jax.Array, ids: jax.Array) -> jax.Array:
         rows = jnp.take(x, jnp.zeros_like(ids), 0, mode="clip")

@@ -1,6 +1,6 @@
-"""Every definition under every tiling that follows from it: random shapes, dtypes and parameters, as JAX and NumPy have it.
+"""Every definition under all of its tilings, with random shapes, dtypes and parameters, equals JAX and NumPy.
 
-`make test` tries the same calls everywhere; `make fuzz` (`--hypothesis-profile=fuzz`) goes looking for new ones.
+`make test` tries the same calls everywhere; `make fuzz` (`--hypothesis-profile=fuzz`) draws new ones.
 """
 
 from collections import Counter
@@ -20,9 +20,9 @@ from partita.dialects.definitions.registry import definitions
 from partita.dialects.definitions.signs import ARITHMETIC
 from partita.dialects.definitions.tree import Apply
 
-# Definitions that nothing is drawn for, and why.
+# Definitions for which no calls are drawn, and why.
 NOT_DRAWN = NO_CALL
-# Elementwise ops differ in their function alone, which few samples try as well as many.
+# Elementwise ops differ only in their function, for which a few samples are enough.
 ELEMENTWISE, OTHER = 2, 4
 
 
@@ -53,7 +53,7 @@ def test_a_definition_means_the_same_under_all_of_its_tilings(name: str, figures
     figures.add("derived tilings of random calls executed", seen["executed"], of=seen["indices"])
 
 
-def test_nothing_that_can_be_drawn_is_left_out() -> None:
+def test_every_definition_that_can_be_drawn_is_drawn() -> None:
     assert set(NOT_DRAWN) <= set(definitions)
     assert not set(NOT_DRAWN) & set(BY_HAND)
     assert set(BY_HAND) <= set(definitions)

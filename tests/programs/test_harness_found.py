@@ -1,4 +1,4 @@
-"""What random calls of single definitions found wrong, each as the sentence that did not hold."""
+"""Defects that random calls of single definitions found, each as the sentence that did not hold."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false

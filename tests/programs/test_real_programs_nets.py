@@ -1,6 +1,6 @@
-"""Networks as the users of Flax and Equinox write them: each way to partition them computes what the program computes alone.
+"""Networks as the users of Flax and Equinox write them: partitioned in each way, they compute what the program computes.
 
-The counts are derived, not copied: what each tensor costs is said beside the number.
+The counts are derived, not copied: the cost of each tensor is explained beside the number.
 """
 
 # JAX and the libraries of models annotate their functions only in part.
@@ -48,7 +48,7 @@ def transformer() -> Program:
     counts = {
         # One sum for each parameter's gradient, and one for the loss.
         "data": {"all_reduce": p + 1},
-        # Megatron sums behind attention and behind the dense layers, and their gradients before them.
+        # Megatron sums after attention and after the dense layers, and their gradients before them.
         "heads": {"all_reduce": p + 1 + 4 * layers},
         "zero": {
             "all_gather": p - kept + again,
@@ -86,7 +86,7 @@ def residual() -> Program:
     p = kernels + 2 * norms + 2
     counts = {
         "data": {"all_reduce": p + 1 + 3 * norms},
-        # The channels between the two convolutions of a block: a sum behind the second, and one of the gradient of the first.
+        # The channels between the two convolutions of a block: a sum after the second, and one of the gradient of the first.
         "channels": {"all_reduce": p + 1 + 3 * norms + 2 * 2},
         "zero": {
             # A norm's vectors lie as its scale does, apart: mean, factor and bias are gathered to be applied to the image, and
@@ -109,7 +109,7 @@ UNET_PARAMETERS = 2 * (CONVOLUTIONS + DENSE + NORMS) + ATTENTION
 def denoiser() -> Program:
     """P = 40 parameters. Group norms normalise each image alone, so a batch in parts needs no sums for them."""
     p = UNET_PARAMETERS
-    # All kernels and scales but those of the first convolution and the first dense layer, which stand behind data.
+    # All kernels and scales except those of the first convolution and the first dense layer, whose inputs are data.
     again = (CONVOLUTIONS - 1) + (DENSE - 1) + NORMS + ATTENTION
     counts = {
         "data": {"all_reduce": p + 1},
@@ -135,7 +135,7 @@ def traced(name: str) -> Plan:
 
 
 @pytest.mark.parametrize(("name", "way"), WAYS)
-def test_a_network_sends_what_its_parameters_say(name: str, way: str) -> None:
+def test_a_network_has_the_collectives_that_its_parameters_predict(name: str, way: str) -> None:
     program = PROGRAMS[name]()
     plan = traced(name).apply(*program.ways[way])
     assert {kind: number for kind, number in plan.counts().items() if number} == program.counts[way]
@@ -157,7 +157,7 @@ def test_an_example_trains_as_the_unpartitioned_program(name: str, capsys: pytes
 
 
 def losses(program: Program) -> list[float]:
-    """Those of two steps, on one device: a step returns what it takes first, and the loss."""
+    """The losses of two steps on one device: a step returns its new first argument, and the loss."""
     args, found = program.args, list[float]()
     for _ in range(2):
         *changed, loss = jax.jit(program.step)(*args)
@@ -179,7 +179,7 @@ def sampling(name: str) -> tuple[Callable[..., Any], tuple[Any, ...], int]:
 
 
 @pytest.mark.parametrize(("name", "way"), [*(("ddpm", way) for way in sampler.WAYS), ("ddim", "heads and channels")])
-def test_a_sampler_sends_what_its_model_sends_in_every_step(name: str, way: str) -> None:
+def test_a_sampler_has_the_collectives_of_its_model_in_every_step(name: str, way: str) -> None:
     step, args, trips = sampling(name)
     plan = pt.plan(step, MESH, *args).apply(*sampler.WAYS[way])
     forward = {"data": {}, "heads and channels": {"all_reduce": 1 + RESIDUAL}, "zero": {"all_gather": UNET_PARAMETERS - 1}}
@@ -191,7 +191,7 @@ def test_a_sampler_sends_what_its_model_sends_in_every_step(name: str, way: str)
 
 @pytest.mark.parametrize(("way", "megatron"), [("data", 0), ("heads and channels", (1 + RESIDUAL) + (1 + RESIDUAL + 1))])
 def test_a_gradient_goes_through_a_sampler(way: str, megatron: int) -> None:
-    """In each trip is summed what Megatron sums; once, behind the loop, each parameter's gradient and the loss."""
+    """Megatron's sums run in each trip. The sums of each parameter's gradient and of the loss run once after the loop."""
 
     def guided(params: Any, x: jax.Array) -> Any:
         return jax.value_and_grad(lambda params: (sampler.ddim(params, x)[0] ** 2).mean())(params)
@@ -202,7 +202,7 @@ def test_a_gradient_goes_through_a_sampler(way: str, megatron: int) -> None:
     assert plan.check(*args) < BOUND
 
 
-def test_the_sampler_says_what_comes_out(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_sampler_prints_its_result(capsys: pytest.CaptureFixture[str]) -> None:
     sampler.main()
     mean, deviation = map(float, capsys.readouterr().out.split()[-2:])
     params, x = sampler.arguments()

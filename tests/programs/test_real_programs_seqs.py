@@ -1,5 +1,5 @@
-"""Programs as people write them, partitioned in several ways: equal to the unpartitioned run, with as many collectives as one
-can count by reasoning, forward and backward."""
+"""Programs as people write them, partitioned in several ways: equal to the unpartitioned run, with the number of collectives
+that reasoning gives, forward and backward."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false
@@ -17,7 +17,7 @@ from partita.compiler.api.plan import Plan
 from partita.examples import decode, lstm, moe, vocabulary
 from partita.examples import graph_network as graphs
 
-# What JAX's own schedules of one step differ by is about 3e-5.
+# JAX's own schedules of one step differ by about 3e-5.
 BOUND = 2e-4
 pytestmark = pytest.mark.usefixtures("quick_compiles")
 
@@ -25,7 +25,7 @@ DATA = pt.DataParallel("data", inputs="batch")
 
 
 def holds(plan: Plan, *args: Any, **counts: int) -> None:
-    """The plan communicates as counted, leaves nothing open and nothing whole, and computes what the program does."""
+    """The plan has these collectives, no conflicts and nothing unpartitioned, and computes what the program does."""
     assert {kind: count for kind, count in plan.counts().items() if count} == counts
     assert not plan.conflicts
     assert not plan.whole
@@ -52,7 +52,7 @@ def moe_plan(layer: moe.Layer, mesh: pt.Mesh) -> Plan:
 
 @LAYERS
 def test_tokens_travel_to_their_experts_and_back_and_so_do_their_gradients(layer: moe.Layer) -> None:
-    # Into the experts and out of them, forward and backward; the experts' gradients are whole where the expert lives.
+    # Into the experts and out of them, forward and backward. The experts' gradients are complete on the expert's device.
     plan = moe_plan(layer, pt.Mesh(data=8)).apply(*moe.TACTICS)
     assert plan.layout("result/0/experts/w1") == {"result/0/experts/w1": "f32[data, 16, 32]"}
     holds(plan, *tokens(), all_to_all=2 + 2, all_reduce=1 + 2)
@@ -73,7 +73,7 @@ def test_a_mixture_of_experts_whose_tokens_alone_are_placed_sums_each_gradient(l
 
 @LAYERS
 def test_experts_that_are_split_themselves_add_the_sums_of_megatron(layer: moe.Layer) -> None:
-    # Behind w2 forward, and behind w1 backward: where the experts are, before the tokens travel back.
+    # After w2 forward, and after w1 backward: on the experts' devices, before the tokens travel back.
     megatron = pt.Megatron("model", column={"params/experts/w1": 2}, row={"params/experts/w2": 1})
     plan = moe_plan(layer, pt.Mesh(data=4, model=2)).apply(*moe.TACTICS, megatron)
     assert plan.layout("params/experts/b1") == {"params/experts/b1": "f32[data*2, model*16]"}
@@ -109,14 +109,14 @@ def test_edges_over_devices_sum_once_a_step_what_arrives_at_the_nodes() -> None:
 
 
 def test_a_graph_network_trains_with_its_edges_over_devices() -> None:
-    # Backward what the nodes get from both ends of the edges, added to their own before it is summed, and the gradients of
+    # Backward: the nodes' gradients from both ends of the edges, added to their own before the sum, and the gradients of
     # the edges' perceptron.
     plan = pt.plan(graphs.train_step, pt.Mesh(data=8), *network()).apply(graphs.EDGES)
     holds(plan, *network(), all_reduce=S * (1 + 1 + 3))
 
 
 def test_perceptrons_split_over_a_second_axis_add_the_sums_of_megatron() -> None:
-    # Behind each perceptron forward, before it backward, on every edge or node of the device.
+    # After each perceptron forward, before it backward, on every edge or node of the device.
     megatron = pt.Megatron("model", column="params/**/w1", row="params/**/w2")
     plan = pt.plan(graphs.train_step, pt.Mesh(data=4, model=2), *network()).apply(graphs.EDGES, megatron)
     holds(plan, *network(), all_reduce=S * (1 + 1 + 3) + S * (2 + 2))
@@ -129,7 +129,7 @@ def test_graphs_over_devices_sum_the_loss_and_each_gradient() -> None:
     holds(plan.apply(pt.DataParallel("data", inputs="graphs")), params, many, all_reduce=1 + len(jax.tree.leaves(params)))
 
 
-# An LSTM of T steps; the gradients of its three weights inside the loop, of the one behind it, and the loss are summed once.
+# An LSTM of T steps; the gradients of its three weights inside the loop, of the one after it, and the loss are summed once.
 
 T = 5
 ONCE = 3 + 1 + 1
@@ -147,8 +147,8 @@ def test_an_lstm_over_a_batch_sums_the_gradients_of_all_trips_at_once() -> None:
 
 
 def test_an_lstm_over_its_units_gathers_those_of_the_step_before() -> None:
-    # Forward the units are gathered in each trip, and summed behind the loop by `out`. Backward they are gathered again for
-    # the gradient of `wh`, and what the gates want of them is summed where each unit lies.
+    # Forward, the units are gathered in each trip, and summed after the loop by `out`. Backward, they are gathered again for
+    # the gradient of `wh`, and their gradient from the gates is summed where each unit is.
     plan = lstm.settled(pt.plan(lstm.train_step, lstm.MESH, *series()).apply(lstm.UNITS), series())
     assert plan.layout("params/w[xh]") == {"params/wh": "f32[8, 4, model*4]", "params/wx": "f32[4, 4, model*4]"}
     holds(plan, *series(), all_gather=T + T, reduce_scatter=T, all_reduce=1)
@@ -201,14 +201,14 @@ def test_a_cache_by_its_batch_sends_the_queries_there_and_what_they_find_back() 
 
 
 def test_a_cache_by_its_positions_puts_together_what_is_found_in_each() -> None:
-    # The largest score, the sum of the weights, the weighted sum; a device writes a new key only where its place is there.
+    # The largest score, the sum of the weights, the weighted sum; a device writes a new key only if it holds the position.
     plan = pt.plan(decode.decode, decode.MESH, *one_head()).apply(decode.POSITIONS)
     assert plan.layout("result/1/0/v") == {"result/1/0/v": "f32[4, model, 1, 2]"}
     holds(plan, *one_head(), all_reduce=3 * L * N)
 
 
 def ending(kv: int) -> Any:
-    """A decoder that is at its end more often than not, and a cache in which it never needs all places."""
+    """A decoder that usually ends early, and a cache of which it never needs all positions."""
     params, cache, first = decode.arguments(decode.Config(kv=kv, **{**SIZES, "length": 2 * N}))
     return {**params, "out": params["out"].at[:, decode.END].mul(3)}, cache, first
 
@@ -224,7 +224,7 @@ def ending(kv: int) -> Any:
     ids=["batch", "multi-head", "multi-query", "multi-query, the cache by its batch"],
 )
 def test_a_loop_until_the_end_counts_one_step_and_says_of_which_loop(kv: int, tactics: Any, counts: dict[str, int]) -> None:
-    # How many steps there are nobody knows before; over a batch, all devices ask together whether every row is at its end.
+    # The number of steps is unknown. Over a batch, all devices decide together whether every row is at its end.
     args = ending(kv)
     plan = pt.plan(decode.decode_until_end, decode.MESH, *args).apply(*tactics)
     assert {each.times for each in plan.collectives()} == {1}
@@ -241,7 +241,7 @@ def test_a_partitioned_loop_ends_when_every_row_has() -> None:
 
 
 def taught(args: Any) -> Any:
-    """The first layer's parameters and cache, and a text that the decoder is to say."""
+    """The first layer's parameters and cache, and a text for the decoder to produce."""
     params, cache, _ = args
     return {**params, "layers": params["layers"][:1]}, cache[:1], jax.random.randint(jax.random.key(1), (N + 1, 4), 0, 8)
 
@@ -255,7 +255,7 @@ def test_the_gradient_through_a_cache_by_its_batch_is_summed_behind_the_loop(arg
 
 
 def test_the_gradient_through_a_cache_by_its_positions_sums_what_each_device_knows() -> None:
-    # Backward through the softmax, to the query, and to the new key and the new value, which the device of their place has.
+    # Backward through the softmax, to the query, and to the new key and value, which are on the device of their position.
     given = taught(one_head())
     plan = pt.plan(jax.value_and_grad(decode.surprise), decode.MESH, *given).apply(decode.POSITIONS)
     holds(plan, *given, all_reduce=(3 + 4) * N)
@@ -269,8 +269,8 @@ def test_the_gradient_through_a_cache_by_its_positions_sums_what_each_device_kno
 def test_the_gradient_through_a_cache_sums_before_each_part_of_the_layer(
     args: Callable[[], Any], tactic: Any, behind: int
 ) -> None:
-    # Before attention and before the perceptron. The one head of keys and values has its gradients from all queries, and they
-    # stay sums: the loop adds them up, and those of `wk` and `wv` are summed behind it.
+    # Before attention and before the perceptron. The one head of keys and values gets gradients from all queries. They stay
+    # pending sums: the loop accumulates them, and those of `wk` and `wv` are summed after it.
     given = taught(args())
     plan = pt.plan(jax.value_and_grad(decode.surprise), decode.MESH, *given).apply(tactic)
     holds(plan, *given, all_reduce=(2 + 2) * N + behind)
@@ -309,7 +309,7 @@ def test_a_loss_over_the_vocabulary_sums_rows_and_never_logits() -> None:
 
 
 def test_the_gradient_of_a_lookup_is_added_where_the_row_lies() -> None:
-    # Backward only the sum over the vocabulary in what the logits want of the mixed rows; scattering sends nothing.
+    # Backward: only the sum over the vocabulary in the gradient of the mixed rows; scattering sends nothing.
     plan = pt.plan(vocabulary.train_step, pt.Mesh(model=8), *words()).apply(vocabulary.VOCABULARY)
     assert plan.layout("result/0/in") == {"result/0/in": "f32[model*2, 8]"}
     holds(plan, *words(), all_reduce=FORWARD + 1)
@@ -321,7 +321,7 @@ def test_a_vocabulary_and_a_batch_over_devices_add_the_gradients_of_the_batch() 
 
 
 def test_a_vocabulary_shared_by_both_ends_sums_as_often() -> None:
-    # The two gradients of the one table lie alike, so that adding them sends nothing.
+    # The two gradients of the one table have the same layout, so adding them sends nothing.
     def tied(params: Any, tokens: jax.Array) -> Any:
         def loss(params: Any) -> jax.Array:
             return vocabulary.loss({**params, "out": params["in"]}, tokens)

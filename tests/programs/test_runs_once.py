@@ -1,4 +1,4 @@
-"""What two devices could answer differently runs once and is shared; a region may hold nothing but an effect."""
+"""An op whose result could differ between devices runs once, and all devices share it; a region may contain only an effect."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -45,7 +45,7 @@ def runs(function: Callable[..., Any], tiled: str | None = "result") -> list[Cal
 
 
 def pieces(array: Array) -> list[Array]:
-    """The array that each device's piece says the whole is, as far as it goes."""
+    """The shard of each device, and the same part of the global array."""
     return [(np.asarray(shard.data), np.asarray(array)[shard.index]) for shard in array.addressable_shards]
 
 

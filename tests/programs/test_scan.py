@@ -1,4 +1,4 @@
-"""A placement holds through a loop: carries reach a fixed point, and what happens in the body counts once a trip."""
+"""A placement propagates through a loop: carries reach a fixed point, and collectives of the body count once per trip."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -19,7 +19,7 @@ TRIPS = 5
 
 
 def recurrent(x: jax.Array, ws: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Its carry is wanted whole along dim 0 in every trip, and once more behind the loop."""
+    """Its carry is needed replicated along dim 0 in every trip, and once more after the loop."""
 
     def body(carry: jax.Array, w: jax.Array) -> tuple[jax.Array, jax.Array]:
         drift = jnp.flip(carry, axis=0) * 0.1
@@ -64,7 +64,7 @@ def test_a_partitioned_loop_is_the_loop_and_counts_its_trips(function: Callable[
     assert plan.check(*arguments()) <= 2e-4
 
 
-def test_a_carry_that_is_wanted_whole_is_gathered_in_every_trip_and_once_behind_the_loop() -> None:
+def test_a_carry_that_is_needed_replicated_is_gathered_in_every_trip_and_once_after_the_loop() -> None:
     plan = planned(recurrent, "rows of the carry")
     assert plan.counts()["all_gather"] == TRIPS + 1
     assert {each.times for each in plan.collectives() if each.kind == "all_gather"} == {TRIPS, 1}

@@ -1,4 +1,4 @@
-"""The sign of a zero: what a device leaves out of a sum is -0.0, the unit of addition, which keeps the sign of any zero."""
+"""The sign of a zero: masked terms of a sum are -0.0, the unit of addition, which keeps the sign of any zero."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false

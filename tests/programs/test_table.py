@@ -1,4 +1,4 @@
-"""The table of tactics and their outcomes, a row a test."""
+"""The table of tactics and their outcomes, one row per test."""
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +28,7 @@ def test_the_same_dim_and_axis_again_changes_nothing_and_is_kept_in_the_trace(pl
     assert again.trace == once.trace + "\ntile('x', 0, 'data')"
 
 
-def test_a_dim_that_was_inferred_may_be_said_again(plan: Plan) -> None:
+def test_an_inferred_dim_may_be_tiled_explicitly(plan: Plan) -> None:
     tiled = plan.tile("w1", 1, "model")
     assert tiled.layout("w2") == {"w2": "f32[model*8, 8]"}
     assert same(tiled.tile("w2", 0, "model"), tiled)

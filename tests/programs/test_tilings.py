@@ -1,4 +1,4 @@
-"""Every tiling that follows from a definition is placed, run on eight devices, and changes nothing."""
+"""Every tiling that follows from a definition is placed and run on eight devices, and does not change the results."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false
@@ -33,7 +33,7 @@ def traced(call: Call) -> Plan:
 
 
 def nodes_of(plan: Plan, kind: str) -> list[Node]:
-    """The op, which is several nodes where its values are placed apart."""
+    """The nodes of the op: several if its values are placed independently."""
     nodes = [node for node in plan.source.program.nodes if node.kind == kind]
     assert len({id(node.op) for node in nodes}) == 1
     return nodes
@@ -52,7 +52,7 @@ TILINGS = [(call, at, index, size) for call in CALLS for at, index, size in plac
 
 
 def place(call: Call, at: int, index: int, size: int) -> Plan:
-    """Exactly this index placed: by a tile of a dim that it stands in, or, where it leads in no dim, by hand."""
+    """Exactly this index placed: by a tile of a dim that contains it, or by hand if a tile places another index."""
     start = pt.plan(call.function, pt.Mesh(a=size), *call.args)
     node = nodes_of(start, call.op)[at]
     for table, values in ((node.signature.operand_at, node.operands), (node.signature.result_at, node.results)):
@@ -73,7 +73,7 @@ def claimed(plan: Plan, node: int) -> int | None:
 
 
 def by_hand(start: Plan, node: Node, index: int, size: int) -> Plan:
-    """The minor index of a dim: a tile of the dim would be on the major one."""
+    """The minor index of a dim, placed by hand, because a tile of the dim places the major one."""
     table = start.table.copy()
     extent = node.signature.instance.indices[index].extent
     table.touch("a").nodes[node.number] = Claim(index, extent // size, 0)

@@ -1,7 +1,7 @@
-"""When the results of two runs of one program are the same: another order of additions may show, nothing else.
+"""Compares the results of two runs of one program, which may differ only by the order of additions.
 
-Integers and truth values are the same or they are not. Floats are compared by their result's largest element, or by what
-the tests compute with: what cancels leaves errors of that size. The narrower the type, the more an order of additions shows.
+Integers and booleans must be equal. Floats are compared relative to the largest element of their result, or to the size of the
+numbers in the tests, because cancellation leaves errors of that size. Narrower types have larger tolerances.
 """
 
 from collections.abc import Sequence
@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 BOUND = 1e-4
 SMALL = 0.05
-# (bound, size that errors are measured by at least) of narrow floats
+# (bound, smallest size that errors are relative to) of narrow floats
 NARROW = {"bfloat16": (4e-2, 1.0), "float16": (4e-3, 1.0)}
 
 
 def disagreement(found: Sequence[Any], expected: Sequence[Any], bound: float = BOUND, small: float = SMALL) -> str:
-    """What differs, or nothing: dtypes, shapes, or an element by more than rounding."""
+    """The difference in dtypes, shapes, or in an element by more than rounding; empty if there is none."""
     if len(found) != len(expected):
         return f"{len(found)} results, not {len(expected)}"
     for number, (a, b) in enumerate(zip(map(np.asarray, found), map(np.asarray, expected), strict=True)):

@@ -1,4 +1,4 @@
-"""What terms of builders, sums and masks mean, on NumPy, and random instances of the left sides of their rules."""
+"""The meaning of terms of builders, sums and masks, on NumPy, and random instances of the left sides of their rules."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def builder(term: object) -> object:
     return whole
 
 
-# Linearity: axis 0 runs over r, axis 1 over k; a value that stands outside `sum(r, .)` does not vary along r.
+# Linearity: axis 0 runs over r, axis 1 over k; a value outside `sum(r, .)` does not vary along r.
 
 
 def linear_instance(rule: Rule, random: Random) -> tuple[Bindings, Environment]:
@@ -76,12 +76,12 @@ def linear_instance(rule: Rule, random: Random) -> tuple[Bindings, Environment]:
 
 
 def _true(value: object) -> bool:
-    """`cast` is to double precision here, and the numbers are floats."""
+    """Here `cast` converts floats to double precision."""
     return True
 
 
 def _numbers(name: str, head: str, shape: tuple[int, ...], generator: np.random.Generator) -> Array:
-    """Numbers that every operation treats exactly: small integers, and powers of two to divide by."""
+    """Numbers with exact results in every operation: small integers, and powers of two as divisors."""
     if name == "c":
         return generator.integers(0, 2, shape).astype(bool)
     if head == "div" and name == "y":
@@ -177,7 +177,7 @@ def _placed(head: str, args: list[Any]) -> Any:
         case "add", [x, y]:
             return x + y
         case "take", [k, x]:
-            # A row that this iteration does not have is some row, and masked.
+            # A row of another iteration is read as any row, and masked.
             return np.take_along_axis(x, k % x.shape[1], axis=1)
         case "window", [k, w]:
             return k + np.arange(int(w))
@@ -190,7 +190,7 @@ def _placed(head: str, args: list[Any]) -> Any:
             whole = [x[trip] + (ends[trip - 1] if trip else 0) for trip in range(TRIPS)]
             return np.stack([np.concatenate(whole)] * TRIPS)
         case "join", [n, k, x]:
-            # A row that is outside must be zero, and is added anywhere.
+            # A row outside the block must be zero, and is added anywhere.
             return _put(n, k % n, x)
         case _:
             raise AssertionError(head)

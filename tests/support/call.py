@@ -19,7 +19,7 @@ RANDOM = np.random.default_rng(7)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Call:
-    """`function` on `args` traces to a program in which there is one op `op` to look at."""
+    """A call that traces to a program with the op `op` to test."""
 
     op: str
     function: Callable[..., Any]
@@ -51,5 +51,5 @@ def bools(*shape: int) -> Array:
 
 
 def prim(name: str, **params: Any) -> Callable[..., Any]:
-    """The primitive itself, for what no public function of JAX binds as one op."""
+    """The primitive itself, if no public JAX function binds it as one op."""
     return lambda *xs: find(name).bind(*map(jnp.asarray, xs), **params)

@@ -1,4 +1,4 @@
-"""One small JAX call, or several, for every definition: what the tests of tilings place and run.
+"""One or several small JAX calls for every definition, which the tests of tilings place and run.
 
 Extents are multiples of 8 where an op leaves them free, so that each index can be placed on eight devices.
 """
@@ -163,7 +163,7 @@ def lookups() -> Iterator[Call]:
         far = ints(8, low=-9, high=20), ints(8, low=-17, high=40)
         yield Call("gather", lambda x, i, j, m=mode: x.at[i, j].get(mode=m), (signed(8, 16), *far), f"pairs-{mode}")
     yield Call("gather", lambda x, i: x[i], (ints(16, 8), ints(8, high=16)), "ints")
-    # Where there is one row, the ids decide nothing, and still say how many rows come out.
+    # With one row, the ids have no effect, but still determine the number of rows of the result.
     for mode in ("clip", "fill"):
         yield Call("gather", lambda x, i, m=mode: x.at[i].get(mode=m), (signed(1, 8), ints(8, low=-2, high=3)), f"one-{mode}")
     yield Call("dynamic_slice", lambda x, i: lax.dynamic_slice(x, (0, i, 0), (8, 4, 8)), (signed(8, 16, 8), np.int32(9)))
@@ -227,7 +227,7 @@ CALLS = [
     *loops(),
 ]
 
-# Definitions that no call of JAX's can bring into a program with an index to place, and why.
+# Definitions that no JAX call traces to with an index to place, and why.
 NO_CALL = {
     "constant": "a literal has rank 0: there is no dim",
     "expand_dims": "JAX writes it as broadcast_in_dim or reshape",

@@ -1,4 +1,4 @@
-"""Calls of primitives that are expanded into others, by a rule or because JAX itself says how."""
+"""Calls of primitives that are expanded into others, by a rule or by JAX's own lowering."""
 
 # JAX annotates its functions only in part, and its sparse arrays not at all.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -61,6 +61,6 @@ def numbers() -> Iterator[Call]:
 
 
 def bits(seed: Array, name: str) -> Array:
-    """Of many keys, one of them split, another folded into."""
+    """Random bits of many keys, after a split and a fold_in."""
     keys = jax.random.split(jax.random.key(seed, impl=name), 8)
     return jax.vmap(lambda key: jax.random.bits(jax.random.fold_in(key, 3), (4,)))(keys)

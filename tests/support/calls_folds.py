@@ -43,7 +43,7 @@ def ragged() -> Iterator[Call]:
 
 
 def pooling() -> Iterator[Call]:
-    """Of the derivative of a maximum and of a minimum over windows, overlapping and not."""
+    """The derivatives of a maximum and a minimum over windows, overlapping and not."""
     for what, chosen, stride, padding in (("", lax.ge_p, 2, (0, 0)), ("overlapping", lax.le_p, 1, (1, 1))):
         params: dict[str, Any] = {
             "select_prim": chosen,
@@ -57,7 +57,7 @@ def pooling() -> Iterator[Call]:
 
 
 def several() -> Iterator[Call]:
-    """Folds with a combiner of the user's, which are expanded; the op is one that they become."""
+    """Folds with a user's combiner, which are expanded; the op is one of the expansion."""
     x, at = signed(8, 5, 16), jnp.broadcast_to(jnp.arange(5)[:, None], (8, 5, 16)).astype(np.int32)
 
     def larger(left: Any, right: Any) -> Any:

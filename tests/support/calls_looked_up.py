@@ -34,7 +34,7 @@ def reads() -> Iterator[Call]:
             )
         yield Call("gather", gather_windows(mode), (signed(16, 8), ints(8, 2, low=-2, high=14)), f"windows-{mode}")
         yield Call("gather", gather_batched(mode), (signed(8, 16, 8), ints(8, 8, 1, low=-2, high=18)), f"batched-{mode}")
-    # A window over all rows moves only where the mode drops what leaves the array.
+    # A window over all rows moves only if the mode drops windows that leave the array.
     yield Call("gather", gather_rows(16, "fill"), (signed(16, 8), ints(8, 1, low=-1, high=2)), "all")
     for dtype in (np.uint8, np.int8, np.uint32):
         far = RANDOM.integers(0, 100, (8, 1)).astype(dtype)
@@ -69,7 +69,7 @@ def writes() -> Iterator[Call]:
     for name, scatter in SCATTERS.items():
         ids, once = ints(8, 1, low=-3, high=19), RANDOM.permutation(20)[:8, None].astype(np.int32) - 2
         for mode in MODES:
-            # Rows that are set twice are set in any order: these are not.
+            # The order of two writes to one row is undefined, so every row is set at most once.
             clipped = RANDOM.permutation(16)[:8, None].astype(np.int32)
             rows = ids if name != "scatter" else clipped if mode == "clip" else once
             yield Call(name, scatter_rows(scatter, mode), (signed(16, 8), rows, signed(8, 8)), f"rows-{mode}")

@@ -1,8 +1,7 @@
-"""What terms of collectives mean, on NumPy, and random instances of the left sides of their rules.
+"""The meaning of terms of collectives, on NumPy, and random instances of the left sides of their rules.
 
-A value is what every device holds, with its layout; a step is done to it on all devices in lockstep. An instance binds a
-rule's variables from the inside out so that every step of the left side can be done: nothing here looks at the right
-side or at the condition.
+A value is the array of every device, with its layout; a step runs on all devices in lockstep. An instance binds a rule's
+variables from the inside out so that every step of the left side is possible. It ignores the right side and the condition.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ SHAPES = [(24,), (24,), (16, 4), (6, 12)]
 
 
 class NoLayout(Exception):
-    """Placements that do not fit side by side: a law of collectives speaks only of terms whose values all have a layout."""
+    """Placements that do not fit together: a collective law applies only to terms whose values all have valid layouts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +52,7 @@ class Placed:
         return all(chain_ok(extent, factors) for extent, factors in zip(self.shape, on, strict=True))
 
     def places(self, axis: str, without: tuple[Tile, ...] = ()) -> Iterator[tuple[int, int]]:
-        """Where an axis could be placed besides the tiles that are there."""
+        """The dims and strides at which an axis fits beside the existing tiles."""
         there = tuple(tile for tile in self.tiles if tile not in without)
         for dim, extent in enumerate(self.shape):
             for stride in range(1, extent):
@@ -89,7 +88,7 @@ def choices(head: str, now: Placed) -> list[tuple[object, ...]]:
 
 
 def applied(head: str, args: tuple[Any, ...], now: Placed) -> Placed:
-    """A step done to a value on all devices in lockstep."""
+    """The value after a step, on all devices in lockstep."""
     if head in ("permute", "reorder"):
         return _renumbered(head, args, now)
     if head in ("all_reduce", "reduce_scatter"):
@@ -131,7 +130,7 @@ def _renumbered(head: str, args: tuple[Any, ...], now: Placed) -> Placed:
 
 
 def instance(rule: Rule, random: Random) -> tuple[Bindings, Environment] | None:
-    """A random placed value, and arguments that let every step of the left side be done, from the inside out."""
+    """A random placed value, and arguments for which every step of the left side is possible, from the inside out."""
     spine: list[Apply] = []
     term: Term = rule.left
     while isinstance(term, Apply):

@@ -1,4 +1,4 @@
-"""The coverage table of the documentation: what becomes of each primitive, and the tilings that the example calls show."""
+"""The coverage table of the documentation: how each primitive is handled, and the tilings that the example calls show."""
 
 import re
 from collections import defaultdict

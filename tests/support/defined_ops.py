@@ -1,4 +1,4 @@
-"""Ops of people's own, each with its line of index notation, and how to call it: what `pt.define` is tested on."""
+"""User-defined ops for the tests of `pt.define`, each with its definition and a call."""
 
 # JAX annotates its functions only in part, and kernels not at all.
 # pyright: basic
@@ -48,7 +48,7 @@ def norm_of_rows_bwd(x: Array, w: Array, g: Array) -> tuple[Array, Array]:
 
 norm_of_rows.defvjp(lambda x, w: (norm_of_rows(x, w), (x, w)), lambda kept, g: norm_of_rows_bwd(*kept, g))
 
-# An attention in one pass over the keys: the sequence of the keys is whole, and a result that does not depend on `e`.
+# An attention in one pass over the keys: the keys' sequence is unpartitioned, and one result does not depend on `e`.
 
 
 @pt.define("flash(q, k, v)   out[b.., s, e], top[b.., s] = @(q[b.., s, d:], k[b.., t:, d:], v[b.., t:, e])")
@@ -90,7 +90,7 @@ pallas_matmul.defvjp(
     lambda kept, g: (pallas_matmul(g, kept[1].T), pallas_matmul(kept[0].T, g)),
 )
 
-# A sum by looked-up segments, and the rows that belong to them; how many segments there are is a static parameter.
+# A sum by looked-up segments, and the rows that belong to them; the number of segments is a static parameter.
 
 
 @pt.define(

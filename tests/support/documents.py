@@ -1,4 +1,4 @@
-"""The examples of the documentation, as things that can be run and renewed.
+"""Runs and renews the examples of the documentation.
 
 A ```` ```python ```` block is run, in one namespace for the whole page; if the next thing on the page is a ```` ```text ````
 block, that is what it must print. A ```` ```console ```` block holds commands, each behind `$ ` (its further lines behind
@@ -23,7 +23,7 @@ SLOW = ("make ", "pip ", "git ")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block: what it holds, the lines of the page that do, and whether it is the output of the one before."""
+    """A fenced block: its contents, its lines on the page, and whether it is the output of the block before."""
 
     kind: str
     text: str
@@ -49,7 +49,7 @@ class Page:
         ]
 
     def run(self) -> str:
-        """The page as it would be if everything on it were true: each output replaced by what really comes out."""
+        """The page with each output replaced by the actual output."""
         lines = self.path.read_text().splitlines(keepends=True)
         printed, edits = "", list[tuple[Block, str]]()
         for block in self.blocks():
@@ -86,7 +86,7 @@ def console(text: str) -> str:
 
 
 def shell(command: str) -> str:
-    """What a command prints. Those that install or run everything are only looked up: the tests may be part of them."""
+    """The output of a command. Commands that install or run everything are only looked up, because they may run the tests."""
     if command.startswith("make "):
         subprocess.run(f"make --dry-run {command.removeprefix('make ')}", shell=True, cwd=ROOT, check=True, capture_output=True)
     if command.startswith(SLOW):

@@ -1,8 +1,8 @@
 """Random calls of an op, drawn from the text of its definition: `calls(name)` is a strategy for hypothesis.
 
-The definition says which index stands on which dim of which array and what its parameters name. So an extent is drawn for
-each index, a place for each dim that a parameter names, and what else the primitive wants is what an example call in
-`calls` gives it. Ops whose parameters are more than places and extents have a strategy of their own in `drawn_by_hand`.
+The definition says which index runs along which dim of which array, and which dims its parameters name. So an extent is drawn
+for each index, and a number for each dim that a parameter names. All other parameters are those of an example call in
+`calls`. Ops with parameters other than dims and extents have their own strategy in `drawn_by_hand`.
 
     dot_general(lhs[b.., m.., k..], rhs[b.., n.., k..])   -->   f16[3, 8, 1], f16[8, 3], (((0,), (1,)), ((1,), (0,)))
 """
@@ -45,7 +45,7 @@ extents = st.sampled_from(EXTENTS)
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """What an example call binds a primitive with."""
+    """The operands and parameters with which an example call binds a primitive."""
 
     params: Mapping[str, Any]
     ins: tuple[Any, ...]
@@ -70,7 +70,7 @@ def _equations(jaxpr: Any) -> Iterator[Any]:
 
 
 def derivable(definition: Definition) -> bool:
-    """Whether shapes follow from extents of indices: all terms are indices, and what is whole is a dim that is named."""
+    """Whether shapes follow from extents of indices: all terms are indices, and every unpartitioned dim has a name."""
     if definition.front is not None or definition.ravel is not None or definition.sizes:
         return False
     terms = [term for read in (*_reads(definition.body), *definition.targets) for term in read.dims]
@@ -82,7 +82,7 @@ def derivable(definition: Definition) -> bool:
 
 @st.composite
 def restacked(draw: st.DrawFn, name: str) -> Call:
-    """An example call, on another number of its rows: what they hold stays what the op can be asked for."""
+    """An example call with another number of rows, whose contents stay valid for the op."""
     call = draw(st.sampled_from([call for call in CALLS if call.op == name]))
     rows = {np.shape(arg)[:1] for arg in call.args}
     if len(rows) != 1 or () in rows:
@@ -149,7 +149,7 @@ def _reads(expr: Any) -> Iterator[Reading]:
 
 @dataclass(slots=True)
 class Places:
-    """Where the dims stand that parameters name; drawn once for each parameter."""
+    """The dims that parameters name; drawn once for each parameter."""
 
     draw: st.DrawFn
     ordered: bool
@@ -181,7 +181,7 @@ class Places:
         return tuple(shape)
 
     def values(self) -> dict[str, Any]:
-        """The parameters, those in parts put together."""
+        """The parameters, with nested ones put together."""
         found: dict[str, Any] = {}
         parts: dict[str, dict[tuple[str, ...], Any]] = {}
         for (name, steps), value in self.params.items():
@@ -199,7 +199,7 @@ def _variable(term: Any) -> str:
 
 
 def _plural(source: Any) -> bool:
-    """A parameter that is a tuple, though it names one dim: `axes` of argmax."""
+    """Whether a parameter is a tuple although it names one dim: `axes` of argmax."""
     return source.name in ("axes", "dimensions")
 
 
@@ -212,7 +212,7 @@ def _nested(parts: Mapping[tuple[str, ...], Any], prefix: tuple[str, ...]) -> An
 
 @st.composite
 def derived(draw: st.DrawFn, name: str) -> Call:
-    """A call of an op whose parameters are the places and the extents of indices, and what the example says."""
+    """A call of an op whose parameters are dims and extents of indices, and those of the example."""
     definition = definitions[name]
     arity = draw(st.integers(1, 3)) if any(f.variadic for f in definition.operands) else 1
     form = signature(definition, arity)
@@ -264,7 +264,7 @@ def bound(name: str, params: Mapping[str, Any]) -> Callable[..., Any]:
 
 @cache
 def accepted(name: str) -> list[tuple[str, ...]]:
-    """The dtypes of operands with which the example's equation is bound too: the first operand's, and those that follow it."""
+    """The operand dtypes for which the example's equation can be bound: the first operand's, and those that follow from it."""
     known = example(name)
     first = known.ins[0].dtype if known.ins else None
     found = [tuple(aval.dtype.name for aval in known.ins)]
@@ -284,7 +284,7 @@ def accepted(name: str) -> list[tuple[str, ...]]:
 
 @st.composite
 def arrays(draw: st.DrawFn, name: str, position: int, shape: Shape, dtype: str) -> Array:
-    """Elements from where the op is defined; their seed is drawn, so that a failure keeps them."""
+    """Elements from the op's domain; their seed is drawn, so that a failure keeps them."""
     random = np.random.default_rng(draw(st.integers(0, 3)))
     low, high = DOMAINS.get((name, position)) or DOMAINS.get((name, -1)) or (-2.0, 2.0)
     match jnp.dtype(dtype).kind:
@@ -302,7 +302,7 @@ def arrays(draw: st.DrawFn, name: str, position: int, shape: Shape, dtype: str) 
             return np.asarray(random.uniform(low, high, shape), np.float32).astype(jnp.dtype(dtype))
 
 
-# What a parameter that is no place and no extent may be besides what the example says.
+# Further values of parameters that are neither dims nor extents.
 VARIED: Mapping[str, st.SearchStrategy[Mapping[str, Any]]] = {
     **{name: st.fixed_dictionaries({"reverse": st.booleans()}) for name in "cumsum cumprod cummax cummin cumlogsumexp".split()},
     "integer_pow": st.fixed_dictionaries({"y": st.integers(-2, 4)}),
@@ -312,7 +312,7 @@ VARIED: Mapping[str, st.SearchStrategy[Mapping[str, Any]]] = {
     "round": st.fixed_dictionaries({"rounding_method": st.sampled_from(list(jax.lax.RoundingMethod))}),
     "convert_element_type": st.fixed_dictionaries({"new_dtype": st.sampled_from([jnp.dtype(each) for each in DTYPES])}),
 }
-# Where the elements of floating operands lie: by op and operand, -1 for all of them.
+# The domain of the elements of floating operands: by op and operand, -1 for all operands.
 POSITIVE, INSIDE = (0.1, 2.0), (-0.9, 0.9)
 DOMAINS: Mapping[tuple[str, int], tuple[float, float]] = {
     **{(name, -1): POSITIVE for name in "log rsqrt sqrt digamma lgamma igamma igammac igamma_grad_a".split()},

@@ -1,4 +1,4 @@
-"""Random calls of the ops whose parameters are more than places and extents: windows, lookups, reshapes, loops.
+"""Random calls of the ops with parameters other than dims and extents: windows, lookups, reshapes, loops.
 
 `BY_HAND[name]` is the strategy for the op `name`; the others are drawn from their definitions, in `drawn`.
 """
@@ -322,7 +322,7 @@ def scatter(name: str, draw: Draw) -> Call:
     dims, updates, ids, window, inserted, starts, batching, ids_batching, _ = _lookup(draw, mode == "promise_in_bounds")
     numbers = lax.ScatterDimensionNumbers(window, inserted, starts, batching, ids_batching)
     dtype = draw(st.sampled_from(("float32", "int32", "float16", "uint8")))
-    # Which of several updates of one element stays is undefined: all are the same.
+    # The order of several updates of one element is undefined, so all are equal.
     ups = np.full(updates, 3, jnp.dtype(dtype)) if name == "scatter" else values(draw, name, updates, dtype)
 
     def function(a: Array, ids: Array, u: Array) -> Array:
@@ -332,7 +332,7 @@ def scatter(name: str, draw: Draw) -> Call:
 
 
 def region(name: str, draw: Draw) -> Call:
-    """A loop whose constant, carry, scanned input and stacked result share dims, or a choice between branches."""
+    """A loop whose constant, carry, scanned input and stacked result share dims, or a cond."""
     shape = shape_of(draw, least=1, most=3)
     dtype = draw(st.sampled_from(("float32", "int32", "bfloat16")))
     if name == "join" or (name in ("enter", "leave") and draw(st.booleans())):

@@ -15,7 +15,7 @@ HEAD = (
 
 @dataclass
 class Drawn:
-    """What a term may use: indices in scope by the letter of their range, each with its name."""
+    """The indices that a term may use, by the letter of their range, each with its name."""
 
     draw: st.DrawFn
     scope: list[tuple[str, str]]

@@ -1,4 +1,4 @@
-"""Figures that tests report, added up at the end of a run: how much of what could be tested was.
+"""Figures that tests report, added up at the end of a run: how many of the possible cases were tested.
 
 figures.add("programs that communicate", 31, of=40)   -->   programs that communicate: 31 of 40 (78 %)
 """
@@ -13,7 +13,7 @@ KEY = "figure: "
 
 
 class Figures:
-    """What one test adds; it travels with the test's report, so that workers of xdist can add too."""
+    """The figures of one test, stored in the test's report, so that workers of xdist can add theirs."""
 
     def __init__(self, record: Callable[[str, object], None]) -> None:
         self.record = record

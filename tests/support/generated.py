@@ -1,7 +1,7 @@
 """Random programs, meshes and tactics for hypothesis: `cases()` draws a `Case`.
 
-A program is data, a list of steps over the values so far, so that hypothesis can shrink it, its text says what it is, and its
-steps can be put in another order. Extents come from a small pool, so that shapes meet and most of them divide over the mesh.
+A program is data, a list of steps over the values so far, so that hypothesis can shrink it, print it, and reorder its steps.
+Extents come from a small pool, so that shapes match and most of them divide over the mesh.
 """
 
 # JAX annotates its functions only in part.
@@ -41,7 +41,7 @@ MESHES = [
     {"a": 2, "b": 1, "c": 4},
 ]
 POOLS = [(8, 16, 4), (8, 24), (16, 8, 6), (4, 12, 8), (8, 16, 3), (24, 12, 8), (6, 1, 12), (5, 8)]
-# The floats of a program, and what its arguments may be besides.
+# The float dtypes of a program, and the other dtypes of its arguments.
 THEMES: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("float32",), ()),
     (("float32",), ()),
@@ -49,13 +49,13 @@ THEMES: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("float32", "bfloat16"), ("bfloat16", "int32")),
     (("float32", "float16"), ("float16", "uint8")),
 ]
-# How many times as many examples `make fuzz` tries.
+# The factor by which `make fuzz` tries more examples.
 MORE = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Steps over arguments, of which the first are ids; value `n` is an argument, or what step `n - arguments` makes."""
+    """Steps over arguments, of which the first are ids; value `n` is an argument, or the result of step `n - arguments`."""
 
     arguments: tuple[Known, ...]
     steps: tuple[Step, ...]
@@ -101,7 +101,7 @@ class Program:
 
 
 def total(results: tuple[Array, ...]) -> Array:
-    """A scalar that depends on every element that is a fraction."""
+    """A scalar that depends on every floating element."""
     parts = [jnp.abs(each) if jnp.iscomplexobj(each) else each for each in results if jnp.issubdtype(each.dtype, jnp.inexact)]
     return sum((jnp.sum(jnp.tanh(each.astype(jnp.float32))) for each in parts), start=jnp.float32(0))
 
@@ -136,7 +136,7 @@ class Case:
 
     @property
     def share(self) -> int:
-        """A number below 100, for checks that only some cases are put to."""
+        """A number below 100, for checks that run on only some cases."""
         return crc32(repr((self.program, self.mesh, self.tactics)).encode()) % 100
 
     @property
@@ -145,7 +145,7 @@ class Case:
 
 
 def examples(number: int) -> settings:
-    """So many examples in `make test`, and a failure as it comes; in `make fuzz` ten times as many, made small."""
+    """This many examples in `make test`, without shrinking; in `make fuzz` ten times as many, with shrinking."""
     profile = settings.default
     assert profile is not None
     fixed = profile.derandomize
@@ -158,7 +158,7 @@ def examples(number: int) -> settings:
 
 @st.composite
 def programs(draw: st.DrawFn, grad: bool, pool: tuple[int, ...]) -> Program:
-    """Three to eight steps; what does not fit is not drawn."""
+    """Three to eight steps; only steps that fit are drawn."""
     extent = st.sampled_from(pool)
     floats, others = draw(st.sampled_from(THEMES))
     ranks = draw(st.lists(st.sampled_from([2, 2, 1, 3]), min_size=2, max_size=3))

@@ -1,7 +1,7 @@
 """How hypothesis chooses the next step of a generated program: a family, the values that fit it, a member.
 
-Of each value is known what decides which steps it may take: its shape and dtype, whether all ways of running the program
-compute it to the last bit (then a function that jumps may see it), and how large its elements can be.
+Each value records what decides which steps it may take: its shape and dtype, whether all ways of running the program compute
+it to the last bit (only then a discontinuous function may read it), and how large its elements can be.
 """
 
 # JAX annotates its functions only in part.
@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 LARGEST, LARGEST_RANK = 1 << 12, 4
 FLOATS = ("float32", "bfloat16", "float16")
 WHOLE = ("int32", "int8", "int16", "uint8", "uint32")
-# A value whose elements may be larger is brought back.
+# A value with larger elements is scaled down.
 LIMIT = 8.0
 
 
@@ -51,7 +51,7 @@ class Chooser:
     floats: tuple[str, ...]
 
     def numbered(self, *kinds: str) -> Iterator[tuple[int, Known]]:
-        """Later values first: a program is a chain rather than a bush, and hypothesis shrinks towards the first."""
+        """Later values first, so that programs are long chains, and hypothesis shrinks towards the first."""
         for n in reversed(range(len(self.values))):
             if not kinds or self.values[n].kind in kinds:
                 yield n, self.values[n]
@@ -233,7 +233,7 @@ def lookups(c: Chooser) -> Step | None:
 
 
 def casts(c: Chooser) -> Step | None:
-    """To a kind in which the value says as much; two floats make a complex number."""
+    """To a dtype that keeps the value's information; two floats make a complex number."""
     if (found := c.one()) is None:
         return None
     n, value = found
@@ -295,7 +295,7 @@ def control(c: Chooser) -> Step | None:
 
 
 def examples(c: Chooser) -> Step | None:
-    """Any primitive. What it makes of numbers that are near each other may jump, so only where they are the widest."""
+    """Any primitive. It may be discontinuous, so it takes only values of the widest float."""
     found = [n for n, v in c.numbered("float") if v.dtype == "float32"]
     if c.grad or c.floats != ("float32",) or not found:
         return None
@@ -320,7 +320,7 @@ families = st.sampled_from([family for family, weight in FAMILIES for _ in range
 
 
 def choose(chooser: Chooser) -> tuple[Step, Known] | None:
-    """A step that fits, and what it gives; None where the family that was drawn has none, or what it makes is too large."""
+    """A step that fits, and its result; None if the drawn family has none, or if its result is too large."""
     step = chooser.draw(families)(chooser)
     if step is None:
         return None
@@ -348,13 +348,13 @@ KEEPING = {
 
 
 def exact(step: Step, operands: Sequence[Known], dtype: np.dtype[np.generic]) -> bool:
-    """Whether the last bit is the same however it is computed: whole numbers always are, for none is made of other ones."""
+    """Whether the result is the same to the last bit however it is computed: for integers always, as none come from floats."""
     whole = dtype.kind in "biu"
     return whole or (step.name in KEEPING and all(each.exact for each in operands))
 
 
 def size(step: Step, operands: Sequence[Known]) -> float:
-    """A bound of the elements, so large as they become in practice."""
+    """A bound of the elements that holds in practice."""
     sizes = [each.size if each.kind in ("float", "complex") else 7.0 for each in operands]
     first = operands[0]
     match step.name:

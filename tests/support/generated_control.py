@@ -1,6 +1,6 @@
 """Control flow in generated programs: calls, loops and choices around a body, which is a chain of small steps.
 
-A body is data, names and dims, and keeps the shape of its value; `w` is what it closes over.
+A body is data, names and dims, and keeps the shape of its value; it closes over `w`.
 """
 
 # JAX annotates its functions only in part.
@@ -20,13 +20,13 @@ Body: TypeAlias = tuple[tuple[str, int], ...]
 
 
 def mixed(x: Array, w: Array, dim: int) -> Array:
-    """A matrix product with what of `w` has the size of the dim, or a product element by element."""
+    """A matrix product with a part of `w` of the dim's size, or an elementwise product."""
     if w.ndim == 2 and w.shape[0] == w.shape[1] == x.shape[dim]:
         return jnp.moveaxis(jnp.moveaxis(x, dim, -1) @ (w * (0.5 / w.shape[0])).astype(x.dtype), -1, dim)
     return x * w if w.shape == x.shape else x + jnp.mean(jnp.tanh(w)).astype(x.dtype)
 
 
-# Every link maps a value of a shape to one of that shape, and no link makes differences grow.
+# Every link keeps the shape of the value, and no link makes differences grow.
 LINKS: Mapping[str, Callable[[Array, Array, int], Array]] = {
     "tanh": lambda x, w, dim: jnp.tanh(x),
     "sin": lambda x, w, dim: jnp.sin(x),
@@ -56,7 +56,7 @@ def remat(x: Array, w: Array, body: Body) -> Array:
 
 
 def custom_vjp(x: Array, w: Array, body: Body) -> Array:
-    """A rule that is not the derivative, so that a program that used another would show it."""
+    """A rule that is not the derivative, so that a program that used another rule would be noticed."""
 
     @jax.custom_vjp
     def function(x: Array, w: Array) -> Array:
@@ -106,12 +106,12 @@ def repeated(x: Array, w: Array, body: Body, trips: int) -> Array:
 
 
 def layers(x: Array, w: Array) -> Array:
-    """Layers in a loop: `w` is a stack of square matrices, made small so that no difference grows from layer to layer."""
+    """Layers in a loop: `w` is a stack of square matrices, so small that no difference grows from layer to layer."""
     return lax.scan(lambda x, w: (jnp.tanh(x @ (0.1 * w)) + x, None), x, w)[0]
 
 
 def while_loop(x: Array, w: Array, ids: Array, body: Body) -> Array:
-    """As many trips as the first of the ids says, at most three."""
+    """The trip count is the first of the ids, at most three."""
 
     def more(carry: tuple[Array, Array]) -> Array:
         return carry[0] < jnp.clip(ids[0], 0, 3)

@@ -1,7 +1,7 @@
-"""The steps of generated programs: what each does with JAX. How they are drawn is in `generated_choice`.
+"""The steps of generated programs, each as a JAX function. `generated_choice` draws them.
 
-A step takes values and gives one. Its name is in one of the tables below, by what it asks of its operands: a function that
-jumps (`floor`, `argmax`, a comparison) is only for values that all ways of running a program compute to the last bit.
+A step takes values and returns one. Each table below has other requirements on the operands: a discontinuous function
+(`floor`, `argmax`, a comparison) takes only values that all ways of running a program compute to the last bit.
 """
 
 # JAX annotates its functions only in part.
@@ -28,7 +28,7 @@ Function: TypeAlias = Callable[..., Array]
 class Step:
     """One step: its name in `FUNCTIONS`, the numbers of the values that it takes, and its other arguments.
 
-    `squash` brings a result that could grow from step to step back to where the next one can use it.
+    `squash` limits a result that could grow from step to step.
     """
 
     name: str
@@ -52,7 +52,7 @@ def inside(function: Function) -> Function:
 
 
 def scale(x: Array, count: int) -> Array:
-    """By the square root of how many elements were added, where there are fractions."""
+    """Divides floats by the square root of the number of added elements."""
     return x * jnp.asarray(max(count, 1) ** -0.5, x.dtype) if jnp.issubdtype(x.dtype, jnp.inexact) else x
 
 
@@ -127,18 +127,18 @@ def window(x: Array, ids: Array, dim: int) -> Array:
 
 
 def update(x: Array, ids: Array, dim: int) -> Array:
-    # The last part: XLA:CPU updates in place and reads an earlier one after it has been written over.
+    # The last part, because XLA:CPU updates in place and may read an earlier one after overwriting it.
     part = lax.slice_in_dim(x, x.shape[dim] // 2, x.shape[dim], axis=dim)
     return lax.dynamic_update_slice_in_dim(x, part, ids[0], dim)
 
 
 def cast(x: Array, dtype: str) -> Array:
-    """Whole numbers are kept small, or the difference to the next one is lost."""
+    """Integers stay small, or the difference to the next one is lost."""
     small = lax.rem(x, jnp.asarray(7, x.dtype)) if jnp.issubdtype(x.dtype, jnp.integer) else x
     return small.astype(dtype)
 
 
-# Float functions by name: on any value, on values in (0.25, 0.75), and those that jump.
+# Float functions by name: on any value, on values in (0.25, 0.75), and discontinuous ones.
 SMOOTH: dict[str, Function] = {
     **{name: getattr(lax, name) for name in "asinh atan cos erf erfc expm1 logistic neg sin square tanh".split()},
     **{name: getattr(lax, name) for name in "bessel_i0e bessel_i1e".split()},
@@ -183,7 +183,7 @@ WHOLE_BINARY: dict[str, Function] = {
 }
 TRUTH_BINARY: dict[str, Function] = {name: getattr(lax, f"bitwise_{name}") for name in "and or xor".split()}
 COMPLEX_UNARY: dict[str, Function] = {"real": jnp.real, "imag": jnp.imag, "conj": jnp.conj, "neg": jnp.negative}
-# Along a dim: floats, any number with an order, and what is for exact values only.
+# Along a dim: floats, any ordered number, and functions for exact values only.
 SMOOTH_ALONG: dict[str, Function] = {
     "sum": lambda x, dim: scale(jnp.sum(x, dim, dtype=x.dtype), x.shape[dim]),
     "mean": lambda x, dim: jnp.mean(x, dim, keepdims=True),
@@ -252,13 +252,13 @@ def spread_ids(ids: Array, x: Array, dim: int) -> Array:
     return lax.broadcast_in_dim(ids, tuple(ids.shape[0] if each == dim else n for each, n in enumerate(x.shape)), (dim,))
 
 
-# Examples that compile for seconds.
+# Examples that take seconds to compile.
 SLOW = {"igamma", "igammac", "igamma_grad_a", "polygamma", "regularized_incomplete_beta", "zeta"}
 EXAMPLES = {str(call): call for call in CALLS if call.op not in SLOW}
 
 
 def example(x: Array, name: str) -> Array:
-    """An example call of any primitive, its floats moved a little by the value: what they are chosen for stays."""
+    """An example call of any primitive, with its floats changed a little by the value, so that they stay in the domain."""
     call = EXAMPLES[name]
     by = 1 + 0.125 * jnp.tanh(jnp.mean(x))
     moved = [jnp.asarray(arg) * by.astype(arg.dtype) if arg.dtype.kind in "fc" else arg for arg in map(np.asarray, call.args)]

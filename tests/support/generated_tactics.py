@@ -1,4 +1,4 @@
-"""The tactics of generated cases: numbers that stand for names, so that they mean something on any program."""
+"""The tactics of generated cases, with numbers instead of names, so that they apply to any program."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ KINDS: Mapping[str, int] = {
 
 @dataclass(frozen=True, slots=True)
 class Tactic:
-    """A tactic with numbers for names: whatever of it does not exist or is refused is passed over."""
+    """A tactic with numbers for names; parts that do not exist or are refused are skipped."""
 
     kind: str
     value: int
@@ -76,7 +76,7 @@ class Tactic:
         return names[self.value % len(names)]
 
     def dim_of(self, plan: Plan, name: str) -> int:
-        """One of the dims; now and then one too many, so that some tactics are refused."""
+        """One of the dims; sometimes one that does not exist, so that some tactics are refused."""
         rank = len(plan.source.program.shape(next(iter(plan.source.addresses.find(name).values()))))
         return self.dim % (rank + 1) if self.value % 8 == 0 else self.dim % max(rank, 1)
 

@@ -1,8 +1,8 @@
 """The rule harness: one op, all of its derived tilings, on all devices in lockstep, against NumPy and against JAX.
 
-A sample is a call of an op and, on several meshes, placements of its indices: each index alone, at each stride that may
-stand, and draws of several axes on several indices or on one. Nothing is compiled for the devices; the interpreter runs
-what every device would run.
+A sample is a call of an op and, on several meshes, placements of its indices: each index alone at each valid stride, and
+random placements of several axes on several indices or on one. Most samples are not compiled: the interpreter runs the
+program of every device.
 """
 
 # JAX annotates its functions only in part.
@@ -30,13 +30,13 @@ from partita.rewrites.decide.table import Claim, Table
 from partita.rewrites.program.program import Node
 
 DEVICES = 8
-# One call in so many is compiled.
+# One call in this many is compiled.
 COMPILED = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An axis of so many devices at an index of a node; its coordinate advances by `stride` elements of the index."""
+    """An axis of `size` devices at an index of a node; its coordinate advances by `stride` elements of the index."""
 
     node: int
     index: int
@@ -46,22 +46,22 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A plan with these placements, of which some may have been refused beside others."""
+    """A plan with these placements, of which some may have been refused."""
 
     plan: Plan
     places: tuple[Place, ...]
 
 
 def nodes_of(plan: Plan, kind: str) -> list[Node]:
-    """The op, which is several nodes where its values are placed apart."""
+    """The nodes of the op: several if its values are placed independently."""
     nodes = [node for node in plan.source.program.nodes if node.kind == kind]
-    # JAX leaves out what changes nothing: a reshape to the same shape.
+    # JAX omits ops without effect, such as a reshape to the same shape.
     assert len({id(node.op) for node in nodes}) <= 1
     return nodes
 
 
 def place(plan: Plan, places: Sequence[Place]) -> Placed:
-    """Each place on an axis of its own, in order, each carried on by propagation before the next."""
+    """Each placement on a separate axis, in order, each propagated before the next."""
     table = plan.table.copy()
     held: list[Place] = []
     for axis, each in zip(plan.mesh.axes, places, strict=True):
@@ -78,7 +78,7 @@ def free(table: Table, axis: str, node: Node) -> bool:
 
 
 def singles(nodes: Sequence[Node]) -> Iterator[Place]:
-    """Every index on every number of devices that divides it, in blocks and, where it may, dealt in turn."""
+    """Every index on every number of devices that divides it, in blocks and, if possible, cyclically."""
     for node in nodes:
         for at, index in enumerate(node.signature.instance.indices):
             sizes = [size for size in range(2, DEVICES + 1) if index.extent % size == 0]
@@ -105,7 +105,7 @@ def several(nodes: Sequence[Node], random: Random) -> Iterator[tuple[Place, ...]
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """How many indices the call has, how many of them were placed, and how many plans that made."""
+    """The number of indices of the call, of placed indices, and of plans."""
 
     indices: int
     executed: int
@@ -118,7 +118,7 @@ def on(traced: Traced, places: Sequence[Place]) -> Placed:
 
 
 def check(call: Call, seed: int) -> Checked:
-    """Checks the call unpartitioned and in all its tilings; now and then one of them on real devices."""
+    """Checks the call unpartitioned and in all its tilings; a few of them on real devices."""
     expected = eager(call)
     traced = trace(call.function, *call.args)
     whole = interpret(traced.module, call.args, pt.Mesh(a=1))
@@ -137,7 +137,7 @@ def check(call: Call, seed: int) -> Checked:
 
 
 def eager(call: Call) -> list[Any]:
-    """What JAX computes on one device. What JAX itself refuses is no call."""
+    """The result of JAX on one device. Calls that JAX refuses are skipped."""
     try:
         return jax.tree.leaves(call.function(*call.args))
     except (TypeError, OverflowError):
@@ -145,7 +145,7 @@ def eager(call: Call) -> list[Any]:
 
 
 def equal(plan: Plan, call: Call, expected: Sequence[Any], places: Sequence[Place], text: bool, devices: bool) -> None:
-    """Before and after fusion, and lowered to what every device runs; by its text and on real devices, where that is asked."""
+    """Checks the plan before and after fusion, and lowered to device-local code; on request by its text and on real devices."""
     forms: dict[str, Callable[[], Sequence[Any]]] = {
         "unfused": lambda: interpret(plan.ir(fused=False), call.args),
         "fused": lambda: interpret(plan.ir(), call.args),

@@ -1,4 +1,4 @@
-"""Who imports whom, read from the code: imports inside functions and under `TYPE_CHECKING` count as any other."""
+"""The graph of imports, read from the code, including imports inside functions and under `TYPE_CHECKING`."""
 
 import ast
 from collections.abc import Collection, Iterator, Mapping
@@ -20,7 +20,7 @@ def _name(path: Path) -> str:
 
 
 def imports(files: Mapping[str, Path]) -> dict[str, set[str]]:
-    """What each file imports, by full names. `from a import b` is `a.b` where that is one of the files, and `a` elsewhere."""
+    """The imports of each file, by full names. `from a import b` is `a.b` if that is a file, and otherwise `a`."""
     return {name: {whole if whole in files else base for base, whole in _imported(name, path)} for name, path in files.items()}
 
 
@@ -39,7 +39,7 @@ def _imported(name: str, path: Path) -> Iterator[tuple[str, str]]:
 
 
 def rings(graph: Graph) -> list[str]:
-    """The groups of files that reach each other, each with a shortest way around."""
+    """The groups of files that import each other in a ring, each with a shortest ring."""
     inside = {name: sorted(graph.keys() & set(ends)) for name, ends in graph.items()}
     reach = {name: _reached(inside, name) for name in inside}
     groups = {frozenset(other for other in reach[name] if name in reach[other]) for name in inside if name in reach[name]}

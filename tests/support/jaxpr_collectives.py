@@ -1,9 +1,9 @@
-"""Counts the collectives in a jaxpr: what JAX is really asked to run, independent of what a plan says of itself.
+"""Counts the collectives in a jaxpr: those that JAX runs, independent of the reports of a plan.
 
-Executions are counted: the body of a `scan` times its length, the body and the condition of a `while` once, and what a
-branch of a `cond` runs stands apart: counts leave it out, bytes are those of the dearest branch. Bytes are
-those that one device receives, with V the larger side's local size and n the size of the group: all_gather, reduce_scatter
-and all_to_all V(n-1)/n, all_reduce twice that, permute V.
+Executions are counted: the body of a `scan` times its length, the body and the condition of a `while` once. Branches of a
+`cond` are counted separately, and bytes include the most expensive branch. Bytes are those that one device receives, with
+V the larger side's local size and n the size of the group: all_gather, reduce_scatter and all_to_all V(n-1)/n, all_reduce
+twice that, permute V.
 """
 
 # JAX annotates its tracing functions only in part.
@@ -42,7 +42,7 @@ class Collective:
     times: int
     bytes: Fraction
     where: tuple[tuple[int, int], ...] = ()
-    """The branches that it is in, outermost first: (number of the choice, number of the branch)."""
+    """The branches that contain it, outermost first: (number of the cond, number of the branch)."""
 
 
 def collectives(function: Any, *args: Any) -> list[Collective]:
@@ -59,7 +59,7 @@ def counts(found: list[Collective]) -> dict[str, int]:
 
 
 def in_branches(found: list[Collective]) -> dict[str, int]:
-    """As `counts`, of what stands in branches, whichever is taken."""
+    """Like `counts`, for the collectives in branches, whichever branch runs."""
     return counts([replace(each, where=()) for each in found if each.where])
 
 

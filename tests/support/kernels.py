@@ -1,4 +1,4 @@
-"""Pallas calls, each with the definition that its grid and its BlockSpecs make, or the reason why it runs whole."""
+"""Pallas calls, each with the definition that follows from its grid and BlockSpecs, or why it runs unpartitioned."""
 
 # Pallas annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -41,7 +41,7 @@ def product(x: Any, w: Any, out: Any) -> None:
 
 
 def matmul(x: Array, w: Array) -> Array:
-    """Blocks of the result; the contracted dim is whole."""
+    """Blocks of the result; the contracted dim is unpartitioned."""
     m, n, k = x.shape[0], w.shape[1], x.shape[1]
     specs = [spec((4, k), 0, None), spec((k, 8), None, 1)]
     return call(product, f32(m, n), (m // 4, n // 8), in_specs=specs, out_specs=spec((4, 8), 0, 1))(x, w)
@@ -103,7 +103,7 @@ def by_place(x: Array) -> Array:
 
 
 def by_place_inside(x: Array) -> Array:
-    """The kernel asks where it is in a branch of a loop."""
+    """The kernel reads its position in a branch of a loop."""
 
     def kernel(x: Any, out: Any) -> None:
         def trip(row: Array, count: Array) -> Array:
@@ -121,7 +121,7 @@ def by_place_inside(x: Array) -> Array:
 
 
 def by_row_place(x: Array) -> Array:
-    """The kernel asks where it is along one axis, and not along the other."""
+    """The kernel reads its position along one axis only."""
     m, n = x.shape
     blocks = spec((2, 4), 0, 1)
     return call(shifted, f32(m, n), (m // 2, n // 4), in_specs=[blocks], out_specs=blocks)(x)
@@ -154,7 +154,7 @@ def looked_up(ids: Any, x: Any, out: Any) -> None:
 
 
 def pages(ids: Array, x: Array) -> Array:
-    """Blocks of rows in an order that an operand says."""
+    """Blocks of rows in the order that an operand gives."""
     m, n = x.shape
     scalars: Any = pltpu.PrefetchScalarGridSpec(
         num_scalar_prefetch=1,
@@ -175,7 +175,7 @@ def kept(x: Any, out: Any, total: Any) -> None:
 
 
 def carried(x: Array) -> Array:
-    """Scratch that goes on along an axis inside of the one that the kernel asks for."""
+    """Scratch that is kept along an axis inside the one whose position the kernel reads."""
     m, n = x.shape
     blocks = spec((2, 4), 0, 1)
     how: Any = {"scratch_shapes": [pltpu.VMEM((2, 4), jnp.float32)]}
@@ -275,7 +275,7 @@ def attention(q: Array, k: Array, v: Array) -> Any:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A program with Pallas calls in it, their definitions from the first result on, and why the others run whole."""
+    """A program with Pallas calls, their definitions from the first result on, and why the others run unpartitioned."""
 
     name: str
     function: Callable[..., Any]

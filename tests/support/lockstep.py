@@ -1,7 +1,7 @@
-"""All devices of a mesh in lockstep, on NumPy: what collectives do, said a second time and independently of the compiler.
+"""All devices of a mesh in lockstep, on NumPy: a second implementation of collectives, independent of the compiler.
 
-A value is one array for each device, keyed by the device's coordinates. `part` is what a device holds of a whole array
-under some tiles, element by element, with no idea of blocks; the collectives know blocks and no tiles.
+A value is one array for each device, keyed by the device's coordinates. `part` is the part of a device under some tiles,
+element by element, without blocks; the collectives use blocks and no tiles.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def part(whole: Array, tiles: Sequence[Tile], at: Mapping[str, int], mesh: Mesh)
 
 
 def distribute(whole: Array, tiles: Sequence[Tile], mesh: Mesh) -> Value:
-    """What every device holds of `whole`."""
+    """The part of `whole` on every device."""
     return {tuple(at.values()): part(whole, tiles, at, mesh) for at in mesh.coordinates()}
 
 
 def summands(whole: Array, tiles: Sequence[Tile], pending: Sequence[tuple[str, str]], mesh: Mesh, seed: int) -> Value:
-    """What every device holds if `whole` is still pending over some axes: parts that fold to it, copies where it is whole."""
+    """The arrays of all devices if `whole` is pending over some axes: parts that fold to it, replicated along unused axes."""
     monoid = {monoid for monoid, _ in pending}.pop() if pending else "add"
     names = list(mesh)
     used = [names.index(axis) for axis in (*(tile[0] for tile in tiles), *(axis for _, axis in pending))]
@@ -55,7 +55,7 @@ def summands(whole: Array, tiles: Sequence[Tile], pending: Sequence[tuple[str, s
 
 
 def groups(value: Value, axes: Sequence[str], names: Sequence[str]) -> list[list[Device]]:
-    """The devices that talk to each other in a collective over `axes`, in the order of the axes, major to minor."""
+    """The devices of one group of a collective over `axes`, in the order of the axes, major to minor."""
     order = [names.index(axis) for axis in axes]
     found: dict[Device, list[Device]] = {}
     for device in sorted(value, key=lambda device: [device[at] for at in order]):
@@ -115,7 +115,7 @@ def _fold(monoid: str, values: list[Array]) -> Array:
 
 
 def split(value: Array, dim: int, block: int, n: int) -> list[Array]:
-    """The parts of a local array of which each of n devices takes one: runs of `block` elements, dealt in turn."""
+    """The parts of a local array for n devices: runs of `block` elements, dealt in turn."""
     before, extent, after = value.shape[:dim], value.shape[dim], value.shape[dim + 1 :]
     dealt = value.reshape(*before, extent // (n * block), n, block, *after)
     return [dealt.take(rank, axis=dim + 1).reshape(*before, extent // n, *after) for rank in range(n)]

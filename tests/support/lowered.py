@@ -1,4 +1,4 @@
-"""The second way to a plan's device-local module, by its text; and what that module computes."""
+"""A plan's device-local module made from text, and the results of that module."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -23,7 +23,7 @@ def parse(text: str) -> ModuleOp:
 
 
 def reparsed(module: ModuleOp) -> ModuleOp:
-    """The module through its text, which must be whole: it verifies, and prints as it was read."""
+    """The module after printing and parsing: its text must be complete, verify, and print the same again."""
     module.verify()
     text = str(module)
     read = parse(text)
@@ -33,16 +33,16 @@ def reparsed(module: ModuleOp) -> ModuleOp:
 
 
 def lowered_text(plan: Plan) -> str:
-    """The text of the spmd module that the rules make of the text of the unfused program."""
+    """The text of the spmd module that the rules make from the text of the unfused program."""
     reparsed(plan.ir())
     reparsed(plan.spmd())
     return str(to_spmd(reparsed(fuse(reparsed(plan.ir(fused=False))))))
 
 
 def executions(module: ModuleOp) -> tuple[dict[str, int], dict[str, int]]:
-    """How often each kind of collective runs, by the device-local module: always, and in branches, whichever is taken.
+    """How often each kind of collective runs in the device-local module: always, and in branches, whichever branch runs.
 
-    The body of a loop counts as often as it has trips, and once where nobody knows how often that is.
+    The body of a loop counts once per trip, and once if the trip count is unknown.
     """
     always, branches = (dict.fromkeys(KINDS.values(), 0) for _ in range(2))
 
@@ -60,7 +60,7 @@ def executions(module: ModuleOp) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def interpreted(plan: Plan, args: Sequence[Any]) -> list[Any]:
-    """What the plan's device-local module computes on all devices in lockstep."""
+    """The results of the plan's device-local module, on all devices in lockstep."""
     types = cast(FuncOp, plan.ir().body.block.first_op).function_type
     ins, outs = (cast("Sequence[ArrayType]", side.data) for side in (types.inputs, types.outputs))
     held = [distribute(arg, type.layout, plan.mesh) for arg, type in zip(args, ins, strict=True)]

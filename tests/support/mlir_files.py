@@ -51,7 +51,7 @@ class MlirFile(pytest.File):
 
 
 def opt(args: Sequence[str], text: str) -> str:
-    """`partita-opt ARGS`, reading `text` where the arguments name no file."""
+    """`partita-opt ARGS`, reading `text` if the arguments do not name a file."""
     from partita.compiler.cli.opt import PartitaOpt
 
     out = StringIO()
@@ -61,7 +61,7 @@ def opt(args: Sequence[str], text: str) -> str:
 
 
 def check(args: Sequence[str], text: str) -> str:
-    """`filecheck ARGS`; fails the test where `text` is not what the file expects."""
+    """`filecheck ARGS`; fails the test if `text` is not what the file expects."""
     options = parse_argv_options(["filecheck", *args])
     said = StringIO()
     with redirect_stderr(said):
@@ -72,5 +72,5 @@ def check(args: Sequence[str], text: str) -> str:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> MlirFile | None:
-    """The hook that `conftest.py` takes from here."""
+    """The hook that `conftest.py` imports."""
     return MlirFile.from_parent(parent, path=file_path) if file_path.suffix == ".mlir" else None  # pyright: ignore[reportUnknownMemberType]

@@ -1,11 +1,11 @@
-"""Models that the tests partition: plain JAX functions, with nothing of Partita in them.
+"""Models that the tests partition: plain JAX functions, without Partita.
 
 The transformer has nine parameter tensors a block, a tied embedding and no final normalisation, so that with `L` layers
 there are `P = 9L + 1` parameters, of which ZeRO shards `S = 4L + 1` (four matrices a block and the embedding). The
-closed forms of collectives that the tests want are written in those two letters.
+closed forms of collectives in the tests use these two letters.
 """
 
-# JAX annotates `einsum`, `tree.map` and `grad` only in part, and models consist of little else.
+# JAX annotates `einsum`, `tree.map` and `grad` only in part.
 # pyright: basic
 
 from dataclasses import dataclass
@@ -166,7 +166,7 @@ def chain(x: jax.Array, w1: jax.Array, w2: jax.Array) -> jax.Array:
 
 
 def gram(x: jax.Array) -> jax.Array:
-    """`x·xᵀ`: tiling the rows of `x` asks for both dims of the result."""
+    """`x·xᵀ`: tiling the rows of `x` would tile both dims of the result."""
     return x @ x.T
 
 

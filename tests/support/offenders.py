@@ -1,4 +1,4 @@
-"""One test for all files, which names those that do not pass."""
+"""For one test over all files, which lists those that do not pass."""
 
 
 def none(offenders: list[str]) -> None:

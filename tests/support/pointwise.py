@@ -1,4 +1,4 @@
-"""What a program in index notation says, element by element in plain Python: an oracle without einsums, windows, gathers."""
+"""Evaluates a program in index notation element by element in plain Python: an oracle without einsums, windows, gathers."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ Places = Mapping[Index, int]
 
 
 class Outside(Exception):
-    """A window hangs over: there is nothing."""
+    """A window reads outside the array."""
 
 
 def run(function: Function, given: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:

@@ -1,4 +1,4 @@
-"""How much the results of a generated program may differ: as much as rounding in its narrowest float shows after some steps."""
+"""How much the results of a generated program may differ: by the rounding of its narrowest float over some steps."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ FACTOR = 3.0
 
 
 def differs(found: Sequence[Any], expected: Sequence[Any], program: Program) -> str:
-    """What differs, or nothing. Wider results that came from narrow values are as exact as these."""
+    """The difference, or an empty text. Wider results that come from narrow values are only as exact as these."""
     if program.narrow == "float32":
         return disagreement(found, expected)
     bound, small = NARROW[program.narrow]

@@ -1,4 +1,4 @@
-"""A traced program as JAX runs it on whole arrays: what every plan of it must compute."""
+"""A traced program as JAX runs it on whole arrays: every plan of it must compute the same."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false

@@ -37,7 +37,7 @@ def equal(ours: Any, theirs: Any) -> None:
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-7), ours, theirs)
 
 
-def test_a_call_is_that_of_the_function_on_the_devices() -> None:
+def test_a_call_runs_the_function_on_the_devices() -> None:
     layer = pt.jit(model, mesh=MESH, tactics=TACTICS)
     result = layer(X, W)
     equal(result, model(X, W))
@@ -45,7 +45,7 @@ def test_a_call_is_that_of_the_function_on_the_devices() -> None:
     assert result.sharding.spec == PartitionSpec("data", "model")
 
 
-def test_it_is_a_decorator_too() -> None:
+def test_jit_is_also_a_decorator() -> None:
     @pt.jit(mesh=MESH, tactics=TACTICS)
     def layer(x: jax.Array, w: jax.Array) -> jax.Array:
         """A layer."""
@@ -97,7 +97,7 @@ TRANSFORMATIONS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", TRANSFORMATIONS)
-def test_a_transformation_of_it_is_that_of_the_function(name: str) -> None:
+def test_a_transformation_of_a_jitted_function_is_that_of_the_function(name: str) -> None:
     layer, transform = pt.jit(model, mesh=MESH, tactics=TACTICS), TRANSFORMATIONS[name]
     equal(transform(layer)(jnp.asarray(X), jnp.asarray(W)), transform(model)(jnp.asarray(X), jnp.asarray(W)))
 
@@ -124,7 +124,7 @@ def test_an_array_of_keys_is_put_where_the_plan_wants_it() -> None:
     equal(draws(placed), jax.vmap(jax.random.normal)(keys))
 
 
-def test_a_method_is_bound_as_that_of_jax_is() -> None:
+def test_a_method_is_bound_as_in_jax() -> None:
     @jax.tree_util.register_dataclass
     @dataclasses.dataclass
     class Layer:
@@ -144,7 +144,7 @@ def test_a_method_is_bound_as_that_of_jax_is() -> None:
     assert Layer.call.in_shardings(layer, X)[0].w.spec == PartitionSpec(None, "model")
 
 
-def test_an_object_that_is_no_tree_is_a_static_self_or_an_error() -> None:
+def test_an_object_that_is_not_a_tree_is_a_static_self_or_an_error() -> None:
     class Layer:
         scale = 2.0
 
@@ -172,7 +172,7 @@ def test_donated_arguments_are_gone_after_the_call() -> None:
     equal(after, step(step({"w": jnp.asarray(W)}, x), x))
 
 
-def test_keys_closed_over_arrays_and_none_go_through() -> None:
+def test_a_call_takes_keys_closed_over_arrays_and_none() -> None:
     shift = np.linspace(0.0, 1.0, 8, dtype=np.float32)
 
     def noisy(key: jax.Array, x: jax.Array, mask: jax.Array | None = None) -> tuple[jax.Array, Any, jax.Array]:
@@ -203,7 +203,7 @@ def test_errors_come_at_the_call_and_are_ours() -> None:
     equal(layer(X, W), model(X, W))
 
 
-def test_an_error_of_the_users_own_stays_what_it_is() -> None:
+def test_an_error_raised_by_the_user_stays_unchanged() -> None:
     def broken(x: jax.Array) -> jax.Array:
         raise ValueError("not today")
 

@@ -35,7 +35,7 @@ def training() -> Plan:
 
 
 def readings(plan: Plan) -> tuple[object, ...]:
-    """What a plan says, read off a copy that remembers nothing."""
+    """The reports of a plan, computed on a copy without memos."""
     fresh = replace(plan)
     return fresh.trace, fresh.layout(), fresh.counts(), fresh.bytes_per_device()
 
@@ -87,7 +87,7 @@ def test_every_action_is_replayed(plan: Plan) -> None:
     assert len(made.trace.splitlines()) == 8
 
 
-def test_a_tactic_of_ones_own_is_a_function(plan: Plan) -> None:
+def test_a_user_defined_tactic_is_a_function(plan: Plan) -> None:
     def halves(plan: Plan) -> Plan:
         return plan.tile("x", 0, "data").tile("w1", 1, "model")
 
@@ -114,7 +114,7 @@ def test_a_copy_of_a_plan_is_the_plan(plan: Plan) -> None:
     assert copy.copy(tiled) is tiled and copy.deepcopy({"plan": tiled})["plan"] is tiled
 
 
-def test_two_branches_of_a_plan_know_nothing_of_each_other(plan: Plan) -> None:
+def test_two_branches_of_a_plan_are_independent(plan: Plan) -> None:
     base = plan.tile("x", 0, "data")
     left, right = base.tile("w1", 1, "model"), base.tile("w1", 0, "model")
     assert left.layout("w1") == {"w1": "f32[8, model*8]"} and right.layout("w1") == {"w1": "f32[model*4, 16]"}
@@ -177,7 +177,7 @@ def test_zero_over_several_axes_is_one_tactic_each(plan: Plan) -> None:
     assert several.layout("w1") == {"w1": "f32[data*2, model*8]"}
 
 
-def test_what_is_replicated_is_not_crossed(plan: Plan) -> None:
+def test_propagation_does_not_cross_a_replicated_value(plan: Plan) -> None:
     kept = plan.replicate("x", "data").tile("result", 0, "data")
     assert kept.layout() == {"x": "f32[256, 8]", "w1": "f32[8, 16]", "w2": "f32[16, 8]", "result": "f32[data*64, 8]"}
     assert sum(kept.counts().values()) == 0
@@ -243,7 +243,7 @@ def test_diff_says_what_a_tactic_changed(plan: Plan) -> None:
     assert not after.diff(after).layouts
 
 
-def test_a_way_out_of_a_conflict_is_a_tactic_that_can_be_replayed() -> None:
+def test_a_resolution_of_a_conflict_is_a_tactic_that_can_be_replayed() -> None:
     plan = pt.plan(gram, MESH, X).tile("x", 0, "data")
     (conflict,) = plan.conflicts
     (way,) = conflict.resolutions

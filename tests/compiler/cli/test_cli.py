@@ -66,7 +66,7 @@ def test_lower_prints_every_form(run: Run, form: str):
     assert ("all_reduce" in result.output) == (form == "spmd") or form not in ("spmd", "unfused")
 
 
-def test_values_that_differ_in_a_number_and_lie_alike_are_one_row():
+def test_values_that_differ_in_a_number_and_have_one_layout_share_a_row():
     layouts = {"blocks/0/w": "f32[8]", "blocks/1/w": "f32[8]", "blocks/2/w": "f32[data*2]", "x/0": "f32[8]"}
     rows = [("blocks/*/w (2)", "f32[8]"), ("blocks/2/w", "f32[data*2]"), ("x/0", "f32[8]")]
     assert merged(layouts) == rows

@@ -1,4 +1,4 @@
-"""`partita-opt` ends with one error and exit status 1, whatever it is given."""
+"""For any bad input, `partita-opt` ends with one error and exit status 1."""
 
 import sys
 from pathlib import Path
@@ -49,12 +49,12 @@ def test_a_file_that_cannot_be_read_is_one_error(name: str, tmp_path: Path, monk
     assert "cannot be read" in refused(monkeypatch, str(tmp_path / name))
 
 
-def test_the_docstring_names_passes_that_there_are():
+def test_the_docstring_names_existing_passes():
     line = next(line for line in (opt.__doc__ or "").splitlines() if " -p " in line)
     assert set(line.split()[-1].split(",")) <= set(opt.PASSES)
 
 
-def test_help_is_no_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_help_is_not_an_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     monkeypatch.setattr(sys, "argv", ["partita-opt", "--help"])
     with pytest.raises(SystemExit) as ended:
         opt.main()
@@ -63,7 +63,7 @@ def test_help_is_no_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 
 def refused(monkeypatch: pytest.MonkeyPatch, *args: str) -> str:
-    """What the command says when it ends; the text of a SystemExit goes to stderr, with exit status 1."""
+    """The output of the command; the text of a SystemExit goes to stderr, with exit status 1."""
     monkeypatch.setattr(sys, "argv", ["partita-opt", *args])
     with pytest.raises(SystemExit) as ended:
         opt.main()

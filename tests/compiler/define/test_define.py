@@ -1,4 +1,4 @@
-"""`pt.define`: a line of index notation, and anybody's op is partitioned; a line that is wrong is refused."""
+"""`pt.define`: a line of index notation makes an op partitionable; a wrong line is refused."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false
@@ -78,14 +78,14 @@ def test_a_sum_passes_a_defined_op_that_is_linear_by_its_text():
     assert pt.plan(both, MESH, normal(8, 16), normal(16, 4)).tile("x", 1, "a").counts()["all_reduce"] == 1
 
 
-def test_of_a_backward_pass_one_result_is_cut_and_the_other_summed():
+def test_a_backward_pass_tiles_one_result_and_sums_the_other():
     use = USES[0]
     plan = pt.plan(weighed(use), MESH, *use.args).tile("x", 0, "a")
     assert plan.layout("result/**") == {"result/0": "f32[a*2, 4, 6]", "result/1": "f32[6]"}
     assert [(each.kind, each.value) for each in plan.collectives()] == [("all_reduce", "result/1")]
 
 
-def test_vmap_puts_an_index_in_front():
+def test_vmap_adds_a_leading_index():
     x, w = normal(8, 16, 4), normal(8, 4, 4)
     batched = jax.vmap(pallas_matmul)
     plan = pt.plan(batched, MESH, x, w).tile("x", 0, "a")
@@ -157,7 +157,7 @@ ADDED: list[Defined[Any]] = []
 
 
 def added(number: int) -> Defined[Any]:
-    """What a cell of a notebook does, each time it is run."""
+    """Runs the source as a notebook cell does."""
 
     def add_number(x: Any) -> Any:
         return x + number
@@ -193,7 +193,7 @@ def test_a_definition_that_is_refused_leaves_its_name_free():
     assert pt.plan(trusted, MESH, x).tile("x", 1, "a").layout("result") == {"result": "f32[8, a]"}
 
 
-def test_nothing_that_was_known_of_a_refused_op_holds_for_the_next_of_its_name():
+def test_a_refused_op_leaves_no_memo_for_the_next_op_of_its_name():
     x = normal(8, 4)
     with pytest.raises(pt.Error, match="does not take an array of shape"):
         pt.define("row_total(x)   out[i, j] = @(x[i, j])", _summed, example=(x,))
@@ -206,7 +206,7 @@ def _summed(x: Any) -> Any:
     return x.sum(1)
 
 
-def test_groups_of_operands_are_equally_many_arrays():
+def test_all_variadic_operands_take_the_same_number_of_arrays():
     def weighted(xs: Any, ws: Any) -> Any:
         return sum(x * w for x, w in zip(xs, ws, strict=True))
 
@@ -235,7 +235,7 @@ def test_a_prefix_fold_is_cut_along_its_dim(fold: str, function: Any, reverse: b
     assert disagreement([plan.compile()(x)], [running(x)]) == ""
 
 
-def test_what_is_looked_up_is_folded_along_the_other_indices():
+def test_looked_up_rows_are_folded_over_an_index_of_the_ids():
     def bags(table: Any, ids: Any) -> Any:
         return table[ids].sum(1)
 
@@ -257,14 +257,14 @@ def test_a_function_may_give_any_number_of_results():
     assert disagreement(plan.compile()(x), columns(x)) == ""
 
 
-def test_a_text_in_code_of_no_file_is_a_file_of_its_own():
+def test_code_without_a_file_is_a_module_of_its_own():
     names: dict[str, Any] = {"pt": pt}
     exec("\n\n\nop = pt.define('twofold(x)   out[i..] = @(x[i..])', lambda x: 2 * x)", names)
     other = pt.define("twofold(x)   out[i..] = @(x[i..])", _summed)
     assert (names["op"].op.name, other.op.name) == ("twofold", "_summed.twofold")
 
 
-def test_blocks_that_stay_together_are_no_smaller_than_they_are():
+def test_blocks_that_stay_together_are_never_cut_smaller():
     x = normal(8, 32)
     with pytest.raises(pt.Error, match="`j` cannot be placed"):
         pt.define("scaled_by_8(x)   out[i.., (j b)] = @(x[i.., (j b)])   size b = 4", _scaled, example=(x,))

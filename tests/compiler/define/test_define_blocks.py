@@ -1,4 +1,4 @@
-"""A line is tried at blocks as small as a plan cuts: kernels with steps of two rows, on devices that hold some rows each."""
+"""A definition is tried on blocks as small as a plan's: kernels with steps of two rows, on devices with few rows each."""
 
 # pyright: basic
 
@@ -27,7 +27,7 @@ def in_steps(x: Array, size: int = 2) -> Array:
 
 
 def counted(x: Array) -> Array:
-    """How many rows the kernel's steps have, a whole number that no NaN gives away."""
+    """The sum of the normalised rows."""
     return in_steps(x).sum(0)
 
 
@@ -73,7 +73,7 @@ def test_blocks_that_are_too_small_are_refused_before_they_are_run(op: Any, rows
             lowered()
 
 
-def test_the_line_that_is_offered_is_right():
+def test_the_suggested_definition_is_right():
     with pytest.raises(pt.Error) as caught:
         pt.plan(lambda x: folded(x), pt.Mesh(a=8), positive(8)).tile("x", 0, "a").spmd()
     offered = next(each for each in caught.value.helps if "size" in each).split("`")[1]
@@ -82,7 +82,7 @@ def test_the_line_that_is_offered_is_right():
     assert pt.plan(lambda x: right(x), pt.Mesh(a=8), positive(16)).tile("x", 0, "a").check(positive(16)) < 1e-4
 
 
-def test_what_vmap_makes_of_an_op_is_tried_too():
+def test_the_op_that_vmap_makes_is_tried_too():
     wrong = pt.define("softmax_anywhere(x)   out[i, j] = @(x[i, j])", lambda x: jax.nn.softmax(x, -1))
     with pytest.raises(pt.Error, match="`j` cannot be placed"):
         pt.plan(jax.vmap(wrong), pt.Mesh(a=8), jnp.ones((4, 8, 16)))
@@ -92,8 +92,8 @@ def test_what_vmap_makes_of_an_op_is_tried_too():
     assert pt.plan(jax.vmap(one), pt.Mesh(a=4), x).tile("x", 1, "a").check(x) < 1e-4
 
 
-def test_a_kernel_without_steps_is_no_trial():
-    """Whole arrays of 8 rows are no step of 64, and what nobody writes agrees with what nobody writes."""
+def test_a_call_without_steps_does_not_count_as_a_trial():
+    """Arrays of 8 rows are shorter than a step of 64: the kernel writes nothing, on whole arrays and in blocks."""
     total = pt.define("ones_in_64s(x)   out[i, j:] = @(x[i, j:])", lambda x: in_steps(x.astype("float32"), 64).astype("int32"))
     plan = pt.plan(lambda x: total(x), pt.Mesh(a=8), np.ones((256, 4), np.int32)).tile("x", 0, "a")
     with pytest.raises(pt.Error, match="blocks of 32"):

@@ -1,4 +1,4 @@
-"""Ops that users define are named by the function and its module, so two libraries may call theirs alike."""
+"""User-defined ops are named by function and module, so two libraries may use one name."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -62,7 +62,7 @@ def test_an_op_with_its_module_in_its_name_is_mapped_and_differentiated():
     assert jnp.allclose(plan.compile()(X), jax.grad(total)(X))
 
 
-def test_an_op_with_its_module_in_its_name_is_said_in_notation():
+def test_an_op_with_its_module_in_its_name_is_printed_in_notation():
     library("library_third.says", BODIES["one"])
     op = library("library_fourth.says", BODIES["other"]).normalised
     text = pt.plan(op, pt.Mesh(), X).notation()

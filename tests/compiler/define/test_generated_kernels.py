@@ -1,4 +1,4 @@
-"""Generated Pallas calls: where a definition follows from the grid and the BlockSpecs, it is true of the call."""
+"""Generated Pallas calls: a definition that follows from the grid and the BlockSpecs is correct for the call."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -30,20 +30,20 @@ from partita.dialects.definitions.parse import parse_definitions
 from partita.dialects.definitions.registry import definitions
 
 Dim = tuple[int | None, int, bool]
-"""The grid axis along which a dim is read block by block, how long a block is, and whether it is read from the end."""
+"""The grid axis along which a dim is read block by block, the length of a block, and whether blocks are read from the end."""
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A call: every element of a result's block depends on all that its step reads, and on where each number stands."""
+    """A call: every element of a result's block depends on all elements that its step reads, and on their positions."""
 
     grid: tuple[int, ...]
     ins: tuple[tuple[Dim, ...], ...]
     out: tuple[Dim, ...]
     asked: int | None
-    """The axis whose place the kernel adds."""
+    """The axis whose position the kernel adds."""
     begun: int | None
-    """The kernel adds up in scratch, which it begins anew at the first place of this axis."""
+    """The kernel adds up in scratch, which it resets at the first position of this axis."""
 
     def spec(self, dims: tuple[Dim, ...]) -> pl.BlockSpec:
         def index(*at: Any) -> tuple[Any, ...]:
@@ -112,7 +112,7 @@ def test_a_derived_definition_is_true_of_the_call(figures: Figures) -> None:
         args = [normal(*case.shape(dims), seed=seed) for seed, dims in enumerate(case.ins)]
         (eqn,) = [each for each in equations(jax.make_jaxpr(function)(*args).jaxpr) if each.primitive.name == "pallas_call"]
         text, why = DERIVED["pallas_call"].text(eqn)
-        # Scratch that is read before it is written is anything.
+        # Scratch that is read before it is written has no defined value.
         known = bool(np.isfinite(np.asarray(function(*args))).all())
         seen.update(calls=1, derived=bool(text))
         assert text or why

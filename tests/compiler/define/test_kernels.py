@@ -1,4 +1,4 @@
-"""Pallas calls are cut as their grid and their BlockSpecs say, and run whole, with the reason, where they do not say it."""
+"""Pallas calls are partitioned by their grid and BlockSpecs, or run unpartitioned with a reason if these do not suffice."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -34,7 +34,7 @@ def bodies(plan: pt.Plan) -> list[str]:
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
-def test_a_call_has_the_definition_that_its_grid_makes_or_runs_whole_with_the_reason(kernel: Kernel) -> None:
+def test_a_call_has_a_definition_from_its_grid_or_runs_unpartitioned_with_a_reason(kernel: Kernel) -> None:
     plan = pt.plan(kernel.function, MESH, *kernel.args)
     assert bodies(plan) == list(kernel.said)
     assert (not kernel.whole and not plan.whole) or str(plan.whole[0]).endswith(kernel.whole)
@@ -52,7 +52,7 @@ CALLS = [kernel for kernel in KERNELS if kernel.said]
 
 
 @pytest.mark.parametrize("kernel", CALLS, ids=str)
-def test_a_tiled_call_computes_what_the_whole_one_does(kernel: Kernel) -> None:
+def test_a_tiled_call_computes_the_same_as_the_unpartitioned_one(kernel: Kernel) -> None:
     expected = jax.tree.leaves(jax.jit(kernel.function)(*kernel.args))
     for plan in tilings(pt.plan(kernel.function, MESH, *kernel.args), kernel.args):
         assert disagreement(jax.tree.leaves(plan.compile()(*kernel.args)), expected) == "", plan.trace
@@ -72,7 +72,7 @@ def _calls(jaxpr: Any) -> Iterator[Any]:
             yield eqn
 
 
-def test_flash_attention_of_jax_s_own_is_cut_by_batch_and_heads() -> None:
+def test_jax_flash_attention_is_partitioned_by_batch_and_heads() -> None:
     qkv = [normal(4, 16, 2, 8, seed=seed) for seed in range(3)]
     plan = pt.plan(attention, MESH, *qkv).tile("*", 0, "a").tile("*", 2, "b")
     assert set(plan.layout().values()) == {"f32[a, 16, b, 8]"}
@@ -91,7 +91,7 @@ SIMPLE = ("a sum in scratch", "squeezed blocks", "two results", "columns by plac
 
 
 @pytest.mark.parametrize("kernel", [each for each in CALLS if each.name in SIMPLE], ids=str)
-def test_a_derived_definition_is_accepted_as_a_user_s_is(kernel: Kernel) -> None:
+def test_a_derived_definition_passes_the_trial_of_user_definitions(kernel: Kernel) -> None:
     (eqn,) = _calls(jax.make_jaxpr(kernel.function)(*kernel.args).jaxpr)
     text, _ = DERIVED["pallas_call"].text(eqn)
     definition = definitions.add(*parse_definitions(text).values())
@@ -123,5 +123,5 @@ def test_calls_of_one_definition_are_one_op() -> None:
 
 def test_the_text_of_a_call_cannot_be_interpreted() -> None:
     plan = pt.plan(matmul, MESH, X, W)
-    with pytest.raises(pt.Error, match="has no text"):
+    with pytest.raises(pt.Error, match="does not contain it"):
         interpret(plan.ir(), [np.asarray(X), np.asarray(W)])

@@ -1,4 +1,4 @@
-"""Primitives of users' own, under the names of others: each computes what it is, not what it is called."""
+"""Users' primitives with the names of other primitives: each computes its own function."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -21,7 +21,7 @@ X = jnp.arange(1, 9, dtype=jnp.float32)
 
 
 def primitive(name: str, function: Callable[[Any], Any], known: bool) -> Any:
-    """A primitive of one operand; `known`: JAX can say it with other primitives."""
+    """A primitive of one operand; `known`: JAX can lower it to other primitives."""
     made: Any = Primitive(name)
     lowered: Any = mlir.lower_fun(function, multiple_results=False)
     made.def_impl(function if known else lambda x: function(np.asarray(x)))
@@ -48,11 +48,11 @@ def test_two_primitives_of_one_name_are_two():
         np.testing.assert_allclose(found, wanted)
 
 
-def test_a_primitive_that_was_met_keeps_its_name():
+def test_a_primitive_that_was_seen_before_keeps_its_name():
     met = primitive("met_before", lambda x: x + 1, known=False)
     plan = pt.plan(lambda x: met.bind(x), MESH, X)
     own = pt.define("met_before(x)   out[i..] = @(x[i..])", lambda x: x * 10)
-    assert own.op.name == "test_a_primitive_that_was_met_keeps_its_name.met_before"
+    assert own.op.name == "test_a_primitive_that_was_seen_before_keeps_its_name.met_before"
     np.testing.assert_allclose(pt.plan(own, MESH, X).compile()(X), X * 10)
     np.testing.assert_allclose(plan.compile()(X), X + 1)
     pt.define("met_before(x)   out[i..] = @(x[i..])", primitive=met)

@@ -1,4 +1,4 @@
-"""A `custom_partitioning` call with a sharding rule is an op that the rule defines; without one its inside is partitioned."""
+"""A `custom_partitioning` call with a sharding rule is an op with that definition; without one its contents are partitioned."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
@@ -43,7 +43,7 @@ def running(x: Array) -> Array:
 
 @dataclass(frozen=True)
 class Rule:
-    """A function of one or two arguments, its sharding rule, and the definition that it makes, if one."""
+    """A function of one or two arguments, its sharding rule, and the definition that follows, if there is one."""
 
     function: Callable[..., Array]
     rule: Any
@@ -85,12 +85,12 @@ RULES = [
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
-def test_a_rule_is_a_definition_if_the_function_is_what_it_says(rule: Rule) -> None:
+def test_a_rule_becomes_a_definition_if_the_function_agrees_with_it(rule: Rule) -> None:
     function = rule.wrapped()
     plan = pt.plan(lambda *xs: function(*xs), MESH, *rule.args)
     kinds = [node.kind for node in plan.source.program.nodes if node.kind.startswith("custom_partitioning")]
     assert [definitions[kind].text.partition("   ")[2].strip() for kind in kinds] == [rule.said] * bool(rule.said)
-    # What is inside is known to its author alone, or to Partita.
+    # Whether the contents run unpartitioned, or Partita partitions them.
     assert [each.primitive for each in plan.whole] == ["pure_callback"] * (not rule.said and rule.function is sine)
     expected = [jax.jit(function)(*rule.args)]
     first, *more = plan.arguments()
@@ -105,7 +105,7 @@ def test_a_reduction_factor_leaves_a_sum() -> None:
     assert plan.counts()["all_reduce"] == 1 and sum(plan.counts().values()) == 1
 
 
-def test_a_function_without_a_rule_is_what_is_inside_of_it() -> None:
+def test_a_call_without_a_rule_is_replaced_by_its_contents() -> None:
     function = RULES[8].wrapped()
     plan = pt.plan(lambda x: function(x), MESH, X).tile("x", 1, "a")
     assert plan.layout()["result"] == "f32[8, a*4]" and not plan.whole

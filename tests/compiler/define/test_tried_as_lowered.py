@@ -1,4 +1,4 @@
-"""A definition is tried on what a plan would run: the op as it is lowered, on all devices in lockstep."""
+"""The trial of a definition runs what a plan would run: the lowered op, on all devices in lockstep."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportPrivateUsage=false
@@ -28,7 +28,7 @@ def unchanged(value: Any, *_: Any) -> Any:
     return value
 
 
-def test_a_mask_that_the_lowering_forgets_is_a_counter_example(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mask_missing_from_the_lowering_gives_a_counter_example(monkeypatch: pytest.MonkeyPatch) -> None:
     pt.define(f"logits_masked(h, w, labels)   {LOGITS}", logits, example=(H, W, LABELS))
     monkeypatch.setattr(localise, "masked", unchanged)
     with pytest.raises(pt.Error, match="`v` cannot be placed") as caught:
@@ -36,7 +36,7 @@ def test_a_mask_that_the_lowering_forgets_is_a_counter_example(monkeypatch: pyte
     assert any("combined by `sum`" in note for note in caught.value.notes)
 
 
-def test_an_offset_that_the_lowering_forgets_is_a_counter_example(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_offset_missing_from_the_lowering_gives_a_counter_example(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_offset(self: object, index: int, dtype: str = "int32") -> Any:
         ops: Emitter = getattr(self, "ops")  # noqa: B009
         return ops.number(0, dtype)
@@ -64,8 +64,8 @@ def rev(x: Any) -> Any:
 @pytest.mark.parametrize(
     ("function", "params"), [(cumsum, {"axis": 0, "reverse": False}), (reduce_max, {"axes": (0,)}), (rev, {"dimensions": (1,)})]
 )
-def test_what_devices_put_together_is_the_whole(function: Callable[..., Any], params: dict[str, Literal]) -> None:
-    """The first index of an op over four devices, without a device but the one that is there."""
+def test_the_combined_parts_are_the_unpartitioned_result(function: Callable[..., Any], params: dict[str, Literal]) -> None:
+    """The first index of an op over four devices, run on a single one."""
     whole = function(jnp.asarray(X))
     program = program_of(function.__name__, ParamsAttr.of(**params), [("float32", X.shape)], [("float32", whole.shape)])
 

@@ -53,7 +53,7 @@ def training_plan(name: str = "BP+MP+Z3") -> Plan:
 
 
 def cyclic(x: jax.Array) -> jax.Array:
-    """Rows dealt out in turn: `f32[data*4, 6]` comes out as `f32[4*data, 6]`, whose blocks lie in no order."""
+    """Rows dealt out in turn: `f32[data*4, 6]` becomes `f32[4*data, 6]`, whose blocks are not contiguous."""
     return jnp.tanh(x.reshape(2, 4, 6).transpose(1, 0, 2)).reshape(8, 6)
 
 
@@ -108,7 +108,7 @@ def test_a_loop_with_collectives_stays_in_one_kernel(granularity: str) -> None:
     assert_equal(graph.run(*args), plan.compile()(*args))
 
 
-def test_values_that_no_named_sharding_can_say_go_from_node_to_node() -> None:
+def test_values_without_a_named_sharding_pass_from_node_to_node() -> None:
     x = array(8, 6)
     plan = pt.plan(cyclic, pt.Mesh(data=2), x).tile("x", 0, "data")
     graph = plan.lower("collective")
@@ -132,7 +132,7 @@ def test_a_graph_runs_on_given_devices() -> None:
     assert result.sharding.device_set == set(devices)
 
 
-def test_more_programs_than_may_be_in_flight_are_awaited() -> None:
+def test_a_run_waits_when_too_many_programs_are_in_flight() -> None:
     def deep(x: jax.Array) -> jax.Array:
         for _ in range(40):
             x = x - x.sum(axis=0, keepdims=True) / 64
@@ -142,7 +142,7 @@ def test_more_programs_than_may_be_in_flight_are_awaited() -> None:
     plan = pt.plan(deep, pt.Mesh(data=8), x).tile("x", 0, "data")
     graph = plan.lower("collective")
     assert kinds(graph).count("redistribute") == 40
-    # One body for all layers but the first, which has no layer before it, and the last.
+    # One body for all layers except the first and the last.
     assert len(graph.kernels) == 3
     assert_equal(graph.run(x), plan.compile()(x))
 
@@ -177,7 +177,7 @@ def test_equal_layers_share_their_kernels() -> None:
         for layers in (5, 6)
     )
     graph.module.verify()
-    # The update of all parameters is one kernel of another body; none is there once more for the sixth layer.
+    # The update of all parameters is one kernel with another body; the sixth layer adds no kernel.
     assert len(graph.kernels) == len(fewer.kernels)
     assert kinds(graph).count("kernel") > kinds(fewer).count("kernel")
 
@@ -249,7 +249,7 @@ def test_a_graph_that_was_read_runs_on_its_own_arguments() -> None:
     ("text", "message"),
     [("flow.graph @main(", "the text is not a graph"), ("builtin.module {}", "does not begin with `flow.graph`")],
 )
-def test_a_text_that_is_no_graph_is_an_error(text: str, message: str) -> None:
+def test_a_text_that_is_not_a_graph_is_an_error(text: str, message: str) -> None:
     with pytest.raises(pt.Error, match=message):
         Graph.parse(text)
 

@@ -1,6 +1,6 @@
-"""Every wrong program of `tests/errors` is answered by the error beside it, and leaves its plans as they were.
+"""Every wrong program of `tests/errors` gives the error beside it, and leaves its plans unchanged.
 
-The last statement of a program is the wrong one; `--update` writes the answers anew.
+The last statement of a program is the wrong one; `--update` rewrites the errors.
 """
 
 import ast
@@ -19,12 +19,12 @@ PROGRAMS = [path for path in sorted(GALLERY.glob("*.py")) if path.stem != "conft
 
 
 def without_folders(text: str) -> str:
-    """The text, with the files of its places named alone: `--> /tmp/a/step.py:3:1` becomes `--> step.py:3:1`."""
+    """The text, without the folders of its locations: `--> /tmp/a/step.py:3:1` becomes `--> step.py:3:1`."""
     return re.sub(r"--> \S*/(?=[^/\s]+:\d)", "--> ", text)
 
 
 def readings(names: dict[str, object]) -> dict[str, object]:
-    """What each plan says of itself; of a copy, which remembers nothing that it said before."""
+    """The reports of each plan, computed on a copy without memos."""
     plans = {name: replace(plan) for name, plan in names.items() if isinstance(plan, pt.Plan)}
     return {name: (plan.trace, plan.layout(), plan.counts()) for name, plan in plans.items()}
 
@@ -43,16 +43,16 @@ def answer(path: Path) -> str:
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
-def test_a_wrong_program_is_answered(path: Path, golden: Callable[[Path, str], None]) -> None:
+def test_a_wrong_program_gives_its_error(path: Path, golden: Callable[[Path, str], None]) -> None:
     golden(path.with_suffix(".err"), answer(path))
 
 
-def test_every_answer_has_its_program() -> None:
+def test_every_error_has_its_program() -> None:
     assert {path.stem for path in GALLERY.glob("*.err")} == {path.stem for path in PROGRAMS}
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
-def test_an_answer_says_what_to_do(path: Path) -> None:
+def test_an_error_says_what_to_do(path: Path) -> None:
     """A cure, or for a text with a mistake in it the line and a caret."""
     text = path.with_suffix(".err").read_text()
     assert "\nhelp: " in text or "^" in text

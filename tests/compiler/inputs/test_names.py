@@ -69,7 +69,7 @@ def tree(name: str, value: object) -> Tree:
     return Tree(structure, tuple("/".join([name, *path(keys)]) for keys, _ in leaves), tuple(leaf for _, leaf in leaves))
 
 
-def test_a_successor_is_the_result_that_only_one_argument_can_mean():
+def test_a_successor_is_a_result_that_matches_only_one_argument():
     w, step = {"w": np.ones((4, 4))}, np.int32(0)
     pairs = successors(
         [tree("params", w), tree("opt", (w, w)), tree("step", step), tree("x", np.ones(3)), tree("y", np.ones(3))],
@@ -83,7 +83,7 @@ def test_a_successor_is_the_result_that_only_one_argument_can_mean():
     }
 
 
-def test_of_several_alike_the_one_of_the_same_name_succeeds_and_the_rest_in_order() -> None:
+def test_among_equal_results_the_one_of_the_same_name_is_the_successor_then_the_rest_in_order() -> None:
     w = {"w": np.ones(3)}
     named = successors([tree("p", w), tree("m", w)], [tree("result/m", w), tree("result/p", w)])
     assert named == {"p/w": "result/p/w", "m/w": "result/m/w"}

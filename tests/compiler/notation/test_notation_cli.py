@@ -114,19 +114,19 @@ def test_a_wrong_call_ends_with_an_error_of_ours(run: Run, arguments: list[str],
     assert help in result.stderr
 
 
-def test_tables_end_where_their_words_do(run: Run):
+def test_rows_of_tables_have_no_trailing_blanks(run: Run):
     for command in ("show", "run"):
         lines = run(command, "two.partita:rows").output.splitlines()
         assert lines
         assert all(line == line.rstrip() for line in lines)
 
 
-def test_an_array_of_another_shape_is_answered_at_the_argument_of_that_function(run: Run):
+def test_an_array_of_another_shape_is_an_error_at_the_argument(run: Run):
     found = run("run", "two.partita:mean", "--input", "x=small.npy")
     assert "argument `x` of `mean` is f32[8, 4], and its file holds [4, 4]" in found.output
     assert "--> two.partita:9:9" in found.output
     assert "pt.jit" not in found.output
 
 
-def test_a_value_that_is_not_named_is_asked_for(run: Run):
+def test_explain_without_a_value_asks_for_one(run: Run):
     assert "name one by an option, `--value x`" in run("explain", "two.partita:rows").output

@@ -1,4 +1,4 @@
-"""The programs in `examples`: every plan of them communicates what its comment says, and computes the same."""
+"""The programs in `examples`: every plan has the collectives of its comment, and computes the same."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Every wrong program of `tests/errors/notation` is answered by the error beside it; `--update` writes the answers anew."""
+"""Every wrong program of `tests/errors/notation` gives the error beside it; `--update` rewrites the errors."""
 
 import re
 from collections.abc import Callable
@@ -26,20 +26,20 @@ def answer(path: Path) -> Wrong:
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
-def test_a_wrong_program_is_answered(path: Path, golden: Callable[[Path, str], None]) -> None:
+def test_a_wrong_program_gives_its_error(path: Path, golden: Callable[[Path, str], None]) -> None:
     said = re.sub(r"--> \S*/(?=[^/\s]+:\d)", "--> ", str(answer(path)))
     golden(path.with_suffix(".err"), said.replace(f"{path.parent}/", "") + "\n")
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
-def test_an_answer_points_into_the_program_and_says_what_to_do(path: Path) -> None:
+def test_an_error_points_into_the_program_and_says_what_to_do(path: Path) -> None:
     error = answer(path)
     assert error.location is not None
     assert error.location.line <= len(path.read_text().splitlines())
     assert error.helps
 
 
-def test_every_answer_has_its_program() -> None:
+def test_every_error_has_its_program() -> None:
     assert {path.stem for path in GALLERY.glob("*.err")} == {path.stem for path in PROGRAMS}
 
 
@@ -48,6 +48,6 @@ def test_every_class_of_diagnostic_has_a_program() -> None:
     assert len(PROGRAMS) >= 60
 
 
-def test_no_two_programs_are_answered_alike() -> None:
+def test_no_two_programs_give_the_same_error() -> None:
     texts = [path.with_suffix(".err").read_text() for path in PROGRAMS]
     assert len(set(texts)) == len(texts)

@@ -1,4 +1,4 @@
-"""A text that stands in a Python program: its errors and its collectives point into that program; its arguments are arrays."""
+"""A text inside a Python program: its errors and collectives point into that program; its arguments are arrays."""
 
 import inspect
 import textwrap
@@ -13,7 +13,7 @@ import partita as pt
 
 
 def line_of(word: str) -> int:
-    """The first line of this file, below this function, that a word stands in."""
+    """The first line of this file below this function that contains a word."""
     lines = Path(__file__).read_text().splitlines()
     return next(n for n, line in enumerate(lines, start=1) if word in line and n > inspect.getsourcelines(line_of)[1] + 4)
 
@@ -41,7 +41,7 @@ def test_a_mistake_in_one_line_has_its_column():
     assert location.text.lstrip().startswith('pt.parse("fn one')
 
 
-def test_a_text_that_is_put_together_has_a_name_alone():
+def test_a_text_built_at_run_time_has_only_a_name():
     name = "nothing"
     with pytest.raises(pt.Error) as caught:
         pt.parse(f"fn put(x: f32[8]) -> f32[8] {{ return {name} }}")
@@ -68,7 +68,7 @@ def test_collectives_name_the_line_of_the_program():
 @pytest.mark.parametrize(
     "given", [np.ones((8, 4)), np.ones((8, 4), np.float32), jax.ShapeDtypeStruct((8, 4), "float32")], ids=str
 )
-def test_what_is_given_is_taken_as_an_array_or_answered(given: Any):
+def test_an_argument_is_converted_to_an_array_or_refused(given: Any):
     function = pt.parse("fn itself(x: f32[8, 4]) -> f32[8, 4], f32[8, 4] { y[i, j] = 2 * x[i, j] return x, y }").functions[
         "itself"
     ]

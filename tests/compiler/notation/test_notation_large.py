@@ -1,4 +1,4 @@
-"""Texts with a great deal of one thing: what JAX takes works, however many terms it has; the rest is answered at once."""
+"""Large texts: what JAX accepts works with any number of terms; everything else is refused at once."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
@@ -62,13 +62,13 @@ def test_a_number_that_is_cast_has_the_range_of_its_dtype():
     ["x[" * 300 + "i" + "]" * 300, "-" * 5000 + "x[i]", "(x[i] + " * 1000 + "x[i]" + ")" * 1000, "x[i" + " + 0" * 1000 + "]"],
     ids=["lookups", "signs", "parentheses", "position"],
 )
-def test_what_is_nested_too_deeply_is_told_so(body: str):
+def test_an_expression_that_is_nested_too_deeply_is_an_error(body: str):
     with pytest.raises(pt.Error, match="nested too deeply"):
         pt.parse(function(body).replace("f32", "i32"))
 
 
 @pytest.mark.parametrize("number", ["9" * 10_000, "9" * 400, f"({'9' * 290} * {'9' * 290})", f"f32({'9' * 400})", "4294967296"])
-def test_a_number_that_fits_nowhere_is_told_so(number: str):
+def test_a_number_that_fits_no_dtype_is_an_error(number: str):
     with pytest.raises(pt.Error, match="does not fit") as caught:
         pt.parse(function(f"x[i] * {number}"))
     assert len(caught.value.title) < 300
@@ -81,7 +81,7 @@ def test_an_error_shows_a_part_of_a_long_line():
 
 
 @pytest.mark.parametrize("backwards", [False, True])
-def test_calls_that_are_nested_a_thousand_deep_are_told_so(backwards: bool):
+def test_calls_that_are_nested_a_thousand_deep_are_an_error(backwards: bool):
     calls = [f"fn f{k + 1}(x: f32[4]) -> f32[4] {{\n  y = f{k}(x)\n  return y\n}}\n" for k in range(MANY)]
     first = "fn f0(x: f32[4]) -> f32[4] {\n  y[i] = x[i]\n  return y\n}\n"
     with pytest.raises(pt.Error, match="nested too deeply"):

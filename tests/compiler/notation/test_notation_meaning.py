@@ -1,4 +1,4 @@
-"""What a program computes is what its equations say, element by element."""
+"""A program computes what its equations define, element by element."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -17,7 +17,7 @@ from partita.dialects.reference.interpret import interpret
 
 
 def agree(text: str) -> None:
-    """The program as it is traced, and its equations one element after another, compute the same."""
+    """The traced program, and its equations evaluated element by element, compute the same."""
     read = pt.parse(text)
     random = np.random.default_rng(0)
     name, structs = list(read.functions)[-1], read.arguments()
@@ -71,7 +71,7 @@ def test_a_twin_computes_what_its_equations_say(twin: Twin):
         "z[m: 4, n: 4] = sum(e) [ids[e] = n] * [n = m] * x[e]  y[n] = sum(m) z[m, n] * f32(m + 1)",
     ],
 )
-def test_where_a_window_hangs_over_or_a_place_is_missing_nothing_is_read(equation: str):
+def test_nothing_is_read_where_a_window_leaves_the_array_or_a_position_is_missing(equation: str):
     agree(f"fn f(x: f32[5], w: f32[3], ids: i32[5]) -> f32[4] {{ {equation} return y }}")
 
 
@@ -91,12 +91,12 @@ def test_where_a_window_hangs_over_or_a_place_is_missing_nothing_is_read(equatio
         ("w[n, c, i] = z[n, c, i, 0]  y[n, o, i: 3] = sum(c, q) w[n, c, i + q] * h[o, c, q, q]", "3, 5, 3"),
     ],
 )
-def test_an_index_that_moves_along_two_dims_is_no_window(equation: str, result: str):
+def test_an_index_that_moves_along_two_dims_is_not_a_window(equation: str, result: str):
     arguments = "x: f32[4, 4], z: f32[3, 2, 4, 4], k: f32[3, 2, 2], h: f32[5, 2, 2, 2]"
     agree(f"fn f({arguments}) -> f32[{result}] {{ {equation} return y }}")
 
 
-def test_whole_numbers_are_divided_whole():
+def test_integer_division_drops_the_remainder():
     agree("fn f(x: i32[5], y: i32[5]) -> i32[5] { z[i] = div(x[i] - 2, y[i] + 1) + rem(x[i], 2)  return z }")
 
 

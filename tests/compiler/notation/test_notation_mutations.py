@@ -1,4 +1,4 @@
-"""Whatever a program is turned into by a slip of the hand: it is read, or an error says where it is wrong and what to do."""
+"""A program with typing slips is read, or an error says where it is wrong and what to do."""
 
 import random
 import re
@@ -22,7 +22,7 @@ SIGNS = [*"ab01_@#*+-/.,;:=<>()[]{}\n \"'", "é", "²", "\t", "\x00", "\f", "\u2
 
 
 def mutated(source: str, chance: random.Random) -> str:
-    """The text with a few of its words lost, said twice, swapped, or put in another's place, often one of its own kind."""
+    """The text with a few words removed, repeated, swapped or replaced by others, often of the same kind."""
     words = WORD.findall(source)
     for _ in range(chance.choice((1, 1, 1, 2, 4))):
         at = chance.randrange(len(words)) if words else 0
@@ -52,7 +52,7 @@ def mutated(source: str, chance: random.Random) -> str:
 @example(source="fn f(x: f32[4]) -> f32[4] {\r\n y[i] = x[i]\r\n return z }", seed=-1)
 @example(source="fn f(x: f32[4]) -> f32[4] {\n\f y[i] = x[j]\n return y }", seed=-1)
 @examples(200)
-def test_a_text_with_slips_is_read_or_answered(source: str, seed: int):
+def test_a_text_with_slips_is_read_or_refused(source: str, seed: int):
     text = source if seed < 0 else mutated(source, random.Random(seed))
     try:
         program = pt.parse(text, "slip.partita")

@@ -1,4 +1,4 @@
-"""A function without results, or with an empty tuple, is said `-> ()` and `return ()`."""
+"""A function without results, or with an empty tuple, is written `-> ()` and `return ()`."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
@@ -32,11 +32,11 @@ def test_a_program_without_results_is_said_and_read_again(function: Callable[...
 
 
 @pytest.mark.parametrize("text", ["fn f(x: f32[4]) -> ( ) {\n  return (  )\n}\n", "fn f() -> () {\n  return ()\n}\n"])
-def test_nothing_is_written_as_python_writes_it(text: str):
+def test_the_empty_tuple_is_read_as_in_python(text: str):
     assert pt.parse(text).functions["f"](*[X] * text.count("x:")) == ()
 
 
 @pytest.mark.parametrize("text", ["fn f(x: f32[4]) -> () {\n  return x\n}\n", "fn f(x: f32[4]) -> f32[4] {\n  return ()\n}\n"])
-def test_nothing_is_not_something(text: str):
+def test_an_empty_tuple_and_an_array_are_different_results(text: str):
     with pytest.raises(pt.Error, match=r"`f` returns . values?, but declares . results?"):
         pt.parse(text)

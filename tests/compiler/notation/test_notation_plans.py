@@ -1,4 +1,4 @@
-"""What stands behind `@` and in `plan` blocks partitions the program; messages and collectives point at its lines."""
+"""Axes after `@` and `plan` blocks partition the program; messages and collectives point at its lines."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -60,7 +60,7 @@ def test_annotations_are_claimed_together_before_the_plan():
     assert plan.counts()["all_reduce"] == 1
 
 
-def test_a_plan_block_goes_on_from_the_annotations():
+def test_a_plan_block_starts_from_the_annotations():
     program = pt.parse(MLP)
     plan = program.plan("zero3")
     assert plan.layout("w*") == {"w1": "f32[data*64, model*512]", "w2": "f32[model*512, data*64]"}
@@ -73,7 +73,7 @@ def test_collectives_point_at_the_lines_of_the_text():
     assert places == {"mlp.partita:5", "mlp.partita:6"}
 
 
-def test_what_jax_does_to_functions_it_does_to_these():
+def test_jax_transforms_parsed_functions():
     program = pt.parse(MLP)
     mlp, (x, w1, w2) = program.functions["mlp"], arrays(program)
     step = jax.grad(lambda w1, w2: jnp.sum(mlp(x, w1, w2) ** 2), (0, 1))
@@ -118,7 +118,7 @@ def test_an_axis_on_the_left_places_an_intermediate_value():
     assert pt.parse(text).plan().layout("w1") == {"w1": "f32[256, model*512]"}
 
 
-def test_an_axis_behind_a_result_places_it():
+def test_an_axis_after_a_result_places_it():
     text = MLP.replace("B=512 @data", "B=512").replace("-> f32[B, D]", "-> f32[B @data, D]")
     assert pt.parse(text).plan().layout("x") == {"x": "f32[data*128, 256]"}
 
@@ -128,7 +128,7 @@ def test_axes_of_one_dim_go_from_major_to_minor():
     assert pt.parse(text).plan().layout("x") == {"x": "f32[model*data*64, 256]"}
 
 
-def test_another_mesh_may_stand_in_for_that_of_the_text():
+def test_another_mesh_may_replace_the_mesh_of_the_text():
     assert pt.parse(MLP).plan(mesh=pt.Mesh(data=2, model=4)).layout("x") == {"x": "f32[data*256, 256]"}
 
 
@@ -147,7 +147,7 @@ def test_another_mesh_may_stand_in_for_that_of_the_text():
         ),
     ],
 )
-def test_a_wrong_call_is_answered(call: object, title: str):
+def test_a_wrong_call_is_refused(call: object, title: str):
     assert callable(call)
     with pytest.raises(pt.Error) as caught:
         call()
@@ -168,7 +168,7 @@ def test_a_wrong_call_is_answered(call: object, title: str):
         ('name("x", 0, 3)', "a range's name must be an identifier, got 3"),
     ],
 )
-def test_a_tactic_with_an_argument_of_another_kind_is_answered(tactic: str, title: str):
+def test_a_tactic_with_an_argument_of_another_kind_is_refused(tactic: str, title: str):
     with pytest.raises(pt.Error) as caught:
         pt.parse(MLP.replace("tile w1.0 @data; tile w2.1 @data", tactic)).plan("zero3")
     assert title in caught.value.title

@@ -1,4 +1,4 @@
-"""Models as people write them in index notation: each plan of them communicates what is said here, and computes the same."""
+"""Models in index notation: each plan has the collectives given here, and computes the same."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false

@@ -1,4 +1,4 @@
-"""What is printed in index notation is read back as the same program, or an error says what cannot be printed."""
+"""A program printed in index notation reads back as the same program, or an error says what cannot be printed."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -29,7 +29,7 @@ S = jax.ShapeDtypeStruct
 
 
 def ops(module: ModuleOp) -> list[str]:
-    """The operations of a program; where its constants stand is no part of what it is."""
+    """The operations of a program, ignoring the positions of its constants."""
     block = module.ops.first.body.block  # pyright: ignore
     names: dict[SSAValue, str] = {argument: f"%{argument.index}" for argument in block.args}
     said: list[str] = []
@@ -44,7 +44,7 @@ def ops(module: ModuleOp) -> list[str]:
 
 
 def again(traced: Traced) -> Traced:
-    """The program that its notation says."""
+    """The program that its notation reads back as."""
     read = pt.parse(program(traced))
     return pt.trace(next(iter(read.functions.values())), *read.arguments().values())
 
@@ -83,7 +83,7 @@ def test_names_and_the_mesh_are_kept():
     assert pt.parse(text).plan().notation() == text
 
 
-def test_an_op_without_words_is_a_primitive():
+def test_an_op_without_an_equation_is_printed_as_a_primitive():
     said = program(pt.trace(lambda x: jnp.sort(x)[::-1], S((8,), "float32")))
     assert "lax.sort(x, dimension=0, is_stable=True, num_keys=1)" in said
     assert "[7 - i]" in said
@@ -104,7 +104,7 @@ def test_numbers_keep_their_dtypes():
         (lambda x: jax.pure_callback(lambda y: y, x, x), "`pure_callback`"),
     ],
 )
-def test_what_has_no_words_is_an_error(function: Callable[..., Any], what: str):
+def test_an_op_that_the_notation_cannot_express_is_an_error(function: Callable[..., Any], what: str):
     with pytest.raises(pt.Error) as caught:
         program(pt.trace(function, S((8,), "float32")))
     assert what in caught.value.title

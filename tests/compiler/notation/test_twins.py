@@ -29,7 +29,7 @@ DTYPES = {"f32": "float32", "i32": "int32", "bool": "bool", "c64": "complex64"}
 
 
 @pytest.mark.parametrize("name", [name for name in scalars.functions() if hasattr(lax, name) or hasattr(jax.nn, name)])
-def test_a_function_by_its_name_is_that_of_jax(name: str):
+def test_a_function_of_the_notation_is_that_of_jax(name: str):
     given, theirs = PARAMETERS.get(name, {}), getattr(lax, name, None) or getattr(jax.nn, name)
     operands = [f"x{number}" for number, _ in enumerate(scalars.functions()[name])]
     call = ", ".join([*(f"{each}[i]" for each in operands), *(f"{key}={value}" for key, value in given.items())])
@@ -46,7 +46,7 @@ def test_a_function_by_its_name_is_that_of_jax(name: str):
 
 
 def taken(function: Callable[..., Any], operands: int) -> tuple[str, Traced]:
-    """The first dtype that the function of JAX takes, and what it is then."""
+    """The first dtype that the JAX function accepts, and its trace for it."""
     for short, dtype in DTYPES.items():
         try:
             return short, pt.trace(function, *[jax.ShapeDtypeStruct((4,), dtype)] * operands)

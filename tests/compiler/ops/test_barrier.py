@@ -18,7 +18,7 @@ X = np.arange(8, dtype=np.int32)
 
 
 def shifted(x: jax.Array) -> jax.Array:
-    """Reads what it writes over, from another gather of the same array."""
+    """Reads, through another gather of the same array, the elements that it overwrites."""
     return x.at[1:5].set(2 * x[:4])
 
 
@@ -43,7 +43,7 @@ def test_an_update_is_not_written_over_what_it_reads(function: Callable[[jax.Arr
 
 
 @pytest.mark.parametrize(("platform", "barriers"), [("cpu", 0), ("cuda", 1), ("tpu", 1)])
-def test_only_the_cpu_is_given_no_barriers(platform: str, barriers: int) -> None:
+def test_barriers_are_left_out_only_on_the_cpu(platform: str, barriers: int) -> None:
     plan = pt.plan(shifted, pt.Mesh(a=2), X).tile("x", 0, "a", propagate=False)
     assert str(plan.spmd()).count("spmd.barrier") == 1
     lowered = jax.jit(plan.compile()).trace(X).lower(lowering_platforms=(platform,))

@@ -78,5 +78,5 @@ NARROW: dict[str, Callable[..., Any]] = {
 @pytest.mark.parametrize("start", [np.int8(100), np.uint8(250), np.int16(400)])
 @pytest.mark.parametrize("name", NARROW)
 def test_positions_of_a_narrow_type_do_not_overflow_in_a_long_array(name: str, start: Any) -> None:
-    # JAX itself writes outside of the array at a narrow start, so what is expected is said by i32.
+    # JAX itself writes outside the array at a narrow start, so the expected result uses i32.
     agrees(NARROW[name], LONG, PART, start, expected=NARROW[name](jnp.asarray(LONG), jnp.asarray(PART), jnp.int32(start)))

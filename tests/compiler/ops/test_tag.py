@@ -68,7 +68,7 @@ def test_keys_can_be_tagged():
 
 
 @pytest.mark.parametrize("name", ["", 3, None])
-def test_a_tag_wants_a_name(name: Any):
+def test_a_tag_needs_a_name(name: Any):
     with pytest.raises(pt.Error, match="a tag must be a non-empty string"):
         pt.tag(X, name)
 

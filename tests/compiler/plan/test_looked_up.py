@@ -1,4 +1,4 @@
-"""A table in blocks is looked up in blocks, or gathered whole: which one the order of tactics says, and the plan shows it."""
+"""A tiled table is looked up in blocks, or gathered first: the order of tactics decides, and the plan shows it."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -33,7 +33,7 @@ def embed(table: jax.Array, ids: jax.Array) -> jax.Array:
 
 
 def holds(plan: Plan, function: Callable[..., Any], *args: Any) -> None:
-    """On eight devices as without Partita, with the collectives that the plan says."""
+    """Equal to the unpartitioned run on eight devices, with the collectives of the plan."""
     compiled = plan.compile()
     assert disagreement(jax.tree.leaves(compiled(*args)), jax.tree.leaves(jax.jit(function)(*args))) == ""
     assert counts(collectives(compiled, *args)) == plan.counts()

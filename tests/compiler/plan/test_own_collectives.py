@@ -39,7 +39,7 @@ def gathered(x: jax.Array) -> jax.Array:
     return lax.all_gather(x, "data", tiled=True)
 
 
-# Per program what it has of its own: always, in the branches of its choices, in each trip of its loops.
+# The own collectives of each program: always, in the branches of its conds, in each trip of its loops.
 OWN: dict[str, tuple[Function, dict[str, int], dict[str, int]]] = {
     "a mean": (on(centred), {"all_reduce": 1}, {}),
     "a checked sum": (
@@ -90,13 +90,13 @@ def test_collectives_of_an_own_shard_map_are_counted_apart(name: str) -> None:
     np.testing.assert_allclose(plan.compile()(X), jax.jit(function)(X), rtol=1e-5, atol=1e-5)
 
 
-def test_a_loop_of_unknown_trips_says_what_it_repeats_of_its_own() -> None:
+def test_a_loop_with_an_unknown_trip_count_lists_its_own_collectives() -> None:
     assert pt.plan(OWN["a while"][0], MESH, X).counts().own.unknown == {"while#0": {"all_reduce": 1}}
     inside = on(lambda x: lax.while_loop(lambda c: c[0, 0] > 1e9, centred, x))
     assert pt.plan(inside, MESH, X).counts().own.unknown == {"own.while#0": {"all_reduce": 1}}
 
 
-def test_a_plan_says_that_it_leaves_them_out() -> None:
+def test_a_plan_says_that_it_does_not_count_own_collectives() -> None:
     counted = pt.plan(OWN["a mean"][0], MESH, X).counts()
     assert not any(counted.values())
     assert counted.text() == "no collectives, and of the program's own shard_maps: 1 all_reduce"
@@ -104,7 +104,7 @@ def test_a_plan_says_that_it_leaves_them_out() -> None:
 
 
 def chosen(x: jax.Array, w: jax.Array) -> jax.Array:
-    """Two choices, one in a loop of unknown trips, and a sum between them."""
+    """Two conds, one in a loop of unknown trip count, and a sum between them."""
     y = lax.cond(x[0, 0] > 0, lambda: jnp.tanh(x @ w), lambda: x * 2)
     y = y * (x @ w).sum()
     y = lax.while_loop(lambda c: c[0, 0] > 9, lambda c: lax.cond(c[0, 1] > 0, lambda c: c @ w, lambda c: -c, c), y)

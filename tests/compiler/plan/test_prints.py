@@ -1,4 +1,4 @@
-"""What a prompt shows of each object: a few lines, whatever the size of the program, and nothing computed for it."""
+"""The repr of each object: a few lines for programs of any size, and nothing is computed for it."""
 
 import numpy as np
 import pytest

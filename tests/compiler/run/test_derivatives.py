@@ -1,4 +1,4 @@
-"""The derivatives of a compiled plan, and `vmap` of it, are those of the function: plans of their own, by the same tactics."""
+"""Derivatives and `vmap` of a compiled plan are those of the function, each planned separately with the same tactics."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -81,7 +81,7 @@ AT = jnp.array([[1], [9], [-20], [3]])
 ROWS = lax.GatherDimensionNumbers((1,), (0,), (0,))
 INTO = lax.ScatterDimensionNumbers((1,), (0,), (0,))
 
-# Functions whose device-local code has another derivative than they have, if it is differentiated as it stands.
+# Functions whose device-local code, if it were differentiated, would give another derivative.
 NUMBERS: dict[str, Function] = {
     **{f"gather {mode}": lambda x, mode=mode: lax.gather(x, AT, ROWS, (1, 4), mode=mode) for mode in ("clip", None)},
     "gather fill": lambda x: lax.gather(x, AT, ROWS, (1, 4), mode="fill", fill_value=0),
@@ -110,13 +110,13 @@ def agree(ours: Any, theirs: Any) -> None:
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_a_derivative_of_what_is_compiled_is_by_the_rule(name: str) -> None:
+def test_a_derivative_of_a_compiled_plan_uses_the_custom_rule(name: str) -> None:
     function = loss(RULES[name])
     agree(jax.grad(partitioned(lambda x: function(x)))(X), jax.grad(function)(X))
 
 
 @pytest.mark.parametrize("name", NUMBERS)
-def test_a_derivative_of_what_is_compiled_is_that_of_the_function(name: str) -> None:
+def test_a_derivative_of_a_compiled_plan_is_that_of_the_function(name: str) -> None:
     function = NUMBERS[name]
     ours = partitioned(lambda x: function(x))
     agree(jax.grad(lambda x: loss(ours)(x))(X), jax.grad(loss(function))(X))
@@ -124,7 +124,7 @@ def test_a_derivative_of_what_is_compiled_is_that_of_the_function(name: str) -> 
 
 
 @pytest.mark.parametrize("name", ["relu", "a clipped gradient", "in scan"])
-def test_the_partitioned_derivative_is_by_the_rule(name: str) -> None:
+def test_a_partitioned_derivative_uses_the_custom_rule(name: str) -> None:
     gradient = jax.grad(loss(RULES[name]))
     agree(partitioned(lambda x: gradient(x))(X), gradient(X))
 
@@ -165,7 +165,7 @@ def test_a_linear_program_is_transposed() -> None:
     agree(jax.linear_transpose(compiled, X)(X), jax.linear_transpose(double, X)(X))
 
 
-def test_a_plan_of_what_is_compiled_has_its_derivative() -> None:
+def test_a_plan_of_a_compiled_plan_has_its_derivative() -> None:
     compiled = pt.plan(straight, MESH, X).tile("x", 0, "data").compile()
     outer = pt.plan(lambda x: (compiled(x) ** 2).sum(), MESH, X).tile("x", 0, "data").compile()
     agree(jax.grad(outer)(X), jax.grad(loss(straight))(X))
@@ -175,7 +175,7 @@ def test_a_plan_of_what_is_compiled_has_its_derivative() -> None:
     agree(pt.plan(forward(smoothed), MESH, X).compile()(X), forward(smooth)(X))
 
 
-def test_what_has_only_a_forward_mode_has_it() -> None:
+def test_a_function_with_only_forward_mode_keeps_it() -> None:
     def windows(x: jax.Array) -> jax.Array:
         return lax.reduce_window(x, 1.0, lax.mul, (3, 1), (1, 1), "SAME")
 
@@ -244,7 +244,7 @@ def test_an_effect_runs_once_in_a_derivative(capfd: pytest.CaptureFixture[str]) 
     assert capfd.readouterr().out.count("met") == 1
 
 
-def test_what_is_closed_over_is_neither_lost_nor_differentiated() -> None:
+def test_closed_over_arrays_are_neither_lost_nor_differentiated() -> None:
     scale = jnp.arange(4.0)
 
     def scaled(x: jax.Array) -> jax.Array:
@@ -255,13 +255,13 @@ def test_what_is_closed_over_is_neither_lost_nor_differentiated() -> None:
     agree(jax.vmap(compiled)(X[None]), scaled(X)[None])
 
 
-def test_what_a_tangent_needs_is_kept_once_and_nothing_else() -> None:
+def test_a_residual_is_kept_once_and_nothing_else_is() -> None:
     compiled = pt.plan(jax.nn.relu, MESH, X).tile("x", 0, "data").compile()
     _, pull = jax.vjp(compiled, X)
     assert [each.shape for each in jax.tree.leaves(pull)] == [X.shape]
 
 
-def test_all_else_of_it_works() -> None:
+def test_effects_integers_batches_and_donation_work() -> None:
     def step(params: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
         jax.debug.callback(lambda _: None, x[0, 0])
         return params + tripled(x), jnp.argmax(x)
@@ -286,7 +286,7 @@ def test_all_else_of_it_works() -> None:
     assert exported.nr_devices == 8
 
 
-def test_an_op_of_ones_own_keeps_its_rule() -> None:
+def test_a_user_defined_op_keeps_its_rule() -> None:
     kept = pt.define("kept_rule(x)   out[i, j] = @(x[i, j])")(straight)
     jitted = pt.jit(loss(kept), mesh=MESH, tactics=[pt.Tile({"x": 0}, "data")])
     np.testing.assert_allclose(jax.grad(jitted)(X), jax.grad(loss(straight))(X), rtol=1e-5)

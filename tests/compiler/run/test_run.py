@@ -62,7 +62,7 @@ def test_a_transformation_of_a_compiled_plan_is_that_of_the_function(name: str, 
     equal(transform(compiled)(jnp.asarray(X), jnp.asarray(W)), transform(loss)(jnp.asarray(X), jnp.asarray(W)))
 
 
-def test_results_lie_as_the_plan_says() -> None:
+def test_results_have_the_shardings_of_the_plan() -> None:
     def two(x: jax.Array, w: jax.Array) -> dict[str, jax.Array]:
         return {"y": x @ w, "xx": x + 1}
 
@@ -169,7 +169,7 @@ def test_an_array_of_keys_is_tiled() -> None:
 
 
 def gradient(x: jax.Array, w: jax.Array) -> jax.Array:
-    """Through a layer that is computed again on the way back."""
+    """Through a layer that is recomputed in the backward pass."""
     layer = jax.checkpoint(lambda x, w: jnp.sin(jnp.sin(x @ w) @ w))
     return jax.grad(lambda w: jnp.sum(layer(x, w) ** 2))(w)
 

@@ -1,4 +1,4 @@
-"""Each primitive of JAX's has a definition, is taken apart, keeps a region, or runs whole for a reason."""
+"""Each JAX primitive has a definition, is expanded, keeps a region, or runs unpartitioned for a reason."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false
@@ -29,15 +29,15 @@ def test_every_primitive_is_in_a_column() -> None:
     assert unspoken() == []
 
 
-def test_a_reason_is_given_for_what_runs_whole_and_for_nothing_else() -> None:
+def test_exactly_the_unpartitioned_primitives_have_a_reason() -> None:
     assert set(REASONS) - {each.primitive for each in rows() if each.fate is Fate.WHOLE} == set()
 
 
-# What `jax.vmap` maps though no array of it has a dim to tile: names of axes, references, effects, the user's own code.
+# Primitives that `jax.vmap` maps though they have no dim to tile: axis names, references, effects, users' code.
 MAPPED = "it names|it acts on|a user's kernel|an effect|its body|a kernel for one kind|one stream|its elements"
 
 
-def test_only_what_has_no_dim_to_map_over_runs_whole(figures: Figures) -> None:
+def test_only_primitives_without_a_dim_to_map_over_run_unpartitioned(figures: Figures) -> None:
     known = primitives()
     whole = [each for each in rows() if each.fate is Fate.WHOLE]
     assert [each.primitive for each in whole if maps(known[each.primitive]) and not re.match(MAPPED, each.why)] == []
@@ -60,7 +60,7 @@ print(json.dumps(sorted(set(primitives()) - known)))
 """
 
 
-def test_no_module_of_jax_holds_more() -> None:
+def test_no_jax_module_holds_other_primitives() -> None:
     done = subprocess.run([sys.executable, "-c", ALL], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout.splitlines()[-1]) == []
 
@@ -71,7 +71,7 @@ def programs() -> Iterator[Call]:
     yield Call("step", train_step, Transformer(1).shapes())
 
 
-def test_what_occurs_in_a_program_is_in_the_table() -> None:
+def test_every_primitive_of_a_program_is_in_the_table() -> None:
     known = primitives()
     met = set[Primitive]().union(*(primitives_of(jax.make_jaxpr(call.function)(*call.args)) for call in programs()))
     assert {each.name for each in met} - set(known) - OPS_OF_OUR_OWN == set()

@@ -1,4 +1,4 @@
-"""A primitive that is taken apart computes the same, in NumPy and on eight devices, and nothing of it runs whole."""
+"""An expanded primitive computes the same, in NumPy and on eight devices, and no part of it runs unpartitioned."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
@@ -25,7 +25,7 @@ CALLS = [*FOLDS, *sparse_arrays(), *numbers()]
 
 
 @pytest.mark.parametrize("call", CALLS, ids=str)
-def test_what_a_primitive_becomes_computes_the_same(call: Call) -> None:
+def test_an_expanded_primitive_computes_the_same(call: Call) -> None:
     expected = jax.tree.leaves(jax.jit(call.function)(*call.args))
     plan = pt.plan(call.function, pt.Mesh(a=8), *call.args)
     assert plan.whole == []
@@ -36,7 +36,7 @@ def test_what_a_primitive_becomes_computes_the_same(call: Call) -> None:
 
 # An array without elements is not tiled.
 @pytest.mark.parametrize("call", [call for call in FOLDS if call.what != "none"], ids=str)
-def test_a_batch_dim_goes_through_it(call: Call) -> None:
+def test_a_batch_dim_passes_an_expanded_primitive(call: Call) -> None:
     expected = jax.tree.leaves(jax.jit(call.function)(*call.args))
     plan = pt.plan(call.function, pt.Mesh(a=8), *call.args)
     for name in plan.source.traced.arg_names[: len(call.args)]:
@@ -58,7 +58,7 @@ def test_the_upper_half_of_a_product_with_a_number(dtype: str, first: bool):
     assert (plan.compile()(x) == jax.jit(jax.lax.mulhi)(x, jnp.full(4, 3, dtype))).all()
 
 
-def test_the_upper_half_of_a_product_with_a_number_of_pythons():
+def test_the_upper_half_of_a_product_with_a_python_number():
     x = jnp.asarray([2**30, -(2**31), 7, -1])
     plan = pt.plan(lambda x: jax.lax.mulhi(x, 3), pt.Mesh(a=2), x).tile("x", 0, "a")
     assert (plan.compile()(x) == jax.lax.mulhi(x, jnp.full(4, 3))).all()
@@ -110,7 +110,7 @@ def test_a_window_counts_its_initial_value_once_and_padding_not_at_all(combiner:
     agrees(lambda x: lax.reduce_window(x, initial, combine, *WINDOWS[window]), x)
 
 
-def test_a_fold_of_several_arrays_and_one_of_nothing_begin_with_their_initial_values() -> None:
+def test_folds_of_several_arrays_and_of_no_elements_begin_with_their_initial_values() -> None:
     def larger(left: Any, right: Any) -> Any:
         (v, i), (w, j) = left, right
         return jnp.where(v > w, v, w), jnp.where((v > w) | ((v == w) & (i < j)), i, jnp.where(v == w, jnp.minimum(i, j), j))

@@ -1,4 +1,4 @@
-"""Mutable references that a program makes become values; those of others are refused."""
+"""Mutable references that a program makes become values; references from outside are refused."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -168,7 +168,7 @@ def takes(x: Array, r: Any) -> Array:
     return x
 
 
-def test_a_reference_that_is_no_value_is_refused_with_a_reason() -> None:
+def test_a_reference_that_cannot_become_a_value_is_refused_with_a_reason() -> None:
     for function in (writes, writes_in_a_loop, lambda x: x + OUTSIDE[...]):
         with pytest.raises(pt.Error, match="mutable reference that was created outside it"):
             pt.plan(function, MESH, X)

@@ -1,4 +1,4 @@
-"""Tracing: the program that a plan starts from computes what the function computes."""
+"""Tracing: the traced program computes what the function computes."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
@@ -34,7 +34,7 @@ def ops(traced: Traced) -> list[str]:
 
 
 def whole(traced: Traced) -> list[str]:
-    """The primitives that are kept whole."""
+    """The primitives that run unpartitioned."""
     return [str(op.params["primitive"]) for op in traced.main.walk() if isinstance(op, WholeOp)]
 
 
@@ -85,7 +85,7 @@ def lookup(table: jax.Array, ids: jax.Array) -> jax.Array:
 
 
 def axes_of_vmap(x: jax.Array) -> Any:
-    """What a batch norm asks of a batch, and more."""
+    """A batch norm, and more."""
     return lax.psum(x, ("a", "b")), lax.pmean(x, "a"), lax.pmax(x, "b"), lax.pmin(x, ("b", "a")), lax.all_gather(x, "a")
 
 
@@ -152,7 +152,7 @@ PROGRAMS: dict[str, tuple[Any, ...]] = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_runs_like_its_function_and_nothing_of_it_is_whole(name: str):
+def test_a_program_runs_like_its_function_and_is_fully_partitionable(name: str):
     assert whole(check(*PROGRAMS[name])) == []
 
 
@@ -187,7 +187,7 @@ WHOLE: dict[str, tuple[Any, ...]] = {
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_a_primitive_without_a_definition_is_kept_whole(name: str):
+def test_a_primitive_without_a_definition_runs_unpartitioned(name: str):
     assert whole(check(*WHOLE[name])) == [name]
 
 
@@ -232,7 +232,7 @@ def test_a_program_read_back_from_its_text_is_the_same_program(name: str):
     assert str(Parser(context(), text).parse_module()) == text
 
 
-def test_what_nobody_uses_is_left_out_and_effects_are_kept():
+def test_unused_equations_are_removed_and_effects_are_kept():
     def wasteful(x: jax.Array) -> jax.Array:
         jnp.sin(x)
         lax.scan(lambda c, r: (c, r * 2), 0.0, x)
@@ -242,7 +242,7 @@ def test_what_nobody_uses_is_left_out_and_effects_are_kept():
     assert ops(pt.trace(wasteful, X)) == ["whole", "constant", "add"]
 
 
-def test_recomputation_stands_behind_a_barrier():
+def test_recomputation_is_behind_a_barrier():
     def twice(x: jax.Array) -> jax.Array:
         return jax.checkpoint(lambda x: jnp.sin(jnp.sin(x)))(x).sum()
 
@@ -256,7 +256,7 @@ def test_a_shared_function_is_inlined_afresh_at_every_call():
     assert ops(check(lambda x: inner(inner(x)) * inner(x), X)).count("sin") == 3
 
 
-def test_a_scan_takes_what_its_body_closes_over():
+def test_the_captures_of_a_scan_body_become_consts():
     c = np.arange(4.0, dtype=np.float32)
     traced = check(lambda x: lax.scan(lambda s, r: (s + r * c, s), c, x), X)
     assert traced.arg_names == ("x", "const/0")
@@ -332,7 +332,7 @@ class TestNames:
 
 
 class TestErrors:
-    def test_a_leaf_that_is_no_array_points_at_static_argnames(self):
+    def test_a_leaf_that_is_not_an_array_points_at_static_argnames(self):
         def step(x: jax.Array, mode: str) -> jax.Array:
             return x
 
@@ -340,7 +340,7 @@ class TestErrors:
             pt.trace(step, X, "train")
         assert "def step(x: jax.Array, mode: str)" in str(error.value)
 
-    def test_a_result_that_is_no_array(self):
+    def test_a_result_that_is_not_an_array_is_an_error(self):
         with pytest.raises(pt.Error, match="`result/1` of `<lambda>` must be an array"):
             pt.trace(lambda x: (x, "no"), X)  # pyright: ignore[reportUnknownLambdaType]
 
@@ -360,7 +360,7 @@ class TestErrors:
             (lambda f: f(X, [1], static_argnames="y"), "must be hashable"),
         ],
     )
-    def test_a_call_that_cannot_be(self, call: Callable[..., Any], message: str):
+    def test_a_wrong_call_is_an_error(self, call: Callable[..., Any], message: str):
         def step(x: jax.Array, y: Any) -> jax.Array:
             return x
 

@@ -1,4 +1,4 @@
-"""From a definition follow the tilings and the parameters of an op, as a table; mistakes get a caret."""
+"""The tilings and parameters that follow from definitions, as a table; mistakes get a caret."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Shapes = list[tuple[int, ...]]
 
 
 def tilings(name: str, ins: Shapes, outs: Shapes, /, **params: Literal) -> str:
-    """The indices of each dim as letters, `.` where nothing can be placed, and what an index asks of the local op."""
+    """The indices of each dim as letters, `.` for a dim that cannot be placed, and what each index requires of the local op."""
     return tilings_of("float32", name, ins, outs, **params)
 
 
@@ -88,7 +88,7 @@ CONV: dict[str, Literal] = {
     "dimension_numbers": IMAGES,
 }
 
-# op, operand shapes, result shapes, parameters --> operands -> results, then what each index asks for
+# op, operand shapes, result shapes, parameters --> operands -> results, then what each index requires
 TABLE: list[tuple[str, Shapes, Shapes, dict[str, Literal], str]] = [
     ("tanh", [(4, 8)], [(4, 8)], {}, "ab -> ab"),
     ("add", [(4, 8), (4, 8)], [(4, 8)], {}, "ab ab -> ab"),
@@ -217,7 +217,7 @@ def test_a_window_over_everything_is_a_plain_index_only_if_it_cannot_move() -> N
     )
 
 
-def test_an_index_that_stands_on_two_dims_is_not_placed() -> None:
+def test_an_index_on_two_dims_is_not_placed() -> None:
     trace = parse_definitions("trace(x) out[] = sum(i) x[i, i]")["trace"]
     assert written(bind(trace, ParamsAttr.of(), [("float32", (4, 4))], [("float32", ())])) == ".. -> -"
 
@@ -233,9 +233,7 @@ def test_an_index_that_stands_on_two_dims_is_not_placed() -> None:
         ("f(x) out[i] = sum(b) x[(i b)] size b = 4", (24,), (6,), "(a4) -> a"),
     ],
 )
-def test_a_block_of_a_size_that_is_said_stays_together(
-    text: str, ins: tuple[int, ...], outs: tuple[int, ...], wanted: str
-) -> None:
+def test_a_block_of_a_declared_size_stays_together(text: str, ins: tuple[int, ...], outs: tuple[int, ...], wanted: str) -> None:
     (definition,) = parse_definitions(text).values()
     results = [("float32", outs), ("float32", (6,))][: len(definition.results)]
     assert written(bind(definition, NO_PARAMS, [("float32", ins)], results)) == wanted
@@ -337,13 +335,13 @@ error: this definition cannot be read
   --> <definitions>:1:27
    |
  1 | neg(x)  out[i..] = x[i..] ?
-   |                           ^ `?` cannot stand here""",
+   |                           ^ `?` is not expected here""",
     "neg(x)  out[i..] = x[i..] where = 3": """\
 error: this definition cannot be read
   --> <definitions>:1:33
    |
  1 | neg(x)  out[i..] = x[i..] where = 3
-   |                                 ^ `=` cannot stand here""",
+   |                                 ^ `=` is not expected here""",
     "sum(src)  out[i..] = sum(k..) src[i.., k..]  at scr k = axes": """\
 error: `scr` is neither an operand nor a result
   --> <definitions>:1:49
@@ -422,11 +420,11 @@ def test_a_mistake_in_a_definition_gets_a_caret(text: str) -> None:
     assert str(caught.value) == MISTAKES[text]
 
 
-def test_each_definition_of_the_file_is_read_by_itself_and_means_what_it_means_in_the_file() -> None:
+def test_each_definition_of_the_file_means_the_same_when_it_is_read_alone() -> None:
     assert dict(definitions) == parse_definitions(definitions.source)
 
 
-def test_a_mistake_in_one_definition_of_a_file_is_found_where_it_stands(tmp_path: Path) -> None:
+def test_a_mistake_in_one_definition_of_a_file_has_its_location(tmp_path: Path) -> None:
     file = tmp_path / "some.def"
     file.write_text("# Two of them.\n\nneg(x)    out[i..] = -x[i..]\nadd(lhs, rhs)\n          out[i..] = lhs[i..] + rsh[i..]\n")
     some = Definitions(file)
@@ -473,7 +471,7 @@ def test_shapes_that_do_not_fit_are_an_error() -> None:
         ),
     ],
 )
-def test_of_several_results_some_are_folded_and_some_do_not_depend(
+def test_some_results_are_folded_over_an_index_and_others_do_not_depend_on_it(
     text: str,
     ins: list[tuple[int, ...]],
     outs: list[tuple[int, ...]],
@@ -499,7 +497,7 @@ def test_an_element_is_looked_up_without_a_front_end():
     assert (rows.lookups, rows.masked, rows.monoid) == (((1, ELEMENT, 1),), (-1,), "add")
 
 
-def test_a_definition_that_takes_the_place_of_another_has_a_name_of_its_own(tmp_path: Path):
+def test_a_definition_that_replaces_another_gets_a_new_name(tmp_path: Path):
     (tmp_path / "some.def").write_text("neg(x) out[i..] = -x[i..]\n")
     some = Definitions(tmp_path / "some.def")
     (added,) = parse_definitions("twice(x) out[i..] = 2 * x[i..]").values()

@@ -1,4 +1,4 @@
-"""Windows of random ids, in every mode and under every monoid, mean what JAX says: whole, and in blocks on two devices."""
+"""Windows of random ids, in every mode and with every monoid, equal JAX's: unpartitioned, and in blocks on two devices."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false

@@ -1,4 +1,4 @@
-"""The laws of the range algebra, each on every small range: by meaning, and as the normal form that the constructors make."""
+"""The laws of the range algebra on every small range: by meaning, and as the normal form of the constructors."""
 
 import copy
 import itertools
@@ -57,7 +57,7 @@ def atoms(name: str) -> list[Range]:
 
 A, B, C = (atoms(name) for name in "abc")
 PAIRS = list(itertools.product(A, B))
-# Triples take the shapes that differ in kind, so that all of them stay within a second.
+# Triples take only shapes of different kinds, so that all of them run within a second.
 TRIPLES = list(itertools.product(A[1:3] + A[4:8] + A[9:13], B[1:3] + B[4:5] + B[9:11], C[1:3] + C[4:6] + C[9:12]))
 
 
@@ -174,7 +174,7 @@ def test_a_sub_range_of_a_sub_range_is_one_sub_range():
 
 
 @pytest.mark.parametrize("r", A, ids=str)
-def test_the_whole_sub_range_the_empty_pad_and_the_trivial_window_are_nothing(r: Range):
+def test_the_full_sub_range_the_empty_pad_and_the_trivial_window_change_nothing(r: Range):
     assert same_meaning(Sub(r, 0, size(r, MESH), 1), r)
     assert same_meaning(Pad(r, 0, 0), r)
     assert pad(r, 0, 0) is window(r, 1, 1) is r

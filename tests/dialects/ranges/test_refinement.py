@@ -19,7 +19,7 @@ def factorisations(n: int) -> tuple[tuple[int, ...], ...]:
 
 
 def refines(fine: tuple[int, ...], coarse: tuple[int, ...]) -> bool:
-    """Is each factor of `coarse` the product of the next few factors of `fine`?"""
+    """Whether each factor of `coarse` is the product of the next few factors of `fine`."""
     left = list(fine)
     for factor in coarse:
         have = 1

@@ -109,7 +109,7 @@ def test_a_graph_runs_its_kernels_on_all_devices_in_lockstep() -> None:
     np.testing.assert_array_equal(result, A @ B)
 
 
-def test_a_kernel_alone_wants_what_each_device_holds() -> None:
+def test_a_kernel_alone_takes_local_arrays() -> None:
     kernel = next(op for op in module(GRAPH).body.block.ops if isinstance(op, FuncOp))
     mesh = Mesh(data=2, model=2)
     held = [distribute(A, layout("f32[data*4, model*2]"), mesh), distribute(B, layout("f32[model*2, 2]"), mesh)]
@@ -156,7 +156,7 @@ def test_a_redistribution_keeps_the_value(source: str, target: str) -> None:
     np.testing.assert_array_equal(collect(redistribute(value, layout(source), layout(target), mesh), layout(target), mesh), A)
 
 
-def test_what_stays_pending_stays_apart() -> None:
+def test_a_reduction_that_stays_pending_is_not_done() -> None:
     mesh = Mesh(a=2, b=2)
     source, target = layout("f32[8, 4]{+a, +b}"), layout("f32[b*4, 4]{+a}")
     value: Value = [A * device for device in range(4)]

@@ -1,4 +1,4 @@
-"""Running folds of random arrays mean what JAX says: whole, and in blocks on up to two axes, forwards and backwards."""
+"""Prefix folds of random arrays equal JAX's: unpartitioned, and in blocks on up to two axes, forwards and backwards."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -58,7 +58,7 @@ def test_other_numbers_are_scanned_in_blocks_too(name: str, dtype: str) -> None:
         holds(name, True, axes, x)
 
 
-def test_exponentials_of_complex_numbers_have_no_blocks() -> None:
+def test_a_cumlogsumexp_of_complex_numbers_is_not_scanned_in_blocks() -> None:
     plan = planned("cumlogsumexp", False, "complex64", "a")
     assert [stop.op for stop in plan.blocked] == ["cumlogsumexp"]
 

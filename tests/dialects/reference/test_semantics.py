@@ -1,4 +1,4 @@
-"""What a definition says is what JAX computes: primitives on small arrays of several shapes, dtypes and dimension numbers."""
+"""Definitions compute what JAX computes: primitives on small arrays of several shapes, dtypes and dimension numbers."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
@@ -240,7 +240,7 @@ MODES = ["clip", "fill", "promise_in_bounds"]
 
 
 def ids(mode: str, *shape: int, extent: int) -> Array:
-    """Index vectors, out of range too where the mode says what happens then."""
+    """Index vectors, also out of range if the mode defines the result."""
     far = 0 if mode == "promise_in_bounds" else 2
     return i32(*shape, low=-far, high=extent + far)
 

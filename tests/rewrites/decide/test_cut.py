@@ -1,4 +1,4 @@
-"""A minimum cut is as cheap as the cheapest of all cuts, and of those the one nearest the source."""
+"""A minimum cut is the cheapest of all cuts, and among equals the one nearest the source."""
 
 from itertools import combinations
 
@@ -41,7 +41,7 @@ def test_a_cut_is_the_smallest_of_the_cheapest(graph: Edges, flood: bool):
     assert found == min((side for side in cuts() if price(side, graph) == cheapest), key=len)
 
 
-def test_many_sources_of_their_own_price_are_cut_each():
+def test_each_of_many_sources_is_cut_at_its_own_price():
     network = Network()
     for source in range(2000):
         network.edge("source", source)

@@ -1,4 +1,4 @@
-"""From a definition and the laws of linearity follows what a pending sum may pass, as a table."""
+"""Which ops a pending sum may move through, by their definitions and the laws of linearity, as a table."""
 
 import pytest
 

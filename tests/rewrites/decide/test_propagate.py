@@ -1,4 +1,4 @@
-"""Propagation depends on what is claimed, not on the order in which it is met; and a plan never changes."""
+"""Propagation depends on the claims, not on the order in which they are visited; and a plan never changes."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false
@@ -30,7 +30,7 @@ def training() -> Plan:
 
 
 def said(plan: Plan) -> tuple[Any, ...]:
-    """What a plan says of itself."""
+    """The reports of a plan."""
     return plan.trace, plan.layout(), plan.counts(), plan.bytes_per_device(), str(plan.spmd())
 
 
@@ -38,7 +38,7 @@ def said(plan: Plan) -> tuple[Any, ...]:
 
 
 def seeded(start: Plan, values: Sequence[str], dim: int, axis: str) -> Plan | None:
-    """One tactic that seeds all of these, or nothing where it is refused."""
+    """The plan after one tactic that tiles all of these; None if it is refused."""
     try:
         return start.tile(list(values), dim, axis)
     except pt.Error:
@@ -73,7 +73,7 @@ def test_the_order_of_a_strategys_seeds_changes_nothing() -> None:
 
 @st.composite
 def reordered(draw: st.DrawFn, program: Program) -> Program:
-    """The same program with its steps in another order in which every step still comes after what it reads."""
+    """The same program with its steps in another order, each still after the steps that it reads."""
     first, waiting = len(program.shapes), list(range(len(program.steps)))
     number = {n: n for n in range(first)}
     made: list[Step] = []
@@ -117,7 +117,7 @@ def tiled(program: Program, mesh: dict[str, int], tactics: list[tuple[int, int, 
 
 
 def test_a_held_claim_stops_where_not_every_array_has_its_range() -> None:
-    # The rows of `x` are rows of the activation and of nothing else that the product reads.
+    # The rows of `x` are rows of the activation, but of no other operand of the product.
     def layer(x: jax.Array, w: jax.Array) -> jax.Array:
         return jax.numpy.tanh(x) @ w
 

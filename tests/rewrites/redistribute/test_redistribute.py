@@ -1,4 +1,4 @@
-"""A redistribution arrives where it should, by valid layouts, and never costs more than making the value whole."""
+"""A redistribution reaches its target through valid layouts, and never costs more than replicating the value."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CUBE = Mesh(a=4, b=4, c=2)
         (MESH, [("a", 0, 128)], [], [("a", 0, 1)], "all_to_all over (a) 0@128 to 0@1", 196608),
     ],
 )  # fmt: skip
-def test_a_512_by_512_array_goes(
+def test_a_512_by_512_array_is_redistributed(
     mesh: Mesh, source: list[Tile], pending: list[str], target: list[Tile], steps: str, received: int
 ) -> None:
     sums = tuple(Pending("add", axis) for axis in pending)
@@ -121,7 +121,7 @@ def check(
     mesh: Mesh,
     seed: int = 0,
 ) -> None:
-    """Runs the steps on all devices in lockstep, and holds the path to its promises."""
+    """Runs the steps on all devices in lockstep, and checks the promises of the path."""
     found = path(shape, 8, source, tuple(Pending(*each) for each in pending), target, mesh)
     whole = np.random.default_rng(seed).integers(0, 1000, shape)
     value = summands(whole, source, pending, mesh, seed)
@@ -153,14 +153,14 @@ def valid(shape: tuple[int, ...], tiles: Tiles, dim: int, mesh: Mesh) -> bool:
 
 
 def naive(shape: tuple[int, ...], source: Tiles, pending: list[tuple[str, str]], target: Tiles, mesh: Mesh) -> Bytes:
-    """The bytes of summing, making whole and cutting anew, with one all_reduce over all axes."""
+    """The bytes of summing, replicating and slicing again, with one all_reduce over all axes."""
     start = 8 * local(shape, source, mesh)
     whole = start * prod(mesh[tile[0]] for tile in source if tile not in target)
     return received("all_reduce", start, prod(mesh[axis] for _, axis in pending)) + whole - start
 
 
 def slices_first(found: Path, shape: tuple[int, ...], mesh: Mesh) -> bool:
-    """A slice stands after a collective only if its axis is still in use before it, or its place still covered."""
+    """Whether a slice comes after a collective only if that uses its axis, or if its tile does not fit before."""
     for first, then in pairwise(found.steps):
         if then.kind == "slice" and first.kind != "slice" and not set(then.axes) & set(first.axes):
             tiles = (*first.before, *(tile for tile in then.after if tile[0] in then.axes))

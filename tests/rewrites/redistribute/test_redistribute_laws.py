@@ -1,4 +1,4 @@
-"""Every collective law earns its place: without it, some redistribution is worse, or its steps no longer merge."""
+"""Every collective law is needed: without it, some redistribution is worse, or its steps no longer merge."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ LAWS = [
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    """Nothing that was found with other laws is remembered."""
+    """Clears the memos, which depend on the laws."""
     forget()
     yield
     forget()
@@ -97,7 +97,7 @@ def tiles(text: str) -> tuple[Tile, ...]:
 
 
 @pytest.mark.parametrize(("law", "mesh", "shape", "source", "pending", "target", "steps"), LAWS, ids=[row[0] for row in LAWS])
-def test_a_law_is_missed_when_it_is_gone(
+def test_without_a_law_a_redistribution_is_worse(
     law: str,
     mesh: str,
     shape: tuple[int, ...],

@@ -1,4 +1,4 @@
-"""A mistake in a rule file is answered with its place, its line and what to write instead."""
+"""The error for a mistake in a rule file has its location, its line and what to write instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every rewrite rule is a law: its two sides mean the same, whatever its variables stand for."""
+"""Every rewrite rule is a law: its two sides mean the same for all values of its variables."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ FALSE = [
 
 
 @pytest.mark.parametrize(("file", "text"), FALSE, ids=[text.partition(":")[0] for _, text in FALSE])
-def test_a_false_law_is_found_out(file: str, text: str) -> None:
+def test_a_false_law_is_found(file: str, text: str) -> None:
     (rule,) = load(text)
     assert not all(holds(file, rule, Random(seed)) for seed in range(15))
 
 
 def holds(file: str, rule: CompiledRule, random: Random) -> bool:
-    """Whether both sides agree on a random instance. Only `pivot` may ask for a layout that there is not."""
+    """Whether both sides agree on a random instance. Only `pivot` may lead to an invalid layout."""
     find, evaluate = MEANING[file]
     for _ in range(5000):
         try:

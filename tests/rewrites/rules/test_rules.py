@@ -1,4 +1,4 @@
-"""A rule file is a table of laws: it reads back as it prints, and each law rewrites what it says and nothing else."""
+"""A rule file is a table of laws: it reads back as it prints, and each law rewrites exactly its left side."""
 
 from __future__ import annotations
 
