@@ -337,7 +337,7 @@ def existing(written: Written, primitive: Primitive, checked: bool, name: str) -
 def made(written: Written, run: Run, checked: bool, name: str, own: Written | None = None) -> Op:
     """A new op with its own primitive; for one that `vmap` makes, `own` is the text that the user wrote."""
     definition = definitions.add(replace(read(written), name=name))
-    primitive: Any = Primitive(definition.name)
+    primitive: Any = Primitive(definition.title)
     primitive.multiple_results = True
     op = Op(definition, written, run, primitive, checked=checked, own=own)
     primitive.def_impl(op.leaves)

@@ -25,6 +25,7 @@ def remember(primitive: Primitive, name: str, accept: Accept | None = None) -> N
     `accept` checks each kind of its equations before a program can contain one.
     """
     _REMEMBERED[name] = primitive
+    _NAMES.setdefault(primitive, name)
     if accept is not None:
         _ACCEPTS[name] = accept
 

@@ -19,30 +19,30 @@ X = jnp.arange(24.0).reshape(4, 6) / 10
 LIBRARY = """
 import jax, partita as pt
 
-@pt.define("normalised(x)   out[b.., d:] = @(x[b.., d:])")
-def normalised(x):
+@pt.define("{op}(x)   out[b.., d:] = @(x[b.., d:])")
+def {op}(x):
     return {body}
 """
 BODIES = {"one": "jax.nn.softmax(x, -1)", "other": "x - x.max(-1, keepdims=True)"}
 
 
-def library(name: str, body: str) -> Any:
-    """A module that defines an op `normalised`."""
+def library(name: str, body: str, op: str = "normalised") -> Any:
+    """A module that defines an op."""
     module = ModuleType(name)
-    exec(compile(LIBRARY.format(body=body), f"{name}.py", "exec"), vars(module))
+    exec(compile(LIBRARY.format(body=body, op=op), f"{name}.py", "exec"), vars(module))
     return module
 
 
 def test_two_libraries_that_call_their_ops_alike_are_used_together():
-    one, other = (library(f"library_{name}.nets", body) for name, body in BODIES.items())
+    one, other = (library(f"library_{name}.nets", body, "centred") for name, body in BODIES.items())
 
     def both(x: Any) -> Any:
-        return one.normalised(x) + other.normalised(x)
+        return one.centred(x) + other.centred(x)
 
     plan = pt.plan(both, MESH, X).tile("x", 0, "a")
-    assert (one.normalised.op.name, other.normalised.op.name) == ("normalised", "nets.normalised")
-    assert "lax.normalised " in str(plan.spmd())
-    assert "lax.nets.normalised " in str(plan.spmd())
+    assert (one.centred.op.name, other.centred.op.name) == ("centred", "nets.centred")
+    assert "lax.centred " in str(plan.spmd())
+    assert "lax.nets.centred " in str(plan.spmd())
     assert plan.whole == []
     wanted = jax.nn.softmax(X, -1) + X - X.max(-1, keepdims=True)
     assert jnp.allclose(plan.compile()(X), wanted)
@@ -60,6 +60,7 @@ def test_an_op_with_its_module_in_its_name_is_mapped_and_differentiated():
 
     plan = pt.plan(jax.grad(total), MESH, X).tile("x", 0, "a")
     assert jnp.allclose(plan.compile()(X), jax.grad(total)(X))
+    assert " vmap_normalised " in str(jax.make_jaxpr(jax.vmap(op))(X))
 
 
 def test_an_op_with_its_module_in_its_name_is_printed_in_notation():
