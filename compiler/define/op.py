@@ -20,10 +20,10 @@ from jax.core import ShapedArray
 from jax.extend.core import ClosedJaxpr, Primitive
 
 from ...dialects.definitions import printer
-from ...dialects.definitions.dims import groups, names
+from ...dialects.definitions.dims import groups
 from ...dialects.definitions.parse import parse_definitions
 from ...dialects.definitions.registry import definitions
-from ...dialects.definitions.tree import Definition, Group, Reading, Var, Whole, with_reads
+from ...dialects.definitions.tree import Definition, Group, Reading, Var, Whole, names, with_reads
 from ...dialects.errors import Error
 from ...dialects.lax_shapes import disagreement
 from ...dialects.params import ParamsAttr
@@ -132,7 +132,7 @@ class Op:
             self.written.fail(
                 self.definition.results[-1].name, title, helps=("name each result left of `=`: `out[..], more[..] = @(...)`",)
             )
-        stored = encode(self.name, params, Foreign(), self.definition.dropped)
+        stored = encode(params, Foreign(), self.definition)
         problem = disagreement(self.name, stored, _types(avals), _types(outs))
         if problem:
             given = ", ".join(text(aval) for aval in outs)

@@ -16,7 +16,8 @@ from typing import TypeAlias, cast
 import numpy as np
 from jax import Array
 
-from ...dialects.definitions.dims import Sites, groups, names
+from ...dialects.definitions.dims import Sites, groups
+from ...dialects.definitions.tree import names
 from ...dialects.errors import Error
 from ...dialects.monoids import MONOIDS
 from ...dialects.params import ParamsAttr

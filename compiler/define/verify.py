@@ -97,7 +97,7 @@ def _tried_on(candidate: Candidate, params: Mapping[str, object], ins: list[Type
 def _stored(candidate: Candidate, params: Mapping[str, object]) -> tuple[ParamsAttr, tuple[object, ...]]:
     """The parameters in the IR, and those that cannot be printed."""
     foreign = Foreign()
-    stored = encode(candidate.definition.name, params, foreign, candidate.definition.dropped)
+    stored = encode(params, foreign, candidate.definition)
     return stored, tuple(foreign.values)
 
 

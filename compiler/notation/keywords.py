@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from ...dialects.definitions.registry import definitions
 from ...dialects.dtypes import long
 from ...dialects.grammar import Node, kinds, phrases, words
 from ...dialects.params import NO_PARAMS, ParamsAttr, read
@@ -41,5 +42,5 @@ def defaults(name: str, dtypes: tuple[str, ...]) -> str:
     except TypeError:
         return ""
     found = [each for each in jaxpr.jaxpr.eqns if each.primitive.name == name]
-    params = encode(name, found[0].params, Foreign()) if len(jaxpr.jaxpr.eqns) == len(found) == 1 else NO_PARAMS
+    params = encode(found[0].params, Foreign(), definitions[name]) if len(jaxpr.jaxpr.eqns) == len(found) == 1 else NO_PARAMS
     return params.text[1:-1].replace(" = ", "=")

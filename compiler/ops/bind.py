@@ -16,13 +16,14 @@ from jax import Array
 from jax.extend.core import jaxpr_as_fun
 from xdsl.ir import Block, Operation, SSAValue
 
+from ...dialects.definitions.registry import definitions
 from ...dialects.params import Literal, ParamsAttr, Record
 from ...dialects.regions import cond_entry, scan_entry, while_entry
 from ...dialects.types import ArrayType
 from ..jax_private import jax, jnp, lax
 from .barrier import barrier_p
 from .params import WHOLE, ArrayLike, decode, from_literal
-from .positions import POSITIONS, SCATTERS, inside, scattered, widened
+from .positions import inside, scattered, widened
 from .primitives import find
 from .prng_keys import unwrap, wrap
 from .shard_map import run_mapped
@@ -66,11 +67,12 @@ def bind_local(
     decoded = decode(name, params, shapes, tuple(out_types), foreign)
     if run_call := CALLS.get(name):
         return run_call(decoded, inputs, out_types)
-    if name in POSITIONS and not alone:
-        inputs = inside(name, widened(name, inputs), out_types[0][1], decoded)
-    if name in SCATTERS:
-        scatter = SCATTERS[name][0] if alone else partial(scattered, name)
-        return [scatter(*inputs, **decoded)]
+    definition = definitions[name].with_arity(len(inputs), len(out_types))
+    if definition.starts and not alone:
+        inputs = inside(name, widened(definition.starts, inputs), out_types[0][1], decoded)
+    if "update_jaxpr" in definition.dropped:
+        # The public function of a scatter writes the combiner, which depends on the dtype.
+        return [(getattr(lax, name) if alone else partial(scattered, name))(*inputs, **decoded)]
     if name == "slice":
         # An empty one ends where it starts, whatever its stride.
         starts, limits = (cast("tuple[int, ...]", decoded[key]) for key in ("start_indices", "limit_indices"))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from jax import Array
 
+from ...dialects.definitions.registry import definitions
 from ..jax_private import jnp, lax
 
 
@@ -17,21 +18,19 @@ class Spelled:
     * `combine`: the function of two arrays of one shape; `reduce`: the fold over dims, which is also the name of its primitive.
     * `numpy`: the fold in `jax.numpy`: the folds that people write in index notation.
     * `across`: the primitive that folds over the devices of mesh axes.
-    * `windows`: whether `lax.reduce_window` has a primitive for it.
     """
 
     combine: Callable[[Array, Array], Array]
     reduce: Callable[[Array, Sequence[int]], Array] | None = None
     numpy: str = ""
     across: str = ""
-    windows: bool = False
 
 
 SPELLED: Mapping[str, Spelled] = {
-    "sum": Spelled(lax.add, lax.reduce_sum, "sum", "psum", windows=True),
+    "sum": Spelled(lax.add, lax.reduce_sum, "sum", "psum"),
     "prod": Spelled(lax.mul, lax.reduce_prod, "prod"),
-    "max": Spelled(lax.max, lax.reduce_max, "max", "pmax", windows=True),
-    "min": Spelled(lax.min, lax.reduce_min, "min", "pmin", windows=True),
+    "max": Spelled(lax.max, lax.reduce_max, "max", "pmax"),
+    "min": Spelled(lax.min, lax.reduce_min, "min", "pmin"),
     "all": Spelled(lax.bitwise_and, lax.reduce_and, "all"),
     "any": Spelled(lax.bitwise_or, lax.reduce_or, "any"),
     "xor": Spelled(lax.bitwise_xor, lax.reduce_xor),
@@ -45,4 +44,4 @@ WRITTEN: Sequence[str] = [fold for fold, each in SPELLED.items() if each.numpy]
 
 def pools(fold: str) -> bool:
     """Whether JAX folds windows by it."""
-    return fold in SPELLED and SPELLED[fold].windows
+    return f"reduce_window_{fold}" in definitions

@@ -3,14 +3,14 @@
     {"dimension_numbers": (((1,), (0,)), ((), ())), "precision": None, "out_sharding": None, ...}
     <-->  {dimension_numbers = (((1,), (0,)), ((), ()))}
 
-Enums, dtypes and named tuples become records; a parameter that is None by default is not stored; extents and other
-parameters that a definition drops follow from the types. A parameter without a text form, such as a function or the body of
+Enums, dtypes and named tuples become records. A definition says which parameters have a default, and which ones follow from
+the types: extents, and the result's dtype. A parameter without a text form, such as a function or the body of
 a `while`, stays in a list beside the program, and the text has its index in the list: `foreign(index=0)`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import lru_cache
@@ -25,31 +25,12 @@ from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.tree import Definition
 from ...dialects.params import Literal, ParamsAttr, Record
 from ..jax_private import GatherScatterMode, jnp
-from .monoids import SPELLED
 from .primitives import find, name_of
 
 Shape: TypeAlias = tuple[int, ...]
 ArrayLike: TypeAlias = tuple[str, Shape]
 """The dtype and shape of an array."""
 
-_ACCURATE = ("cbrt", "cos", "exp", "exp2", "expm1", "log", "log1p", "logistic", "rsqrt", "sin", "sqrt", "tan", "tanh")
-
-# Parameters that are stored only if they differ from this.
-_DEFAULTS: Mapping[str, Mapping[str, Literal]] = {
-    **{name: {"accuracy": None} for name in _ACCURATE},
-    "convert_element_type": {"weak_type": False},
-    "conv_general_dilated": {"precision": None},
-    "dot_general": {"precision": None},
-    "mul": {"out_dtype": None},
-}
-# Parameters that repeat the result's dtype.
-_RESULT_DTYPES: Mapping[str, str] = {
-    "conv_general_dilated": "preferred_element_type",
-    "dot_general": "preferred_element_type",
-    "ragged_dot_general": "preferred_element_type",
-}
-# Primitives that have no `out_sharding`, unlike the other folds, with which they share a line of definitions.
-_NO_SHARDING = frozenset(each.reduce.__name__ for each in SPELLED.values() if each.reduce) - {"reduce_sum"}
 # The parameters of a `lax.whole` in addition to those of its primitive.
 WHOLE = frozenset({"primitive", "in_keys", "out_keys", "once", "placed", "why"})
 
@@ -101,17 +82,11 @@ def op_name(primitive: str) -> str:
     return OP_NAMES.get(primitive) or primitive.replace("-", "_")
 
 
-def encode(name: str, params: Mapping[str, object], foreign: Foreign, dropped: Collection[str] = ()) -> ParamsAttr:
-    """The IR's form of the parameters of the primitive called `name`, without those that are `dropped`."""
-    defaults = _DEFAULTS.get(name, {})
-    derived = _RESULT_DTYPES.get(name)
-    stored: dict[str, Literal] = {}
-    for key, value in params.items():
-        if key not in dropped and key != derived:
-            literal = to_literal(value, foreign)
-            if key not in defaults or literal != defaults[key]:
-                stored[key] = literal
-    return ParamsAttr.of(**stored)
+def encode(params: Mapping[str, object], foreign: Foreign, definition: Definition | None = None) -> ParamsAttr:
+    """The IR's form of a primitive's parameters, without those that its definition implies."""
+    dropped, defaults = ((), ()) if definition is None else (definition.dropped, definition.defaults)
+    stored = {key: to_literal(value, foreign) for key, value in params.items() if key not in dropped}
+    return ParamsAttr.of(**dict(each for each in stored.items() if each not in defaults))
 
 
 def to_literal(value: object, foreign: Foreign) -> Literal:
@@ -190,14 +165,7 @@ def _decode(
     outs: tuple[ArrayLike, ...],
     foreign: Sequence[object],
 ) -> dict[str, object]:
-    literals: dict[str, Literal] = {**_DEFAULTS.get(name, {}), **dict(params.items())}
-    definition: Definition | None = definitions.get(name)
-    if definition is not None and name != "whole":
-        bound = definition.with_arity(len(in_shapes), len(outs))
-        literals |= restore(bound, params, in_shapes, tuple(shape for _, shape in outs))
-    decoded = {key: from_literal(each, foreign) for key, each in literals.items()}
-    if name in _NO_SHARDING:
-        decoded.pop("out_sharding", None)
-    if name in _RESULT_DTYPES:
-        decoded[_RESULT_DTYPES[name]] = jnp.dtype(outs[0][0])
-    return decoded
+    literals: dict[str, Literal] = dict(params.items())
+    if (definition := definitions.get(name)) is not None:
+        literals = {**dict(definition.defaults), **literals, **restore(definition, params, in_shapes, outs)}
+    return {key: from_literal(each, foreign) for key, each in literals.items()}

@@ -9,42 +9,40 @@ never reach XLA.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import cast
+from functools import cache
+from typing import TypeAlias, cast
 
 import numpy as np
 from jax import Array
 from jax import lax as lax_types
 
+from ...dialects.definitions.gathers import Numbers
+from ...dialects.definitions.registry import definitions
+from ...dialects.definitions.tree import Apply, Fold, Read
 from ..jax_private import jnp, lax
+from .monoids import SPELLED
+
+Combine: TypeAlias = Callable[[Array, Array], Array]
 
 
 def _second(_: Array, update: Array) -> Array:
     return update
 
 
-SCATTERS: Mapping[str, tuple[Callable[..., Array], Callable[..., Array]]] = {
-    "scatter": (lax.scatter, _second),
-    "scatter_add": (lax.scatter_add, lax.add),
-    "scatter_max": (lax.scatter_max, lax.max),
-    "scatter_min": (lax.scatter_min, lax.min),
-    "scatter_mul": (lax.scatter_mul, lax.mul),
-    "scatter_sub": (lax.scatter_sub, lax.sub),
-}
-"""The public function of each scatter, whose primitive has a combiner that depends on the dtype; and that combiner."""
-
-POSITIONS: Mapping[str, slice] = {
-    "dynamic_slice": slice(1, None),
-    "dynamic_update_slice": slice(2, None),
-    **dict.fromkeys(("gather", *SCATTERS), slice(1, 2)),
-}
-"""The operands of each op that hold positions."""
+@cache
+def combiner(name: str) -> Combine:
+    """What a scatter does with an element and its update: the function around the fold in its definition, if there is one."""
+    match definitions[name].body:
+        case Apply(function, (Read(), Fold(fold))):
+            # `maximum` is the name that the monoid `max` has between two elements.
+            return getattr(lax, function, SPELLED[fold].combine)
+        case _:
+            return _second
 
 
-def widened(name: str, inputs: Sequence[Array]) -> list[Array]:
+def widened(starts: range, inputs: Sequence[Array]) -> list[Array]:
     """The operands of an op, positions of less than 32 bits as i32."""
-    made, here = list(inputs), POSITIONS[name]
-    made[here] = [each.astype(jnp.int32) if each.dtype.itemsize < 4 else each for each in made[here]]
-    return made
+    return [x.astype(jnp.int32) if at in starts and x.dtype.itemsize < 4 else x for at, x in enumerate(inputs)]
 
 
 def inside(name: str, inputs: Sequence[Array], window: Sequence[int], params: Mapping[str, object]) -> list[Array]:
@@ -57,8 +55,8 @@ def inside(name: str, inputs: Sequence[Array], window: Sequence[int], params: Ma
         return [x, *(jnp.clip(s, 0, n - w).astype(s.dtype) for s, n, w in zip(positions, np.shape(x), window, strict=True))]
     if name != "gather" or np.prod(positions[0].shape[:-1]) != 1 or params["mode"] is lax.GatherScatterMode.FILL_OR_DROP:
         return [x, *positions]
-    numbers = cast(lax_types.GatherDimensionNumbers, params["dimension_numbers"])
-    room = _room(x, positions[0], cast("Sequence[int]", params["slice_sizes"]), numbers.start_index_map)
+    numbers = Numbers(*cast(Numbers, params["dimension_numbers"]))
+    room = _room(x, positions[0], cast("Sequence[int]", params["slice_sizes"]), numbers.moved)
     return [x, jnp.clip(positions[0], 0, room).astype(positions[0].dtype)]
 
 
@@ -70,22 +68,13 @@ def _room(array: Array, ids: Array, window: Sequence[int], dims: Sequence[int]) 
 
 def scattered(name: str, acc: Array, ids: Array, updates: Array, **params: object) -> Array:
     """A scatter. An update by one vector is written over what is there, or, where it would be dropped, that over itself."""
-    scatter, combine = SCATTERS[name]
     if np.prod(ids.shape[:-1]) != 1 or lax.GatherScatterMode.from_any(params["mode"]) is lax.GatherScatterMode.CLIP:
-        return scatter(acc, ids, updates, **params)
-    numbers = cast(lax_types.ScatterDimensionNumbers, params["dimension_numbers"])
-    single = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
-    spans = iter([updates.shape[dim] for dim in numbers.update_window_dims])
-    window = tuple(1 if dim in single else next(spans) for dim in range(acc.ndim))
-    lands = jnp.all((ids >= 0) & (ids <= _room(acc, ids, window, numbers.scatter_dims_to_operand_dims)))
+        return getattr(lax, name)(acc, ids, updates, **params)
+    said = cast(lax_types.ScatterDimensionNumbers, params["dimension_numbers"])
+    numbers = Numbers(*cast(Numbers, said))
+    window = numbers.widths(acc.ndim, updates.shape)
+    lands = jnp.all((ids >= 0) & (ids <= _room(acc, ids, window, numbers.moved)))
     ids = jnp.where(lands, ids, 0)
-    reads = lax.GatherDimensionNumbers(
-        numbers.update_window_dims,
-        numbers.inserted_window_dims,
-        numbers.scatter_dims_to_operand_dims,
-        numbers.operand_batching_dims,
-        numbers.scatter_indices_batching_dims,
-    )
     sure = {"indices_are_sorted": True, "unique_indices": True, "mode": lax.GatherScatterMode.PROMISE_IN_BOUNDS}
-    there = lax.gather(acc, ids, reads, window, **sure)
-    return lax.scatter(acc, ids, jnp.where(lands, combine(there, updates), there), numbers, **sure)
+    there = lax.gather(acc, ids, lax.GatherDimensionNumbers(*numbers), window, **sure)
+    return lax.scatter(acc, ids, jnp.where(lands, combiner(name)(there, updates), there), said, **sure)

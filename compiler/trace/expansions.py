@@ -33,29 +33,23 @@ Function: TypeAlias = Callable[..., object]
 T = TypeVar("T")
 Rule: TypeAlias = Callable[[JaxprEqn], "Function | None"]
 
-# Primitives that move, copy or select elements of any dtype.
-_STRUCTURAL = frozenset(
-    """broadcast_in_dim concatenate copy dynamic_slice dynamic_update_slice expand_dims gather name optimization_barrier
-    pad reshape rev scatter select_n slice split squeeze stack stop_gradient tag tile transpose unstack""".split()
-)
-
 
 def expand(eqn: JaxprEqn) -> ClosedJaxpr | None:
-    """The program that computes the same as this equation on physical arrays, or None if the equation stays."""
+    """The program that computes the same as this equation on physical arrays; None if the equation stays.
+
+    A primitive stays if it has a definition or derives one, or if it runs unpartitioned for a reason.
+    """
     name = name_of(eqn.primitive)
     rule = _RULES.get(name)
     function = rule(eqn) if rule else None
-    if name in _STRUCTURAL and any(is_key(atom.aval) for atom in (*eqn.invars, *eqn.outvars)):
+    definition = definitions.get(op_name(name))
+    moves = name not in _RANDOM if rule else definition is not None and definition.moves
+    if moves and any(is_key(atom.aval) for atom in eqn.invars):
         function = _mapped(eqn, function or partial(cast(Any, eqn.primitive).bind, **eqn.params))
     with cast(Any, eqn).ctx.manager:
         if function is None:
-            return None if _stays(name) else unfold(eqn)
+            return None if definition is not None or name in REASONS or name in DERIVED else unfold(eqn)
         return jax.make_jaxpr(function)(*(physical(atom.aval) for atom in eqn.invars))
-
-
-def _stays(name: str) -> bool:
-    """A primitive stays if it has a definition or derives one, or if it runs unpartitioned for a reason."""
-    return op_name(name) in definitions or name in REASONS or name in DERIVED
 
 
 def _mapped(eqn: JaxprEqn, function: Function) -> Function:
@@ -225,7 +219,14 @@ def _seed(_: object, seeds: Array, **params: object) -> Array:
     return prng.random_seed_impl_base(seeds, **params)
 
 
+_RANDOM: Mapping[str, Rule] = {
+    "random_bits": _random(_bits),
+    "random_fold_in": _random(_fold_in),
+    "random_seed": _random(_seed),
+    "random_split": _random(_split),
+}
 _RULES: Mapping[str, Rule] = {
+    **_RANDOM,
     "broadcast_to": _broadcast_to,
     "convert_element_type": _convert,
     "empty": _empty,
@@ -236,10 +237,6 @@ _RULES: Mapping[str, Rule] = {
     "reduce": reduce,
     "reduce_window": reduce_window,
     "slice": _slice,
-    "random_bits": _random(_bits),
-    "random_fold_in": _random(_fold_in),
-    "random_seed": _random(_seed),
-    "random_split": _random(_split),
     "reshape": _reshape,
     "stack": _stack,
     "tile": _tile,

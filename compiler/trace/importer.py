@@ -163,7 +163,7 @@ class Importer:
         if definition is None or applies or name in _PSEUDO:
             return Recipe(WholeOp, self.whole(eqn), results)
         check(name, eqn)
-        params = encode(name, eqn.params, self.foreign, definition.dropped)
+        params = encode(eqn.params, self.foreign, definition)
         return Recipe(OPS[name], params if params.data else NO_PARAMS, results)
 
     def derived(self, eqn: JaxprEqn, results: tuple[ArrayType, ...]) -> Recipe:
@@ -173,7 +173,7 @@ class Importer:
             return Recipe(WholeOp, NO_PARAMS, results, found.inside)
         if not found.op:
             return Recipe(WholeOp, self.whole(eqn, found.why), results)
-        return Recipe(OPS[found.op], encode(found.op, eqn.params, self.foreign), results)
+        return Recipe(OPS[found.op], encode(eqn.params, self.foreign), results)
 
     def whole(self, eqn: JaxprEqn, why: str = "") -> ParamsAttr:
         """The parameters of a primitive without a definition: JAX's, those needed to run it by name, and the reason."""
@@ -186,7 +186,7 @@ class Importer:
             extra["once"] = True
         if why:
             extra["why"] = why
-        return ParamsAttr.of(**dict(encode(name, eqn.params, self.foreign).items()), **extra)
+        return ParamsAttr.of(**dict(encode(eqn.params, self.foreign).items()), **extra)
 
     def type(self, aval: Aval) -> ArrayType:
         """The type of a value: keys are the `uint32` arrays that hold them."""
@@ -279,7 +279,7 @@ def _loop(op: type[RegionOp], kept: Sequence[str], **regions: str) -> Handler:
             params[count] = len(consts) + len(captured)
             blocks.append(block)
             given += [*consts, *captured]
-        stored = encode(name_of(eqn.primitive), params, self.foreign)
+        stored = encode(params, self.foreign)
         return self.emit(op, [*given, *operands], self.results(eqn), stored, self.origin(eqn, call), blocks)
 
     return handle

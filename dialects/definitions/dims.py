@@ -15,7 +15,7 @@ from ..errors import Error
 from ..params import Literal, ParamsAttr
 from .front_ends import FRONT_ENDS
 from .ground_form import Dims
-from .tree import Apply, Concat, Definition, Group, Number, Param, Reading, Shape, Source, Term, Whole
+from .tree import Apply, Concat, Definition, Group, Number, Param, Reading, Shape, Source, Term, Whole, names
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,19 +27,6 @@ class Site:
     terms: tuple[Term, ...]
     copy: int
     placed: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])  # (term, component, dim)
-
-
-def names(term: Term) -> tuple[str, ...]:
-    """The variables of a term; `at` may name one of them."""
-    match term:
-        case Group(indices) | Concat(indices):
-            return tuple(index.name for index in indices)
-        case Whole(name, _):
-            return (name,)
-        case Apply(_, args):
-            return tuple(name for arg in args for name in names(arg))
-        case _:
-            return ()
 
 
 def groups(term: Term) -> tuple[str, ...]:

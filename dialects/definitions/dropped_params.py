@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 
 from ..errors import Error
-from ..params import Literal, ParamsAttr
-from .ground_form import DimNumbers
+from ..params import Literal, ParamsAttr, Record
+from .ground_form import Dims
 from .grounding import ground
 from .signs import ARITHMETIC
-from .tree import Apply, Definition, Expr, Number, Param, Shape, Size, Term, Var, children
+from .tree import Apply, Definition, Expr, Number, Param, Shape, Size, Value, Var, nodes
 
 
-def restore(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> dict[str, Literal]:
-    """Evaluates the `extents` clauses of a definition for (local) shapes."""
+def restore(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Value]) -> dict[str, Literal]:
+    """Evaluates the `extents` clauses of a definition for (local) types."""
     if not definition.extents:
         return {}
     bound = definition.with_arity(len(ins), len(outs))
-    form = ground(bound, params, ins, outs) if _needs_ground(definition) else None
+    sized = any(isinstance(node, Size) for _, expr in definition.extents for node in nodes(expr))
+    results = {each.name: outs[-1 - at] for each in bound.results for at in bound.positions(each.name)[:1]}
+    form = ground(bound, params, ins, [shape for _, shape in outs]) if sized else None
 
     def size(variable: Var) -> Literal:
         assert form is not None
         if variable.many:
             known = form.groups.get((variable.name, 0), ())
-            return known if form.numbers is None else _full(known, form.numbers, len(ins[0]))
+            return known if form.numbers is None else _full(known, form.numbers.dims[bound.operands[0].name, "v"], len(ins[0]))
         copies = [form.groups.get((variable.name, copy), (1,))[0] for copy in range(len(form.equations))]
         return tuple(copies) if any(formal.variadic for formal in definition.results) else copies[0]
 
@@ -34,8 +35,10 @@ def restore(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], ou
                 return number
             case Size(variable):
                 return size(variable)
-            case Param(name, ()) if any(formal.name == name for formal in bound.results):
-                return tuple(outs[-1 - bound.positions(name)[0]])
+            case Param(name, ()) if name in results:
+                return results[name][1]
+            case Apply("dtype", (Param(name, ()),)) if name in results:
+                return Record("dtype", (("name", results[name][0]),))
             case Param():
                 return expr.value(params)
             case Apply(function, (left, right)) if function in _FUNCTIONS:
@@ -46,21 +49,10 @@ def restore(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], ou
     return {name: value(expr) for name, expr in definition.extents}
 
 
-def _full(known: tuple[int, ...], numbers: DimNumbers, rank: int) -> tuple[int, ...]:
+def _full(known: tuple[int, ...], looked: Dims, rank: int) -> tuple[int, ...]:
     """The window's extent along every dim of the array: along batch dims it is 1."""
-    sizes = [1] * rank
-    for dim, extent in zip(numbers.dims["src", "v"], known, strict=False):
-        assert dim is not None
-        sizes[dim] = extent
-    return tuple(sizes)
-
-
-@cache
-def _needs_ground(definition: Definition) -> bool:
-    def within(expr: Term) -> bool:
-        return isinstance(expr, Size) or any(map(within, children(expr)))
-
-    return any(within(expr) for _, expr in definition.extents)
+    sizes = dict(zip(looked, known, strict=False))
+    return tuple(sizes.get(dim, 1) for dim in range(rank))
 
 
 _FUNCTIONS = {**{name: ARITHMETIC[name].function for name in ("add", "sub", "mul")}, "maximum": max}

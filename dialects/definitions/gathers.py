@@ -9,77 +9,97 @@ file only reads these dims from the dimension numbers: the same `Definition` is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeAlias, cast
 
 from ..params import ParamsAttr, Record
 from .ground_form import DimNumbers, Dims
-from .tree import Definition, Shape
+from .tree import Definition, Group, Shape
+
+Ints: TypeAlias = tuple[int, ...]
+
+
+class Numbers(NamedTuple):
+    """The dimension numbers of a gather or a scatter, in JAX's order.
+
+    `window` are the dims of a window in the array of windows (the result of a gather, the updates of a scatter). Along
+    `collapsed` dims of the other array a window has one element, and no dim. Component `c` of the index vectors moves a window
+    along dim `moved[c]`. `batching` and `shared` are the batch dims of the array and of the index vectors.
+    """
+
+    window: Ints
+    collapsed: Ints
+    moved: Ints
+    batching: Ints
+    shared: Ints
+
+    def spans(self, rank: int) -> dict[int, int | None]:
+        """For each dim of the array, apart from batch dims, the dim of the window along it; None where it is collapsed."""
+        dims = iter(self.window)
+        return {dim: None if dim in self.collapsed else next(dims) for dim in range(rank) if dim not in self.batching}
+
+    def batch(self, rank: int) -> Ints:
+        """The other dims of the array of windows, those of the array of index vectors."""
+        return tuple(dim for dim in range(rank) if dim not in self.window)
+
+    def widths(self, rank: int, windows: Shape) -> Ints:
+        """The extent of a window along every dim of the array."""
+        spans = self.spans(rank)
+        return tuple(1 if (dim := spans.get(each)) is None else windows[dim] for each in range(rank))
+
+
+FIELDS: Mapping[str, Sequence[str]] = {
+    "GatherDimensionNumbers": (
+        "offset_dims",
+        "collapsed_slice_dims",
+        "start_index_map",
+        "operand_batching_dims",
+        "start_indices_batching_dims",
+    ),
+    "ScatterDimensionNumbers": (
+        "update_window_dims",
+        "inserted_window_dims",
+        "scatter_dims_to_operand_dims",
+        "operand_batching_dims",
+        "scatter_indices_batching_dims",
+    ),
+}
+"""JAX's names of the dimension numbers."""
+
+CLAMPS = Record("GatherScatterMode", (("name", "CLIP"),))
+"""The mode in which every window is moved inside the array."""
+DROPS = Record("GatherScatterMode", (("name", "FILL_OR_DROP"),))
+"""The mode in which a window outside the array is not written, or is read as the op's fill."""
+
+
+def numbers(params: ParamsAttr, rank: int) -> Numbers:
+    """The dimension numbers of an op on an array of this rank. Without any, one vector moves one window along every dim."""
+    said = params.get("dimension_numbers")
+    if not isinstance(said, Record):
+        every = tuple(range(rank))
+        return Numbers(every, (), every, (), ())
+    return Numbers(*(cast(Ints, said[field]) for field in FIELDS[said.name]))
 
 
 def windows(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> DimNumbers:
-    """The dims of each group for the op called `definition.name`."""
-    if definition.name.startswith("dynamic"):
-        return _dynamic(definition, ins, outs)
-    gathers = definition.name == "gather"
-    numbers = params["dimension_numbers"]
-    mode = params.get("mode")
-    assert isinstance(numbers, Record)
-    operand, ids = len(ins[0]), len(ins[1]) - 1
-    window = len(outs[0]) if gathers else len(ins[2])
-    names = GATHER_FIELDS if gathers else SCATTER_FIELDS
-    offset, collapsed, start_map, batching, ids_batching = (_ints(numbers, name) for name in names)
-    array, windowed = ("src", "out") if gathers else ("acc", "updates")
-    # The dims of the array, without the batch dims; those of the window, in the same order, without the collapsed.
-    looked = tuple(dim for dim in range(operand) if dim not in batching)
-    remaining = iter(offset)
-    spans = tuple(None if dim in collapsed else next(remaining) for dim in looked)
-    # The window array's other dims are those of the index vectors, in order.
-    batch = [dim for dim in range(window) if dim not in offset]
-    free = [dim for dim in range(ids) if dim not in ids_batching]
+    """The dims of each group. The array that is read from or written to is the first operand."""
+    (guard,) = definition.guards
+    start, rank = guard.start, len(ins[0])
+    found = numbers(params, rank)
+    spans = found.spans(rank)
+    # The array of windows has the dims of the index vectors, in order, and those of the window.
+    vectors = 0 if start.spread else len(ins[definition.starts[0]]) - 1
+    free = tuple(dim for dim in range(vectors) if dim not in found.shared)
+    batch = found.batch(len(found.window) + vectors)
+    looked = {"t": found.batching, "v": tuple(spans)}
+    starts = {"t": found.shared, "b": free}
+    window = {**{name: tuple(batch[dim] for dim in dims) for name, dims in starts.items()}, "w": tuple(spans.values())}
     dims: dict[tuple[str, str], Dims] = {
-        ("ids", "t"): ids_batching,
-        ("ids", "b"): tuple(free),
-        (windowed, "t"): tuple(batch[dim] for dim in ids_batching),
-        (windowed, "b"): tuple(batch[dim] for dim in free),
-        (windowed, "w"): spans,
-        (array, "t"): batching,
-        (array, "v"): looked,
+        (read.array, name): each
+        for read in (*definition.reads(), *definition.targets)
+        for name, each in (starts if read == start else window if Group((guard.window,)) in read.dims else looked).items()
     }
-    if not gathers:
-        dims |= {("out", "t"): batching, ("out", "v"): looked}
-    starts = tuple(start_map.index(dim) if dim in start_map else None for dim in looked)
-    how = mode["name"] if isinstance(mode, Record) else ""
-    # Under `promise_in_bounds` XLA clamps a read that is out of bounds, and drops such an update.
-    return DimNumbers(dims, starts, clamps=how == "CLIP" or (gathers and how == "PROMISE_IN_BOUNDS"))
-
-
-GATHER_FIELDS = (
-    "offset_dims",
-    "collapsed_slice_dims",
-    "start_index_map",
-    "operand_batching_dims",
-    "start_indices_batching_dims",
-)
-"""The dimension numbers of a gather: the window's dims, collapsed dims, the dims of the vectors' components, batch dims."""
-SCATTER_FIELDS = (
-    "update_window_dims",
-    "inserted_window_dims",
-    "scatter_dims_to_operand_dims",
-    "operand_batching_dims",
-    "scatter_indices_batching_dims",
-)
-"""The same for a scatter, in the same order."""
-
-
-def _ints(numbers: Record, name: str) -> tuple[int, ...]:
-    return cast(tuple[int, ...], numbers[name])
-
-
-def _dynamic(definition: Definition, ins: Sequence[Shape], outs: Sequence[Shape]) -> DimNumbers:
-    every = tuple(range(len(ins[0])))
-    windowed = "out" if definition.name == "dynamic_slice" else "update"
-    dims: dict[tuple[str, str], Dims] = {("src", "v"): every, (windowed, "w"): every}
-    if windowed == "update":
-        dims["out", "v"] = every
-    return DimNumbers(dims, every, clamps=True)
+    components = tuple(found.moved.index(dim) if dim in found.moved else None for dim in spans)
+    # Under `promise_in_bounds` XLA clamps a read that is out of bounds, and drops such an update. An op without a mode clamps.
+    mode = cast(Record, params.get("mode", CLAMPS))["name"]
+    return DimNumbers(dims, components, clamps=mode == "CLIP" or (definition.looks_up(guard) and mode == "PROMISE_IN_BOUNDS"))

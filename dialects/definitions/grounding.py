@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ..errors import Error
 from ..params import ParamsAttr
-from .dims import Sites, names
+from .dims import Sites
 from .ground_form import ELEMENT, Access, Dim, Equation, Ground, Grounded, Guarded, Ids, Lands
 from .indices import Indices, Key
 from .signs import ARITHMETIC
@@ -178,8 +178,7 @@ class _Writer:
 
     def guarded(self, guard: Guard, copy: int) -> Guarded:
         arrays = self.sites.arrays(guard.start, copy)
-        own = {name for target in self.definition.targets for term in target.dims for name in names(term)}
-        folded = guard.variable.name not in own
+        folded = self.definition.looks_up(guard)
         if guard.window is None:
             (ids,) = (self.access(array, guard.start, copy) for array in arrays)
             key = self.indices.key(guard.variable.name, copy)

@@ -7,14 +7,13 @@ A guard and a `where` unify two variables into one index, or into a product of s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TypeAlias
 
 from ..errors import Error
 from ..ranges.ravel import refine_dims
-from .dims import Site, Sites, names
+from .dims import Site, Sites
 from .ground_form import Ids
-from .tree import Group, Guard, Term, Var, Whole, children
+from .tree import Group, Guard, Var, Whole, names
 
 Key: TypeAlias = tuple[str, int, int]
 """A variable: its name, the copy of the equation it is in (0 if they share it), its number in its group."""
@@ -38,7 +37,7 @@ class Indices:
             self.measure_joins(site)
         if sites.definition.ravel is not None:
             self.ravel(*sites.definition.ravel)
-        for guard in _guards(sites.definition.body):
+        for guard in sites.definition.guards:
             self.unify(guard)
 
     def key(self, name: str, copy: int, component: int = 0) -> Key:
@@ -128,10 +127,3 @@ class Indices:
             dim, window = self.key(guard.variable.name, 0, number), self.key(guard.window.name, 0, number)
             if self.extents.get(dim, 1) == self.extents.get(window, 1) and (start is None or self.sites.front.clamps):
                 self.ids[window] = self.of(dim)
-
-
-def _guards(expr: Term) -> Iterator[Guard]:
-    if isinstance(expr, Guard):
-        yield expr
-    for child in children(expr):
-        yield from _guards(child)

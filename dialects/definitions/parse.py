@@ -19,7 +19,7 @@ from ..errors import Error, Location, did_you_mean
 from ..grammar import Node, phrases, words
 from .front_ends import FRONT_ENDS
 from .phrases import assign, bare, expr, formal, placing, target
-from .tree import Definition, Formal, Read
+from .tree import Definition, Formal, Number, Read
 
 _GRAMMAR = File(__file__).with_name("definitions.lark")
 
@@ -104,7 +104,7 @@ class _Reader:
         return definition
 
     def clause(self, definition: Definition, tree: Node, bound: Collection[str]) -> Definition:
-        """The definition with one more of `at`, `where`, `size`, `extents`, `drop`, `by`, `backwards`."""
+        """The definition with one more of `at`, `where`, `size`, `extents`, `default`, `drop`, `by`, `backwards`."""
         match tree.data:
             case "at":
                 for each in phrases(tree):
@@ -115,8 +115,11 @@ class _Reader:
                 return replace(definition, ravel=(left, right))
             case "sizes":
                 return replace(definition, sizes=tuple(map(assign, phrases(tree))))
-            case "extents":
+            case "extents" | "defaults":
                 pairs = [(str(words(each)[0]), expr(phrases(each)[0], bound)) for each in phrases(tree)]
+                values = [(name, each.value) for name, each in pairs if isinstance(each, Number)]
+                if tree.data == "defaults":
+                    return replace(definition, defaults=tuple(values))
                 return replace(definition, extents=tuple(pairs))
             case "backwards":
                 return replace(definition, backwards=str(words(tree)[0]))

@@ -133,10 +133,10 @@ def _group(token: Token) -> Var:
 def _leaf(tree: Node, bound: Collection[str]) -> Expr:
     if tree.data == "size":
         return Size(variables(tree)[0])
-    if tree.data == "none":
-        return Number(None)
     (token,) = words(tree)
     match tree.data:
+        case "constant":
+            return Number(False if token == "false" else None)
         case "number":
             return Number(int(token))
         case "group":

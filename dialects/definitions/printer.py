@@ -51,7 +51,9 @@ class Printer:
         """The text of an expression, and how strongly it binds."""
         match expr:
             case Number(value):
-                text = "none" if value is None else value if isinstance(value, str) else repr(value)
+                text = (
+                    "none" if value is None else "false" if value is False else value if isinstance(value, str) else repr(value)
+                )
                 return text, NEGATIVE if text.startswith("-") else ATOM
             case Affine():
                 return affine(expr), SUM
@@ -151,6 +153,8 @@ def _clauses(definition: Definition, printer: Printer) -> Iterator[str]:
         yield "size " + ", ".join(f"{name} = {printer.expr(source)}" for name, source in definition.sizes)
     if definition.extents:
         yield "extents " + ", ".join(f"{name} = {printer.expr(expr)}" for name, expr in definition.extents)
+    if definition.defaults:
+        yield "default " + ", ".join(f"{name} = {printer.expr(Number(value))}" for name, value in definition.defaults)
     if definition.forgotten:
         yield f"drop {', '.join(sorted(definition.forgotten))}"
     if definition.front is not None:

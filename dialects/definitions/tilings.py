@@ -20,10 +20,7 @@ from ..monoids import MONOIDS, Monoid
 from ..params import ParamsAttr
 from .ground_form import ELEMENT, Access, Dim, Equation, Ground, Grounded, Guarded, inner
 from .grounding import ground
-from .tree import Affine, Apply, Concat, Definition, Fold, Group, Otherwise, Read, Shape, Whole, factors
-
-Value: TypeAlias = tuple[str, Shape]
-"""The dtype (a NumPy name) and the shape of an operand or a result."""
+from .tree import Affine, Apply, Concat, Definition, Fold, Group, Otherwise, Read, Value, Whole, factors
 
 
 class Placeable(NamedTuple):
@@ -107,16 +104,10 @@ def bind(definition: Definition, params: ParamsAttr, in_types: Sequence[Value], 
     """The tilings of an op on operands and results of these types. Raises Error where the shapes do not fit."""
     form = ground(definition, params, [shape for _, shape in in_types], [shape for _, shape in out_types])
     roles = _Roles(form, out_types[0][0] if out_types else "")
-    return roles.instance(len(in_types), len(out_types), _moves(form, in_types, out_types))
-
-
-def _moves(form: Grounded, ins: Sequence[Value], outs: Sequence[Value]) -> bool:
-    if len(ins) != 1 or len(outs) != 1 or form.definition.front:
-        return False
-    body = form.equations[0].body
-    if isinstance(body, Apply) and body.function == "cast":
-        body = body.args[0]
-    return isinstance(body, Read) and prod(ins[0][1]) == prod(outs[0][1])
+    extents = [prod(shape) for _, shape in (*in_types, *out_types)]
+    one = len(definition.moved) == len(in_types) == len(out_types) == 1
+    moves = one and definition.moves and extents[0] == extents[1]
+    return roles.instance(len(in_types), len(out_types), moves)
 
 
 @dataclass(slots=True)

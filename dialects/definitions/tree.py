@@ -15,15 +15,18 @@ of an operand; a *fold* binds variables with a monoid; a *guard* `[v.. = ids[i..
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
+from itertools import chain
 from typing import Generic, TypeAlias, TypeVar, cast
 
 from ..errors import Span
 from ..params import Literal, ParamsAttr, Record
 
 Shape: TypeAlias = tuple[int, ...]
+Value: TypeAlias = tuple[str, Shape]
+"""The dtype (a NumPy name) and the shape of an operand or a result."""
 
 V = TypeVar("V", covariant=True)
 """What a number is."""
@@ -226,6 +229,7 @@ Expr: TypeAlias = (
 )
 Term: TypeAlias = "Expr | Whole | Concat[Var]"
 Reading: TypeAlias = "Read[str, Term]"
+Leaf: TypeAlias = "Reading | Number[int | None] | Param"
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,8 +266,8 @@ class Definition:
     is the same for all. A variadic result beside others may stand for none.
 
     `extents` are the JAX parameters that hold extents. They follow from the types, so the IR does not store them, and `restore`
-    computes them. `dropped` adds the parameters that Partita ignores. `backwards` is the parameter that turns prefix folds into
-    suffix folds.
+    computes them. `dropped` adds the parameters that Partita ignores. The IR stores a parameter of `defaults` only if it has
+    another value. `backwards` is the parameter that turns prefix folds into suffix folds.
     """
 
     name: str
@@ -275,6 +279,7 @@ class Definition:
     ravel: tuple[str, str] | None = None
     sizes: tuple[tuple[str, Source], ...] = ()
     extents: tuple[tuple[str, Expr], ...] = ()
+    defaults: tuple[tuple[str, Literal], ...] = ()
     forgotten: frozenset[str] = frozenset()
     front: str | None = None
     backwards: str | None = None
@@ -305,7 +310,40 @@ class Definition:
 
     def reads(self) -> Iterator[Reading]:
         """Every read of an operand, those inside guards too."""
-        return _reads(self.body)
+        return (each for each in nodes(self.body) if isinstance(each, Read))
+
+    # What the body implies, so that no list of ops says it
+
+    @cached_property
+    def guards(self) -> tuple[Guard, ...]:
+        """Every guard."""
+        return tuple(each for each in nodes(self.body) if isinstance(each, Guard))
+
+    @property
+    def starts(self) -> range:
+        """The operands that hold the index vectors at which windows start, or the components of one; empty without windows."""
+        windows = [guard for guard in self.guards if guard.window is not None]
+        return self.positions(windows[0].start.array) if windows else range(0)
+
+    def looks_up(self, guard: Guard) -> bool:
+        """Whether a guard says which elements are read, and not which are written: its index is folded."""
+        return all(guard.variable.name not in names(term) for target in self.targets for term in target.dims)
+
+    @cached_property
+    def moved(self) -> tuple[Leaf, ...]:
+        """The reads and constants that the results consist of, if the op only moves, chooses or casts them; otherwise none."""
+        return _moved(self.body)
+
+    @property
+    def moves(self) -> bool:
+        """Whether the op only moves, chooses or casts elements of operands: nothing is computed, so they may be of any type."""
+        return any(isinstance(each, Read) for each in self.moved)
+
+    @cached_property
+    def apart(self) -> bool:
+        """Whether the op returns each of any number of operands unchanged, so that each is placed by itself."""
+        unchanged = isinstance(self.body, Read) and [self.body.dims] == [target.dims for target in self.targets]
+        return unchanged and not self.at and all(formal.variadic for formal in (*self.operands, *self.results))
 
 
 def titled(name: str) -> str:
@@ -359,8 +397,43 @@ def with_reads(expr: Expr, change: Callable[[Reading], Reading]) -> Expr:
             return expr
 
 
-def _reads(expr: Term) -> Iterator[Reading]:
-    if isinstance(expr, Read):
-        yield expr
+def names(term: Term) -> tuple[str, ...]:
+    """The variables of a term, the one that `at` may name among them."""
+    match term:
+        case Group(indices) | Concat(indices):
+            return tuple(index.name for index in indices)
+        case Whole(name, _):
+            return (name,)
+        case Apply(_, args):
+            return tuple(name for arg in args for name in names(arg))
+        case _:
+            return ()
+
+
+def nodes(expr: Term) -> Iterator[Term]:
+    """The expression and every one inside it, and the dims of reads."""
+    yield expr
     for child in children(expr):
-        yield from _reads(child)
+        yield from nodes(child)
+
+
+def _moved(expr: Expr) -> tuple[Leaf, ...]:
+    inside: Sequence[Expr] = ()
+    match expr:
+        case Read() | Number() | Param():
+            return (expr,)
+        case Apply("cast", args):
+            inside = args
+        case Apply("select", (_, *cases)):
+            inside = cases
+        case Otherwise(body, default):
+            inside = (body, default)
+        case Fold("last" | "sum" as monoid, indices, body):
+            guarded = {each.variable for each in factors(body) if isinstance(each, Guard)}
+            others = [each for each in factors(body) if not isinstance(each, Guard)]
+            # A sum that looks up every index that it folds has one term.
+            inside = others if len(others) == 1 and (monoid == "last" or guarded == set(indices)) else ()
+        case _:
+            pass
+    found = [_moved(each) for each in inside]
+    return tuple(chain(*found)) if all(found) else ()

@@ -17,7 +17,8 @@ from typing import TypeAlias, cast
 
 from xdsl.ir import Operation, SSAValue
 
-from ...dialects.definitions.gather_form import DROP, general
+from ...dialects.definitions.gather_form import general
+from ...dialects.definitions.gathers import DROPS
 from ...dialects.definitions.ground_form import ELEMENT
 from ...dialects.lax import OPS
 from ...dialects.params import NO_PARAMS, ParamsAttr
@@ -85,7 +86,7 @@ class _Local:
         self.locals = locals
         self.into = into
         self.ops = Emitter(into)
-        self.indices = node.signature.instance.indices
+        self.indices, self.starts = node.signature.instance.indices, node.signature.instance.definition.starts
         self.params = cast(ParamsAttr, node.op.properties.get("params", NO_PARAMS))
         self.vectors: Vectors | None = None
 
@@ -138,7 +139,7 @@ class _Local:
             case ("mask", ("mine", int(index), int(block), k), _):
                 component = self.looked_up(k)
                 assert self.vectors is not None
-                first = self.first(self.over(index)) if self.vectors.form.mode == DROP else None
+                first = self.first(self.over(index)) if self.vectors.form.mode == DROPS else None
                 mask = self.vectors.keep(component, block, self.offset(index), first)
                 return [self.ops.select(mask, self.emit(rest)[0])]
             case ("put", _, ("shift", int(index), _, k), _):
@@ -171,17 +172,11 @@ class _Local:
             self.vectors.rows(component)
         return component
 
-    @property
-    def starts(self) -> range:
-        """The operands that hold the index vectors, or their components."""
-        definition = self.node.signature.instance.definition
-        return definition.positions("ids" if any(each.name == "ids" for each in definition.operands) else "starts")
-
     def found_vectors(self) -> Vectors:
         shape, at = self.program.shape, self.moved()
         whole = shape(self.node.operands[at] if at is not None else self.node.results[0])
         local = type_at(self.locals[at]).shape if at is not None else self.local_type(0).shape
-        form = general(self.node.kind, self.params, shape(self.node.operands[0]), whole)
+        form = general(self.node.signature.instance.definition, self.params, shape(self.node.operands[0]), whole)
         return Vectors(form, [self.locals[start] for start in self.starts], shape(self.node.operands[0]), local, self.ops)
 
     def moved(self) -> int | None:

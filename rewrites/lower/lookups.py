@@ -18,7 +18,8 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from ...dialects.definitions.gather_form import DROP, Form, named, rows
+from ...dialects.definitions.gather_form import Form, rows
+from ...dialects.definitions.gathers import DROPS
 from ..program.program import Node
 from .emit import IDS, Emitter, type_at
 
@@ -33,9 +34,9 @@ class Vectors:
         self.form = form
         self.emit = emit
         self.window = window
-        self.extents = tuple(array[dim] for dim in form.dims)
+        self.extents = tuple(array[dim] for dim in form.numbers.moved)
         self.ids = self.stacked([emit.narrow(each) for each in ids])
-        if form.mode != DROP:
+        if form.mode != DROPS:
             self.clamp()
 
     def stacked(self, ids: list[SSAValue]) -> SSAValue:
@@ -65,7 +66,7 @@ class Vectors:
     def rows(self, component: int) -> None:
         """Splits the windows of a component into rows; all rows of a window that leaves the array stay outside."""
         emit, width, before = self.emit, self.form.widths[component], self.form.batch
-        if self.form.mode == DROP:
+        if self.form.mode == DROPS:
             fits = emit.between(self.ids, self.extents[component] - width + 1)
             self.only(emit.select(fits, self.ids, -width), component)
         self.form = rows(self.form, component, len(self.window))
@@ -84,7 +85,7 @@ class Vectors:
     def drop(self, component: int, offset: SSAValue) -> None:
         """Writes: updates outside the block are dropped. Unique ids stay unique."""
         self.only(self.shifted(offset), component)
-        self.form = self.form.with_params(indices_are_sorted=False, mode=named(DROP))
+        self.form = self.form.with_params(indices_are_sorted=False, mode=DROPS)
 
     def keep(self, component: int, block: int, offset: SSAValue, first: SSAValue | None) -> SSAValue:
         """Reads: the mask of rows in the block; on the `first` device also rows outside the array, which the op fills."""

@@ -19,13 +19,14 @@ from xdsl.ir import Block, Operation, SSAValue
 from ...dialects.array import ArrayType, mesh_of
 from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.tilings import Instance, Placeable, bind
+from ...dialects.definitions.tree import Leaf, Number, Param, Read
 from ...dialects.dtypes import itemsize
 from ...dialects.lax import RegionOp
 from ...dialects.names import ARGUMENTS, RESULTS, names_of
 from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.regions import BORDERS
 from .executions import Marks, trips
-from .program import APART, Control, Node, Program, Region, Signature
+from .program import Control, Node, Program, Region, Signature
 from .runs_once import once_signature
 from .shard_maps import fits, own_signature
 
@@ -85,12 +86,13 @@ class _Flattener:
             if op.regions:
                 assert isinstance(op, RegionOp)
                 self.program.controls[region].append(_CONTROLS[op.name](self, op, region))
-            elif op.name in APART:
-                for value, out in zip(op.operands, op.results, strict=True):
-                    self.node(op.name[4:], op, (numbers[value],), (out,), region)
             elif op is not block.last_op:
-                operands = tuple(numbers[value] for value in op.operands)
-                self.node(op.name[4:], op, operands, op.results, region)
+                kind, operands = op.name[4:], tuple(numbers[value] for value in op.operands)
+                # A user's function may need its operands together.
+                apart = definitions[kind].apart and kind not in definitions.added
+                pairs = zip(operands, op.results, strict=True) if apart else ()
+                for read, made in [((value,), (out,)) for value, out in pairs] or [(operands, op.results)]:
+                    self.node(kind, op, read, made, region)
 
     def node(self, kind: str, op: Operation, operands: tuple[int, ...], outs: Sequence[SSAValue], region: int) -> Node:
         params = cast(ParamsAttr, op.properties.get("params", NO_PARAMS))
@@ -110,16 +112,24 @@ class _Flattener:
         return node
 
     def facts(self, node: Node) -> None:
-        """Zeros stay zeros, and parameters parameters, through ops that only move or cast them."""
-        program = self.program
-        if node.kind == "constant":
-            program.zero[node.results[0]] = cast(ParamsAttr, node.op.properties["params"]).get("value") in (0, 0.0)
-            return
-        moves = node.signature.instance.moves
-        if moves or node.kind == "broadcast_in_dim":
-            program.zero[node.results[0]] = program.zero[node.operands[0]]
-        if moves:
+        """Zeros stay zeros through ops that only move or cast elements; and parameters parameters if all of them move."""
+        program, instance = self.program, node.signature.instance
+        moved = instance.definition.moved
+        for value in node.results if moved and all(self.is_zero(each, node) for each in moved) else ():
+            program.zero[value] = True
+        if instance.moves:
             program.parameter[node.results[0]] = program.parameter[node.operands[0]]
+
+    def is_zero(self, leaf: Leaf, node: Node) -> bool:
+        """Whether a constant, or every operand that is read, is zero."""
+        match leaf:
+            case Read(array):
+                read = node.signature.instance.definition.positions(array)
+                return all(self.program.zero[node.operands[position]] for position in read)
+            case Number(value):
+                return value == 0
+            case Param():
+                return leaf.value(cast(ParamsAttr, node.op.properties["params"])) == 0
 
     def signature(self, kind: str, params: ParamsAttr, ins: tuple[ArrayType, ...], outs: tuple[ArrayType, ...]) -> Signature:
         """The bound definition, one object for equal (op, params, types): a transformer repeats a few dozen."""

@@ -27,9 +27,6 @@ Position = tuple[int, int, int]
 
 Rows = tuple[tuple[tuple[int, int, int], ...], ...]
 
-APART = ("lax.optimization_barrier",)
-"""Ops whose values are independent: each value has its own node, so that it is placed by itself."""
-
 
 class Signature:
     """An instance with its index tables in both directions: index -> position in a value, and dim -> indices in it."""
@@ -152,10 +149,9 @@ class Program:
     signatures: dict[object, Signature] = field(default_factory=dict[object, Signature])
 
     def together(self, node: Node) -> list[Node]:
-        """The nodes of the node's op: one, or one per value if the op's values are placed independently."""
-        if node.op.name not in APART:
-            return [node]
-        return [self.nodes[self.producer[self.numbers[result]]] for result in node.op.results]
+        """The nodes of the node's op: one, but for an op whose values are placed apart."""
+        nodes = dict.fromkeys(self.nodes[self.producer[self.numbers[result]]] for result in node.op.results)
+        return list(nodes) or [node]
 
     @property
     def main(self) -> func.FuncOp:

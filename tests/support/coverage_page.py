@@ -55,9 +55,9 @@ def values_of(arrays: Sequence[ArrayType]) -> list[tuple[str, tuple[int, ...]]]:
 
 
 def meaning(name: str) -> str:
-    """The definition's equation, without the clauses about parameters that hold extents."""
+    """The definition's equation, without the clauses about parameters that it implies."""
     text = " ".join(definitions[name].text.split())
-    return re.split(r" (?:extents|drop) ", text[text.index(")") + 1 :].strip())[0].replace("|", r"\|")
+    return re.split(r" (?:extents|default|drop) ", text[text.index(")") + 1 :].strip())[0].replace("|", r"\|")
 
 
 def page() -> str:

@@ -28,10 +28,10 @@ from jax.extend.core import jaxprs_in_params
 
 from partita.compiler.ops.params import Foreign, encode, op_name
 from partita.compiler.ops.primitives import find
-from partita.dialects.definitions.dims import groups, names
+from partita.dialects.definitions.dims import groups
 from partita.dialects.definitions.dropped_params import restore
 from partita.dialects.definitions.registry import definitions
-from partita.dialects.definitions.tree import At, Concat, Definition, Group, Param, Read, Reading, Var, Whole, children
+from partita.dialects.definitions.tree import At, Concat, Definition, Group, Param, Read, Reading, Var, Whole, children, names
 
 Array: TypeAlias = Any
 Shape: TypeAlias = tuple[int, ...]
@@ -227,8 +227,10 @@ def derived(draw: st.DrawFn, name: str) -> Call:
         reject()
     params = {**example(name).params, **places.values()}
     params |= draw(VARIED.get(name, st.just({})))
-    stored = encode(name, params, Foreign(), definition.dropped)
-    restored = {key: value for key, value in restore(definition, stored, ins, outs).items() if key in params}
+    stored = encode(params, Foreign(), definition)
+    restored = {
+        key: value for key, value in restore(definition, stored, ins, [("", each) for each in outs]).items() if key in params
+    }
     params |= restored
     dtypes = draw(st.sampled_from(accepted(name)))
     dtypes = (*dtypes, *(dtypes[-1] for _ in ins))[: len(ins)]

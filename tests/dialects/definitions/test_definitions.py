@@ -250,6 +250,7 @@ CLIPPED_ROWS: dict[str, Literal] = {
     "fill_value": None,
 }
 CLIPPED_ALONG: dict[str, Literal] = {**CLIPPED_ROWS, "dimension_numbers": ALONG}
+F32 = Record("dtype", (("name", "float32"),))
 RESTORED: list[tuple[str, Shapes, Shapes, dict[str, Literal], dict[str, Literal]]] = [
     ("reshape", [(4, 6)], [(2, 12)], {}, {"new_sizes": (2, 12), "dimensions": None, "sharding": None}),
     ("broadcast_in_dim", [(6,)], [(3, 6)], {"broadcast_dimensions": (1,)}, {"shape": (3, 6), "sharding": None}),
@@ -261,7 +262,7 @@ RESTORED: list[tuple[str, Shapes, Shapes, dict[str, Literal], dict[str, Literal]
         [(4, 6, 8), (9, 2, 3)],
         [(4, 9, 8)],
         CONV,
-        {"feature_group_count": 3, "batch_group_count": 1, "out_sharding": None},
+        {"feature_group_count": 3, "batch_group_count": 1, "out_sharding": None, "preferred_element_type": F32},
     ),
     ("split", [(6, 8)], [(6, 5), (6, 3)], {"axis": 1}, {"sizes": (5, 3)}),
     ("top_k", [(6, 8)], [(6, 2), (6, 2)], {"axis": 1}, {"k": 2}),
@@ -288,7 +289,7 @@ RESTORED: list[tuple[str, Shapes, Shapes, dict[str, Literal], dict[str, Literal]
 def test_extents_are_restored_from_types(
     name: str, ins: Shapes, outs: Shapes, params: dict[str, Literal], wanted: dict[str, Literal]
 ) -> None:
-    assert restore(definitions[name], ParamsAttr.of(**params), ins, outs) == wanted
+    assert restore(definitions[name], ParamsAttr.of(**params), ins, [("float32", shape) for shape in outs]) == wanted
     assert wanted.keys() <= definitions[name].dropped
 
 

@@ -68,7 +68,7 @@ def check(function: Callable[..., Any], *args: Array, close: float = 2e-5) -> No
 
 def compare(eqn: Any, inputs: Sequence[Array], results: Sequence[Array], close: float) -> None:
     name = op_name(eqn.primitive.name)
-    params = encode(name, eqn.params, Foreign(), definitions[name].dropped)
+    params = encode(eqn.params, Foreign(), definitions[name])
     types = tuple((var.aval.dtype.name, var.aval.shape) for var in eqn.outvars)
     restored = decode(name, params, tuple(each.shape for each in inputs), types)
     assert restored.keys() | {"update_jaxpr", "update_consts"} >= eqn.params.keys() >= restored.keys(), name
