@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from ...dialects.errors import Error
 from ...rewrites.decide.propagate import propagate as carry
-from ...rewrites.decide.table import WHOLE, Claim, Table, natural
+from ...rewrites.decide.table import WHOLE, Claim, Table, natural, take
 from ...rewrites.program.program import Node
 from ...rewrites.program.shard_maps import own_claims
 from ..gc_pause import without_collector
@@ -101,14 +101,14 @@ def _claimed(plan: State, seeds: Sequence[Seed], number: int, propagate: bool, h
     for axis in dict.fromkeys(axis_of(seed.axis) for seed in seeds):
         if plan.mesh[axis] == 1:
             continue
-        claims = table.touch(axis)
+        table.touch(axis)
         changed: list[int] = []
         for seed in seeds:
             if seed.axis != axis:
                 continue
             claim = _claim(plan, table, seed, number, held)
             if claim is not None:
-                claims.values[seed.value] = claim
+                take(table, seed.value, axis, claim)
             # Also if the claim already holds: an earlier action may not have propagated it.
             changed.append(seed.value)
         if propagate:
@@ -138,9 +138,12 @@ def _claim(plan: State, table: Table, seed: Seed, number: int, held: bool) -> Cl
         return Claim(WHOLE, 0, number)
     if have is None:
         return Claim(seed.dim, _stride(plan, table, seed), number, held)
-    if have.at != seed.dim:
-        raise taken(plan, seed, have)
-    return None
+    if have.at == seed.dim:
+        return None
+    if own is not None:
+        raise taken(plan, seed, own)
+    # The op that computes the value leaves it on another dim: the value is redistributed there.
+    return Claim(seed.dim, _stride(plan, table, seed), number, held)
 
 
 def _stride(plan: State, table: Table, seed: Seed) -> int:

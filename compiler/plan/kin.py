@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...rewrites.decide.propagate import propagate as carry
-from ...rewrites.decide.table import WHOLE, Claim, Table
+from ...rewrites.decide.table import WHOLE, Claim, Table, produced, take
 from ..ops.tag import cotangent_name
 from ..trace.trace import Traced
 from .claims import place_own
@@ -33,6 +33,12 @@ class Kin(NamedTuple):
         if found is None or found.tactic != tactic:
             return None
         return found if found.at == WHOLE else found._replace(at=self.dims[found.at])
+
+    def moved(self, axis: str) -> bool:
+        """Whether a tactic placed the axis on another dim of the value than its op does."""
+        table = self.table.axes[axis]
+        claim, made = table.values[self.value], produced(self.table.program, table, self.value)
+        return claim is not None and made is not None and made.at != claim.at
 
 
 def follow(root: State, traced: Traced, ends: Sequence[Kin | None]) -> State:
@@ -54,22 +60,23 @@ def _placed(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action) ->
     table = plan.table.copy()
     for axis in plan.mesh.axes:
         claims = {value: claim for value, other in kin.items() if (claim := other.claim(axis, tactic))}
-        new = {value: claim for value, claim in claims.items() if _fits(table, value, axis, claim)}
+        new = {value: claim for value, claim in claims.items() if _fits(table, value, axis, claim, kin[value])}
         every = range(len(plan.source.program.types)) if action.again == axis else ()
         changed = [*new, *(value for value in every if table.claim(value, axis))]
         if not changed:
             continue
-        touched = table.touch(axis)
+        table.touch(axis)
         for value, claim in new.items():
-            touched.values[value] = claim
+            take(table, value, axis, claim)
         if action.propagate:
             carry(table, axis, changed, tactic, action.held)
     return table
 
 
-def _fits(table: Table, value: int, axis: str, claim: Claim) -> bool:
+def _fits(table: Table, value: int, axis: str, claim: Claim, kin: Kin) -> bool:
     """Whether the claim fits the value: an earlier tactic may have propagated others to it."""
-    if table.claim(value, axis) is not None:
+    have = table.claim(value, axis)
+    if have is not None and (have.at == claim.at or not kin.moved(axis) or table.axes[axis].values[value] is not None):
         return False
     return claim.at == WHOLE or table.fits_value(value, axis, claim.at, claim.stride)
 

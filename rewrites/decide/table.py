@@ -148,8 +148,11 @@ def contiguous(extent: int, factors: list[tuple[int, int]]) -> bool:
 def claim_of(program: Program, table: AxisTable, value: int) -> Claim | None:
     """A value's claim along the axis of `table`; a value's own claim has priority over what its op produces."""
     own = table.values[value]
-    if own is not None:
-        return own
+    return produced(program, table, value) if own is None else own
+
+
+def produced(program: Program, table: AxisTable, value: int) -> Claim | None:
+    """The claim along the axis of `table` that a value has from the op that computes it."""
     number = program.producer[value]
     if number < 0:
         return None
@@ -161,6 +164,23 @@ def claim_of(program: Program, table: AxisTable, value: int) -> Claim | None:
     at = results[0] if len(results) == 1 else results[node.results.index(value)]
     position = at.get(claim.at)
     return None if position is None else Claim(position[0], claim.stride * position[1], claim.tactic, claim.held)
+
+
+def take(table: Table, value: int, axis: str, claim: Claim) -> None:
+    """Claims a value's own layout along an axis, which may leave the dim on which the value's op puts it.
+
+    The value's own claims that are minor to it on that dim take its room: two axes may change places, one after the other.
+
+        f32[x*8, y*4]   -- x on dim 1 -->   f32[16, y*x*2]   -- y on dim 0 -->   f32[y*8, x*4]
+    """
+    left, size = table.claim(value, axis), table.mesh[axis]
+    table.axes[axis].values[value] = claim
+    if left is None or left.at in (WHOLE, claim.at):
+        return
+    for other in table.axes:
+        own = table.axes[other].values[value]
+        if own is not None and own.at == left.at and own.stride < left.stride:
+            table.touch(other).values[value] = own._replace(stride=own.stride * size)
 
 
 def natural(table: Table, value: int, dim: int, axis: str) -> int | None:
