@@ -67,6 +67,11 @@ class Pending(Interned):
         """Whether it is a scan, and not a reduction."""
         return self.dim >= 0
 
+    @property
+    def is_gathered(self) -> bool:
+        """Whether no collective folds it: devices gather the parts of all others, and fold them."""
+        return not self.scans and bool(MONOIDS[self.monoid].gathered)
+
     def check(self) -> None:
         if self.monoid not in NAMES:
             raise Error(f"`{self.monoid}` is not a monoid", helps=["a reduction is pending with one of " + ", ".join(NAMES)])

@@ -36,6 +36,7 @@ class Monoid:
     * `idempotent`: an element counts the same once and twice. `ordered`: it compares elements, so it takes no complex numbers.
       `linear`: the fold of sums is the sum of the folds.
     * `collective`: whether devices fold with it. `on_bool`: the monoid with a collective that equals it on booleans.
+    * `gathered`: the op that folds dims, for a monoid without a collective: devices gather each other's parts and fold them.
     * `scan`: the op that computes all its prefix folds.
     """
 
@@ -50,6 +51,7 @@ class Monoid:
     linear: bool = False
     collective: bool = False
     on_bool: str = ""
+    gathered: str = ""
     scan: str = ""
 
     @property
@@ -58,11 +60,11 @@ class Monoid:
         return not self.unit(np.dtype(np.int32)).any()
 
     def across_devices(self, dtype: str) -> Monoid | None:
-        """The monoid of the collective that folds elements of this type across devices; None if there is none."""
+        """The monoid that folds elements of this type across devices; None if no collective and no gather does."""
         found = MONOIDS[self.on_bool] if dtype == "bool" and self.on_bool else self
         if dtype in _ALONE or (found.ordered and dtype.startswith("complex")):
             return None
-        return found if found.collective else None
+        return found if found.collective or found.gathered else None
 
     def along(self, dtype: str) -> Monoid | None:
         """The monoid in which a prefix fold of elements of this type is pending across devices; None if there is none."""
@@ -108,12 +110,12 @@ def _last(_: Array, then: Array) -> Array:
 
 _TABLE: Sequence[Monoid] = (
     Monoid("sum", "add", np.add, _number(0), "+", ("add", "sub"), linear=True, collective=True, scan="cumsum"),
-    Monoid("prod", "mul", np.multiply, _number(1), scan="cumprod"),
+    Monoid("prod", "mul", np.multiply, _number(1), gathered="reduce_prod", scan="cumprod"),
     Monoid("max", "max", np.maximum, least, "", ("maximum",), idempotent=True, ordered=True, collective=True, scan="cummax"),
     Monoid("min", "min", np.minimum, largest, "", ("minimum",), idempotent=True, ordered=True, collective=True, scan="cummin"),
-    Monoid("all", "and", np.bitwise_and, _all_bits, idempotent=True, on_bool="min"),
-    Monoid("any", "or", np.bitwise_or, _number(0), idempotent=True, on_bool="max"),
-    Monoid("xor", "xor", np.bitwise_xor, _number(0)),
+    Monoid("all", "and", np.bitwise_and, _all_bits, idempotent=True, on_bool="min", gathered="reduce_and"),
+    Monoid("any", "or", np.bitwise_or, _number(0), idempotent=True, on_bool="max", gathered="reduce_or"),
+    Monoid("xor", "xor", np.bitwise_xor, _number(0), gathered="reduce_xor"),
     Monoid("logsumexp", "logaddexp", np.logaddexp, least, ordered=True, scan="cumlogsumexp"),
     # A sum of which one device has the element and all others have the unit: the element arrives bit by bit.
     Monoid("", "pick", np.add, _negative_zero, linear=True, collective=True),

@@ -81,7 +81,8 @@ class Placements:
     nodes: list[Placed]
     fixed: dict[int, Tiles] = field(default_factory=dict[int, Tiles])
     settled: dict[int, Pend] = field(default_factory=dict[int, Pend])
-    """Pending reductions that resolve where the value is made: scans of blocks, and sums of ops that run on one device."""
+    """Pending reductions that resolve where the value is made: scans of blocks, folds without a collective, and sums of ops
+    that run on one device."""
     homes: list[Tiles] = field(default_factory=list[Tiles])
     sources: dict[int, Pend] = field(default_factory=dict[int, Pend])
     returns: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
@@ -136,7 +137,7 @@ def read(table: Table) -> Placements:
         for value, tiles, pend in zip(node.results, placed.produced, placed.pending, strict=True):
             homes[value] = tiles
             if pend:
-                at_once = any(each.scans for each in pend) or (
+                at_once = any(each.scans or each.is_gathered for each in pend) or (
                     node.signature.once and bool(program.uses[value] or value in returned)
                 )
                 (settled if at_once else sources)[value] = pend

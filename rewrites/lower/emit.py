@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, cast
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.lax import OPS
 from ...dialects.params import NO_PARAMS, Literal, ParamsAttr, Record
@@ -32,6 +32,16 @@ class Sink(Protocol):
     """The destination of ops: a constructor, or a block."""
 
     def append(self, op: Operation) -> None: ...
+
+
+class Appending:
+    """Puts ops at the end of a block."""
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+
+    def append(self, op: Operation) -> None:
+        self.block.add_op(op)
 
 
 class Emitter:

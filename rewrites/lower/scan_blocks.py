@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import reduce
 
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, SSAValue
 
 from ...dialects import spmd
 from ...dialects.dtypes import itemsize
@@ -19,17 +19,7 @@ from ...dialects.mesh import Mesh
 from ...dialects.monoids import MONOIDS
 from ..redistribute.search import totals
 from ..redistribute.steps import Step
-from .emit import IDS, Emitter, type_at
-
-
-class Appending:
-    """Puts ops at the end of a block."""
-
-    def __init__(self, block: Block) -> None:
-        self.block = block
-
-    def append(self, op: Operation) -> None:
-        self.block.add_op(op)
+from .emit import IDS, Appending, Emitter, type_at
 
 
 class Across:

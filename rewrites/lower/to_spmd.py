@@ -34,6 +34,7 @@ from ...dialects.names import keep_names
 from ...dialects.types import ArrayType
 from ..redistribute.search import Step, path
 from ..redistribute.steps import pairs
+from .gathered_folds import fold_parts
 from .scan_blocks import Across
 
 
@@ -129,6 +130,9 @@ class Lowering:
         if scans:
             across = Across(local, before, scans, mesh, target)
             local = across.finish(self.walk(across.steps(), across.total(), target))
+        folds, sums = (tuple(each for each in sums if each.is_gathered is gathered) for gathered in (True, False))
+        if folds:
+            local = fold_parts(local, before, folds, mesh, target, self.walk)
         shape = before.global_shape(mesh)
         way = path(shape, itemsize(type.dtype), before.tiles(mesh), sums, after.tiles(mesh), mesh)
         return self.walk(way.steps, local, target)

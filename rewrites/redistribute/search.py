@@ -56,6 +56,11 @@ def path(
         before = totals(shape, itemsize, source, scans, mesh)
         rest = path(shape, itemsize, source, tuple(each for each in pending if not each.scans), target, mesh)
         return Path(before.steps + rest.steps, before.bytes + rest.bytes)
+    folds = tuple(each for each in pending if each.is_gathered and mesh[each.axis] > 1)
+    if folds:
+        before = parts(shape, itemsize, source, folds, mesh)
+        rest = path(shape, itemsize, source, tuple(each for each in pending if not each.is_gathered), target, mesh)
+        return Path(before.steps + rest.steps, before.bytes + rest.bytes)
     sums = tuple(each for each in pending if mesh[each.axis] > 1)
     problem = _Problem(shape, itemsize, source, target, mesh, laws_on(mesh))
     best = problem.search(_naive(source, sums, target))
@@ -75,6 +80,20 @@ def totals(shape: tuple[int, ...], itemsize: int, source: Tiles, scans: tuple[Pe
     blocks = (*shape[:dim], shape[dim] // block, *shape[dim + 1 :])
     apart = tuple((axis, at, stride // block if at == dim else stride) for axis, at, stride in source)
     return path(blocks, itemsize, apart, (), tuple(tile for tile in apart if tile[1] != dim), mesh)
+
+
+def parts(shape: tuple[int, ...], itemsize: int, source: Tiles, folds: tuple[Pending, ...], mesh: Mesh) -> Path:
+    """The step before a fold that has no collective: every device gathers the parts of all devices, on a new first dim.
+
+    ```
+    f32[8, 8]{mul data}   -->   all_gather of f32[data*1, 8, 8]
+    ```
+    """
+    stacked = (prod(mesh[each.axis] for each in folds), *shape)
+    inner = tuple((axis, dim + 1, stride) for axis, dim, stride in source)
+    strides = [prod(mesh[minor.axis] for minor in folds[at + 1 :]) for at in range(len(folds))]
+    outer = tuple((each.axis, 0, stride) for each, stride in zip(folds, strides, strict=True))
+    return path(stacked, itemsize, (*outer, *inner), (), inner, mesh)
 
 
 def _placed(tiles: Tiles, mesh: Mesh) -> Tiles:

@@ -1,0 +1,34 @@
+"""Folds across devices by a monoid without a collective, on one device: the parts of all devices are gathered and folded.
+
+%y = reduce_prod of a block   -->   %p = reshape %y, one more dim; %ps = all_gather %p; reduce_prod %ps over that dim
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from xdsl.ir import Block, SSAValue
+
+from ...dialects.dtypes import itemsize
+from ...dialects.layouts import Layout, Pending
+from ...dialects.mesh import Mesh
+from ...dialects.monoids import MONOIDS
+from ..redistribute.search import parts
+from ..redistribute.steps import Step
+from .emit import Appending, Emitter, type_at
+
+
+def fold_parts(
+    local: SSAValue,
+    layout: Layout,
+    folds: tuple[Pending, ...],
+    mesh: Mesh,
+    block: Block,
+    walk: Callable[[Iterable[Step], SSAValue, Block], SSAValue],
+) -> SSAValue:
+    """The fold on every device, from this device's part; `folds` have one monoid, since folds by several do not commute."""
+    (monoid,) = {each.monoid for each in folds}
+    type, emit = type_at(local), Emitter(Appending(block))
+    steps = parts(layout.global_shape(mesh), itemsize(type.dtype), layout.tiles(mesh), folds, mesh).steps
+    gathered = walk(steps, emit.reshape(local, (1, *type.shape)), block)
+    return emit.make(MONOIDS[monoid].gathered, (gathered,), type.dtype, type.shape, axes=(0,))
