@@ -126,7 +126,7 @@ TABLE: list[tuple[str, Shapes, Shapes, dict[str, Literal], str]] = [
     ),
     ("reduce_sum", [(3, 6, 4)], [(3, 4)], {"axes": (1,)}, "acb -> ab c:add"),
     ("reduce_max", [(3, 6)], [()], {"axes": (0, 1)}, "ab -> - a:max b:max"),
-    ("reduce_prod", [(3, 6, 4)], [(3, 4)], {"axes": (1,)}, "a.b -> ab"),
+    ("reduce_prod", [(3, 6, 4)], [(3, 4)], {"axes": (1,)}, "acb -> ab c:mul"),
     ("argmax", [(3, 6)], [(3,)], {"axes": (1,)}, "a. -> a"),
     ("cumsum", [(3, 6)], [(3, 6)], {"axis": 1}, "ab -> ab b:scan add"),
     ("cummax", [(3, 6)], [(3, 6)], {"axis": 0, "reverse": True}, "ab -> ab a:scan max backwards"),
@@ -201,10 +201,11 @@ def test_tilings_follow_from_the_definition(
     assert tilings(name, ins, outs, **params) == wanted
 
 
-@pytest.mark.parametrize(("name", "monoid"), [("reduce_and", "min"), ("reduce_or", "max")])
-def test_logical_folds_are_placed_for_booleans_and_not_for_integers(name: str, monoid: str) -> None:
+@pytest.mark.parametrize(("name", "monoid", "bits"), [("reduce_and", "min", "and"), ("reduce_or", "max", "or")])
+def test_logical_folds_have_a_collective_for_booleans_only(name: str, monoid: str, bits: str) -> None:
     assert tilings_of("bool", name, [(3, 6)], [(3,)], axes=(1,)) == f"ab -> a b:{monoid}"
-    assert tilings_of("int32", name, [(3, 6)], [(3,)], axes=(1,)) == "a. -> a"
+    assert tilings_of("int32", name, [(3, 6)], [(3,)], axes=(1,)) == f"ab -> a b:{bits}"
+    assert tilings_of("int4", name, [(3, 6)], [(3,)], axes=(1,)) == "a. -> a"
 
 
 def test_a_window_over_everything_is_a_plain_index_only_if_it_cannot_move() -> None:
