@@ -14,6 +14,7 @@ from functools import cache
 from typing import cast
 
 from ...dialects.mesh import Mesh
+from ...dialects.monoids import MONOIDS
 from ..rules.compile import Environment, RuleSet
 from ..rules.files import rules
 
@@ -133,4 +134,4 @@ def facts(mesh: Mesh) -> Environment:
     def disjoint(a: str, i: int, s: int, b: str, j: int, t: int) -> bool:
         return i != j or s % (t * mesh[b]) == 0 or t % (s * mesh[a]) == 0
 
-    return {"size": mesh.__getitem__, "disjoint": disjoint}
+    return {"size": mesh.__getitem__, "disjoint": disjoint, "sums": lambda monoid: MONOIDS[monoid].linear}

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, cast
 
 import numpy as np
-from lockstep import Value, run, summands
+from lockstep import SUMS, Value, run, summands
 
 from partita.dialects.layouts import chain_ok
 from partita.dialects.mesh import Mesh
@@ -72,7 +72,7 @@ def choices(head: str, now: Placed) -> list[tuple[object, ...]]:
         case "all_reduce":
             return [*now.pending]
         case "reduce_scatter":
-            sums = [(monoid, axis) for monoid, axis in now.pending if monoid == "add"]
+            sums = [(monoid, axis) for monoid, axis in now.pending if monoid in SUMS]
             return [(monoid, axis, *place) for monoid, axis in sums for place in now.places(axis)]
         case "all_to_all":
             here = [(tile, now.places(tile[0])) for tile in now.tiles]
@@ -158,7 +158,7 @@ def _agrees(patterns: tuple[Term, ...], args: tuple[object, ...], bound: Binding
 
 def random_placed(random: Random) -> Placed:
     mesh, shape = random.choice(MESHES), random.choice(SHAPES)
-    monoid = random.choice(["add", "add", "max", "min"])
+    monoid = random.choice(["add", "pick", "max", "min"])
     now = Placed(mesh, shape, (), (), {})
     pending: list[tuple[str, str]] = []
     for axis in random.sample(list(mesh), len(mesh)):

@@ -20,7 +20,8 @@ Array = NDArray[np.int64]
 Device = tuple[int, ...]
 Value = dict[Device, Array]
 
-FOLDS = {"add": np.add, "max": np.maximum, "min": np.minimum}
+SUMS = ("add", "pick")
+FOLDS = {"add": np.add, "pick": np.add, "max": np.maximum, "min": np.minimum}
 
 
 def part(whole: Array, tiles: Sequence[Tile], at: Mapping[str, int], mesh: Mesh) -> Array:
@@ -50,7 +51,7 @@ def summands(whole: Array, tiles: Sequence[Tile], pending: Sequence[tuple[str, s
         value[device] = local + noise if monoid == "min" else local - noise
     for first, *rest in groups(value, [axis for _, axis in pending], names):
         others = sum((value[device] for device in rest), np.zeros_like(exact[first]))
-        value[first] = exact[first] - others if monoid == "add" else exact[first]
+        value[first] = exact[first] - others if monoid in SUMS else exact[first]
     return value
 
 
