@@ -1,4 +1,4 @@
-"""Describes how lookups, writes and scans run: in blocks, or on a gathered array.
+"""Describes how lookups, writes, scans and gathered folds run: in blocks, or on a gathered array.
 
 An axis on a looked-up dim leaves a choice: either each device looks up in its block and the partial results are summed, or
 the array is gathered first. The order of tactics decides, and these texts report it.
@@ -20,16 +20,24 @@ IN_BLOCKS = "looked up in blocks: masked partial sum"
 WHOLE = "gathered for the lookup"
 WRITTEN = "gathered for the write"
 TOTALS = "the totals of the blocks of a scan"
+PARTS = "the parts of a fold that has no collective"
 
 
 def why(plan: State, move: Move, step: Step) -> str:
-    """How a collective relates to lookups or scans; empty for most."""
+    """How a collective relates to lookups, scans or gathered folds; empty for most."""
     if any(each.scans for each in move.pending):
         return TOTALS
+    if gathers_parts(move, step):
+        return PARTS
     if step.kind in ("all_reduce", "reduce_scatter"):
         node = made_by(plan, move.value)
         return IN_BLOCKS if node is not None and any(_reads(node, at) for at in _placed(plan, node, step.axes)) else ""
     return next((said for use in move.uses if (said := _wanted_whole(plan, step, *use))), "")
+
+
+def gathers_parts(move: Move, step: Step) -> bool:
+    """Whether the step gathers what devices have folded, for a fold that has no collective."""
+    return step.kind == "all_gather" and any(each.is_gathered and each.axis in step.axes for each in move.pending)
 
 
 def made_by(plan: State, value: int) -> Node | None:
