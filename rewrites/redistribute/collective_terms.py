@@ -134,4 +134,7 @@ def facts(mesh: Mesh) -> Environment:
     def disjoint(a: str, i: int, s: int, b: str, j: int, t: int) -> bool:
         return i != j or s % (t * mesh[b]) == 0 or t % (s * mesh[a]) == 0
 
-    return {"size": mesh.__getitem__, "disjoint": disjoint, "sums": lambda monoid: MONOIDS[monoid].linear}
+    def sums(monoid: str) -> bool:
+        return MONOIDS[monoid].linear
+
+    return {"size": mesh.__getitem__, "disjoint": disjoint, "sums": sums}
