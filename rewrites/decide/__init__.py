@@ -1,6 +1,7 @@
 """Decides the placement of every op and value.
 
     table         the claims of a plan: where the indices of each op and the dims of each value are placed
+      requirements  what an op requires when an index is placed, and the laws for it
     propagate     carries claims along one mesh axis through the definitions
     op_layouts    what the table means at each op: layouts wanted and produced, and what is pending
     pending       where a pending sum resolves

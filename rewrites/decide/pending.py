@@ -29,6 +29,7 @@ from ..redistribute.steps import received
 from .linearity import linear_in, terms_beside
 from .min_cut import ENDLESS, Network
 from .op_layouts import Pend, Placed, Placements, without
+from .requirements import law, once
 from .table import Tile
 
 RESOLVED = 1 << 20
@@ -183,9 +184,11 @@ class _Reach:
         field = divides(self.program.types[node.results[0]].dtype)
         if not joined or not linear_in(reader.signature.instance.definition, joined | {other}, self.zeros(reader), field):
             return None
+        if law(once(0, ())) is None:
+            return None
         others = frozenset(range(len(node.operands))) - positions - zeros
-        once = terms_beside(node.signature.instance.definition, positions, zeros, others, field)
-        return None if once is None else self.carried(node, once)
+        beside = terms_beside(node.signature.instance.definition, positions, zeros, others, field)
+        return None if beside is None else self.carried(node, beside)
 
     def zeros(self, node: Node) -> frozenset[int]:
         """The operands that are known to be zero."""

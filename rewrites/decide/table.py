@@ -13,6 +13,7 @@ from typing import NamedTuple
 from ...dialects.layouts import chain_ok
 from ...dialects.mesh import Mesh
 from ..program.program import Node, Program
+from .requirements import is_lawful
 
 Tile = tuple[str, int, int]
 """(axis, dim, stride): the axis' coordinate advances by `stride` elements of the dim."""
@@ -120,7 +121,8 @@ class Table:
                 factors.append((claim.stride, table.size))
         info = node.signature.instance.indices[index]
         whole_blocks = not (info.value or info.lookups or info.scan) or contiguous(info.extent, factors)
-        return chain_ok(info.extent, factors) and whole_blocks and self.fits_results(node, axis, index, stride)
+        lawful = not (info.value or info.lookups or info.scan or info.once) or is_lawful(info)
+        return chain_ok(info.extent, factors) and whole_blocks and lawful and self.fits_results(node, axis, index, stride)
 
     def fits_results(self, node: Node, axis: str, index: int, stride: int) -> bool:
         """Whether a result that a tactic placed by itself, on other axes, has room for the index' factor too."""

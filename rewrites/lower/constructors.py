@@ -165,24 +165,27 @@ class Fusing:
         self.nest = Nest()
         self.ended: list[tuple[Nest, BuildOp]] = []
         self.rules = rules("builders")
+        self.fuses = self.law(("slice", "L", ("build", "L", "x"))) is not None
 
     def open(self) -> None:
-        """An op joins the open nest."""
+        """An op joins the open nest, if a law says that what the nest builds need not be built for it."""
+        if not self.fuses:
+            self.end_nest()
 
     def slice(self, source: Global, target: ArrayType) -> SSAValue:
         """Slices by the value's own layout, then by the finer one. By `beta`, values that this nest builds need no slice."""
         own = type_of(source)
+        base = None
         if isinstance(source, Built) and source.nest is self.nest:
-            base = self.ruled(("slice", own, ("build", own, source.local)))
-        else:
+            base = self.law(("slice", own, ("build", own, source.local)))
+        if base is None:
             base = self.slice_outside(self.force(source), own)
         return base if own is target else self.cut(base, own, target)
 
-    def ruled(self, term: object) -> SSAValue:
-        """The result of a law on a builder that meets its slicer."""
+    def law(self, term: object) -> SSAValue | None:
+        """The result of a law on a builder that meets its slicer; None if there is no law."""
         found = self.rules.rewrite_root(term, {})
-        assert found is not None, "the layouts are the same"
-        return cast(SSAValue, found[0])
+        return None if found is None else cast(SSAValue, found[0])
 
     def slice_outside(self, source: SSAValue, own: ArrayType) -> SSAValue:
         if not placed(own):
@@ -230,9 +233,9 @@ class Fusing:
     def build(self, local: SSAValue, type: ArrayType) -> Global:
         """Builds a value. By `eta`, a slice built again in its own layout is the sliced value."""
         source = self.nest.sliced.get(local)
-        if source is not None and source.type is type:
-            return self.ruled(("build", type, ("slice", type, source)))
-        return Built(self.nest, local, type)
+        same = source is not None and source.type is type
+        found = self.law(("build", type, ("slice", type, source))) if same else None
+        return Built(self.nest, local, type) if found is None else found
 
     def redistribute(self, source: Global, target: ArrayType) -> Global:
         op = RedistributeOp(self.outside(source), target)

@@ -10,8 +10,7 @@ name is the tag, which is the identity.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import TypeAlias, cast
 
@@ -19,38 +18,19 @@ from xdsl.ir import Operation, SSAValue
 
 from ...dialects.definitions.gather_form import general
 from ...dialects.definitions.gathers import DROPS
-from ...dialects.definitions.ground_form import ELEMENT
 from ...dialects.lax import OPS
 from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.types import ArrayType
 from ..decide.op_layouts import Placed
 from ..decide.pending import Carry
-from ..program.program import Node, Program
-from ..rules.files import rules
+from ..decide.requirements import Component, Elements, Term, law, once, requirements
+from ..program.program import Node, Position, Program
 from .constructors import Constructor
 from .emit import IDS, Emitter, type_at
 from .lookups import Vectors, masked, shifted
 
-OP = "op"
-"""The leaf of a term: the op itself, with the requirements of its other indices."""
-
-
-@dataclass(frozen=True, slots=True)
-class Elements:
-    """A looked-up index: the elements of operand `ids`."""
-
-    ids: int
-
-
-@dataclass(frozen=True, slots=True)
-class Component:
-    """A looked-up index: one component of the index vectors that operand `ids` holds."""
-
-    ids: int
-    number: int
-
-
-Term: TypeAlias = "str | int | Elements | Component | tuple[Term, ...]"
+Keep: TypeAlias = Callable[[SSAValue, Mapping[int, Position]], SSAValue]
+"""Masks a local array: zero where a condition does not hold."""
 
 
 def localise(
@@ -60,7 +40,7 @@ def localise(
     if node.kind == "tag":
         return list(locals)
     local = _Local(program, node, placed, list(locals), into)
-    carried = [("add", operand, ("sum", _axes(carry), OP)) for operand in sorted(carry.once)] if carry is not None else []
+    carried = [once(operand, _axes(carry)) for operand in sorted(carry.once)] if carry is not None else []
     return local.emit([*carried, *local.asked()])
 
 
@@ -89,74 +69,86 @@ class _Local:
         self.indices, self.starts = node.signature.instance.indices, node.signature.instance.definition.starts
         self.params = cast(ParamsAttr, node.op.properties.get("params", NO_PARAMS))
         self.vectors: Vectors | None = None
+        self.kept: dict[tuple[int, Term], Keep] = {}
 
     def asked(self) -> Iterator[Term]:
-        """A term for all requirements of the placed indices beyond the op on local types."""
+        """The requirements of the placed indices. A zero counts on every device."""
         for index in sorted({index for _, index, _ in self.placed.placement}):
-            info, block = self.indices[index], self.block(index)
-            for operand in info.once:
-                if not self.program.zero[self.node.operands[operand]]:
-                    yield ("add", operand, ("sum", index, OP))
-            for ids, component, width in info.lookups:
-                looked_up = Elements(ids) if component == ELEMENT else Component(ids, component)
-                k: Term = looked_up if width == 1 else ruled(("window", looked_up, width))
-                if info.monoid is not None:
-                    yield ("take", k, ("build", index, block, OP))
-                elif component == ELEMENT:
-                    yield from (("slice", index, block, ("join", info.extent, k, operand)) for operand in info.masked)
-                else:
-                    yield ("slice", index, block, ("put", info.extent, k, OP))
-            if info.scan is not None:
-                yield ("scan", ("build", index, block, OP))
-            if info.value:
-                yield ("slice", index, block, ("iota", info.extent))
+            for term in requirements(self.indices[index], index, self.block(index)):
+                if not any(term == once(at, index) and self.program.zero[value] for at, value in enumerate(self.node.operands)):
+                    yield term
 
     def emit(self, asked: list[Term]) -> list[SSAValue]:
         """Emits the op with everything that its requirements add to it."""
-        return self.realise(ruled(asked[0]), asked[1:]) if asked else self.op(self.locals)
+        if not asked:
+            return self.op(self.locals)
+        found = law(asked[0])
+        assert found is not None, "an index is placed only if there are laws for what it requires"
+        return self.result(found, asked[1:])
 
-    def realise(self, term: Term, rest: list[Term]) -> list[SSAValue]:
-        """Emits the result of a law; its leaf is the op with the remaining requirements."""
+    # The terms of laws, each by what it means; a law is any composition of them.
+
+    def result(self, term: Term, rest: list[Term]) -> list[SSAValue]:
+        """Emits a term of the op, with its arguments changed and its result; its leaf has the remaining requirements."""
         match term:
             # A fold or scan across devices stays pending in the result's type.
-            case ("sum", _, inner):
-                return self.realise(inner, rest)
-            case ("across", _, ("scan", _)):
-                return self.emit(rest)
-            case ("add", ("first", over, int(operand)), _):
-                axes = self.over(over) if isinstance(over, int) else cast(tuple[str, ...], over)
-                self.locals[operand] = self.ops.select(self.first(axes), self.locals[operand])
-                return self.emit(rest)
-            case ("add", ("iota", _), ("offset", int(index), _)):
-                return [self.plus_offset(self.emit(rest)[0], index)]
-            case ("mask", ("mine", int(index), int(block), Elements(ids)), _):
-                mask = self.shift(index, block, ids)
-                return [masked(self.emit(rest)[0], mask, ids, self.node.signature.result_at[0], self.node, self.ops)]
-            case ("join", _, ("shift", int(index), int(block), Elements(ids)), ("mask", _, int(operand))):
-                mask, at = self.shift(index, block, ids), self.node.signature.operand_at[operand]
-                self.locals[operand] = masked(self.locals[operand], mask, ids, at, self.node, self.ops)
-                return self.emit(rest)
-            case ("mask", ("mine", int(index), int(block), k), _):
-                component = self.looked_up(k)
-                assert self.vectors is not None
-                first = self.first(self.over(index)) if self.vectors.form.mode == DROPS else None
-                mask = self.vectors.keep(component, block, self.offset(index), first)
-                return [self.ops.select(mask, self.emit(rest)[0])]
-            case ("put", _, ("shift", int(index), _, k), _):
-                component = self.looked_up(k)
-                assert self.vectors is not None
-                self.vectors.drop(component, self.offset(index))
+            case ("sum" | "across", _, inner):
+                return self.result(inner, rest)
+            case ("mask", condition, inner):
+                keep = self.condition(condition)
+                return [keep(self.result(inner, rest)[0], self.node.signature.result_at[0])]
+            case ("add", inner, ("offset", int(index), _)):
+                return [self.plus_offset(self.result(inner, rest)[0], index)]
+            case (str(head), *args):
+                for argument in args:
+                    self.argument(argument, head == "put")
                 return self.emit(rest)
             case _:
-                raise AssertionError(f"no way to run {term}")
+                return self.emit(rest)
 
-    def shift(self, index: int, block: int, ids: int) -> SSAValue:
-        """Counts ids from this device's first row; returns the mask of those whose row is on this device."""
-        self.locals[ids], mask = shifted(self.locals[ids], self.offset(index), block, self.ops)
-        return mask
+    def argument(self, term: Term, drops: bool) -> None:
+        """Changes the operand that an argument of the op is about; `drops` if the op drops positions outside the array."""
+        match term:
+            case ("mask", condition, int(operand)):
+                self.locals[operand] = self.condition(condition)(self.locals[operand], self.node.signature.operand_at[operand])
+            case ("shift", int(index), _, Component() | ("add", *_) as k) if drops:
+                vectors, component = self.looked_up(k)
+                vectors.drop(component, self.offset(index))
+            case ("shift", int(index), int(block), k):
+                self.rows(index, block, k)
+            case _:
+                pass
 
-    def looked_up(self, k: Term) -> int:
-        """The component of a lookup. Prepares the vectors, and splits windows into rows if the lookup needs rows."""
+    def condition(self, term: Term) -> Keep:
+        """A mask, as the function that applies it to a local array, given where the array's indices are."""
+        match term:
+            case ("mine", int(index), int(block), k):
+                return self.rows(index, block, k)
+            case ("first", over):
+                axes = self.over(over) if isinstance(over, int) else cast(tuple[str, ...], over)
+                first = self.first(axes)
+                return lambda value, _: self.ops.select(first, value)
+            case _:
+                raise AssertionError(f"{term} is not a condition")
+
+    def rows(self, index: int, block: int, k: Term) -> Keep:
+        """Counts positions from this device's block, those of other blocks as any row, and keeps the rows of this block."""
+        if (index, k) not in self.kept:
+            self.kept[index, k] = self.shifted(index, block, k)
+        return self.kept[index, k]
+
+    def shifted(self, index: int, block: int, k: Term) -> Keep:
+        if isinstance(k, Elements):
+            ids = k.ids
+            self.locals[ids], mask = shifted(self.locals[ids], self.offset(index), block, self.ops)
+            return lambda value, at: masked(value, mask, ids, at, self.node, self.ops)
+        vectors, component = self.looked_up(k)
+        first = self.first(self.over(index)) if vectors.form.mode == DROPS else None
+        inside = vectors.keep(component, block, self.offset(index), first)
+        return lambda value, _: self.ops.select(inside, value)
+
+    def looked_up(self, k: Term) -> tuple[Vectors, int]:
+        """The vectors and the component of a lookup; windows are split into rows if the lookup needs rows."""
         match k:
             case Component():
                 rows, of = False, k
@@ -170,7 +162,7 @@ class _Local:
         component = of.number + of.ids - self.starts[0]
         if rows:
             self.vectors.rows(component)
-        return component
+        return self.vectors, component
 
     def found_vectors(self) -> Vectors:
         shape, at = self.program.shape, self.moved()
@@ -229,10 +221,3 @@ class _Local:
     def plus_offset(self, out: SSAValue, index: int) -> SSAValue:
         type = type_at(out)
         return self.ops.make("add", (out, self.ops.spread(self.offset(index, type.dtype), type.shape)), type.dtype, type.shape)
-
-
-def ruled(term: Term) -> Term:
-    """The result of the law for this form of term."""
-    found = rules("masks").rewrite_root(term, {})
-    assert found is not None, "every form that is asked for has its law"
-    return cast(Term, found[0])

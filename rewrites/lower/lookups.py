@@ -14,13 +14,13 @@ the elements that they read or write become zero.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xdsl.ir import SSAValue
 
 from ...dialects.definitions.gather_form import Form, rows
 from ...dialects.definitions.gathers import DROPS
-from ..program.program import Node
+from ..program.program import Node, Position
 from .emit import IDS, Emitter, type_at
 
 
@@ -132,9 +132,7 @@ def shifted(ids: SSAValue, offset: SSAValue, block: int, emit: Emitter) -> tuple
     return kept if dtype == IDS else emit.cast(kept, dtype), inside
 
 
-def masked(
-    value: SSAValue, mask: SSAValue, ids: int, at: dict[int, tuple[int, int, int]], node: Node, emit: Emitter
-) -> SSAValue:
+def masked(value: SSAValue, mask: SSAValue, ids: int, at: Mapping[int, Position], node: Node, emit: Emitter) -> SSAValue:
     """Zero where the mask is false; the mask's dims are found in the value by the indices that `ids` shares with it."""
     rows = node.signature.operand_dims[ids]
     dims = [(dim, row[0][0]) for dim, row in enumerate(rows) if row]

@@ -166,8 +166,8 @@ def _placed(head: str, args: list[Any]) -> Any:
             return k - COORDINATE * m
         case "mine", [_, m, k]:
             return (k >= COORDINATE * m) & (k < (COORDINATE + 1) * m)
-        case "first", [_, x]:
-            return x * (COORDINATE == 0)
+        case "first", [_]:
+            return COORDINATE == 0
         case "sum", [_, x]:
             return np.stack([x.sum(axis=0)] * TRIPS)
         case "mask", [c, x]:

@@ -1,0 +1,75 @@
+"""What an op requires when an index is placed, as terms; the laws of `masks.rules` say what one device does instead.
+
+An index that requires something for which there is no law is not placed.
+
+    gather %table[(v: model), :] %ids   -->   take(ids, build(v, block, op)), for which the law is `lookup`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias, cast
+
+from ...dialects.definitions.ground_form import ELEMENT
+from ...dialects.definitions.tilings import Index
+from ..rules.files import rules
+
+OP = "op"
+"""The leaf of a term: the op itself, with the requirements of its other indices."""
+
+
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """A looked-up index: the elements of operand `ids`."""
+
+    ids: int
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A looked-up index: one component of the index vectors that operand `ids` holds."""
+
+    ids: int
+    number: int
+
+
+Term: TypeAlias = "str | int | Elements | Component | tuple[Term, ...]"
+
+
+def requirements(info: Index, index: int, block: int) -> Iterator[Term]:
+    """The terms for an index that is placed in blocks of this size, beyond the op on local types."""
+    yield from (once(operand, index) for operand in info.once)
+    for ids, component, width in info.lookups:
+        k: Term = Elements(ids) if component == ELEMENT else Component(ids, component)
+        if width > 1:
+            k = law(("window", k, width)) or k
+        if info.monoid is not None:
+            yield ("take", k, ("build", index, block, OP))
+        elif component == ELEMENT:
+            yield from (("slice", index, block, ("join", info.extent, k, operand)) for operand in info.masked)
+        else:
+            yield ("slice", index, block, ("put", info.extent, k, OP))
+    if info.scan is not None:
+        yield ("scan", ("build", index, block, OP))
+    if info.value:
+        yield ("slice", index, block, ("iota", info.extent))
+
+
+def once(operand: int, over: int | tuple[str, ...]) -> Term:
+    """An operand in a term outside of a sum, which runs over a placed index or over mesh axes."""
+    return ("add", operand, ("sum", over, OP))
+
+
+def law(term: Term) -> Term | None:
+    """What one device does for a requirement; None if no law says it."""
+    found = rules("masks").rewrite_root(term, {})
+    return None if found is None else cast(Term, found[0])
+
+
+@lru_cache(maxsize=1 << 10)
+def is_lawful(info: Index) -> bool:
+    """Whether there is a law for all that placing the index requires."""
+    windows = (law(("window", Component(ids, component), width)) for ids, component, width in info.lookups if width > 1)
+    return None not in (*windows, *map(law, requirements(info, 0, 1)))
