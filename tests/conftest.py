@@ -4,7 +4,6 @@ JAX reads all of it from the environment when it is first imported, so it is set
 It imports nothing, so the tests of `dialects` and `rewrites` run without JAX.
 """
 
-import gc
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -37,9 +36,6 @@ os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent.parent / ".jax_cache"))
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
-
-# The suite keeps many objects, so Python's collector, as it is set by default, takes a tenth of the time.
-gc.set_threshold(50_000, 20, 20)
 
 # `make test` tries the same examples everywhere; `make fuzz` draws new ones.
 hypothesis.settings.register_profile("default", deadline=None, derandomize=True)
