@@ -53,7 +53,7 @@ class Jitted(Generic[R]):
         self.devices = devices
         self.bound: tuple[object, ...] = ()
         functools.update_wrapper(self, fn, updated=())
-        self.__signature__: inspect.Signature = function.signature
+        self.signature = function.signature
         self.donated = donated(function, donate_argnames)
         self.made: dict[int, JitWrapped] = {}
 
@@ -68,8 +68,12 @@ class Jitted(Generic[R]):
             return self
         method = copy.copy(self)
         method.bound = (instance,)
-        method.__signature__ = inspect.Signature(list(self.__signature__.parameters.values())[1:])
         return method
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """What is left to give: a method has its first argument."""
+        return self.signature.replace(parameters=list(self.signature.parameters.values())[len(self.bound) :])
 
     @property
     def jitted(self) -> JitWrapped:

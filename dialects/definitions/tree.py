@@ -287,7 +287,7 @@ class Definition:
     text: str = field(default="", compare=False)
     arity: tuple[int, int] = (1, 1)
 
-    @property
+    @cached_property
     def dropped(self) -> frozenset[str]:
         """The names of JAX parameters that the IR does not hold."""
         return self.forgotten | {name for name, _ in self.extents}
@@ -319,7 +319,7 @@ class Definition:
         """Every guard."""
         return tuple(each for each in nodes(self.body) if isinstance(each, Guard))
 
-    @property
+    @cached_property
     def starts(self) -> range:
         """The operands that hold the index vectors at which windows start, or the components of one; empty without windows."""
         windows = [guard for guard in self.guards if guard.window is not None]
