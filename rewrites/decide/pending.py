@@ -115,7 +115,7 @@ class _Reach:
         if not loops:
             return found
         positions = frozenset([at for at, value in enumerate(node.operands) if value in self.pending])
-        if node.kind != "carry" and self.linear(node, positions, self.zeros(node)):
+        if node.kind != "carry" and self.linear(node, positions, self.program.zeros(node)):
             return found
         for at in sorted(loops):
             value = node.operands[at]
@@ -179,21 +179,18 @@ class _Reach:
         if len(uses) != 1 or uses[0][0] == len(self.program.nodes):
             return None
         pend, (number, other) = self.pending[node.operands[min(positions)]], uses[0]
-        reader, zeros = self.program.nodes[number], self.zeros(node)
+        reader, zeros = self.program.nodes[number], self.program.zeros(node)
         joined = frozenset(at for at, v in enumerate(reader.operands) if v in self.bare and self.pending[v] == pend)
         field = divides(self.program.types[node.results[0]].dtype)
-        if not joined or not linear_in(reader.signature.instance.definition, joined | {other}, self.zeros(reader), field):
+        if not joined or not linear_in(
+            reader.signature.instance.definition, joined | {other}, self.program.zeros(reader), field
+        ):
             return None
         if law(once(0, ())) is None:
             return None
         others = frozenset(range(len(node.operands))) - positions - zeros
         beside = terms_beside(node.signature.instance.definition, positions, zeros, others, field)
         return None if beside is None else self.carried(node, beside)
-
-    def zeros(self, node: Node) -> frozenset[int]:
-        """The operands that are known to be zero."""
-        zero = self.program.zero
-        return frozenset([at for at, value in enumerate(node.operands) if zero[value]])
 
     def carried(self, node: Node, once: frozenset[int] = frozenset()) -> Carry | None:
         """What the op could carry, if it is linear in its pending operands and needs no other move."""
@@ -210,7 +207,7 @@ class _Reach:
         before, after = program.types[first].dtype, program.types[node.results[0]].dtype
         if not all(MONOIDS[each.monoid].linear for each in pend) or not widens(before, after):
             return None
-        zeros = self.zeros(node)
+        zeros = self.program.zeros(node)
         if not self.linear(node, positions | once, zeros) and not self.linear(node, positions, zeros | self.carried_on(node)):
             self.stopped.append(node.number)
             return None

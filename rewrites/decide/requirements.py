@@ -38,9 +38,12 @@ class Component:
 Term: TypeAlias = "str | int | Elements | Component | tuple[Term, ...]"
 
 
-def requirements(info: Index, index: int, block: int) -> Iterator[Term]:
-    """The terms for an index that is placed in blocks of this size, beyond the op on local types."""
-    yield from (once(operand, index) for operand in info.once)
+def requirements(info: Index, index: int, block: int, zeros: frozenset[int] = frozenset()) -> Iterator[Term]:
+    """The terms for an index that is placed in blocks of this size, beyond the op on local types.
+
+    The operands at `zeros` are zero, so they may count on every device.
+    """
+    yield from (once(operand, index) for operand in info.once if operand not in zeros)
     for ids, component, width in info.lookups:
         k: Term = Elements(ids) if component == ELEMENT else Component(ids, component)
         if width > 1:

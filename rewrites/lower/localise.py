@@ -72,11 +72,10 @@ class _Local:
         self.kept: dict[tuple[int, Term], Keep] = {}
 
     def asked(self) -> Iterator[Term]:
-        """The requirements of the placed indices. A zero counts on every device."""
+        """The requirements of the placed indices."""
+        zeros = self.program.zeros(self.node)
         for index in sorted({index for _, index, _ in self.placed.placement}):
-            for term in requirements(self.indices[index], index, self.block(index)):
-                if not any(term == once(at, index) and self.program.zero[value] for at, value in enumerate(self.node.operands)):
-                    yield term
+            yield from requirements(self.indices[index], index, self.block(index), zeros)
 
     def emit(self, asked: list[Term]) -> list[SSAValue]:
         """Emits the op with everything that its requirements add to it."""

@@ -162,6 +162,10 @@ class Program:
         """The global extents of a value."""
         return self.types[value].shape
 
+    def zeros(self, node: Node) -> frozenset[int]:
+        """The operands of a node that are known to be zero."""
+        return frozenset([at for at, value in enumerate(node.operands) if self.zero[value]])
+
     def use_region(self, number: int, position: int) -> int:
         """The region of a use. A value that enters a region is read before it. Returning is a use after all nodes."""
         if number == len(self.nodes):

@@ -42,8 +42,8 @@ def path(
 ) -> Path:
     """The cheapest steps from `source` tiles with `pending` sums to `target` tiles, and their bytes.
 
-    The cost is the bytes received by a device, then the number of collectives. Pending scans are done first. Leave out pending
-    sums that stay pending. Memoised for the process.
+    The cost is the bytes received by a device, then the number of collectives. Pending scans and folds without
+    a collective are done first. Leave out pending sums that stay pending. Memoised for the process.
 
     ```
     path((512, 512), 4, (("data", 0, 128),), (), (("data", 1, 128),), Mesh(data=4))
@@ -51,19 +51,14 @@ def path(
     ```
     """
     source, target = _placed(source, mesh), _placed(target, mesh)
-    scans = tuple(each for each in pending if each.scans and mesh[each.axis] > 1)
-    if scans:
-        before = totals(shape, itemsize, source, scans, mesh)
-        rest = path(shape, itemsize, source, tuple(each for each in pending if not each.scans), target, mesh)
+    pending = tuple(each for each in pending if mesh[each.axis] > 1)
+    scans, folds = tuple(each for each in pending if each.scans), tuple(each for each in pending if each.is_gathered)
+    if early := scans or folds:
+        before = (totals if scans else parts)(shape, itemsize, source, early, mesh)
+        rest = path(shape, itemsize, source, tuple(each for each in pending if each not in early), target, mesh)
         return Path(before.steps + rest.steps, before.bytes + rest.bytes)
-    folds = tuple(each for each in pending if each.is_gathered and mesh[each.axis] > 1)
-    if folds:
-        before = parts(shape, itemsize, source, folds, mesh)
-        rest = path(shape, itemsize, source, tuple(each for each in pending if not each.is_gathered), target, mesh)
-        return Path(before.steps + rest.steps, before.bytes + rest.bytes)
-    sums = tuple(each for each in pending if mesh[each.axis] > 1)
     problem = _Problem(shape, itemsize, source, target, mesh, laws_on(mesh))
-    best = problem.search(_naive(source, sums, target))
+    best = problem.search(_naive(source, pending, target))
     return Path(best.steps, best.bytes)
 
 
