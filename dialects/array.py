@@ -262,11 +262,13 @@ class SliceOp(IRDLOperation):
             raise VerifyException(f"`array.slice` cannot resolve a pending reduction: {source.text} to {target.text}")
         check_same_value(self, source, target, mesh)
         _check_inside(self, [*target.layout.axes(), *(each.axis for each in target.layout.pending)])
-        if lost := set(source.layout.tiles(mesh)) - set(target.layout.tiles(mesh)):
-            axis, dim, _ = min(lost)
-            raise VerifyException(
-                f"`array.slice` keeps every tile: dim {dim} of {source.text} is over `{axis}`, but in {target.text} it is not"
-            )
+        kept = target.layout.factors(mesh)
+        for dim, factor in source.layout.factors(mesh):
+            if (dim, factor) not in kept:
+                raise VerifyException(
+                    f"`array.slice` keeps every tile: dim {dim} of {source.text} is over `{factor.place}`, "
+                    f"but in {target.text} it is not"
+                )
         if result is not target.local(mesh):
             raise VerifyException(
                 f"`array.slice` gives {target.local(mesh).text}, what one device holds of {target.text}, not {result.text}"

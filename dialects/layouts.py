@@ -7,35 +7,15 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
 
 from . import dtypes
 from .errors import Error
 from .interned import Interned, intern
 from .mesh import Mesh
 from .monoids import MONOIDS, NAMES
-from .ranges.algebra import (
-    Axis,
-    Extent,
-    Placed,
-    Product,
-    Range,
-    SubAxis,
-    axes,
-    chain_ok,
-    local,
-    placed,
-    product,
-    size,
-    twice,
-)
-from .ranges.text import PendingText, parse_array_text, parse_range
-
-Tile: TypeAlias = tuple[str, int, int]
-"""(axis, dim, stride): the axis is placed on the dim, and its next coordinate is `stride` global elements further.
-
-A sub-axis or a loop is named by its text: `data.0:2`, `t:8`.
-"""
+from .ranges.algebra import Axis, Extent, Product, Range, SubAxis, axes, local, placed, size, twice
+from .ranges.factor import Factor, natural, place_of, tiling
+from .ranges.text import PendingText, parse_array_text
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -75,7 +55,7 @@ class Pending(Interned):
     def check(self) -> None:
         if self.monoid not in NAMES:
             raise Error(f"`{self.monoid}` is not a monoid", helps=["a reduction is pending with one of " + ", ".join(NAMES)])
-        if not isinstance(_factor(self.axis), Axis | SubAxis):
+        if not isinstance(place_of(self.axis), Axis | SubAxis):
             raise Error(f"a reduction cannot be pending over `{self.axis}`", helps=["name a mesh axis"])
 
     def __str__(self) -> str:
@@ -100,29 +80,52 @@ class Layout(Interned):
         return intern(cls, dims, _ordered(pending) if len(pending) > 1 else pending)
 
     def check(self) -> None:
-        clash = twice((*self.dims, *(_factor(p.axis) for p in self.pending if not p.scans)))
+        clash = twice((*self.dims, *(place_of(p.axis) for p in self.pending if not p.scans)))
         if clash is not None:
             raise Error(f"`{clash}` is used twice in `{self}`", helps=["an axis is used at most once in a layout"])
 
     @staticmethod
-    def of(shape: Iterable[int], tiles: Iterable[Tile], mesh: Mesh, pending: Iterable[Pending] = ()) -> Layout:
-        """The layout of an array of this (global) shape with these tiles; `Error` if they do not divide it.
+    def of(shape: Iterable[int], factors: Iterable[tuple[int, Factor]] = (), pending: Iterable[Pending] = ()) -> Layout:
+        """The layout of an array of this (global) shape with these factors of its dims; `Error` if they do not divide it.
 
-        An axis of size 1 is the unit, so it is not placed.
+        A factor of size 1 is the unit, so it is not placed.
 
         ```
-        (512, 256), [("data", 0, 128)], data=4            -->  [data*128, 256]
-        (12,), [("model", 0, 6), ("data", 0, 1)], 2 and 3  -->  [model*2*data]
+        (512, 256), [(0, data*128)]             -->  [data*128, 256]
+        (12,), [(0, model*6), (0, data*1)]      -->  [model*2*data]
         ```
         """
-        return _of(tuple(shape), tuple(tiles), mesh, tuple(pending))
+        return _of(tuple(shape), tuple(factors), tuple(pending))
 
-    def tiles(self, mesh: Mesh) -> tuple[Tile, ...]:
-        """What `of` was given: every placed factor with its dim and stride, dim by dim, major to minor.
+    def factors(self, mesh: Mesh) -> tuple[tuple[int, Factor], ...]:
+        """What `of` was given: every placed factor with its dim, dim by dim, major to minor.
 
         Raises `Error` for a dim that is not a tiling: a sum, sub-range, pad or window of placed factors.
         """
-        return _tiles(self, mesh)
+        return _factors(self, mesh)
+
+    def at(self, dim: int, mesh: Mesh) -> list[Factor]:
+        """The placed factors of one dim, major to minor."""
+        return [factor for on, factor in _factors(self, mesh) if on == dim]
+
+    def without(self, names: Iterable[str], mesh: Mesh) -> Layout:
+        """The layout without the factors on these axes; what is pending stays."""
+        return _without(self, frozenset(names), mesh)
+
+    def with_pending(self, pending: tuple[Pending, ...]) -> Layout:
+        """The same dims with these pending reductions."""
+        return Layout(self.dims, pending)
+
+    def natural(self, mesh: Mesh) -> Layout:
+        """The same axes on the same dims, in blocks of consecutive elements: `2*data*64 --> data*128`."""
+        return _natural(self, mesh)
+
+    def inner(self, dim: int, stride: int, mesh: Mesh) -> int:
+        """The number of consecutive local elements on `dim` inward of `stride`, which the factors placed below it divide.
+
+        With `a` (4 devices) at stride 16 and `b` (2) at stride 4, 16 elements below `a` are 8 local ones.
+        """
+        return stride // math.prod(factor.size for factor in self.at(dim, mesh) if factor.stride < stride)
 
     def local_shape(self, mesh: Mesh) -> tuple[int, ...]:
         """The shape of the local array of one device in one iteration: `[data*128, 256] --> (128, 256)`."""
@@ -171,63 +174,44 @@ def _ordered(pending: tuple[Pending, ...]) -> tuple[Pending, ...]:
     return tuple(p for _, run in runs for p in sorted(run, key=lambda p: (p.axis, p.dim)))
 
 
-@lru_cache(maxsize=1 << 12)
-def _factor(text: str) -> Placed:
-    """The placed factor that a tile's or a reduction's axis names: `data`, `data.0:2`, `t:8`."""
-    r = parse_range(text)
-    if placed(r) != (r,):
-        raise Error(f"`{text}` is not a mesh axis, sub-axis or loop")
-    return placed(r)[0]
-
-
 @lru_cache(maxsize=1 << 16)
-def _of(shape: tuple[int, ...], tiles: tuple[Tile, ...], mesh: Mesh, pending: tuple[Pending, ...]) -> Layout:
-    by_dim: dict[int, list[tuple[int, int, Placed]]] = {}
-    for axis, dim, stride in tiles:
-        count = _size(axis, mesh)
-        if count > 1:
+def _of(shape: tuple[int, ...], factors: tuple[tuple[int, Factor], ...], pending: tuple[Pending, ...]) -> Layout:
+    by_dim: dict[int, list[Factor]] = {}
+    for dim, factor in factors:
+        if factor.size > 1:
             if not 0 <= dim < len(shape):
-                raise Error(f"`{axis}` cannot be placed on dim {dim} of a value of rank {len(shape)}")
-            by_dim.setdefault(dim, []).append((stride, count, _factor(axis)))
-    dims = tuple(_dim(i, n, by_dim[i]) if i in by_dim else Extent(n) for i, n in enumerate(shape))
-    return Layout(dims, tuple(p for p in pending if _size(p.axis, mesh) > 1))
-
-
-def _size(axis: str, mesh: Mesh) -> int:
-    """The size of a tile's or a reduction's axis. Raises `Error` if the mesh has no such axis or sub-axis."""
-    factor = _factor(axis)
-    if isinstance(factor, SubAxis) and mesh[factor.name] % factor.size:
-        raise Error(f"`{factor}` is not a sub-axis of `{factor.name}`", label=f"{mesh[factor.name]} devices do not divide")
-    return size(factor, mesh)
-
-
-def _dim(dim: int, extent: int, tiles: list[tuple[int, int, Placed]]) -> Range:
-    """`N/(s1·p1) * axis1 * s1/(s2·p2) * axis2 * ... * s_last`, or why the tiles do not divide the extent."""
-    tiles = sorted(tiles, key=lambda tile: tile[:2], reverse=True)
-    if not chain_ok(extent, [(stride, count) for stride, count, _ in tiles]):
-        names = ", ".join(f"`{factor}` (size {count}, stride {stride})" for stride, count, factor in tiles)
-        raise Error(f"dim {dim} of extent {extent} does not divide over {names}")
-    parts: list[Range | int] = []
-    outer = extent
-    for stride, count, factor in tiles:
-        parts += [outer // (stride * count), factor]
-        outer = stride
-    return product(*parts, outer)
+                raise Error(f"`{factor.place}` cannot be placed on dim {dim} of a value of rank {len(shape)}")
+            by_dim.setdefault(dim, []).append(factor)
+    return Layout(tuple(tiling(n, by_dim[i]) if i in by_dim else Extent(n) for i, n in enumerate(shape)), pending)
 
 
 @lru_cache(maxsize=1 << 16)
-def _tiles(layout: Layout, mesh: Mesh) -> tuple[Tile, ...]:
-    found: list[Tile] = []
+def _factors(layout: Layout, mesh: Mesh) -> tuple[tuple[int, Factor], ...]:
+    found: list[tuple[int, Factor]] = []
     for i, dim in enumerate(layout.dims):
         parts = dim.factors if isinstance(dim, Product) else (dim,)
         stride = math.prod(size(part, mesh) for part in parts)
         for part in parts:
-            stride //= max(1, size(part, mesh))
+            count = size(part, mesh)
+            stride //= max(1, count)
             if placed(part) == (part,):
-                found.append((str(part), i, stride))
+                found.append((i, Factor(placed(part)[0], count, stride)))
             elif placed(part):
                 raise Error(f"dim {i} of `{layout}` is not a tiling", label=f"`{part}` is not a factor of it")
     return tuple(found)
+
+
+@lru_cache(maxsize=1 << 16)
+def _without(layout: Layout, names: frozenset[str], mesh: Mesh) -> Layout:
+    kept = (each for each in layout.factors(mesh) if each[1].name not in names)
+    return Layout.of(layout.global_shape(mesh), kept, layout.pending)
+
+
+@lru_cache(maxsize=1 << 16)
+def _natural(layout: Layout, mesh: Mesh) -> Layout:
+    shape = layout.global_shape(mesh)
+    moved = ((dim, factor) for dim, extent in enumerate(shape) for factor in natural(extent, layout.at(dim, mesh)))
+    return Layout.of(shape, moved, layout.pending)
 
 
 @lru_cache(maxsize=1 << 16)

@@ -272,7 +272,7 @@ class ZeRO(Tactic):
 
 def blocks(plan: Plan, value: int, dim: int, axes: Sequence[str]) -> int:
     """The number of blocks of a dim once it is also tiled on these axes."""
-    own = {axis for axis, at, _ in plan.table.tiles(value) if at == dim}
+    own = {factor.name for factor in plan.table.on_dim(value, dim)}
     return math.prod(plan.mesh[axis] for axis in own.union(axes))
 
 
@@ -286,10 +286,9 @@ def free_dim(plan: Plan, value: int, axis: str) -> int | None:
     """The first dim that divides over the axis, is not tiled yet and is not iterated over by a loop; None if none does."""
     if is_tiled(plan, value, axis):
         return None
-    taken = {dim for _, dim, _ in plan.table.tiles(value)}
     loops = len(plan.source.program.regions) > 1
     for dim, extent in enumerate(plan.source.shape(value)):
         iterated = loops and plan.source.classes.is_iterated(value, dim)
-        if dim not in taken and not iterated and extent and extent % plan.mesh[axis] == 0:
+        if not plan.table.on_dim(value, dim) and not iterated and extent and extent % plan.mesh[axis] == 0:
             return dim
     return None

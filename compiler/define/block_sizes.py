@@ -37,7 +37,7 @@ def _types(placements: Placements, values: Sequence[int]) -> list[Type]:
 def _sizes(placements: Placements, node: Node) -> dict[int, int]:
     """The number of values of each placed index on one device."""
     sizes: dict[int, int] = {}
-    for axis, index, _ in placements.nodes[node.number].placement:
+    for index, factor in placements.nodes[node.number].placement:
         extent = sizes.get(index, node.signature.instance.indices[index].extent)
-        sizes[index] = extent // placements.mesh[axis]
+        sizes[index] = extent // factor.size
     return sizes

@@ -61,9 +61,10 @@ def _placed(program: Program, index: int, mesh: Mesh) -> func.FuncOp:
     table = Table(program, mesh)
     claims = table.touch(_AXIS)
     (node,) = program.nodes
-    claims.nodes[node.number] = Claim(index, node.signature.instance.indices[index].extent // mesh.size, 0)
+    block = node.signature.instance.indices[index].extent // mesh.size
+    claims.nodes[node.number] = Claim(index, claims.whole.at(block), 0)
     for value in (*program.arguments, *program.returned):
-        claims.values[value] = Claim(WHOLE, 0, 0)
+        claims.values[value] = Claim(WHOLE, claims.whole, 0)
     return cast(func.FuncOp, to_spmd(materialise(decide(table))).body.block.first_op)
 
 

@@ -22,7 +22,7 @@ from ...dialects.errors import Error
 from ...dialects.monoids import MONOIDS
 from ...dialects.params import ParamsAttr
 from ...dialects.reference.evaluate import evaluate
-from ...rewrites.program.program import Position, Program, Rows, Signature
+from ...rewrites.program.program import Digit, Digits, Position, Program, Signature
 from ..jax_private import jax, jnp
 from ..ops.params import decode
 from ..ops.python_lowerings import equations
@@ -110,7 +110,7 @@ class Trial:
         """For an index that is major in a joint dim: as many devices as it has values, so that each has one block."""
         extent = self.signature.instance.indices[index].extent
         tables = (*self.signature.operand_at, *self.signature.result_at)
-        joined = any(at[index][1] > 1 for at in tables if index in at)
+        joined = any(at[index].minor > 1 for at in tables if index in at)
         return [extent] if joined and COUNTS[-1] < extent <= MOST else []
 
     def compare(self, index: int, count: int) -> None:
@@ -262,7 +262,7 @@ class Trial:
             table = self.signature.operand_at[site.array] if site.array >= 0 else self.signature.result_at[-1 - site.array]
             for number, _, dim in site.placed:
                 term = site.terms[number]
-                if index in table and table[index][0] == dim and names(term):
+                if index in table and table[index].dim == dim and names(term):
                     return names(term)[0] + (".." if groups(term) else "")
         return self.candidate.title
 
@@ -270,11 +270,11 @@ class Trial:
         """The types with another extent of one index."""
         old = self.signature.instance.indices[index].extent
 
-        def dim(n: int, row: tuple[tuple[int, int, int], ...]) -> int:
-            return n // old * extent if any(at == index for at, _, _ in row) else n
+        def dim(n: int, digits: tuple[Digit, ...]) -> int:
+            return n // old * extent if any(digit.at == index for digit in digits) else n
 
-        def sized(types: Sequence[Type], dims: Sequence[Rows]) -> list[Type]:
-            return [(dtype, tuple(map(dim, shape, rows))) for (dtype, shape), rows in zip(types, dims, strict=True)]
+        def sized(types: Sequence[Type], dims: Sequence[Digits]) -> list[Type]:
+            return [(dtype, tuple(map(dim, shape, each))) for (dtype, shape), each in zip(types, dims, strict=True)]
 
         return sized(self.ins, self.signature.operand_dims), sized(self.outs, self.signature.result_dims)
 
@@ -282,7 +282,7 @@ class Trial:
 def _part(type: Type, at: Position, count: int) -> Type:
     """The type of one of `count` parts of an array."""
     dtype, shape = type
-    return dtype, tuple(n // count if dim == at[0] else n for dim, n in enumerate(shape))
+    return dtype, tuple(n // count if dim == at.dim else n for dim, n in enumerate(shape))
 
 
 def _alone(function: Results) -> Derived:

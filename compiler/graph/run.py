@@ -25,7 +25,6 @@ from ...dialects import flow
 from ...dialects.errors import Error
 from ...dialects.mesh import Mesh
 from ...dialects.types import ArrayType
-from ...rewrites.decide.op_layouts import natural_tiles
 from ...rewrites.lower.to_flow import change
 from ..jax_private import Device, jax, jnp
 from ..run.collectives import BYTES
@@ -52,10 +51,10 @@ class Form:
     @classmethod
     def of(cls, type: ArrayType, mesh: Mesh) -> Form:
         layout, travels = type.layout, BYTES.get(type.dtype, type.dtype)
-        shape, local, tiles = layout.global_shape(mesh), layout.local_shape(mesh), layout.tiles(mesh)
-        if layout.pending or set(tiles) != set(natural_tiles(shape, tiles, mesh)):
+        shape, local = layout.global_shape(mesh), layout.local_shape(mesh)
+        if layout.pending or layout is not layout.natural(mesh):
             return cls(True, (*mesh.axes.values(), *local), local, type.dtype, travels, PartitionSpec(*mesh.axes))
-        return cls(False, shape, local, type.dtype, travels, spec(len(shape), tiles))
+        return cls(False, shape, local, type.dtype, travels, spec(layout, mesh))
 
     def unwrap(self, block: Array) -> Array:
         """The block of one device, from its part of the array that travels."""

@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ...dialects.errors import Error
+from ...dialects.ranges.factor import Factor
 from ...rewrites.decide.propagate import propagate as carry
-from ...rewrites.decide.table import WHOLE, Claim, Table, natural, take
+from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor, take
 from ...rewrites.program.program import Node
 from ...rewrites.program.shard_maps import own_claims
 from ..gc_pause import without_collector
@@ -121,7 +122,7 @@ def _with_own(table: Table, claims: Mapping[str, Sequence[tuple[Node, int]]]) ->
     for axis, nodes in claims.items():
         touched = made.touch(axis)
         for node, index in nodes:
-            touched.nodes[node.number] = Claim(index, 1, 0)
+            touched.nodes[node.number] = Claim(index, touched.whole.at(1), 0)
         carry(made, axis, [value for node, _ in nodes for value in (*node.operands, *node.results)], 0)
     return made
 
@@ -135,27 +136,27 @@ def _claim(plan: State, table: Table, seed: Seed, number: int, held: bool) -> Cl
             return None
         if own is not None:
             raise taken(plan, seed, own)
-        return Claim(WHOLE, 0, number)
+        return Claim(WHOLE, table.axes[seed.axis].whole, number)
     if have is None:
-        return Claim(seed.dim, _stride(plan, table, seed), number, held)
+        return Claim(seed.dim, _factor(plan, table, seed), number, held)
     if have.at == seed.dim:
         return None
     if own is not None:
         raise taken(plan, seed, own)
     # The op that computes the value leaves it on another dim: the value is redistributed there.
-    return Claim(seed.dim, _stride(plan, table, seed), number, held)
+    return Claim(seed.dim, _factor(plan, table, seed), number, held)
 
 
-def _stride(plan: State, table: Table, seed: Seed) -> int:
+def _factor(plan: State, table: Table, seed: Seed) -> Factor:
     assert seed.dim is not None
     shape = plan.source.program.shape(seed.value)
     if 0 in shape:
         title = f"`{seed.name}` cannot be tiled: its dim {shape.index(0)} has no elements"
         raise Error(title, notes=[f"its shape is {list(shape)}"], helps=["leave it replicated"])
-    stride = natural(table, seed.value, seed.dim, seed.axis)
-    if stride is None:
+    factor = next_factor(table, seed.value, seed.dim, seed.axis)
+    if factor is None:
         raise uneven(plan, table, seed)
-    return stride
+    return factor
 
 
 def _call(name: str, args: Sequence[object], kwargs: Mapping[str, object]) -> str:

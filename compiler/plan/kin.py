@@ -78,7 +78,7 @@ def _fits(table: Table, value: int, axis: str, claim: Claim, kin: Kin) -> bool:
     have = table.claim(value, axis)
     if have is not None and (have.at == claim.at or not kin.moved(axis) or table.axes[axis].values[value] is not None):
         return False
-    return claim.at == WHOLE or table.fits_value(value, axis, claim.at, claim.stride)
+    return claim.at == WHOLE or table.fits_value(value, claim.at, claim.factor)
 
 
 def _tagged(root: State, plan: State) -> dict[int, Kin]:

@@ -60,8 +60,8 @@ def lines(plan: State, value: int) -> Iterator[tuple[str, Node]]:
     program = plan.source.program
     for number, position in program.uses[value]:
         node = program.nodes[number]
-        for axis, at, _ in plan.decisions.placements.nodes[number].placement:
-            index = node.signature.instance.indices[at]
+        for at, factor in plan.decisions.placements.nodes[number].placement:
+            index, axis = node.signature.instance.indices[at], factor.place
             if not index.lookups or at not in node.signature.operand_at[position]:
                 continue
             if index.monoid is not None:
@@ -72,9 +72,8 @@ def lines(plan: State, value: int) -> Iterator[tuple[str, Node]]:
 
 def _placed(plan: State, node: Node, axes: tuple[str, ...]) -> Iterator[int]:
     """The indices of an op that these axes are placed on."""
-    for axis, index, _ in plan.decisions.placements.nodes[node.number].placement:
-        if axis in axes:
-            yield index
+    placement = plan.decisions.placements.nodes[node.number].placement
+    return (index for index, factor in placement if factor.name in axes)
 
 
 def _reads(node: Node, index: int) -> bool:
@@ -86,8 +85,8 @@ def _wanted_whole(plan: State, step: Step, number: int, position: int) -> str:
     nodes = plan.source.program.nodes
     if number >= len(nodes) or step.kind not in ("all_gather", "all_to_all"):
         return ""
-    for index, _, _ in nodes[number].signature.operand_dims[position][step.dim]:
-        info = nodes[number].signature.instance.indices[index]
+    for digit in nodes[number].signature.operand_dims[position][step.dim]:
+        info = nodes[number].signature.instance.indices[digit.at]
         if info.lookups:
             return WRITTEN if info.monoid is None else WHOLE
     return ""

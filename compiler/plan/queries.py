@@ -150,8 +150,8 @@ def layouts(plan: State, values: Patterns = "**") -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in addresses.find(values).items():
         outer = name in addresses.arguments or (name in addresses.results and value in result_values)
-        tiles = boundary(placements, value) if outer else placements.home(value)
-        found[name] = plan.layout_text(value, tiles, () if outer else placements.sources.get(value, ()))
+        layout = boundary(placements, value) if outer else placements.home(value)
+        found[name] = plan.layout_text(value, layout, () if outer else placements.sources.get(value, ()))
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...dialects.errors import Error
-from ...rewrites.decide.table import WHOLE, Claim, Table, natural
+from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor
 from .state import State
 
 
@@ -49,8 +49,8 @@ def uneven(plan: State, table: Table, seed: Seed) -> Error:
     shape = plan.source.shape(seed.value)
     assert seed.dim is not None
     size, extent = plan.mesh[seed.axis], shape[seed.dim]
-    here = [(axis, plan.mesh[axis]) for axis, dim, _ in table.tiles(seed.value) if dim == seed.dim]
-    left = f" (each part of {' * '.join(f'`{a}` ({n})' for a, n in here)})" if here else ""
+    here = [f"`{factor.place}` ({factor.size})" for factor in table.on_dim(seed.value, seed.dim)]
+    left = f" (each part of {' * '.join(here)})" if here else ""
     return Error(
         f"`{seed.name}` cannot be tiled: dim {seed.dim} has {extent} elements{left}, which do not divide over "
         f"`{seed.axis}` ({size} devices)",
@@ -62,16 +62,16 @@ def uneven(plan: State, table: Table, seed: Seed) -> Error:
 def _instead(plan: State, table: Table, value: int, dim: int, axis: str) -> list[str]:
     """Other dims that divide over the axis, and other axes that divide the dim."""
     shape = plan.source.shape(value)
-    fits = [f"dim {d} ({n})" for d, n in enumerate(shape) if n and natural(table, value, d, axis) is not None]
+    fits = [f"dim {d} ({n})" for d, n in enumerate(shape) if n and next_factor(table, value, d, axis) is not None]
     helps = [f"tile {' or '.join(fits)} instead"] if fits else []
     helps += _other_axes(plan, table, value, dim, axis)
     return helps or [f"make it a multiple of {plan.mesh[axis]}, or leave the value replicated"]
 
 
 def _other_axes(plan: State, table: Table, value: int, dim: int, axis: str) -> list[str]:
-    used = {each for each, _, _ in table.tiles(value)} | {axis}
+    used = {*table.layout(value).axes(), axis}
     others = [each for each, size in plan.mesh.axes.items() if each not in used and size > 1]
-    axes = [f"`{each}` ({plan.mesh[each]} devices)" for each in others if natural(table, value, dim, each) is not None]
+    axes = [f"`{each}` ({plan.mesh[each]} devices)" for each in others if next_factor(table, value, dim, each) is not None]
     return [f"use {' or '.join(axes)}"] if axes else []
 
 

@@ -18,7 +18,7 @@ from ...dialects.errors import Error
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
 from ...rewrites.decide.decide import Decisions, decide
-from ...rewrites.decide.op_layouts import Pend, Tiles
+from ...rewrites.decide.op_layouts import Pend
 from ...rewrites.decide.table import Table
 from ...rewrites.program.dim_classes import Classes, classes
 from ...rewrites.program.flatten import flatten
@@ -107,11 +107,11 @@ class State:
         with without_collector():
             return decide(self.table)
 
-    def layout_text(self, value: int, tiles: Tiles | None = None, pending: Pend = ()) -> str:
+    def layout_text(self, value: int, layout: Layout | None = None, pending: Pend = ()) -> str:
         """A value's dtype and layout, by default from the table: `f32[data*128, 256]`."""
         type = self.source.program.types[value]
-        tiles = self.table.tiles(value) if tiles is None else tiles
-        return Layout.of(type.shape, tiles, self.mesh, pending).text(type.dtype)
+        layout = self.table.layout(value) if layout is None else layout
+        return layout.with_pending(pending).text(type.dtype)
 
     # --- addressing ------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,8 @@ from jax import Array
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from jax.sharding import Mesh as DeviceMesh
 
-from ...rewrites.decide.op_layouts import Tiles
+from ...dialects.layouts import Layout
+from ...dialects.mesh import Mesh
 from ..jax_private import jax, jnp
 
 T = TypeVar("T")
@@ -87,10 +88,10 @@ def _full(
     return lambda *leaves: mapped(*(leaves[place] for place in full))
 
 
-def spec(rank: int, tiles: Tiles) -> PartitionSpec:
-    """The tiles as a PartitionSpec: the axes of each dim, major to minor."""
+def spec(layout: Layout, mesh: Mesh, rank: int | None = None) -> PartitionSpec:
+    """The layout as a PartitionSpec: the axes of each of the first `rank` dims, major to minor."""
     dims: list[tuple[str, ...] | str | None] = []
-    for dim in range(rank):
-        axes = [axis for axis, _, _ in sorted((t for t in tiles if t[1] == dim), key=lambda t: -t[2])]
+    for dim in range(layout.rank if rank is None else rank):
+        axes = [factor.name for factor in layout.at(dim, mesh)]
         dims.append(None if not axes else axes[0] if len(axes) == 1 else tuple(axes))
     return PartitionSpec(*dims)

@@ -130,9 +130,9 @@ class Partitioned:
         return [self.sharding(each) for each in program.arguments], [self.sharding(each) for each in program.returned]
 
     def sharding(self, value: int) -> NamedSharding:
-        tiles = boundary(self.plan.decisions.placements, value)
-        rank = max([len(self.plan.source.shape(value)), *(dim + 1 for _, dim, _ in tiles)])
-        return NamedSharding(self.mesh, spec(rank, tiles))
+        layout, mesh = boundary(self.plan.decisions.placements, value), self.plan.mesh
+        rank = max([len(self.plan.source.shape(value)), *(dim + 1 for dim, _ in layout.factors(mesh))])
+        return NamedSharding(self.mesh, spec(layout, mesh, rank))
 
     def lower(self) -> Callable[..., Sequence[Array]]:
         """The device-local function over the mesh, lowered once."""

@@ -6,6 +6,7 @@
     text          reading them, by the grammar `ranges.lark`
     denotation    which positions a range holds
     refinement    when factorisations of one extent fit together
+    factor        placed factors: what tactics claim and layouts are made of
     ravel         reshapes, by their common blocks
     windows       sliding windows, and the halo that a shard needs
 

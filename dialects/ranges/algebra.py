@@ -22,7 +22,7 @@ factorisations fit together (`refinement`), `windows`, and reading the text back
 
 from .denotation import denote, local, size, space
 from .laws import known_size, pad, product, sub, sum_, window
-from .refinement import chain_ok, refine
+from .refinement import refine
 from .terms import (
     Axis,
     Extent,
@@ -55,7 +55,6 @@ __all__ = [
     "Sum",
     "Window",
     "axes",
-    "chain_ok",
     "compose",
     "denote",
     "halo",

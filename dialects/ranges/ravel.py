@@ -8,11 +8,11 @@ from typing import TypeAlias
 
 from .refinement import refine
 
-Factor: TypeAlias = tuple[int, int]
+Part: TypeAlias = tuple[int, int]
 """A factor's number and its extent."""
 
 
-def refine_dims(left: Sequence[int], right: Sequence[int]) -> list[tuple[Factor, ...] | None]:
+def refine_dims(left: Sequence[int], right: Sequence[int]) -> list[tuple[Part, ...] | None]:
     """The factors of each dim of `left`, then of each of `right`, in their common refinement; None: the dim has none.
 
     Dims are taken in the smallest runs with equal products, so that a part which does not refine leaves the others alone.
@@ -21,7 +21,7 @@ def refine_dims(left: Sequence[int], right: Sequence[int]) -> list[tuple[Factor,
     [6, 4, 5], [2, 12, 5]  -->  6 = 2 * 3, 4, 5;  2, 12 = 3 * 4, 5
     ```
     """
-    found: list[tuple[Factor, ...] | None] = [None] * (len(left) + len(right))
+    found: list[tuple[Part, ...] | None] = [None] * (len(left) + len(right))
     number = 0
     for lefts, rights in _runs(left, right):
         a, b = [left[dim] for dim in lefts], [right[dim] for dim in rights]
@@ -37,8 +37,8 @@ def refine_dims(left: Sequence[int], right: Sequence[int]) -> list[tuple[Factor,
     return found
 
 
-def _take(rest: Iterator[Factor], extent: int) -> tuple[Factor, ...]:
-    taken: list[Factor] = []
+def _take(rest: Iterator[Part], extent: int) -> tuple[Part, ...]:
+    taken: list[Part] = []
     while math.prod(factor for _, factor in taken) < extent:
         taken.append(next(rest))
     return tuple(taken)

@@ -1,4 +1,4 @@
-"""Whether factorisations of one extent fit together: the divisibility chain, which decides tilings and reshapes."""
+"""Whether factorisations of one extent fit together: the divisibility chain, which decides reshapes."""
 
 from __future__ import annotations
 
@@ -33,18 +33,3 @@ def refine(p: Sequence[int], q: Sequence[int]) -> list[int] | None:
 def _strides(factors: Sequence[int]) -> list[int]:
     """The products of the last 0, 1, 2, ... factors: the strides of the factorisation, and its extent."""
     return [math.prod(factors[i:]) for i in range(len(factors) + 1)]
-
-
-def chain_ok(extent: int, factors: Sequence[tuple[int, int]]) -> bool:
-    """Whether (stride, size) factors tile an extent together: it is then a product with each of them as a factor.
-
-    ```
-    512, [(128, 4)]  -->  data*128          6, [(2, 2)]  -->  no: 2·2 does not divide 6
-    ```
-    """
-    outer = extent
-    for stride, size in sorted(factors, reverse=True):
-        if stride < 1 or size < 1 or outer < 1 or outer % (stride * size):
-            return False
-        outer = stride
-    return True

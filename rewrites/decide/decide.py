@@ -13,10 +13,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ...dialects.dtypes import itemsize
+from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
 from ..redistribute.search import Path, path
 from ..redistribute.steps import Bytes
-from .op_layouts import Pend, Placements, Tiles, boundary, read
+from .op_layouts import Pend, Placements, boundary, read
 from .pending import Carry, through
 from .table import Table
 
@@ -28,9 +29,9 @@ class Move:
     """One redistribution of a value, from one layout to another, for some of its uses."""
 
     value: int
-    source: Tiles
+    source: Layout
     pending: Pend
-    target: Tiles
+    target: Layout
     path: Path
     before: Move | None
     """The move whose result this one starts from; None if it starts from the value itself."""
@@ -114,17 +115,17 @@ class _Mover:
             if outside != self.placements.homes[value]:
                 self.settle(value, outside, (), self.placements.homes[value])
 
-    def settle(self, value: int, source: Tiles, pend: Pend, home: Tiles) -> None:
+    def settle(self, value: int, source: Layout, pend: Pend, home: Layout) -> None:
         move = self.make(value, source, pend, home, None, True, self.program.region[value])
         self.result.homes[value] = move
         self.result.moves.append(move)
 
-    def mismatches(self) -> dict[tuple[int, int], list[tuple[int, int, Tiles]]]:
-        """(value, region) -> the uses there (node, operand, wanted tiles) that need another layout.
+    def mismatches(self) -> dict[tuple[int, int], list[tuple[int, int, Layout]]]:
+        """(value, region) -> the uses there (node, operand, wanted layout) that need another layout.
 
         A loop's carry is read inside the loop and, as its result, after it; these two uses share no move.
         """
-        found: dict[tuple[int, int], list[tuple[int, int, Tiles]]] = {}
+        found: dict[tuple[int, int], list[tuple[int, int, Layout]]] = {}
         homes, sources, carried = self.placements.homes, self.placements.sources, self.carried
         for node, placed in zip(self.program.nodes, self.placements.nodes, strict=True):
             for position, (value, wanted) in enumerate(zip(node.operands, placed.wanted, strict=True)):
@@ -142,22 +143,22 @@ class _Mover:
                 found.setdefault((value, 0), []).append((end, position, wanted))
         return found
 
-    def lies(self, number: int, position: int, value: int) -> Tiles:
+    def lies(self, number: int, position: int, value: int) -> Layout:
         """The layout in which a use finds a value: its own; after a loop, the layout of the loop's carry."""
         if self.program.from_outside(number, position):
             return self.placements.nodes[self.program.producer[value]].produced[0]
         return self.placements.homes[value]
 
-    def move_value(self, value: int, uses: list[tuple[int, int, Tiles]]) -> None:
+    def move_value(self, value: int, uses: list[tuple[int, int, Layout]]) -> None:
         if self.program.parameter[value]:
             self.move_parameter(value, uses)
         else:
             self.move_shared(value, uses)
 
-    def move_parameter(self, value: int, uses: list[tuple[int, int, Tiles]]) -> None:
+    def move_parameter(self, value: int, uses: list[tuple[int, int, Layout]]) -> None:
         """Moves a parameter once for each op that uses it; of several gathers, each waits for the value that starts its use."""
         source = self.placements.homes[value]
-        made: dict[tuple[int, Tiles], Move] = {}
+        made: dict[tuple[int, Layout], Move] = {}
         for number, position, wanted in uses:
             move = made.get((number, wanted))
             if move is None:
@@ -180,7 +181,7 @@ class _Mover:
                 return value
         return -1
 
-    def move_shared(self, value: int, uses: list[tuple[int, int, Tiles]]) -> None:
+    def move_shared(self, value: int, uses: list[tuple[int, int, Layout]]) -> None:
         """Moves to each layout once: directly from the value, or through the layout common to all if that is cheaper."""
         source = self.lies(*uses[0][:2], value)
         pend = self.placements.sources.get(value, ())
@@ -189,7 +190,7 @@ class _Mover:
         direct = [self.make(value, source, pend, target, None, True, region) for target in targets]
         moves = direct
         if len(targets) > 1:
-            common = tuple(tile for tile in targets[0] if all(tile in target for target in targets[1:]))
+            common = self.common(targets)
             first = self.make(value, source, pend, common, None, True, region)
             rest = [self.make(value, common, (), t, first, True, region) for t in targets if t != common]
             if _cost([first, *rest]) < _cost(direct):
@@ -199,11 +200,15 @@ class _Mover:
             by_target[wanted].uses.append((number, position))
         self.result.moves += moves
 
+    def common(self, targets: list[Layout]) -> Layout:
+        """The layout with the factors that all targets have."""
+        factors = [layout.factors(self.mesh) for layout in targets]
+        return Layout.of(targets[0].global_shape(self.mesh), [each for each in factors[0] if all(each in f for f in factors)])
+
     def make(
-        self, value: int, source: Tiles, pend: Pend, target: Tiles, before: Move | None, shared: bool, region: int
+        self, value: int, source: Layout, pend: Pend, target: Layout, before: Move | None, shared: bool, region: int
     ) -> Move:
-        type = self.program.types[value]
-        way = path(type.shape, itemsize(type.dtype), source, pend, target, self.mesh)
+        way = path(source.with_pending(pend), target, itemsize(self.program.types[value].dtype), self.mesh)
         return Move(value, source, pend, target, way, before, shared, region, self.program.trips(region))
 
 

@@ -28,9 +28,8 @@ from ..program.program import Node, Program
 from ..redistribute.steps import received
 from .linearity import linear_in, terms_beside
 from .min_cut import ENDLESS, Network
-from .op_layouts import Pend, Placed, Placements, without
+from .op_layouts import Pend, Placed, Placements
 from .requirements import law, once
-from .table import Tile
 
 RESOLVED = 1 << 20
 """Scales bytes over counts: fewer bytes first, then fewer collectives."""
@@ -74,7 +73,7 @@ class _Reach:
         """Carries that are pending sums if the assumption holds: each trip ends with one, and no reader needs it resolved."""
         self.program: Program = placements.program
         self.pending: dict[int, Pend] = dict(placements.sources)
-        self.tiles: dict[int, tuple[Tile, ...]] = {v: placements.home(v) for v in self.pending}
+        self.layouts = {v: placements.home(v) for v in self.pending}
         self.carriers: dict[int, Carry] = {}
         self.bare = set(self.pending)
         """Pending values that are sums of sources alone, without factors."""
@@ -104,7 +103,7 @@ class _Reach:
             self.loops[node.number] = node
         (value,) = node.results
         self.pending[value] = carry.pend
-        self.tiles[value] = self.placements.reduced(node, carry.pend).produced[0]
+        self.layouts[value] = self.placements.reduced(node, carry.pend).produced[0]
         if all(v in self.bare or at in carry.once or self.program.zero[v] for at, v in enumerate(node.operands)):
             self.bare.add(value)
         return [number for number, _ in self.program.uses[value]]
@@ -122,7 +121,7 @@ class _Reach:
             loop = self.program.nodes[self.program.producer[value]]
             self.loops[loop.number] = loop
             self.pending[value] = pend
-            self.tiles[value] = self.placements.reduced(loop, pend).produced[0]
+            self.layouts[value] = self.placements.reduced(loop, pend).produced[0]
             found += [*self.assume(loop, pend), *(number for number, _ in self.program.uses[value])]
         return found
 
@@ -225,9 +224,9 @@ class _Reach:
             return False
         for position, value in enumerate(node.operands):
             if position in positions:
-                if self.tiles[value] != placed.wanted[position]:
+                if self.layouts[value] != placed.wanted[position]:
                     return False
-            elif any(tile[0] in axes for tile in self.placements.home(value)):
+            elif not axes.isdisjoint(self.placements.home(value).axes()):
                 return False
         return True
 
@@ -279,10 +278,10 @@ def _price(placements: Placements, reach: _Reach, value: int) -> int:
     pend = reach.pending[value]
     axes = {each.axis for each in pend}
     wanted = [placements.wanted(number, position) for number, position in placements.uses(value)]
-    sliced = bool(wanted) and all(axes <= {tile[0] for tile in tiles} for tiles in wanted)
+    sliced = bool(wanted) and all(axes.issubset(layout.axes()) for layout in wanted)
     group = 1
     for axis in axes:
         group *= placements.mesh[axis]
-    local = placements.local_bytes(value, without(reach.tiles[value], axes))
+    local = placements.local_bytes(value, reach.layouts[value].without(axes, placements.mesh))
     bytes = received("reduce_scatter" if sliced else "all_reduce", local, group) * placements.trips(value)
     return int(bytes * RESOLVED) + 1

@@ -19,12 +19,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 
+from ...dialects.ranges.factor import Factor
 from ...dialects.regions import TRIPS
-from ..program.program import Node
+from ..program.program import Digit, Node
 from .table import WHOLE, AxisTable, Blocked, Claim, Conflict, Table, claim_of
 
-Candidates = dict[tuple[int, int], tuple[Claim, int]]
-"""(index, stride) -> the claim that asks for it, and who asks: an operand's position, or -1 - a result's."""
+Candidates = dict[tuple[int, Factor], tuple[Claim, int]]
+"""A factor of an index -> the claim that asks for it, and who asks: an operand's position, or -1 - a result's."""
 
 
 def propagate(table: Table, axis: str, changed: Iterable[int], tactic: int, held: bool = False) -> None:
@@ -39,7 +40,6 @@ class _Sweep:
         self.table = table
         self.program = table.program
         self.axis = axis
-        self.size = table.mesh[axis]
         self.tactic = tactic
         self.held = held
         self.claims: AxisTable = table.axes[axis]
@@ -104,11 +104,11 @@ class _Sweep:
         if len(candidates) > 1:
             self.table.conflicts[key] = Conflict(node.number, -1, self.axis, tuple(candidates.values()))
         elif candidates:
-            ((index, stride),) = candidates
+            ((index, factor),) = candidates
             if self.held and not self.along(node, index):
                 return
             self.table.conflicts.pop(key, None)
-            self.claims.nodes[node.number] = Claim(index, stride, self.tactic, self.held)
+            self.claims.nodes[node.number] = Claim(index, factor, self.tactic, self.held)
             self.decided(node)
 
     def along(self, node: Node, index: int) -> bool:
@@ -139,14 +139,14 @@ class _Sweep:
         for position, value in enumerate(node.operands):
             claim = claim_of(program, claims, value)
             if claim is not None and self.asks(claim):
-                row = node.signature.operand_dims[position][claim.at]
-                self.ask(node, position, row, claim, candidates)
+                digits = node.signature.operand_dims[position][claim.at]
+                self.ask(node, position, digits, claim, candidates)
 
     def result_claims(self, node: Node, candidates: Candidates) -> None:
         for position, value in enumerate(node.results):
-            row = node.signature.result_dims[position]
+            dims = node.signature.result_dims[position]
             for claim in self.wants(value):
-                self.ask(node, -1 - position, row[claim.at], claim, candidates)
+                self.ask(node, -1 - position, dims[claim.at], claim, candidates)
 
     def wants(self, value: int) -> set[Claim]:
         """The dims on which the value's own claim, or else its decided uses, want it tiled."""
@@ -160,50 +160,47 @@ class _Sweep:
             if claim is not None and self.asks(claim):
                 at = nodes[number].signature.operand_at[position].get(claim.at)
                 if at is not None:
-                    found.add(Claim(at[0], claim.stride * at[1], claim.tactic, claim.held))
+                    found.add(Claim(at.dim, claim.factor.outward(at.minor), claim.tactic, claim.held))
         return found
 
-    def ask(
-        self, node: Node, position: int, row: tuple[tuple[int, int, int], ...], claim: Claim, candidates: Candidates
-    ) -> None:
+    def ask(self, node: Node, position: int, digits: tuple[Digit, ...], claim: Claim, candidates: Candidates) -> None:
         """Turns a claim on a dim into a claim on its index, if a factor of the index can be placed."""
-        for index, minor, extent in row:
-            if minor <= claim.stride and claim.stride * self.size <= minor * extent and claim.stride % minor == 0:
-                stride = claim.stride // minor
-                if self.table.fits_node(node, self.axis, index, stride):
-                    candidates.setdefault((index, stride), (claim, position))
-                    return
-        self.block(node, position, claim, row)
+        for index, minor, extent in digits:
+            factor = claim.factor.inward(minor, extent)
+            if factor is not None and self.table.fits_node(node, index, factor):
+                candidates.setdefault((index, factor), (claim, position))
+                return
+        self.block(node, position, claim, digits)
 
-    def block(self, node: Node, position: int, claim: Claim, row: tuple[tuple[int, int, int], ...]) -> None:
+    def block(self, node: Node, position: int, claim: Claim, digits: tuple[Digit, ...]) -> None:
         value = node.end(position)
         extent = self.program.shape(value)[claim.at]
-        reason = self.reason(node, claim, row)
+        reason = self.reason(node, claim, digits)
         key = (node.number, position, self.axis)
-        self.table.blocked[key] = Blocked(node.number, position, self.axis, claim.at, extent, self.size, reason)
+        self.table.blocked[key] = Blocked(node.number, position, self.axis, claim.at, extent, claim.factor.size, reason)
 
-    def reason(self, node: Node, claim: Claim, row: tuple[tuple[int, int, int], ...]) -> str:
+    def reason(self, node: Node, claim: Claim, digits: tuple[Digit, ...]) -> str:
         """Why no index of the dim takes the claim."""
-        if not row:
+        if not digits:
             return "the trips of a loop run one after another" if node.kind in TRIPS else "this dim cannot be placed"
-        indices = {index for index, _, _ in row}
+        indices = {digit.at for digit in digits}
         beside = [a for a, t in self.table.axes.items() if (c := t.nodes[node.number]) is not None and c.at in indices]
         if beside:
-            return f"its blocks of {claim.stride} do not fit beside those of {', '.join(f'`{axis}`' for axis in beside)}"
+            return f"its blocks of {claim.factor.stride} do not fit beside those of {', '.join(f'`{axis}`' for axis in beside)}"
         return "does not divide"
 
     def argument(self, value: int) -> None:
         """An argument takes the one dim on which all its uses want it."""
         if self.claims.values[value] is not None:
             return
-        wants = {(claim.at, claim.stride): claim for claim in self.wants(value)}
+        wants = {claim[:2]: claim for claim in self.wants(value)}
         key = (-1, value, self.axis)
         if len(wants) > 1:
             self.table.conflicts[key] = Conflict(-1, value, self.axis, tuple((claim, 0) for claim in wants.values()))
         elif wants:
-            ((dim, stride),) = wants
-            if self.table.fits_value(value, self.axis, dim, stride):
+            ((dim, factor),) = wants
+            if self.table.fits_value(value, dim, factor):
                 self.table.conflicts.pop(key, None)
-                self.claims.values[value] = Claim(dim, stride, self.tactic, self.held)
+                self.claims.values[value] = Claim(dim, factor, self.tactic, self.held)
                 for number, _ in self.program.uses[value]:
                     self.mark_ahead(number)

@@ -10,41 +10,40 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ...dialects.layouts import chain_ok
+from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
+from ...dialects.ranges.factor import Factor, fit, is_contiguous
 from ..program.program import Node, Program
 from .requirements import is_lawful
-
-Tile = tuple[str, int, int]
-"""(axis, dim, stride): the axis' coordinate advances by `stride` elements of the dim."""
 
 WHOLE = -1
 """The dim of a claim that keeps a value replicated along the axis."""
 
 
 class Claim(NamedTuple):
-    """An axis at an index of an op, or at a dim of a value: which, the stride in elements, and the tactic's number.
+    """A placed factor of an index of an op, or of a dim of a value, and the number of the tactic that placed it.
 
-    A `held` claim applies only to its own op or value: no later tactic propagates it.
+    With a factor of stride 0, `at` is WHOLE: the value is replicated. A `held` claim applies only to its own op or value: no
+    later tactic propagates it.
     """
 
     at: int
-    stride: int
+    factor: Factor
     tactic: int
     held: bool = False
 
 
 @dataclass(slots=True)
 class AxisTable:
-    """Claims along one mesh axis: per node at most one index, per value at most one dim."""
+    """Claims along one mesh axis: per node at most one index, per value at most one dim; `whole` is its factor of stride 0."""
 
-    size: int
+    whole: Factor
     nodes: list[Claim | None]
     values: list[Claim | None]
 
     def copy(self) -> AxisTable:
         """A table that can change while the old plan keeps its own."""
-        return AxisTable(self.size, self.nodes.copy(), self.values.copy())
+        return AxisTable(self.whole, self.nodes.copy(), self.values.copy())
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,8 @@ class Table:
         old = self.axes.get(axis)
         if old is None:
             program = self.program
-            none = AxisTable(self.mesh[axis], [None] * len(program.nodes), [None] * len(program.types))
+            whole = Factor.of(axis, 0, self.mesh)
+            none = AxisTable(whole, [None] * len(program.nodes), [None] * len(program.types))
             self.axes[axis] = none
             return none
         new = self.axes[axis] = old.copy()
@@ -101,50 +101,43 @@ class Table:
         table = self.axes.get(axis)
         return None if table is None else claim_of(self.program, table, value)
 
-    def tiles(self, value: int) -> tuple[Tile, ...]:
-        """The tiles of a value's own layout, pending sums left out."""
-        found = ((axis, self.claim(value, axis)) for axis in self.mesh.axes)
-        return tuple((axis, c.at, c.stride) for axis, c in found if c is not None and c.at != WHOLE)
+    def layout(self, value: int) -> Layout:
+        """A value's own layout, pending sums left out."""
+        claims = [c for axis in self.axes if (c := self.claim(value, axis)) is not None and c.at != WHOLE]
+        return Layout.of(self.program.shape(value), [(c.at, c.factor) for c in claims])
 
-    def fits_value(self, value: int, axis: str, dim: int, stride: int) -> bool:
-        """Whether the axis' factor fits into the dim beside the factors already there."""
-        others = ((self.mesh[a], c) for a in self.axes if a != axis and (c := self.claim(value, a)) is not None)
-        factors = [(c.stride, size) for size, c in others if c.at == dim]
-        return chain_ok(self.program.shape(value)[dim], [*factors, (stride, self.mesh[axis])])
+    def on_dim(self, value: int, dim: int, but: str = "") -> list[Factor]:
+        """The factors of a dim of a value, on all axes but one."""
+        claims = (self.claim(value, axis) for axis in self.axes if axis != but)
+        return [c.factor for c in claims if c is not None and c.at == dim]
 
-    def fits_node(self, node: Node, axis: str, index: int, stride: int) -> bool:
-        """Whether the axis' factor fits into an index beside the factors already there."""
-        factors = [(stride, self.mesh[axis])]
+    def fits_value(self, value: int, dim: int, factor: Factor) -> bool:
+        """Whether a factor fits into the dim beside the factors already there."""
+        return fit(self.program.shape(value)[dim], [*self.on_dim(value, dim, factor.name), factor])
+
+    def fits_node(self, node: Node, index: int, factor: Factor) -> bool:
+        """Whether a factor fits into an index beside the factors already there."""
+        axis, factors = factor.name, [factor]
         for other, table in self.axes.items():
             claim = table.nodes[node.number] if other != axis else None
             if claim is not None and claim.at == index:
-                factors.append((claim.stride, table.size))
+                factors.append(claim.factor)
         info = node.signature.instance.indices[index]
-        whole_blocks = not (info.value or info.lookups or info.scan) or contiguous(info.extent, factors)
+        whole_blocks = not (info.value or info.lookups or info.scan) or is_contiguous(info.extent, factors)
         lawful = not (info.value or info.lookups or info.scan or info.once) or is_lawful(info)
-        return chain_ok(info.extent, factors) and whole_blocks and lawful and self.fits_results(node, axis, index, stride)
+        return fit(info.extent, factors) and whole_blocks and lawful and self.fits_results(node, index, factor)
 
-    def fits_results(self, node: Node, axis: str, index: int, stride: int) -> bool:
+    def fits_results(self, node: Node, index: int, factor: Factor) -> bool:
         """Whether a result that a tactic placed by itself, on other axes, has room for the index' factor too."""
         for value, at in zip(node.results, node.signature.result_at, strict=True):
             if index not in at:
                 continue
             claimed = [name for name, table in self.axes.items() if table.values[value] is not None]
-            if claimed and axis not in claimed:
-                dim, minor, _ = at[index]
-                if not self.fits_value(value, axis, dim, stride * minor):
+            if claimed and factor.name not in claimed:
+                dim, minor = at[index]
+                if not self.fits_value(value, dim, factor.outward(minor)):
                     return False
         return True
-
-
-def contiguous(extent: int, factors: list[tuple[int, int]]) -> bool:
-    """Whether the placed factors are the major ones, so that a device holds one run of consecutive elements."""
-    left = extent
-    for stride, size in sorted(factors, reverse=True):
-        if stride * size != left:
-            return False
-        left = stride
-    return True
 
 
 def claim_of(program: Program, table: AxisTable, value: int) -> Claim | None:
@@ -165,7 +158,7 @@ def produced(program: Program, table: AxisTable, value: int) -> Claim | None:
     results = node.signature.result_at
     at = results[0] if len(results) == 1 else results[node.results.index(value)]
     position = at.get(claim.at)
-    return None if position is None else Claim(position[0], claim.stride * position[1], claim.tactic, claim.held)
+    return None if position is None else Claim(position.dim, claim.factor.outward(position.minor), claim.tactic, claim.held)
 
 
 def take(table: Table, value: int, axis: str, claim: Claim) -> None:
@@ -175,28 +168,28 @@ def take(table: Table, value: int, axis: str, claim: Claim) -> None:
 
         f32[x*8, y*4]   -- x on dim 1 -->   f32[16, y*x*2]   -- y on dim 0 -->   f32[y*8, x*4]
     """
-    left, size = table.claim(value, axis), table.mesh[axis]
+    left = table.claim(value, axis)
     table.axes[axis].values[value] = claim
     if left is None or left.at in (WHOLE, claim.at):
         return
     for other in table.axes:
         own = table.axes[other].values[value]
-        if own is not None and own.at == left.at and own.stride < left.stride:
-            table.touch(other).values[value] = own._replace(stride=own.stride * size)
+        if own is not None and own.at == left.at and own.factor.stride < left.factor.stride:
+            table.touch(other).values[value] = own._replace(factor=own.factor.outward(left.factor.size))
 
 
-def natural(table: Table, value: int, dim: int, axis: str) -> int | None:
-    """The stride at which a tile of `axis` splits the local part of a dim; None if that does not divide."""
-    strides = [stride for _, at, stride in table.tiles(value) if at == dim]
+def next_factor(table: Table, value: int, dim: int, axis: str) -> Factor | None:
+    """The factor of `axis` that splits the local part of a dim; None if that does not divide."""
+    strides = [factor.stride for factor in table.on_dim(value, dim)]
     block = min(strides, default=table.program.shape(value)[dim])
     size = table.mesh[axis]
-    return None if block % size else block // size
+    return None if block % size else Factor.of(axis, block // size, table.mesh)
 
 
 def same(left: Mapping[str, AxisTable], right: Mapping[str, AxisTable]) -> bool:
     """Whether two tables have equal placements, ignoring which tactic made them."""
 
-    def bare(claims: list[Claim | None]) -> list[tuple[int, int] | None]:
+    def bare(claims: list[Claim | None]) -> list[tuple[int, Factor] | None]:
         return [None if claim is None else claim[:2] for claim in claims]
 
     return left.keys() == right.keys() and all(

@@ -205,9 +205,7 @@ class Fusing:
     def cut(self, local: SSAValue, own: ArrayType, target: ArrayType) -> SSAValue:
         """A device's own part of its local array, without communication."""
         mesh = self.mesh
-        shape = own.layout.global_shape(mesh)
-        way = path(shape, itemsize(own.dtype), own.layout.tiles(mesh), (), target.layout.tiles(mesh), mesh)
-        for step in way.steps:
+        for step in path(own.layout, target.layout, itemsize(own.dtype), mesh).steps:
             op = CutOp.make(local, step.axes, mesh, dim=step.dim, block=step.block(mesh))
             self.append(op)
             self.nest.axes.update(step.axes)

@@ -20,6 +20,7 @@ from ...dialects.definitions.gather_form import general
 from ...dialects.definitions.gathers import DROPS
 from ...dialects.lax import OPS
 from ...dialects.params import NO_PARAMS, ParamsAttr
+from ...dialects.ranges.factor import Factor
 from ...dialects.types import ArrayType
 from ..decide.op_layouts import Placed
 from ..decide.pending import Carry
@@ -74,7 +75,7 @@ class _Local:
     def asked(self) -> Iterator[Term]:
         """The requirements of the placed indices."""
         zeros = self.program.zeros(self.node)
-        for index in sorted({index for _, index, _ in self.placed.placement}):
+        for index in sorted({index for index, _ in self.placed.placement}):
             yield from requirements(self.indices[index], index, self.block(index), zeros)
 
     def emit(self, asked: list[Term]) -> list[SSAValue]:
@@ -189,15 +190,16 @@ class _Local:
         return list(op.results)
 
     def local_type(self, position: int) -> ArrayType:
-        value = self.node.results[position]
-        shape = list(self.program.shape(value))
-        for axis, dim, _ in self.placed.produced[position]:
-            shape[dim] //= self.into.mesh[axis]
-        return ArrayType.whole(self.program.types[value].dtype, tuple(shape))
+        dtype = self.program.types[self.node.results[position]].dtype
+        return ArrayType.whole(dtype, self.placed.produced[position].local_shape(self.into.mesh))
+
+    def factors(self, index: int) -> list[Factor]:
+        """The placed factors of an index."""
+        return [factor for at, factor in self.placed.placement if at == index]
 
     def over(self, index: int) -> tuple[str, ...]:
         """The axes that the index is placed on."""
-        return tuple(axis for axis, at, _ in self.placed.placement if at == index)
+        return tuple(factor.name for factor in self.factors(index))
 
     def first(self, axes: tuple[str, ...]) -> SSAValue:
         """Whether this device is the first along every one of the axes."""
@@ -206,16 +208,15 @@ class _Local:
     def offset(self, index: int, dtype: str = IDS) -> SSAValue:
         """The start of this device's block of the index: the sum of coordinate times stride."""
         parts = [
-            self.ops.make("mul", (self.into.coordinate(axis), self.ops.number(stride, IDS)), IDS, ())
-            for axis, at, stride in self.placed.placement
-            if at == index
+            self.ops.make("mul", (self.into.coordinate(factor.name), self.ops.number(factor.stride, IDS)), IDS, ())
+            for factor in self.factors(index)
         ]
         total = reduce(lambda one, other: self.ops.make("add", (one, other), IDS, ()), parts)
         return total if dtype == IDS else self.ops.cast(total, dtype)
 
     def block(self, index: int) -> int:
         """How many of the index's values one device holds."""
-        return min(stride for _, at, stride in self.placed.placement if at == index)
+        return min(factor.stride for factor in self.factors(index))
 
     def plus_offset(self, out: SSAValue, index: int) -> SSAValue:
         type = type_at(out)

@@ -134,8 +134,7 @@ def shifted(ids: SSAValue, offset: SSAValue, block: int, emit: Emitter) -> tuple
 
 def masked(value: SSAValue, mask: SSAValue, ids: int, at: Mapping[int, Position], node: Node, emit: Emitter) -> SSAValue:
     """Zero where the mask is false; the mask's dims are found in the value by the indices that `ids` shares with it."""
-    rows = node.signature.operand_dims[ids]
-    dims = [(dim, row[0][0]) for dim, row in enumerate(rows) if row]
+    dims = [(dim, digits[0].at) for dim, digits in enumerate(node.signature.operand_dims[ids]) if digits]
     narrow = emit.reshape(mask, tuple(type_at(mask).shape[dim] for dim, _ in dims))
-    into = tuple(at[index][0] for _, index in dims)
+    into = tuple(at[index].dim for _, index in dims)
     return emit.select(emit.spread(narrow, type_at(value).shape, into), value)

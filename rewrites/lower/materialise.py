@@ -21,7 +21,7 @@ from ...dialects.mesh import Mesh
 from ...dialects.names import keep_names
 from ...dialects.types import ArrayType
 from ..decide.decide import Decisions, Move
-from ..decide.op_layouts import Pend, Tiles, boundary
+from ..decide.op_layouts import Pend, boundary
 from ..program.program import Control, Node
 from .constructors import Constructor, Fusing, Global, Plain, axes_of, type_of
 from .localise import localise, same_op
@@ -46,7 +46,7 @@ class _Writer:
         self.constructor = constructor
         self.values: dict[int, Global] = {}
         self.moved: dict[Move, Global] = {}
-        self.types: dict[tuple[ArrayType, Tiles, Pend], ArrayType] = {}
+        self.types: dict[tuple[ArrayType, Layout, Pend], ArrayType] = {}
         self.by_region: list[list[Node | Control]] = [[] for _ in self.program.regions]
         for node in self.program.nodes:
             if not node.is_border:
@@ -74,13 +74,12 @@ class _Writer:
         set_mesh(module, self.mesh)
         return module
 
-    def type_at(self, value: int, tiles: Tiles, pending: Pend = ()) -> ArrayType:
+    def type_at(self, value: int, layout: Layout, pending: Pend = ()) -> ArrayType:
         whole = self.program.types[value]
-        key = (whole, tiles, pending)
+        key = (whole, layout, pending)
         found = self.types.get(key)
         if found is None:
-            layout = Layout.of(whole.shape, tiles, self.mesh, pending)
-            found = self.types[key] = ArrayType.of(whole.dtype, layout)
+            found = self.types[key] = ArrayType.of(whole.dtype, layout.with_pending(pending))
         return found
 
     def define(self, value: int, made: Global, into: Constructor) -> None:
@@ -132,7 +131,7 @@ class _Writer:
     def axes(self, node: Node) -> list[str]:
         """The axes that an op's iterations run over, and those over which a result is pending."""
         pending = [each.axis for value in node.results for each in self.placements.sources.get(value, ())]
-        return [axis for axis, _, _ in self.placements.nodes[node.number].placement] + pending
+        return [factor.name for _, factor in self.placements.nodes[node.number].placement] + pending
 
     def wanted(self, node: Node, position: int) -> ArrayType:
         """The type under which an op slices an operand: what its placement wants, pending sums carried along."""

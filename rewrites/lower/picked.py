@@ -38,7 +38,7 @@ def _reads(node: Node, decisions: Decisions) -> bool:
     """Whether every sum that the op leaves is that of a lookup by index vectors."""
     placed, indices = decisions.placements.nodes[node.number], node.signature.instance.indices
     pending = {each.axis for pend in placed.pending for each in pend}
-    read = {axis for axis, index, _ in placed.placement if indices[index].reads and _by_vectors(indices[index])}
+    read = {factor.name for index, factor in placed.placement if indices[index].reads and _by_vectors(indices[index])}
     return len(node.results) == 1 and bool(pending) and pending <= read
 
 

@@ -23,19 +23,16 @@ from .emit import IDS, Appending, Emitter, type_at
 
 
 class Across:
-    """One scan of blocks; `layout` is the value's layout, `scans` its pending scans, all along one dim."""
+    """One scan of blocks; `layout` is the value's layout, `scan` its pending scan, or one of several along the same dim."""
 
-    def __init__(self, local: SSAValue, layout: Layout, scans: tuple[Pending, ...], mesh: Mesh, block: Block) -> None:
+    def __init__(self, local: SSAValue, layout: Layout, scan: Pending, mesh: Mesh, block: Block) -> None:
         self.local = local
         self.mesh = mesh
         self.block = block
-        self.tiles = layout.tiles(mesh)
-        self.shape = layout.global_shape(mesh)
-        self.scans = scans
+        self.layout = layout
         self.emit = Emitter(Appending(block))
-        self.monoid, self.dim, self.backwards = MONOIDS[scans[0].monoid], scans[0].dim, scans[0].backwards
+        self.monoid, self.dim, self.backwards = MONOIDS[scan.monoid], scan.dim, scan.backwards
         self.type = type_at(local)
-        self.here = [(axis, stride) for axis, dim, stride in self.tiles if dim == self.dim]
 
     @property
     def length(self) -> int:
@@ -44,7 +41,7 @@ class Across:
 
     def steps(self) -> tuple[Step, ...]:
         """The gather of the totals."""
-        return totals(self.shape, itemsize(self.type.dtype), self.tiles, self.scans, self.mesh).steps
+        return totals(self.layout, self.dim, itemsize(self.type.dtype), self.mesh).steps
 
     def total(self) -> SSAValue:
         """The fold of a whole block."""
@@ -70,10 +67,10 @@ class Across:
     def rank(self) -> SSAValue:
         """The number of this device's block."""
         emit, parts = self.emit, list[SSAValue]()
-        for axis, stride in self.here:
-            op = spmd.CoordinateOp([axis])
+        for factor in self.layout.at(self.dim, self.mesh):
+            op = spmd.CoordinateOp([factor.name])
             self.block.add_op(op)
-            parts.append(emit.make("mul", (op.out, emit.number(stride // self.length, IDS)), IDS, ()))
+            parts.append(emit.make("mul", (op.out, emit.number(factor.stride // self.length, IDS)), IDS, ()))
         return reduce(lambda one, other: emit.make("add", (one, other), IDS, ()), parts)
 
     def step(self, before: SSAValue) -> SSAValue:

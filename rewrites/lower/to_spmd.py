@@ -127,14 +127,14 @@ class Lowering:
         before, after = type.layout, wanted.layout
         resolved = tuple(each for each in before.pending if each not in after.pending)
         scans, sums = (tuple(each for each in resolved if each.scans is scanned) for scanned in (True, False))
+        whole = before.with_pending(())
         if scans:
-            across = Across(local, before, scans, mesh, target)
+            across = Across(local, whole, scans[0], mesh, target)
             local = across.finish(self.walk(across.steps(), across.total(), target))
         folds, sums = (tuple(each for each in sums if each.is_gathered is gathered) for gathered in (True, False))
         if folds:
-            local = fold_parts(local, before, folds, mesh, target, self.walk)
-        shape = before.global_shape(mesh)
-        way = path(shape, itemsize(type.dtype), before.tiles(mesh), sums, after.tiles(mesh), mesh)
+            local = fold_parts(local, whole, folds, mesh, target, self.walk)
+        way = path(before.with_pending(sums), after.with_pending(()), itemsize(type.dtype), mesh)
         return self.walk(way.steps, local, target)
 
     def walk(self, steps: Iterable[Step], local: SSAValue, target: Block) -> SSAValue:

@@ -53,11 +53,11 @@ def classes(program: Program) -> Classes:
         seen: dict[int, int] = {}
         values = (*node.operands, *node.results)
         for value, dims in zip(values, (*node.signature.operand_dims, *node.signature.result_dims), strict=True):
-            for dim, row in enumerate(dims):
-                if len(row) == 1 and row[0][1] == 1:
+            for dim, digits in enumerate(dims):
+                if len(digits) == 1 and digits[0].minor == 1:
                     number = first[value] + dim
-                    found.join(number, seen.setdefault(row[0][0], number))
-                elif node.is_border and not row:
+                    found.join(number, seen.setdefault(digits[0].at, number))
+                elif node.is_border and not digits:
                     # A border passes on every dim except the one over which the loop iterates.
                     stacked.append(first[value] + dim)
     found.iterated = {found.root(number) for number in stacked}

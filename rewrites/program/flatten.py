@@ -144,7 +144,7 @@ class _Flattener:
             slow = (kind, params, ins, outs)
             found = table.get(slow)
             if found is None:
-                found = table[slow] = Signature(_bind(kind, params, ins, outs))
+                found = table[slow] = Signature(_bind(kind, params, ins, outs), ins, outs)
             table[key] = found
         return found
 

@@ -10,8 +10,9 @@ becomes a `Node` (its bound definition, its operand and result value numbers). A
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import NamedTuple, cast
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
@@ -21,20 +22,34 @@ from ...dialects.array import ArrayType
 from ...dialects.definitions.tilings import Dims, Instance
 from ...dialects.lax import RegionOp
 
-Position = tuple[int, int, int]
-"""The position of an index in a value: (dim, product of the extents minor to it in that dim, its extent)."""
+
+class Position(NamedTuple):
+    """Where an index of an op is in a value: on a dim, with neighbouring values `minor` elements apart there."""
+
+    dim: int
+    minor: int
 
 
-Rows = tuple[tuple[tuple[int, int, int], ...], ...]
+class Digit(NamedTuple):
+    """One index of a dim, as a digit of the dim's number: its number, how far apart its neighbouring values are, its extent."""
+
+    at: int
+    minor: int
+    extent: int
+
+
+Digits = tuple[tuple[Digit, ...], ...]
+"""Per dim of a value its indices, major to minor."""
 
 
 class Signature:
     """An instance with its index tables in both directions: index -> position in a value, and dim -> indices in it."""
 
-    __slots__ = ("instance", "once", "operand_at", "operand_dims", "own", "placed", "result_at", "result_dims")
+    __slots__ = ("instance", "once", "operand_at", "operand_dims", "own", "placed", "result_at", "result_dims", "shapes")
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, ins: Sequence[ArrayType], outs: Sequence[ArrayType]) -> None:
         self.instance = instance
+        self.shapes = tuple(tuple(type.shape for type in types) for types in (ins, outs))
         extents = [index.extent for index in instance.indices]
         self.set_dims(
             tuple(_dims(value, extents) for value in instance.operands),
@@ -46,27 +61,27 @@ class Signature:
         self.once = False
         """Whether only the first device runs the op; its own axes are then all axes of the mesh."""
 
-    def set_dims(self, operands: tuple[Rows, ...], results: tuple[Rows, ...]) -> None:
-        """Say per value, per dim, the (index, minor extent, extent) of each index in it, major to minor."""
+    def set_dims(self, operands: tuple[Digits, ...], results: tuple[Digits, ...]) -> None:
+        """Say where the indices are in each value."""
         self.operand_dims, self.result_dims = operands, results
         self.operand_at = tuple(_at(dims) for dims in operands)
         self.result_at = tuple(_at(dims) for dims in results)
 
 
-def _dims(value: Dims, extents: list[int]) -> tuple[tuple[tuple[int, int, int], ...], ...]:
-    """Per dim the (index, minor extent, extent) of each index in it, major to minor; a block is only minor to others."""
-    rows: list[tuple[tuple[int, int, int], ...]] = []
+def _dims(value: Dims, extents: list[int]) -> Digits:
+    """The digits of each dim; a block is only minor to others."""
+    dims: list[tuple[Digit, ...]] = []
     for indices, minor in value:
-        row: list[tuple[int, int, int]] = []
+        digits: list[Digit] = []
         for index in reversed(indices):
-            row.append((index, minor, extents[index]))
+            digits.append(Digit(index, minor, extents[index]))
             minor *= extents[index]
-        rows.append(tuple(reversed(row)))
-    return tuple(rows)
+        dims.append(tuple(reversed(digits)))
+    return tuple(dims)
 
 
-def _at(dims: tuple[tuple[tuple[int, int, int], ...], ...]) -> dict[int, Position]:
-    return {index: (dim, minor, extent) for dim, row in enumerate(dims) for index, minor, extent in row}
+def _at(dims: Digits) -> dict[int, Position]:
+    return {digit.at: Position(dim, digit.minor) for dim, digits in enumerate(dims) for digit in digits}
 
 
 @dataclass(slots=True, eq=False)

@@ -17,7 +17,7 @@ from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.tilings import Index, Instance
 from ...dialects.mesh import Mesh
 from ...dialects.params import ParamsAttr
-from .program import Node, Program, Signature
+from .program import Digit, Digits, Node, Program, Signature
 
 Spec = tuple[tuple[str, ...], ...]
 """Per dim its axes, major to minor."""
@@ -49,32 +49,30 @@ def own_signature(params: ParamsAttr, mesh: Mesh, ins: Sequence[ArrayType], outs
     numbers = {axis: number for number, axis in enumerate(axes)}
     indices = tuple(Index(mesh[axis]) for axis in axes)
     none = Instance(definitions["whole"], indices, (), (), moves=False)
-    signature = Signature(none)
+    signature = Signature(none, ins, outs)
     signature.own = numbers
     sides = (ins, "in_specs"), (outs, "out_specs")
     specs = [(types, cast("tuple[Spec, ...]", params[key])) for types, key in sides]
     operands, results = (
-        tuple(_rows(type.shape, spec, numbers, mesh) for type, spec in zip(types, each, strict=True)) for types, each in specs
+        tuple(_digits(type.shape, spec, numbers, mesh) for type, spec in zip(types, each, strict=True)) for types, each in specs
     )
     signature.set_dims(operands, results)
     return signature
 
 
-def _rows(
-    shape: Sequence[int], spec: Spec, numbers: dict[str, int], mesh: Mesh
-) -> tuple[tuple[tuple[int, int, int], ...], ...]:
-    """Per dim the (index, minor extent, extent) of each of its axes; local blocks stay together."""
-    rows: list[tuple[tuple[int, int, int], ...]] = []
+def _digits(shape: Sequence[int], spec: Spec, numbers: dict[str, int], mesh: Mesh) -> Digits:
+    """Per dim a digit for each of its axes; local blocks stay together."""
+    dims: list[tuple[Digit, ...]] = []
     for extent, axes in zip(shape, spec, strict=True):
         placed = [axis for axis in axes if axis in numbers]
         left = extent
-        row: list[tuple[int, int, int]] = []
+        digits: list[Digit] = []
         for axis in placed:
             left //= mesh[axis]
-            row.append((numbers[axis], left, mesh[axis]))
-        rows.append(tuple(row))
+            digits.append(Digit(numbers[axis], left, mesh[axis]))
+        dims.append(tuple(digits))
         assert left * prod(mesh[axis] for axis in placed) == extent, "JAX has checked that the axes divide"
-    return tuple(rows)
+    return tuple(dims)
 
 
 def own_claims(program: Program) -> dict[str, list[tuple[Node, int]]]:

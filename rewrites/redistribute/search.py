@@ -20,86 +20,77 @@ from itertools import count
 from math import prod
 from typing import NamedTuple
 
-from ...dialects.layouts import Pending, chain_ok
+from ...dialects.layouts import Layout, Pending
 from ...dialects.mesh import Mesh
+from ...dialects.ranges.factor import Factor, fit
 from .collective_terms import Laws, Op, Spine, laws_on
-from .steps import Bytes, Path, Step, Tile, Tiles, merged, received
+from .steps import Bytes, Path, Step, merged, received
 
-__all__ = ["Path", "Step", "Tile", "path"]
+__all__ = ["Path", "Step", "path"]
 
 # The most terms that one search visits; ordinary searches end after a handful.
 PATIENCE = 400
 
 
 @cache
-def path(
-    shape: tuple[int, ...],
-    itemsize: int,
-    source: Tiles,
-    pending: tuple[Pending, ...],
-    target: Tiles,
-    mesh: Mesh,
-) -> Path:
-    """The cheapest steps from `source` tiles with `pending` sums to `target` tiles, and their bytes.
+def path(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path:
+    """The cheapest steps from one layout of a value to another, and their bytes. What stays pending is pending in both.
 
     The cost is the bytes received by a device, then the number of collectives. Pending scans and folds without
-    a collective are done first. Leave out pending sums that stay pending. Memoised for the process.
+    a collective are done first. Memoised for the process.
 
     ```
-    path((512, 512), 4, (("data", 0, 128),), (), (("data", 1, 128),), Mesh(data=4))
+    [data*128, 512] to [512, data*128], 4 bytes, Mesh(data=4)
         -->  all_to_all over (data) 0@128 to 1@128: 196608 bytes
     ```
     """
-    source, target = _placed(source, mesh), _placed(target, mesh)
-    pending = tuple(each for each in pending if mesh[each.axis] > 1)
+    pending = tuple(each for each in source.pending if each not in target.pending and mesh[each.axis] > 1)
+    start, target = source.with_pending(()), target.with_pending(())
     scans, folds = tuple(each for each in pending if each.scans), tuple(each for each in pending if each.is_gathered)
     if early := scans or folds:
-        before = (totals if scans else parts)(shape, itemsize, source, early, mesh)
-        rest = path(shape, itemsize, source, tuple(each for each in pending if each not in early), target, mesh)
+        before = totals(start, scans[0].dim, itemsize, mesh) if scans else parts(start, folds, itemsize, mesh)
+        later = start.with_pending(tuple(each for each in pending if each not in early))
+        rest = path(later, target, itemsize, mesh)
         return Path(before.steps + rest.steps, before.bytes + rest.bytes)
-    problem = _Problem(shape, itemsize, source, target, mesh, laws_on(mesh))
-    best = problem.search(_naive(source, pending, target))
+    problem = _Problem(start, target, itemsize, mesh, laws_on(mesh))
+    best = problem.search(_naive(start, pending, target, mesh))
     return Path(best.steps, best.bytes)
 
 
-def totals(shape: tuple[int, ...], itemsize: int, source: Tiles, scans: tuple[Pending, ...], mesh: Mesh) -> Path:
-    """The step that combines scans of blocks: every device gathers the totals of all blocks.
+def totals(source: Layout, dim: int, itemsize: int, mesh: Mesh) -> Path:
+    """The step that combines scans of blocks along a dim: every device gathers the totals of all blocks.
 
     ```
     f32[data*64, 8]{+data before 0}   -->   all_gather of f32[data*1, 8]
     ```
     """
-    dim = scans[0].dim
-    strides = [stride for _, at, stride in source if at == dim]
-    block = min(strides)
+    shape, factors = source.global_shape(mesh), source.factors(mesh)
+    block = min(factor.stride for factor in source.at(dim, mesh))
     blocks = (*shape[:dim], shape[dim] // block, *shape[dim + 1 :])
-    apart = tuple((axis, at, stride // block if at == dim else stride) for axis, at, stride in source)
-    return path(blocks, itemsize, apart, (), tuple(tile for tile in apart if tile[1] != dim), mesh)
+    apart = [(at, factor.at(factor.stride // block) if at == dim else factor) for at, factor in factors]
+    gathered = [each for each in apart if each[0] != dim]
+    return path(Layout.of(blocks, apart), Layout.of(blocks, gathered), itemsize, mesh)
 
 
-def parts(shape: tuple[int, ...], itemsize: int, source: Tiles, folds: tuple[Pending, ...], mesh: Mesh) -> Path:
+def parts(source: Layout, folds: tuple[Pending, ...], itemsize: int, mesh: Mesh) -> Path:
     """The step before a fold that has no collective: every device gathers the parts of all devices, on a new first dim.
 
     ```
     f32[8, 8]{mul data}   -->   all_gather of f32[data*1, 8, 8]
     ```
     """
-    stacked = (prod(mesh[each.axis] for each in folds), *shape)
-    inner = tuple((axis, dim + 1, stride) for axis, dim, stride in source)
+    stacked = (prod(mesh[each.axis] for each in folds), *source.global_shape(mesh))
+    inner = [(dim + 1, factor) for dim, factor in source.factors(mesh)]
     strides = [prod(mesh[minor.axis] for minor in folds[at + 1 :]) for at in range(len(folds))]
-    outer = tuple((each.axis, 0, stride) for each, stride in zip(folds, strides, strict=True))
-    return path(stacked, itemsize, (*outer, *inner), (), inner, mesh)
+    outer = [(0, Factor.of(each.axis, stride, mesh)) for each, stride in zip(folds, strides, strict=True)]
+    return path(Layout.of(stacked, [*outer, *inner]), Layout.of(stacked, inner), itemsize, mesh)
 
 
-def _placed(tiles: Tiles, mesh: Mesh) -> Tiles:
-    """The tiles on axes of more than one device, in a fixed order."""
-    return tuple(sorted(tile for tile in tiles if mesh[tile[0]] > 1))
-
-
-def _naive(source: Tiles, pending: Sequence[Pending], target: Tiles) -> Spine:
+def _naive(source: Layout, pending: Sequence[Pending], target: Layout, mesh: Mesh) -> Spine:
     """Resolve, replicate, slice; outermost step first."""
-    cut = [("slice", *tile) for tile in target if tile not in source]
-    whole = [("all_gather", *tile) for tile in source if tile not in target]
+    here, there = (sorted((f.name, dim, f.stride) for dim, f in layout.factors(mesh)) for layout in (source, target))
+    cut = [("slice", *each) for each in there if each not in here]
+    whole = [("all_gather", *each) for each in here if each not in there]
     return (*cut, *whole, *(("all_reduce", each.monoid, each.axis) for each in reversed(pending)))
 
 
@@ -118,15 +109,16 @@ class _Found(NamedTuple):
 
 
 class _Problem:
-    """One search: the array, both layouts, and the laws of the mesh."""
+    """One search: both layouts, and the laws of the mesh."""
 
-    def __init__(self, shape: tuple[int, ...], itemsize: int, source: Tiles, target: Tiles, mesh: Mesh, laws: Laws) -> None:
-        self.shape, self.source, self.mesh, self.laws = shape, source, mesh, laws
-        self.whole = prod(shape) * itemsize
+    def __init__(self, source: Layout, target: Layout, itemsize: int, mesh: Mesh, laws: Laws) -> None:
+        self.source, self.itemsize, self.mesh, self.laws = source, itemsize, mesh, laws
+        self.shape = source.global_shape(mesh)
         self.limit = max(self.local(source), self.local(target))
 
-    def local(self, tiles: Sequence[Tile]) -> int:
-        return self.whole // prod(self.mesh[axis] for axis, _, _ in tiles)
+    def local(self, layout: Layout) -> int:
+        """The local bytes of the value in this layout."""
+        return prod(layout.local_shape(self.mesh)) * self.itemsize
 
     def search(self, naive: Spine) -> _Found:
         """The best of the terms that the laws lead to."""
@@ -148,16 +140,16 @@ class _Problem:
 
     def price(self, spine: Spine) -> _Found | None:
         """The cost of the term; None if an intermediate layout is invalid."""
-        tiles = {axis: (dim, stride) for axis, dim, stride in self.source}
+        at = {factor.name: (dim, factor) for dim, factor in self.source.factors(self.mesh)}
         steps: list[Step] = []
         sizes: list[int] = []
         now = self.source
         size = largest = self.local(now)
         for op in reversed(spine):
-            dims = _apply(op, tiles, self.mesh)
-            if not all(self.valid(tiles, dim) for dim in dims):
+            dim = _apply(op, at, self.mesh)
+            if dim is not None and not fit(self.shape[dim], [factor for on, factor in at.values() if on == dim]):
                 return None
-            after = tuple(sorted((axis, dim, stride) for axis, (dim, stride) in tiles.items()))
+            after = Layout.of(self.shape, at.values())
             before_size, size = size, self.local(after)
             sizes.append(max(before_size, size))
             steps.append(_step(op, now, after, sizes[-1], self.mesh))
@@ -166,33 +158,31 @@ class _Problem:
         talking = sum(step.kind != "slice" for step in together)
         return _Found(largest > self.limit, sum(step.bytes for step in together), talking, sum(sizes), together)
 
-    def valid(self, tiles: dict[str, tuple[int, int]], dim: int) -> bool:
-        factors = [(stride, self.mesh[axis]) for axis, (on, stride) in tiles.items() if on == dim]
-        return chain_ok(self.shape[dim], factors)
 
-
-def _apply(op: Op, tiles: dict[str, tuple[int, int]], mesh: Mesh) -> tuple[int, ...]:
-    """Changes `tiles` as the step does; the dimensions whose tiles may have come to overlap."""
+def _apply(op: Op, at: dict[str, tuple[int, Factor]], mesh: Mesh) -> int | None:
+    """Changes where the axes are placed as the step does; the dimension whose factors may have come to overlap."""
     match op:
-        case ("slice", str(axis), int(dim), int(stride)) | ("reduce_scatter", _, str(axis), int(dim), int(stride)):
-            tiles[axis] = (dim, stride)
-            return (dim,)
+        case (
+            ("slice", str(axis), int(dim), int(stride))
+            | ("reduce_scatter", _, str(axis), int(dim), int(stride))
+            | ("all_to_all", str(axis), _, _, int(dim), int(stride))
+        ):
+            at[axis] = dim, Factor.of(axis, stride, mesh)
+            return dim
         case ("all_gather", str(axis), _, _):
-            del tiles[axis]
-        case ("all_to_all", str(axis), _, _, int(dim), int(stride)):
-            tiles[axis] = (dim, stride)
-            return (dim,)
+            del at[axis]
         case ("permute", str(a), str(b)):
-            exchanged = {a: tiles.pop(b, None), b: tiles.pop(a, None)}
-            tiles.update({axis: place for axis, place in exchanged.items() if place is not None})
+            for axis, there in ((a, at.pop(b, None)), (b, at.pop(a, None))):
+                if there is not None:
+                    at[axis] = there[0], Factor.of(axis, there[1].stride, mesh)
         case ("reorder", str(a), str(b), int(dim), int(stride)):
-            tiles[a], tiles[b] = (dim, stride), (dim, stride * mesh[a])
+            at[a], at[b] = (dim, Factor.of(a, stride, mesh)), (dim, Factor.of(b, stride * mesh[a], mesh))
         case _:
             pass
-    return ()
+    return None
 
 
-def _step(op: Op, before: Tiles, after: Tiles, larger: int, mesh: Mesh) -> Step:
+def _step(op: Op, before: Layout, after: Layout, larger: int, mesh: Mesh) -> Step:
     def step(kind: str, axes: tuple[str, ...]) -> Step:
         return Step(kind, axes, received(kind, larger, prod(mesh[axis] for axis in axes)), before, after)
 

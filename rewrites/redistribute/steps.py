@@ -1,9 +1,7 @@
 """The steps of a redistribution: what one collective does to a layout, and how many bytes each device receives.
 
-A layout is a set of tiles. A tile `(axis, dim, stride)` places a mesh axis on a dimension so that its coordinate
-advances by `stride` elements of the whole array; the rest is local. So `f32[data*128, 256]` on 4 devices is
-`{(data, 0, 128)}`, and a step adds, removes or moves tiles. Strides are global, so steps on different axes commute without
-renumbering.
+A step adds, removes or moves placed factors of dims. Their strides count elements of the whole array, so steps on different
+axes commute without renumbering.
 
     f32[data*128, 256]   -- all_to_all over data: from dim 0 stride 128 to dim 1 stride 64 -->   f32[512, data*64]
 """
@@ -16,10 +14,9 @@ from fractions import Fraction
 from itertools import product
 from math import prod
 
+from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
 
-Tile = tuple[str, int, int]
-Tiles = tuple[Tile, ...]
 Bytes = int | Fraction
 """Exact bytes, rounded only for display: one of three devices receives 2/3 of each byte twice in an all_reduce."""
 
@@ -32,14 +29,14 @@ class Step:
     reduce_scatter) or taken from (all_gather, all_to_all); `to_dim` and `to_stride` where an all_to_all puts them.
     `bytes` is what one device receives: with V the larger side's local size and n devices in the group, V(n-1)/n for
     all_gather, reduce_scatter and all_to_all, twice that for all_reduce, V for permute, none for slice. `before` and
-    `after` are the tiles around it.
+    `after` are the layouts around it, what is pending left out.
     """
 
     kind: str
     axes: tuple[str, ...]
     bytes: Bytes
-    before: Tiles
-    after: Tiles
+    before: Layout
+    after: Layout
     monoid: str = ""
     dim: int = -1
     stride: int = 0
@@ -48,12 +45,12 @@ class Step:
 
     def block(self, mesh: Mesh) -> int:
         """How many consecutive local elements stay together inward of the axes, where they are placed or taken from."""
-        tiles = self.after if self.kind == "all_to_all" else self.before
-        return block_of(tiles, self.dim, self.stride, mesh)
+        layout = self.after if self.kind == "all_to_all" else self.before
+        return layout.inner(self.dim, self.stride, mesh)
 
     def to_block(self, mesh: Mesh) -> int:
         """The same for the dim that an all_to_all splits. The split comes first, so this counts elements of the operand."""
-        return block_of(self.before, self.to_dim, self.to_stride, mesh)
+        return self.before.inner(self.to_dim, self.to_stride, mesh)
 
     def __str__(self) -> str:
         over = ", ".join(self.axes)
@@ -81,14 +78,6 @@ class Path:
 
     def __str__(self) -> str:
         return "; ".join(map(str, self.steps)) or "nothing"
-
-
-def block_of(tiles: Sequence[Tile], dim: int, stride: int, mesh: Mesh) -> int:
-    """The number of consecutive local elements on `dim` inward of `stride`, which the axes placed below it divide.
-
-    With `a` (4 devices) at stride 16 and `b` (2) at stride 4, 16 elements below `a` are 8 local ones.
-    """
-    return stride // prod(mesh[axis] for axis, on, below in tiles if on == dim and below < stride)
 
 
 def received(kind: str, larger: int, group: int) -> Bytes:
@@ -158,8 +147,9 @@ def _parts(major: Step, minor: Step, mesh: Mesh) -> bool:
         return True
     low, high = sorted((major.stride, major.to_stride))
     axes = (*major.axes, *minor.axes)
-    others = [mesh[axis] for axis, on, at in major.before if on == major.dim and low < at <= high and axis not in axes]
-    return high // low // prod(others) % prod(mesh[axis] for axis in axes) == 0
+    here = major.before.at(major.dim, mesh)
+    others = prod(factor.size for factor in here if low < factor.stride <= high and factor.name not in axes)
+    return high // low // others % prod(mesh[axis] for axis in axes) == 0
 
 
 def _in_order(axes: tuple[str, ...], mesh: Mesh) -> tuple[str, ...]:
@@ -173,8 +163,8 @@ def pairs(step: Step, mesh: Mesh) -> tuple[tuple[int, int], ...]:
     wants keeps it.
     """
     devices = [dict(zip(step.axes, at, strict=True)) for at in product(*(range(mesh[axis]) for axis in step.axes))]
-    have = [_piece(step.before, at) for at in devices]
-    want = [_piece(step.after, at) for at in devices]
+    have = [_piece(step.before, at, mesh) for at in devices]
+    want = [_piece(step.after, at, mesh) for at in devices]
     free: dict[tuple[tuple[int, int], ...], list[int]] = {}
     for device, piece in enumerate(have):
         if piece != want[device]:
@@ -183,10 +173,10 @@ def pairs(step: Step, mesh: Mesh) -> tuple[tuple[int, int], ...]:
     return tuple((source, device) for device, source in enumerate(sources))
 
 
-def _piece(tiles: Tiles, at: dict[str, int]) -> tuple[tuple[int, int], ...]:
+def _piece(layout: Layout, at: dict[str, int], mesh: Mesh) -> tuple[tuple[int, int], ...]:
     """The first element of a device's part in each dimension, which identifies the part among those that are exchanged."""
     begins: dict[int, int] = {}
-    for axis, dim, stride in tiles:
-        if axis in at:
-            begins[dim] = begins.get(dim, 0) + at[axis] * stride
+    for dim, factor in layout.factors(mesh):
+        if factor.name in at:
+            begins[dim] = begins.get(dim, 0) + at[factor.name] * factor.stride
     return tuple(sorted(begins.items()))

@@ -22,6 +22,7 @@ from partita.dialects import context
 from partita.dialects.definitions.parse import parse_definitions
 from partita.dialects.definitions.registry import definitions
 from partita.dialects.lax import OPS
+from partita.dialects.ranges.factor import Factor
 from partita.dialects.types import ArrayType
 from partita.rewrites.decide import linearity, requirements
 from partita.rewrites.decide.decide import decide
@@ -143,8 +144,9 @@ def elements() -> Table:
     del definitions.added[name]
     (node,) = table.program.nodes
     index = node.signature.instance.results[0][0].indices[0]
-    if table.fits_node(node, "a", index, 8):
-        table.touch("a").nodes[0] = Claim(index, 8, 0)
+    factor = Factor.of("a", 8, MESH)
+    if table.fits_node(node, index, factor):
+        table.touch("a").nodes[0] = Claim(index, factor, 0)
     return table
 
 

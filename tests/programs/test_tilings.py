@@ -78,7 +78,8 @@ def by_hand(start: Plan, node: Node, index: int, size: int) -> Plan:
     """The minor index of a dim, placed by hand, because a tile of the dim places the major one."""
     table = start.table.copy()
     extent = node.signature.instance.indices[index].extent
-    table.touch("a").nodes[node.number] = Claim(index, extent // size, 0)
+    claims = table.touch("a")
+    claims.nodes[node.number] = Claim(index, claims.whole.at(extent // size), 0)
     propagate(table, "a", [*node.operands, *node.results], 0)
     return replace(start, table=table, actions=(Action("by hand", "place"),))
 

@@ -9,7 +9,8 @@ from typing import Any, cast
 
 import numpy as np
 from collective_terms import Bindings, random_placed
-from lockstep import Tile, Value, distribute
+from lockstep import Value, distribute
+from tiles import Tile
 
 from partita.dialects.mesh import Mesh
 from partita.rewrites.rules.compile import Environment

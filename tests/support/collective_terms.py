@@ -13,11 +13,11 @@ from typing import Any, cast
 
 import numpy as np
 from lockstep import SUMS, Value, run, summands
+from tiles import Tile, fits, layout
 
-from partita.dialects.layouts import chain_ok
 from partita.dialects.mesh import Mesh
 from partita.rewrites.redistribute.collective_terms import facts
-from partita.rewrites.redistribute.search import Step, Tile
+from partita.rewrites.redistribute.search import Step
 from partita.rewrites.rules.compile import Environment
 from partita.rewrites.rules.rule import Apply, Rule, Term, Variable
 
@@ -49,7 +49,7 @@ class Placed:
 
     def valid(self, tiles: tuple[Tile, ...]) -> bool:
         on = [[(s, self.mesh[a]) for a, dim, s in tiles if dim == d] for d in range(len(self.shape))]
-        return all(chain_ok(extent, factors) for extent, factors in zip(self.shape, on, strict=True))
+        return all(fits(extent, factors) for extent, factors in zip(self.shape, on, strict=True))
 
     def places(self, axis: str, without: tuple[Tile, ...] = ()) -> Iterator[tuple[int, int]]:
         """The dims and strides at which an axis fits beside the existing tiles."""
@@ -101,7 +101,8 @@ def applied(head: str, args: tuple[Any, ...], now: Placed) -> Placed:
     if not now.valid(tiles):
         raise NoLayout(f"{head}{args} cannot be done to {now.tiles}")
     dim, stride, to_dim, to_stride = (*place, -1, 0, -1, 0)[:4] if place else (-1, 0, -1, 0)
-    step = Step(head, (axis,), 0, now.tiles, tiles, monoid, dim, stride, to_dim, to_stride)
+    before, after = (layout(now.shape, each, now.mesh) for each in (now.tiles, tiles))
+    step = Step(head, (axis,), 0, before, after, monoid, dim, stride, to_dim, to_stride)
     pending = tuple(each for each in now.pending if each[1] != axis)
     return replace(now, tiles=tiles, pending=pending, value=run(step, now.value, now.mesh))
 

@@ -24,6 +24,7 @@ import partita as pt
 from partita.compiler.api.plan import Plan, start
 from partita.compiler.plan.claims import Action
 from partita.compiler.trace.trace import Traced, trace
+from partita.dialects.ranges.factor import Factor
 from partita.dialects.reference.interpret import interpret
 from partita.rewrites.decide.propagate import propagate
 from partita.rewrites.decide.table import Claim, Table
@@ -66,8 +67,10 @@ def place(plan: Plan, places: Sequence[Place]) -> Placed:
     held: list[Place] = []
     for axis, each in zip(plan.mesh.axes, places, strict=True):
         node = plan.source.program.nodes[each.node]
-        if table.fits_node(node, axis, each.index, each.stride) and (axis not in table.axes or free(table, axis, node)):
-            table.touch(axis).nodes[each.node] = Claim(each.index, each.stride, len(held))
+        if table.fits_node(node, each.index, Factor.of(axis, each.stride, table.mesh)) and (
+            axis not in table.axes or free(table, axis, node)
+        ):
+            table.touch(axis).nodes[each.node] = Claim(each.index, Factor.of(axis, each.stride, table.mesh), len(held))
             propagate(table, axis, [*node.operands, *node.results], len(held))
             held.append(each)
     return Placed(replace(plan, table=table, actions=(Action("by hand", "place"),)), tuple(held))

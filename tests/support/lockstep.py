@@ -11,9 +11,10 @@ from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
+from tiles import Tile
 
 from partita.dialects.mesh import Mesh
-from partita.rewrites.redistribute.search import Step, Tile
+from partita.rewrites.redistribute.search import Step
 from partita.rewrites.redistribute.steps import pairs
 
 Array = NDArray[np.int64]

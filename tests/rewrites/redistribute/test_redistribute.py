@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lockstep import distribute, run, summands
+from tiles import Tile, Tiles, fits, layout, tiles_of
 
-from partita.dialects.layouts import Pending, chain_ok
+from partita.dialects.layouts import Pending
 from partita.dialects.mesh import Mesh
-from partita.rewrites.redistribute.search import Path, Tile, path
+from partita.rewrites.redistribute.search import Path, path
 from partita.rewrites.redistribute.steps import Bytes, received
 
-Tiles = tuple[Tile, ...]
 MESH = Mesh(a=4, b=2)
 CUBE = Mesh(a=4, b=4, c=2)
 
@@ -44,23 +44,25 @@ def test_a_512_by_512_array_is_redistributed(
     mesh: Mesh, source: list[Tile], pending: list[str], target: list[Tile], steps: str, received: int
 ) -> None:
     sums = tuple(Pending("add", axis) for axis in pending)
-    found = path((512, 512), 4, tuple(source), sums, tuple(target), mesh)
+    found = path(layout((512, 512), source, mesh, sums), layout((512, 512), target, mesh), 4, mesh)
     assert str(found) == steps
     assert found.bytes == received
 
 
 def test_an_axis_of_one_device_does_nothing() -> None:
-    assert path((8,), 4, (("a", 0, 8),), (Pending("add", "b"),), (), Mesh(a=1, b=1)).steps == ()
+    mesh = Mesh(a=1, b=1)
+    assert path(layout((8,), [("a", 0, 8)], mesh, [Pending("add", "b")]), layout((8,), [], mesh), 4, mesh).steps == ()
 
 
 def test_only_sums_are_scattered() -> None:
-    found = path((8, 8), 4, (), (Pending("max", "a"),), (("a", 0, 2),), MESH)
+    found = path(layout((8, 8), [], MESH, [Pending("max", "a")]), layout((8, 8), [("a", 0, 2)], MESH), 4, MESH)
     assert [step.kind for step in found.steps] == ["all_reduce", "slice"]
 
 
 def test_coprime_axes_are_exchanged_without_a_full_gather() -> None:
     """arXiv 2112.01075: `[x*3] -> [y*2]` on 6 elements, mesh x=2, y=3."""
-    found = path((6,), 4, (("x", 0, 3),), (), (("y", 0, 2),), Mesh(x=2, y=3))
+    mesh = Mesh(x=2, y=3)
+    found = path(layout((6,), [("x", 0, 3)], mesh), layout((6,), [("y", 0, 2)], mesh), 4, mesh)
     assert [step.kind for step in found.steps] == ["slice", "permute", "all_gather"]
 
 
@@ -69,13 +71,13 @@ def test_two_dimensions_of_two_axes_each_are_exchanged_in_place() -> None:
     source = (("x1", 0, 6), ("x2", 0, 3), ("y1", 1, 4), ("y2", 1, 2))
     target = (("y1", 0, 4), ("y2", 0, 2), ("x1", 1, 6), ("x2", 1, 3))
     mesh = Mesh(x1=2, x2=2, y1=3, y2=2)
-    found = path((12, 12), 1, source, (), target, mesh)
-    assert all(local((12, 12), step.after, mesh) <= 6 for step in found.steps)
+    found = path(layout((12, 12), source, mesh), layout((12, 12), target, mesh), 1, mesh)
+    assert all(prod(step.after.local_shape(mesh)) <= 6 for step in found.steps)
     check((12, 12), source, [], target, mesh)
 
 
 def test_the_same_question_is_answered_from_memory() -> None:
-    question = ((64, 64), 4, (("a", 0, 16),), (), (("a", 1, 16),), MESH)
+    question = layout((64, 64), [("a", 0, 16)], MESH), layout((64, 64), [("a", 1, 16)], MESH), 4, MESH
     assert path(*question) is path(*question)
 
 
@@ -98,7 +100,7 @@ def layouts(draw: st.DrawFn, mesh: Mesh, shape: tuple[int, ...], without: list[s
             (axis, dim, stride)
             for dim, extent in enumerate(shape)
             for stride in range(1, extent + 1)
-            if chain_ok(extent, [(s, mesh[a]) for a, d, s in [*tiles, (axis, dim, stride)] if d == dim])
+            if fits(extent, [(s, mesh[a]) for a, d, s in [*tiles, (axis, dim, stride)] if d == dim])
         ]
         if places and draw(st.booleans()):
             tiles.append(draw(st.sampled_from(places)))
@@ -122,16 +124,17 @@ def check(
     seed: int = 0,
 ) -> None:
     """Runs the steps on all devices in lockstep, and checks the promises of the path."""
-    found = path(shape, 8, source, tuple(Pending(*each) for each in pending), target, mesh)
+    sums = tuple(Pending(*each) for each in pending)
+    found = path(layout(shape, source, mesh, sums), layout(shape, target, mesh), 8, mesh)
     whole = np.random.default_rng(seed).integers(0, 1000, shape)
     value = summands(whole, source, pending, mesh, seed)
     paid = 0
     for step in found.steps:
-        before = local(shape, step.before, mesh)
+        before = prod(step.before.local_shape(mesh))
         value = run(step, value, mesh)
-        after = local(shape, step.after, mesh)
+        after = prod(step.after.local_shape(mesh))
         assert next(iter(value.values())).size == after
-        assert all(valid(shape, step.after, dim, mesh) for dim in range(len(shape)))
+        assert step.after.global_shape(mesh) == shape
         paid += received(step.kind, 8 * max(before, after), prod(mesh[axis] for axis in step.axes))
     expected = distribute(whole, target, mesh)
     for device, part in value.items():
@@ -141,7 +144,7 @@ def check(
     assert slices_first(found, shape, mesh)
     if not tangled(source, target, mesh):
         limit = max(local(shape, source, mesh), local(shape, target, mesh))
-        assert all(local(shape, step.after, mesh) <= limit for step in found.steps)
+        assert all(prod(step.after.local_shape(mesh)) <= limit for step in found.steps)
 
 
 def local(shape: tuple[int, ...], tiles: Tiles, mesh: Mesh) -> int:
@@ -149,7 +152,7 @@ def local(shape: tuple[int, ...], tiles: Tiles, mesh: Mesh) -> int:
 
 
 def valid(shape: tuple[int, ...], tiles: Tiles, dim: int, mesh: Mesh) -> bool:
-    return chain_ok(shape[dim], [(stride, mesh[axis]) for axis, on, stride in tiles if on == dim])
+    return fits(shape[dim], [(stride, mesh[axis]) for axis, on, stride in tiles if on == dim])
 
 
 def naive(shape: tuple[int, ...], source: Tiles, pending: list[tuple[str, str]], target: Tiles, mesh: Mesh) -> Bytes:
@@ -163,7 +166,8 @@ def slices_first(found: Path, shape: tuple[int, ...], mesh: Mesh) -> bool:
     """Whether a slice comes after a collective only if that uses its axis, or if its tile does not fit before."""
     for first, then in pairwise(found.steps):
         if then.kind == "slice" and first.kind != "slice" and not set(then.axes) & set(first.axes):
-            tiles = (*first.before, *(tile for tile in then.after if tile[0] in then.axes))
+            cut = (tile for tile in tiles_of(then.after, mesh) if tile[0] in then.axes)
+            tiles = (*tiles_of(first.before, mesh), *cut)
             if valid(shape, tiles, then.dim, mesh):
                 return False
     return True

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from tiles import Tile, layout
 
 from partita.dialects.layouts import Pending
 from partita.dialects.mesh import Mesh
 from partita.rewrites.redistribute import collective_terms as spine
-from partita.rewrites.redistribute.search import Path, Tile, path
+from partita.rewrites.redistribute.search import Path, path
 from partita.rewrites.rules import files as rules
 from partita.rewrites.rules.compile import RuleSet
 
@@ -85,7 +86,8 @@ def forget() -> None:
 
 def find(mesh: str, shape: tuple[int, ...], source: str, pending: str, target: str) -> Path:
     sums = tuple(Pending(monoid, axis) for monoid, axis in (each.split(" ") for each in pending.split(", ") if each))
-    return path(shape, 4, tiles(source), sums, tiles(target), Mesh.parse(mesh))
+    on = Mesh.parse(mesh)
+    return path(layout(shape, tiles(source), on, sums), layout(shape, tiles(target), on), 4, on)
 
 
 def tiles(text: str) -> tuple[Tile, ...]:

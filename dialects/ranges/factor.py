@@ -1,0 +1,153 @@
+"""A placed factor of a range: what a tactic claims, what propagation carries, and what layouts are made of.
+
+A range of 512 is the product `4 * 128`. With its factor 4 on the mesh axis `data`, it is `data*128`: device `data=i` holds the
+128 elements from `128·i` on. The placed factor is `data`, its size 4 and its stride 128.
+
+    512, data at 128               -->  data*128
+    512, data at 128, model at 64  -->  data*model*64
+    12, model at 6, data at 1      -->  model*2*data
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import attrgetter
+
+from ..errors import Error
+from ..interned import Interned, intern
+from ..mesh import Mesh
+from .denotation import size
+from .laws import product
+from .terms import Placed, Range, SubAxis, placed
+from .text import parse_range
+
+
+@dataclass(frozen=True, slots=True, eq=False, init=False)
+class Factor(Interned):
+    """A place, how many iterations run there, and how many elements lie between neighbouring ones: `data*128`.
+
+    With stride 0 every iteration has the same elements: the range is replicated over the place.
+    """
+
+    place: Placed
+    size: int
+    stride: int
+
+    def __new__(cls, place: Placed, size: int, stride: int) -> Factor:
+        return intern(cls, place, size, stride)
+
+    @staticmethod
+    def of(text: str, stride: int, mesh: Mesh) -> Factor:
+        """The factor on the place that the text names: `data`, `data.0:2`, `t:8`. Raises `Error` if the mesh lacks it."""
+        place = place_of(text)
+        if isinstance(place, SubAxis) and mesh[place.name] % place.size:
+            raise Error(f"`{place}` is not a sub-axis of `{place.name}`", label=f"{mesh[place.name]} devices do not divide")
+        return Factor(place, size(place, mesh), stride)
+
+    @property
+    def name(self) -> str:
+        """The text of the place."""
+        return str(self.place)
+
+    @property
+    def span(self) -> int:
+        """How many elements all iterations together reach across."""
+        return self.size * self.stride
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every iteration has all elements."""
+        return self.stride == 0
+
+    def at(self, stride: int) -> Factor:
+        """The same place at another stride."""
+        return self if stride == self.stride else Factor(self.place, self.size, stride)
+
+    def outward(self, minor: int) -> Factor:
+        """The factor of a dim, given the factor of an index whose neighbouring values are `minor` elements apart there.
+
+        ```
+        dim of (i: 8, j: 64), data at 2 of i   -->   data at 128 of the dim
+        ```
+        """
+        return self if minor == 1 else Factor(self.place, self.size, self.stride * minor)
+
+    def inward(self, minor: int, extent: int) -> Factor | None:
+        """The inverse of `outward`, for an index of `extent` values; None if the factor does not lie in the index.
+
+        ```
+        dim of (i: 8, j: 64), data at 128 of the dim   -->   data at 2 of i, and None for j
+        ```
+        """
+        if minor <= self.stride and self.span <= minor * extent and self.stride % minor == 0:
+            return self.at(self.stride // minor)
+        return None
+
+    def __str__(self) -> str:
+        return f"{self.place}*{self.stride}"
+
+
+@lru_cache(maxsize=1 << 12)
+def place_of(text: str) -> Placed:
+    """The place that a text names. Raises `Error` if it is not an axis, sub-axis or loop."""
+    r = parse_range(text)
+    if placed(r) != (r,):
+        raise Error(f"`{text}` is not a mesh axis, sub-axis or loop")
+    return placed(r)[0]
+
+
+def fit(extent: int, factors: Iterable[Factor]) -> bool:
+    """Whether factors tile an extent together: it is then a product with each of them as a factor.
+
+    ```
+    512, data*128 (4 devices)  -->  yes          6, data*2 (2 devices)  -->  no: 2·2 does not divide 6
+    ```
+    """
+    outer = extent
+    for factor in major_first(factors):
+        if factor.stride < 1 or factor.size < 1 or outer < 1 or outer % factor.span:
+            return False
+        outer = factor.stride
+    return True
+
+
+def tiling(extent: int, factors: Sequence[Factor]) -> Range:
+    """The product of an extent with these factors placed, or the reason why they do not divide it (`Error`).
+
+    ```
+    512, data*128  -->  data*128          512, data*1  -->  128*data
+    ```
+    """
+    if not fit(extent, factors):
+        names = ", ".join(f"`{each.place}` (size {each.size}, stride {each.stride})" for each in major_first(factors))
+        raise Error(f"an extent of {extent} does not divide over {names}")
+    parts: list[Range | int] = []
+    outer = extent
+    for factor in major_first(factors):
+        parts += [outer // factor.span, factor.place]
+        outer = factor.stride
+    return product(*parts, outer)
+
+
+def is_contiguous(extent: int, factors: Iterable[Factor]) -> bool:
+    """Whether the factors are the major ones, so that one iteration has one run of consecutive elements."""
+    return natural(extent, factors) == major_first(factors)
+
+
+def natural(extent: int, factors: Iterable[Factor]) -> list[Factor]:
+    """The factors in their order, made the major ones: `2*data*64 --> data*128`."""
+    moved: list[Factor] = []
+    for factor in major_first(factors):
+        extent //= factor.size
+        moved.append(factor.at(extent))
+    return moved
+
+
+def major_first(factors: Iterable[Factor]) -> list[Factor]:
+    """The factors of one extent, major to minor."""
+    return sorted(factors, key=_stride_and_size, reverse=True)
+
+
+_stride_and_size = attrgetter("stride", "size")

@@ -1,0 +1,26 @@
+"""Layouts as sets of tiles, the short form in which the tests write them: an axis, its dim, and its stride there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from partita.dialects.layouts import Layout, Pending
+from partita.dialects.mesh import Mesh
+from partita.dialects.ranges.factor import Factor, fit
+from partita.dialects.ranges.terms import Loop
+
+Tile = tuple[str, int, int]
+Tiles = tuple[Tile, ...]
+
+
+def layout(shape: Sequence[int], tiles: Iterable[Tile], mesh: Mesh, pending: Iterable[Pending] = ()) -> Layout:
+    return Layout.of(shape, [(dim, Factor.of(axis, stride, mesh)) for axis, dim, stride in tiles], pending)
+
+
+def tiles_of(layout: Layout, mesh: Mesh) -> Tiles:
+    return tuple((factor.name, dim, factor.stride) for dim, factor in layout.factors(mesh))
+
+
+def fits(extent: int, factors: Iterable[tuple[int, int]]) -> bool:
+    """Whether (stride, size) factors tile an extent together."""
+    return fit(extent, [Factor(Loop(f"t{n}", 1), size, stride) for n, (stride, size) in enumerate(factors)])
