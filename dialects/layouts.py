@@ -13,7 +13,7 @@ from .errors import Error
 from .interned import Interned, intern
 from .mesh import Mesh
 from .monoids import MONOIDS, NAMES
-from .ranges.algebra import Axis, Extent, Product, Range, SubAxis, axes, local, placed, size, twice
+from .ranges.algebra import Axis, Extent, Product, Range, Sub, SubAxis, axes, local, placed, size, twice
 from .ranges.factor import Factor, natural, place_of, tiling
 from .ranges.text import PendingText, parse_array_text
 
@@ -117,7 +117,10 @@ class Layout(Interned):
         return Layout(self.dims, pending)
 
     def natural(self, mesh: Mesh) -> Layout:
-        """The same axes on the same dims, in blocks of consecutive elements: `2*data*64 --> data*128`."""
+        """The same axes on the same dims, in blocks of consecutive elements: `2*data*64 --> data*128`.
+
+        Axes on padded dims are left out: no `NamedSharding` has blocks that do not divide.
+        """
         return _natural(self, mesh)
 
     def inner(self, dim: int, stride: int, mesh: Mesh) -> int:
@@ -134,6 +137,10 @@ class Layout(Interned):
     def global_shape(self, mesh: Mesh) -> tuple[int, ...]:
         """The shape of the value: `[data*128, 256], data=4 --> (512, 256)`."""
         return _global_shape(self, mesh)
+
+    def padded_shape(self, mesh: Mesh) -> tuple[int, ...]:
+        """The shape with its padding: `[data*4 pad 30, 16], data=8 --> (32, 16)`."""
+        return tuple(size(dim.base if isinstance(dim, Sub) and dim.is_padded else dim, mesh) for dim in self.dims)
 
     def axes(self) -> tuple[str, ...]:
         """The mesh axes that the dims are placed on, dim by dim; those of pending reductions are not among them."""
@@ -189,7 +196,8 @@ def _of(shape: tuple[int, ...], factors: tuple[tuple[int, Factor], ...], pending
 def _factors(layout: Layout, mesh: Mesh) -> tuple[tuple[int, Factor], ...]:
     found: list[tuple[int, Factor]] = []
     for i, dim in enumerate(layout.dims):
-        parts = dim.factors if isinstance(dim, Product) else (dim,)
+        whole = dim.base if isinstance(dim, Sub) and dim.is_padded else dim
+        parts = whole.factors if isinstance(whole, Product) else (whole,)
         stride = math.prod(size(part, mesh) for part in parts)
         for part in parts:
             count = size(part, mesh)
@@ -210,7 +218,8 @@ def _without(layout: Layout, names: frozenset[str], mesh: Mesh) -> Layout:
 @lru_cache(maxsize=1 << 16)
 def _natural(layout: Layout, mesh: Mesh) -> Layout:
     shape = layout.global_shape(mesh)
-    moved = ((dim, factor) for dim, extent in enumerate(shape) for factor in natural(extent, layout.at(dim, mesh)))
+    even = [dim for dim, extent in enumerate(shape) if extent == layout.padded_shape(mesh)[dim]]
+    moved = ((dim, factor) for dim in even for factor in natural(shape[dim], layout.at(dim, mesh)))
     return Layout.of(shape, moved, layout.pending)
 
 

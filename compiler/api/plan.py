@@ -43,7 +43,7 @@ class Plan(State):
 
     # --- tactics ---------------------------------------------------------------------------------------------------
 
-    def tile(self, values: Patterns, dim: int | str, axis: str, *, propagate: bool = True) -> Plan:
+    def tile(self, values: Patterns, dim: int | str, axis: str, *, propagate: bool = True, padded: bool = False) -> Plan:
         """Factor a dim's range of these values and place a factor on a mesh axis; then propagate.
 
         Raises Error for a dim that the value does not have, an axis that is on another dim of it, or an extent that
@@ -51,7 +51,7 @@ class Plan(State):
 
             tile("x", 0, "data"):   x: f32[256, 8]   -->   x: f32[data*64, 8]
         """
-        return claims.tile(self, values, dim, axis, propagate=propagate)
+        return claims.tile(self, values, dim, axis, propagate=propagate, padded=padded)
 
     def replicate(self, values: Patterns, axis: str, *, propagate: bool = True) -> Plan:
         """Keep these values replicated along an axis; propagation does not cross them.

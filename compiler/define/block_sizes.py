@@ -9,9 +9,11 @@ may agree on 4 rows and on 2, but compute wrong results on one:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import cast
 
 from ...dialects.params import ParamsAttr
+from ...dialects.ranges.factor import padded
 from ...rewrites.decide.op_layouts import Placements
 from ...rewrites.program.program import Node
 from ..ops.params import decode
@@ -37,7 +39,8 @@ def _types(placements: Placements, values: Sequence[int]) -> list[Type]:
 def _sizes(placements: Placements, node: Node) -> dict[int, int]:
     """The number of values of each placed index on one device."""
     sizes: dict[int, int] = {}
-    for index, factor in placements.nodes[node.number].placement:
-        extent = sizes.get(index, node.signature.instance.indices[index].extent)
-        sizes[index] = extent // factor.size
+    placement = placements.nodes[node.number].placement
+    for index in {index for index, _ in placement}:
+        here = [factor for at, factor in placement if at == index]
+        sizes[index] = padded(node.signature.instance.indices[index].extent, here) // prod(factor.size for factor in here)
     return sizes

@@ -27,13 +27,15 @@ Some = TypeVar("Some", bound=State)
 """A plan of any class; results have the same class."""
 
 
-def tile(plan: Some, values: Patterns, dim: int | str, axis: str, *, propagate: bool = True) -> Some:
+def tile(plan: Some, values: Patterns, dim: int | str, axis: str, *, propagate: bool = True, padded: bool = False) -> Some:
     """Factor a dim's range of these values and place a factor on a mesh axis; then propagate."""
     dim = dim_number(dim)
     if dim not in plan.labels:
         no_axis(plan.mesh, values, dim, axis)
-    text = _call("tile", (values, dim, axis), {} if propagate else {"propagate": False})
-    seeds = [Seed(value, plan.dim_of(value, dim, name), axis, name) for name, value in plan.names(values, dim).items()]
+    padded, said = flag_of("padded", padded), {} if propagate else {"propagate": False}
+    text = _call("tile", (values, dim, axis), {**said, "padded": True} if padded else said)
+    named = plan.names(values, dim).items()
+    seeds = [Seed(value, plan.dim_of(value, dim, name), axis, name, padded=padded) for name, value in named]
     return place(plan, seeds, text, propagate=propagate)
 
 
@@ -153,7 +155,7 @@ def _factor(plan: State, table: Table, seed: Seed) -> Factor:
     if 0 in shape:
         title = f"`{seed.name}` cannot be tiled: its dim {shape.index(0)} has no elements"
         raise Error(title, notes=[f"its shape is {list(shape)}"], helps=["leave it replicated"])
-    factor = next_factor(table, seed.value, seed.dim, seed.axis)
+    factor = next_factor(table, seed.value, seed.dim, seed.axis, seed.padded)
     if factor is None:
         raise uneven(plan, table, seed)
     return factor

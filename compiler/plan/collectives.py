@@ -57,7 +57,7 @@ def _steps(plan: State) -> Iterator[tuple[Move, Step]]:
     """Every step that communicates. (A dead value is never moved to its home.)"""
     for move in plan.decisions.moves:
         for step in move.path.steps:
-            if step.kind != "slice":
+            if step.communicates:
                 yield move, step
 
 

@@ -150,7 +150,9 @@ def layouts(plan: State, values: Patterns = "**") -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in addresses.find(values).items():
         outer = name in addresses.arguments or (name in addresses.results and value in result_values)
-        layout = boundary(placements, value) if outer else placements.home(value)
+        # At the boundary a padded dim is whole, since no array has parts of different sizes; the plan shows how it is placed.
+        home = placements.home(value)
+        layout = boundary(placements, value) if outer and home.padded_shape(plan.mesh) == home.global_shape(plan.mesh) else home
         found[name] = plan.layout_text(value, layout, () if outer else placements.sources.get(value, ()))
     return found
 

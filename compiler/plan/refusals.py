@@ -19,6 +19,8 @@ class Seed:
     name: str
     multiple: int = 0
     """For a batch dim, which can be padded: its extent must be a multiple of this."""
+    padded: bool = False
+    """Whether the dim may be padded if the axis does not divide it."""
 
 
 def taken(plan: State, seed: Seed, have: Claim) -> Error:

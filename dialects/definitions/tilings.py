@@ -70,6 +70,8 @@ class Index:
       the result is -1.
     * `scan`: the index of a prefix fold: placing it leaves a scan of each block, and the fold of the blocks before is pending.
     * `once`: operands in terms that do not contain this folded index: they are zero except on coordinate 0.
+    * `filled`: the operands of a fold or scan over the index. Where the index is padded, they get the monoid's unit behind its
+      extent. None if the padding would count all the same, so that the index cannot be padded.
     """
 
     extent: int
@@ -79,6 +81,7 @@ class Index:
     masked: tuple[int, ...] = ()
     once: tuple[int, ...] = ()
     scan: Scan | None = None
+    filled: tuple[int, ...] | None = ()
 
     @property
     def reads(self) -> bool:
@@ -120,6 +123,7 @@ class _Role:
     masked: list[int] = field(default_factory=list[int])
     once: tuple[int, ...] = ()
     scan: Scan | None = None
+    filled: tuple[int, ...] | None = ()
     free: bool = True
 
 
@@ -177,7 +181,7 @@ class _Roles:
         if monoid is None:
             self.bar([index])
         elif self.roles[index].free:
-            self.roles[index].monoid = monoid.name
+            self.roles[index].monoid, self.roles[index].filled = monoid.name, None
 
     def bar(self, ids: Iterable[int]) -> None:
         for index in ids:
@@ -236,6 +240,7 @@ class _Roles:
                 self.roles[index].monoid = monoid and monoid.name
                 # An idempotent monoid may take an operand on every coordinate.
                 self.roles[index].once = () if monoid is None or monoid.idempotent else context.beside
+                self.roles[index].filled = _filled(fold)
         product = factors(fold.body)
         for factor in product:
             if isinstance(factor, Guarded):
@@ -252,7 +257,7 @@ class _Roles:
             self.bar((k, j))
         else:
             self.same[k] = j
-            self.roles[j].scan = Scan(monoid.name, fold.backwards)
+            self.roles[j].scan, self.roles[j].filled = Scan(monoid.name, fold.backwards), _filled(fold)
         self.visit(fold.body, _Context((fold.monoid,)))
         # If it shares a dim with other indices, or is also read directly, it is not a scan along a dim.
         dims = [dim.indices for access in accesses(fold.body) for dim in access.dims if isinstance(dim, Group)]
@@ -321,7 +326,16 @@ class _Roles:
     def index(self, index: int) -> Index:
         role = self.roles[index]
         masked, once = tuple(dict.fromkeys(role.masked)), tuple(dict.fromkeys(role.once))
-        return Index(self.form.extents[index], role.monoid, role.value, tuple(role.lookups), masked, once, role.scan)
+        lookups = tuple(role.lookups)
+        return Index(self.form.extents[index], role.monoid, role.value, lookups, masked, once, role.scan, role.filled)
+
+
+def _filled(fold: Fold[int, Ground]) -> tuple[int, ...] | None:
+    """The operands that a fold reads, if its body is its unit where all of them are: one alone, or a sum of products."""
+    reads = [factor for factor in factors(fold.body) if not isinstance(factor, Guarded)]
+    plain = [read.array for read in reads if isinstance(read, Read)]
+    alone = len(plain) == 1 or (MONOIDS[fold.monoid].has_unit_zero and MONOIDS[fold.monoid].linear)
+    return tuple(dict.fromkeys(plain)) if alone and len(plain) == len(reads) else None
 
 
 def renamed(dim: Dim, old: int, new: int) -> Dim:

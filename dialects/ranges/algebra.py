@@ -20,7 +20,7 @@ table of contents: the terms (`terms`), the laws as constructors (`laws`), the m
 factorisations fit together (`refinement`), `windows`, and reading the text back (`text`).
 """
 
-from .denotation import denote, local, size, space
+from .denotation import block, denote, local, size, space
 from .laws import known_size, pad, product, sub, sum_, window
 from .refinement import refine
 from .terms import (
@@ -55,6 +55,7 @@ __all__ = [
     "Sum",
     "Window",
     "axes",
+    "block",
     "compose",
     "denote",
     "halo",

@@ -65,10 +65,14 @@ def size(r: Range, mesh: Mesh = _NOWHERE) -> int:
 def local(r: Range, mesh: Mesh = _NOWHERE) -> int:
     """How many indices one iteration holds: the size without the placed factors, or the largest if iterations differ.
 
+    The iterations of a padded range hold equally many; the last ones are undefined.
+
     ```
-    data*128  -->  128          (data*129)[0 : 515 : 1], data = 4  -->  129   (and 128 on the last device)
+    data*128  -->  128          data*129 pad 515, data = 4  -->  129   (of which the last device defines 128)
     ```
     """
+    if isinstance(r, Sub) and r.is_padded:
+        return local(r.base, mesh)
     if not _even(r):
         return max(len(denote(r, at, mesh)) for at in _iterations(r, mesh))
     match r:
@@ -91,6 +95,13 @@ def denote(r: Range, coordinates: Mapping[str, int], mesh: Mesh = _NOWHERE) -> l
     range.
     """
     return [_defined(position) for _, position in _points(r, coordinates, mesh)]
+
+
+def block(r: Range, coordinates: Mapping[str, int], mesh: Mesh = _NOWHERE) -> list[int | None]:
+    """What the iteration holds in an array of `local(r)` elements: as `denote`, and None behind the end of a padded range."""
+    if isinstance(r, Sub) and r.is_padded:
+        return [p if p is not None and p < r.length else None for p in denote(r.base, coordinates, mesh)]
+    return denote(r, coordinates, mesh)
 
 
 def _defined(position: int | None) -> int | None:

@@ -19,7 +19,7 @@ from ..errors import Error
 from ..interned import Interned, intern
 from ..mesh import Mesh
 from .denotation import size
-from .laws import product
+from .laws import product, sub
 from .terms import Placed, Range, SubAxis, placed
 from .text import parse_range
 
@@ -74,14 +74,16 @@ class Factor(Interned):
         """
         return self if minor == 1 else Factor(self.place, self.size, self.stride * minor)
 
-    def inward(self, minor: int, extent: int) -> Factor | None:
+    def inward(self, minor: int, extent: int | None = None) -> Factor | None:
         """The inverse of `outward`, for an index of `extent` values; None if the factor does not lie in the index.
+
+        Without an extent, the index is the major one of its dim, which may be padded.
 
         ```
         dim of (i: 8, j: 64), data at 128 of the dim   -->   data at 2 of i, and None for j
         ```
         """
-        if minor <= self.stride and self.span <= minor * extent and self.stride % minor == 0:
+        if minor <= self.stride and self.stride % minor == 0 and (extent is None or self.span <= minor * extent):
             return self.at(self.stride // minor)
         return None
 
@@ -98,14 +100,25 @@ def place_of(text: str) -> Placed:
     return placed(r)[0]
 
 
-def fit(extent: int, factors: Iterable[Factor]) -> bool:
-    """Whether factors tile an extent together: it is then a product with each of them as a factor.
+def padded(extent: int, factors: Iterable[Factor]) -> int:
+    """The extent that the factors divide: the given one, or the span of the major factor if that reaches beyond it.
+
+    ```
+    32, data*4 (8 devices)  -->  32          30, data*4 (8 devices)  -->  32
+    ```
+    """
+    major = max(factors, key=_stride_and_size, default=None)
+    return extent if major is None or major.stride >= extent else max(extent, major.span)
+
+
+def fit(extent: int, factors: Sequence[Factor]) -> bool:
+    """Whether factors tile an extent together, perhaps padded: it is then a product with each of them as a factor.
 
     ```
     512, data*128 (4 devices)  -->  yes          6, data*2 (2 devices)  -->  no: 2·2 does not divide 6
     ```
     """
-    outer = extent
+    outer = padded(extent, factors)
     for factor in major_first(factors):
         if factor.stride < 1 or factor.size < 1 or outer < 1 or outer % factor.span:
             return False
@@ -117,23 +130,24 @@ def tiling(extent: int, factors: Sequence[Factor]) -> Range:
     """The product of an extent with these factors placed, or the reason why they do not divide it (`Error`).
 
     ```
-    512, data*128  -->  data*128          512, data*1  -->  128*data
+    512, data*128  -->  data*128          512, data*1  -->  128*data          30, data*4 (8 devices)  -->  data*4 pad 30
     ```
     """
     if not fit(extent, factors):
         names = ", ".join(f"`{each.place}` (size {each.size}, stride {each.stride})" for each in major_first(factors))
         raise Error(f"an extent of {extent} does not divide over {names}")
     parts: list[Range | int] = []
-    outer = extent
+    whole = outer = padded(extent, factors)
     for factor in major_first(factors):
         parts += [outer // factor.span, factor.place]
         outer = factor.stride
-    return product(*parts, outer)
+    r = product(*parts, outer)
+    return r if whole == extent else sub(r, 0, extent)
 
 
-def is_contiguous(extent: int, factors: Iterable[Factor]) -> bool:
+def is_contiguous(extent: int, factors: Sequence[Factor]) -> bool:
     """Whether the factors are the major ones, so that one iteration has one run of consecutive elements."""
-    return natural(extent, factors) == major_first(factors)
+    return natural(padded(extent, factors), factors) == major_first(factors)
 
 
 def natural(extent: int, factors: Iterable[Factor]) -> list[Factor]:

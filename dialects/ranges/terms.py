@@ -119,7 +119,7 @@ class Product(Range):
             raise Error(f"`{clash}` is used twice in `{self}`", helps=["an axis is used at most once along any nest"])
 
     def __str__(self) -> str:
-        return "*".join(f"({factor})" if isinstance(factor, Sum) else str(factor) for factor in self.factors)
+        return "*".join(f"({factor})" if _is_compound(factor) else str(factor) for factor in self.factors)
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -132,12 +132,15 @@ class Sum(Range):
         return intern(cls, terms)
 
     def __str__(self) -> str:
-        return " + ".join(map(str, self.terms))
+        return " + ".join(f"({term})" if isinstance(term, Sub) and term.is_padded else str(term) for term in self.terms)
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Sub(Range):
-    """Part of a range: `length` of its indices from `offset` on, every `step`-th: `512[0 : 256 : 1]`."""
+    """Part of a range: `length` of its indices from `offset` on, every `step`-th: `512[0 : 256 : 1]`.
+
+    The first `length` indices of a placed range are `length` elements padded to it: `data*4 pad 30`, with 8 devices 30 of 32.
+    """
 
     base: Range
     offset: int
@@ -152,8 +155,17 @@ class Sub(Range):
             helps = ["a sub-range is [offset : length : step], offset and length from 0, step from 1"]
             raise Error(f"`{self}` is not a sub-range", helps=helps)
 
+    @property
+    def is_padded(self) -> bool:
+        """Whether it is the first indices of a range that is longer only because that divides over its places."""
+        return (
+            self.offset == 0 and self.step == 1 and isinstance(self.base, Product | Axis | SubAxis) and bool(placed(self.base))
+        )
+
     def __str__(self) -> str:
-        base = f"({self.base})" if isinstance(self.base, (Product, Sum)) else str(self.base)
+        if self.is_padded:
+            return f"{self.base} pad {self.length}"
+        base = f"({self.base})" if _is_compound(self.base) else str(self.base)
         return f"{base}[{self.offset} : {self.length} : {self.step}]"
 
 
@@ -247,6 +259,11 @@ def twice(ranges: Iterable[Range]) -> Placed | None:
             return factor
         others.add(part)
     return None
+
+
+def _is_compound(r: Range) -> bool:
+    """Whether the text of a range needs brackets inside another one."""
+    return isinstance(r, Product | Sum) or (isinstance(r, Sub) and r.is_padded)
 
 
 def _check_name(name: str) -> None:

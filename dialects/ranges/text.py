@@ -73,8 +73,10 @@ class _Read(Transformer[Token, object]):
     def range(self, terms: list[Range]) -> Range:
         return laws.sum_(*terms)
 
-    def term(self, factors: list[Range]) -> Range:
-        return laws.product(*factors)
+    def term(self, parts: list[Range | Token | None]) -> Range:
+        *factors, length = parts
+        r = laws.product(*cast("list[Range]", factors))
+        return r if length is None else laws.sub(r, 0, int(cast(Token, length)))
 
     def extent(self, parts: list[Token]) -> Range:
         return Extent(int(parts[0]))

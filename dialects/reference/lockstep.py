@@ -17,7 +17,7 @@ from ..errors import Error
 from ..layouts import Layout
 from ..mesh import Mesh
 from ..monoids import MONOIDS
-from ..ranges.algebra import denote, parse_range
+from ..ranges.algebra import block, denote, parse_range
 from .scans import across
 
 Value: TypeAlias = list[Array]
@@ -36,7 +36,7 @@ def devices(mesh: Mesh) -> tuple[dict[str, int], ...]:
 def _positions(layout: Layout, mesh: Mesh, device: int) -> Positions:
     """For each dim the positions of the elements that a device holds; -1 where there is none (padding)."""
     at = devices(mesh)[device]
-    held = [denote(dim, at, mesh) for dim in layout.dims]
+    held = [block(dim, at, mesh) for dim in layout.dims]
     return tuple(np.array([-1 if position is None else position for position in dim], np.int64) for dim in held)
 
 
@@ -166,7 +166,7 @@ def cut(value: Value, source: Layout, target: Layout, mesh: Mesh) -> Value:
 
 
 def _within(held: np.ndarray[tuple[int], np.dtype[np.int64]], wanted: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[int]:
-    index = {int(each): number for number, each in enumerate(held)}
+    index = {int(each): number for number, each in enumerate(held)} | ({-1: 0} if len(held) else {})
     if missing := [int(each) for each in wanted if int(each) not in index]:
         raise Error(f"a slice needs element {missing[0]}, which this device does not hold")
     return [index[int(each)] for each in wanted]

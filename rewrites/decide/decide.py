@@ -45,7 +45,7 @@ class Move:
     @property
     def communicates(self) -> bool:
         """Whether any of its steps is a collective."""
-        return any(step.kind != "slice" for step in self.path.steps)
+        return self.path.collectives > 0
 
 
 @dataclass(slots=True)
@@ -216,7 +216,7 @@ def _cost(moves: Iterable[Move]) -> tuple[Bytes, int]:
     """Bytes received, then collectives."""
     return (
         sum(move.path.bytes for move in moves),
-        sum(step.kind != "slice" for move in moves for step in move.path.steps),
+        sum(move.path.collectives for move in moves),
     )
 
 

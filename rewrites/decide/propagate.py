@@ -165,8 +165,8 @@ class _Sweep:
 
     def ask(self, node: Node, position: int, digits: tuple[Digit, ...], claim: Claim, candidates: Candidates) -> None:
         """Turns a claim on a dim into a claim on its index, if a factor of the index can be placed."""
-        for index, minor, extent in digits:
-            factor = claim.factor.inward(minor, extent)
+        for number, (index, minor, extent) in enumerate(digits):
+            factor = claim.factor.inward(minor, extent if number else None)
             if factor is not None and self.table.fits_node(node, index, factor):
                 candidates.setdefault((index, factor), (claim, position))
                 return

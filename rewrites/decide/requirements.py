@@ -38,11 +38,16 @@ class Component:
 Term: TypeAlias = "str | int | Elements | Component | tuple[Term, ...]"
 
 
-def requirements(info: Index, index: int, block: int, zeros: frozenset[int] = frozenset()) -> Iterator[Term]:
+def requirements(
+    info: Index, index: int, block: int, zeros: frozenset[int] = frozenset(), is_padded: bool = False
+) -> Iterator[Term]:
     """The terms for an index that is placed in blocks of this size, beyond the op on local types.
 
     The operands at `zeros` are zero, so they may count on every device.
     """
+    monoid = info.scan.monoid if info.scan is not None else info.monoid
+    if is_padded and monoid is not None and not info.lookups:
+        yield from (("fold", monoid, ("part", info.extent, ("build", index, block, each))) for each in info.filled or ())
     yield from (once(operand, index) for operand in info.once if operand not in zeros)
     for ids, component, width in info.lookups:
         k: Term = Elements(ids) if component == ELEMENT else Component(ids, component)
@@ -72,7 +77,9 @@ def law(term: Term) -> Term | None:
 
 
 @lru_cache(maxsize=1 << 10)
-def is_lawful(info: Index) -> bool:
+def is_lawful(info: Index, is_padded: bool = False) -> bool:
     """Whether there is a law for all that placing the index requires."""
+    if is_padded and info.filled is None:
+        return False
     windows = (law(("window", Component(ids, component), width)) for ids, component, width in info.lookups if width > 1)
-    return None not in (*windows, *map(law, requirements(info, 0, 1)))
+    return None not in (*windows, *map(law, requirements(info, 0, 1, is_padded=is_padded)))

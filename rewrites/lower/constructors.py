@@ -20,10 +20,10 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from ...dialects.array import BarrierOp, BuildOp, CoordinateOp, RedistributeOp, SliceOp, YieldOp
 from ...dialects.dtypes import itemsize
 from ...dialects.mesh import Mesh
-from ...dialects.spmd import SliceOp as CutOp
 from ...dialects.types import ArrayType, AxesAttr
 from ..redistribute.search import path
 from ..rules.files import rules
+from .step_ops import emit_step
 
 
 @dataclass(eq=False, slots=True)
@@ -206,10 +206,8 @@ class Fusing:
         """A device's own part of its local array, without communication."""
         mesh = self.mesh
         for step in path(own.layout, target.layout, itemsize(own.dtype), mesh).steps:
-            op = CutOp.make(local, step.axes, mesh, dim=step.dim, block=step.block(mesh))
-            self.append(op)
+            local = emit_step(step, local, mesh, self)
             self.nest.axes.update(step.axes)
-            local = op.out
         return local
 
     def coordinate(self, axis: str) -> SSAValue:

@@ -10,7 +10,9 @@ from typing import Protocol, cast
 
 from xdsl.ir import Block, Operation, SSAValue
 
+from ...dialects.dtypes import dtype_of
 from ...dialects.lax import OPS
+from ...dialects.monoids import MONOIDS
 from ...dialects.params import NO_PARAMS, Literal, ParamsAttr, Record
 from ...dialects.types import ArrayType
 
@@ -63,12 +65,22 @@ class Emitter:
             plain = float(value)
         return self.make("constant", (), dtype, (), value=plain)
 
-    def zero(self, dtype: str) -> SSAValue:
-        """The unit of addition: -0.0 for floats, because adding it keeps the sign of a zero."""
-        plain: Literal = -0.0
+    def unit(self, monoid: str, dtype: str) -> SSAValue:
+        """The unit of a monoid: elements of this value do not change its folds."""
+        unit = MONOIDS[monoid].unit(dtype_of(dtype))[()]
+        plain: Literal
         if dtype.startswith("complex"):
-            plain = Record("complex", (("real", -0.0), ("imag", -0.0)))
-        return self.number(0, dtype) if dtype.startswith(EXACT) else self.make("constant", (), dtype, (), value=plain)
+            whole = complex(unit)
+            plain = Record("complex", (("real", whole.real), ("imag", whole.imag)))
+        elif dtype == "bool":
+            plain = bool(unit)
+        else:
+            plain = int(unit) if dtype.startswith(EXACT) else float(unit)
+        return self.make("constant", (), dtype, (), value=plain)
+
+    def zero(self, dtype: str) -> SSAValue:
+        """Zero; -0.0 for floats, because adding it keeps the sign of a zero."""
+        return self.unit("pick", dtype)
 
     def cast(self, value: SSAValue, dtype: str) -> SSAValue:
         to = Record("dtype", (("name", dtype),))
@@ -98,11 +110,12 @@ class Emitter:
         type = type_at(value)
         return value if type.shape == shape else self.make("reshape", (value,), type.dtype, shape)
 
-    def select(self, keep: SSAValue, value: SSAValue, other: int | None = None) -> SSAValue:
+    def select(self, keep: SSAValue, value: SSAValue, other: int | SSAValue | None = None) -> SSAValue:
         """The value where `keep` is true, otherwise a number, zero by default."""
         type = type_at(value)
-        number = self.zero(type.dtype) if other is None else self.number(other, type.dtype)
-        rest = self.spread(number, type.shape)
+        if not isinstance(other, SSAValue):
+            other = self.zero(type.dtype) if other is None else self.number(other, type.dtype)
+        rest = self.spread(other, type.shape)
         return self.make("select_n", (keep, rest, value), type.dtype, type.shape)
 
     def both(self, one: SSAValue, other: SSAValue, kind: str = "and") -> SSAValue:

@@ -20,7 +20,7 @@ from ...dialects.definitions.gather_form import general
 from ...dialects.definitions.gathers import DROPS
 from ...dialects.lax import OPS
 from ...dialects.params import NO_PARAMS, ParamsAttr
-from ...dialects.ranges.factor import Factor
+from ...dialects.ranges.factor import Factor, padded
 from ...dialects.types import ArrayType
 from ..decide.op_layouts import Placed
 from ..decide.pending import Carry
@@ -29,6 +29,9 @@ from ..program.program import Node, Position, Program
 from .constructors import Constructor
 from .emit import IDS, Emitter, type_at
 from .lookups import Vectors, masked, shifted
+
+PROMISES = ("indices_are_sorted", "unique_indices")
+"""Parameters by which an op assumes something about the ids."""
 
 Keep: TypeAlias = Callable[[SSAValue, Mapping[int, Position]], SSAValue]
 """Masks a local array: zero where a condition does not hold."""
@@ -76,7 +79,7 @@ class _Local:
         """The requirements of the placed indices."""
         zeros = self.program.zeros(self.node)
         for index in sorted({index for index, _ in self.placed.placement}):
-            yield from requirements(self.indices[index], index, self.block(index), zeros)
+            yield from requirements(self.indices[index], index, self.block(index), zeros, self.is_padded(index))
 
     def emit(self, asked: list[Term]) -> list[SSAValue]:
         """Emits the op with everything that its requirements add to it."""
@@ -116,6 +119,8 @@ class _Local:
                 vectors.drop(component, self.offset(index))
             case ("shift", int(index), int(block), k):
                 self.rows(index, block, k)
+            case ("fill", ("within", int(index), int(block), int(n)), str(monoid), int(operand)):
+                self.locals[operand] = self.filled(operand, index, block, n, monoid)
             case _:
                 pass
 
@@ -131,6 +136,16 @@ class _Local:
             case _:
                 raise AssertionError(f"{term} is not a condition")
 
+    def filled(self, operand: int, index: int, block: int, n: int, monoid: str) -> SSAValue:
+        """An operand with the monoid's unit in the rows of this block that are not among the first `n` of the whole array."""
+        emit, value, (dim, minor) = self.ops, self.locals[operand], self.node.signature.operand_at[operand][index]
+        shape = type_at(value).shape
+        left = emit.make("sub", (emit.number(n, IDS), self.offset(index)), IDS, ())
+        if minor > 1:
+            left = emit.make("mul", (left, emit.number(minor, IDS)), IDS, ())
+        within = emit.make("lt", (emit.iota(shape, dim), emit.spread(left, shape)), "bool", shape)
+        return emit.select(within, value, emit.unit(monoid, type_at(value).dtype))
+
     def rows(self, index: int, block: int, k: Term) -> Keep:
         """Counts positions from this device's block, those of other blocks as any row, and keeps the rows of this block."""
         if (index, k) not in self.kept:
@@ -140,11 +155,12 @@ class _Local:
     def shifted(self, index: int, block: int, k: Term) -> Keep:
         if isinstance(k, Elements):
             ids = k.ids
-            self.locals[ids], mask = shifted(self.locals[ids], self.offset(index), block, self.ops)
+            most = self.indices[index].extent if self.is_padded(index) else None
+            self.locals[ids], mask = shifted(self.locals[ids], self.offset(index), block, self.ops, most)
             return lambda value, at: masked(value, mask, ids, at, self.node, self.ops)
         vectors, component = self.looked_up(k)
         first = self.first(self.over(index)) if vectors.form.mode == DROPS else None
-        inside = vectors.keep(component, block, self.offset(index), first)
+        inside = vectors.keep(component, block, self.offset(index), first, self.is_padded(index))
         return lambda value, _: self.ops.select(inside, value)
 
     def looked_up(self, k: Term) -> tuple[Vectors, int]:
@@ -183,6 +199,9 @@ class _Local:
             at = self.moved()
             kind, params = self.vectors.form.kind, self.vectors.form.params
             locals = [locals[0], self.vectors.ids, *([] if at is None else [locals[at]])]
+        if any(map(self.is_padded, {index for index, _ in self.placed.placement})):
+            # Rows of padding may be anywhere, so promises about ids no longer hold.
+            params = ParamsAttr.of(**{key: False if key in PROMISES else value for key, value in params.items()})
         if self.node.signature.own:
             params = ParamsAttr.of(**dict(params.items()), placed=True)
         op = OPS[kind].create(operands=locals, result_types=types, properties={"params": params})
@@ -213,6 +232,10 @@ class _Local:
         ]
         total = reduce(lambda one, other: self.ops.make("add", (one, other), IDS, ()), parts)
         return total if dtype == IDS else self.ops.cast(total, dtype)
+
+    def is_padded(self, index: int) -> bool:
+        """Whether the devices together hold more than the index's values."""
+        return padded(self.indices[index].extent, self.factors(index)) > self.indices[index].extent
 
     def block(self, index: int) -> int:
         """How many of the index's values one device holds."""

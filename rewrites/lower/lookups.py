@@ -87,11 +87,13 @@ class Vectors:
         self.only(self.shifted(offset), component)
         self.form = self.form.with_params(indices_are_sorted=False, mode=DROPS)
 
-    def keep(self, component: int, block: int, offset: SSAValue, first: SSAValue | None) -> SSAValue:
+    def keep(self, component: int, block: int, offset: SSAValue, first: SSAValue | None, is_padded: bool) -> SSAValue:
         """Reads: the mask of rows in the block; on the `first` device also rows outside the array, which the op fills."""
         emit, all_ids = self.emit, self.ids
         here = self.shifted(offset)
         inside = emit.between(here, block)
+        if is_padded:
+            inside = emit.both(inside, emit.between(all_ids, self.extents[component]))
         kept = emit.select(inside, here)
         if first is not None:
             outside = emit.make("not", (emit.between(all_ids, self.extents[component]),), "bool", self.shape)
@@ -122,12 +124,14 @@ class Vectors:
         return self.emit.spread(self.emit.reshape(mask, tuple(batch)), self.window, self.form.batch)
 
 
-def shifted(ids: SSAValue, offset: SSAValue, block: int, emit: Emitter) -> tuple[SSAValue, SSAValue]:
-    """The ids inside the block, in their own dtype, and the mask of the ids that were inside."""
+def shifted(ids: SSAValue, offset: SSAValue, block: int, emit: Emitter, most: int | None = None) -> tuple[SSAValue, SSAValue]:
+    """The ids inside the block, in their own dtype, and the mask of the ids that were inside; and below `most`, if given."""
     dtype, shape = type_at(ids).dtype, type_at(ids).shape
-    here = emit.narrow(ids)
-    here = emit.make("sub", (here, emit.spread(offset, shape)), IDS, shape)
+    narrow = emit.narrow(ids)
+    here = emit.make("sub", (narrow, emit.spread(offset, shape)), IDS, shape)
     inside = emit.between(here, block)
+    if most is not None:
+        inside = emit.both(inside, emit.between(narrow, most))
     kept = emit.select(inside, here)
     return kept if dtype == IDS else emit.cast(kept, dtype), inside
 

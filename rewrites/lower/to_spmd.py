@@ -33,9 +33,10 @@ from ...dialects.mesh import Mesh
 from ...dialects.names import keep_names
 from ...dialects.types import ArrayType
 from ..redistribute.search import Step, path
-from ..redistribute.steps import pairs
+from .emit import Appending
 from .gathered_folds import fold_parts
 from .scan_blocks import Across
+from .step_ops import emit_step
 
 
 def to_spmd(module: ModuleOp) -> ModuleOp:
@@ -139,25 +140,5 @@ class Lowering:
 
     def walk(self, steps: Iterable[Step], local: SSAValue, target: Block) -> SSAValue:
         for step in steps:
-            op = collective(step, local, self.mesh)
-            target.add_op(op)
-            local = op.results[0]
+            local = emit_step(step, local, self.mesh, Appending(target))
         return local
-
-
-def collective(step: Step, x: SSAValue, mesh: Mesh) -> Operation:
-    """One step as an op on the local array."""
-    match step.kind:
-        case "all_reduce":
-            return spmd.AllReduceOp.make(x, step.axes, mesh, monoid=step.monoid)
-        case "reduce_scatter":
-            return spmd.ReduceScatterOp.make(x, step.axes, mesh, monoid=step.monoid, dim=step.dim, block=step.block(mesh))
-        case "all_gather":
-            return spmd.AllGatherOp.make(x, step.axes, mesh, dim=step.dim, block=step.block(mesh))
-        case "slice":
-            return spmd.SliceOp.make(x, step.axes, mesh, dim=step.dim, block=step.block(mesh))
-        case "all_to_all":
-            split = {"split": step.to_dim, "split_block": step.to_block(mesh)}
-            return spmd.AllToAllOp.make(x, step.axes, mesh, **split, concat=step.dim, concat_block=step.block(mesh))
-        case _:
-            return spmd.PermuteOp.make(x, step.axes, mesh, pairs=spmd.PairsAttr(pairs(step, mesh)))

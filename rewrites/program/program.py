@@ -67,6 +67,11 @@ class Signature:
         self.operand_at = tuple(_at(dims) for dims in operands)
         self.result_at = tuple(_at(dims) for dims in results)
 
+    def is_minor(self, index: int) -> bool:
+        """Whether the index is minor to another one in a dim, so that padding it would leave holes in the dim."""
+        every = (digits for dims in (*self.operand_dims, *self.result_dims) for digits in dims)
+        return any(digit.at == index for digits in every for digit in digits[1:])
+
 
 def _dims(value: Dims, extents: list[int]) -> Digits:
     """The digits of each dim; a block is only minor to others."""

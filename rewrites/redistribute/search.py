@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from ...dialects.layouts import Layout, Pending
 from ...dialects.mesh import Mesh
-from ...dialects.ranges.factor import Factor, fit
+from ...dialects.ranges.factor import Factor, fit, padded
 from .collective_terms import Laws, Op, Spine, laws_on
 from .steps import Bytes, Path, Step, merged, received
 
@@ -52,9 +52,29 @@ def path(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path:
         later = start.with_pending(tuple(each for each in pending if each not in early))
         rest = path(later, target, itemsize, mesh)
         return Path(before.steps + rest.steps, before.bytes + rest.bytes)
-    problem = _Problem(start, target, itemsize, mesh, laws_on(mesh))
-    best = problem.search(_naive(start, pending, target, mesh))
-    return Path(best.steps, best.bytes)
+    if way := _through_whole_dims(start.with_pending(pending), target, itemsize, mesh):
+        return way
+    # Inside, all dims are as long as their padding: a dim that is padded later is padded first, and cut at the end.
+    ends = zip(start.padded_shape(mesh), target.padded_shape(mesh), strict=True)
+    room = tuple(before if start.at(dim, mesh) else after for dim, (before, after) in enumerate(ends))
+    source, aim = (Layout.of(room, layout.factors(mesh)) for layout in (start, target))
+    best = _Problem(source, aim, itemsize, mesh, laws_on(mesh)).search(_naive(source, pending, aim, mesh))
+    pads = () if start.local_shape(mesh) == source.local_shape(mesh) else (Step("pad", (), 0, start, source),)
+    cuts = () if target.local_shape(mesh) == aim.local_shape(mesh) else (Step("cut", (), 0, aim, target),)
+    return Path((*pads, *best.steps, *cuts), best.bytes)
+
+
+def _through_whole_dims(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path | None:
+    """The way if a dim is tiled in both layouts, but padded to different lengths: it is gathered, and cut or padded there."""
+    ends = zip(source.padded_shape(mesh), target.padded_shape(mesh), strict=True)
+    both = [
+        dim for dim, (before, after) in enumerate(ends) if before != after and source.at(dim, mesh) and target.at(dim, mesh)
+    ]
+    if not both:
+        return None
+    whole = source.without([factor.name for dim in both for factor in source.at(dim, mesh)], mesh)
+    first, then = path(source, whole.with_pending(()), itemsize, mesh), path(whole.with_pending(()), target, itemsize, mesh)
+    return Path(first.steps + then.steps, first.bytes + then.bytes)
 
 
 def totals(source: Layout, dim: int, itemsize: int, mesh: Mesh) -> Path:
@@ -64,7 +84,7 @@ def totals(source: Layout, dim: int, itemsize: int, mesh: Mesh) -> Path:
     f32[data*64, 8]{+data before 0}   -->   all_gather of f32[data*1, 8]
     ```
     """
-    shape, factors = source.global_shape(mesh), source.factors(mesh)
+    shape, factors = source.padded_shape(mesh), source.factors(mesh)
     block = min(factor.stride for factor in source.at(dim, mesh))
     blocks = (*shape[:dim], shape[dim] // block, *shape[dim + 1 :])
     apart = [(at, factor.at(factor.stride // block) if at == dim else factor) for at, factor in factors]
@@ -79,7 +99,7 @@ def parts(source: Layout, folds: tuple[Pending, ...], itemsize: int, mesh: Mesh)
     f32[8, 8]{mul data}   -->   all_gather of f32[data*1, 8, 8]
     ```
     """
-    stacked = (prod(mesh[each.axis] for each in folds), *source.global_shape(mesh))
+    stacked = (prod(mesh[each.axis] for each in folds), *source.padded_shape(mesh))
     inner = [(dim + 1, factor) for dim, factor in source.factors(mesh)]
     strides = [prod(mesh[minor.axis] for minor in folds[at + 1 :]) for at in range(len(folds))]
     outer = [(0, Factor.of(each.axis, stride, mesh)) for each, stride in zip(folds, strides, strict=True)]
@@ -147,7 +167,7 @@ class _Problem:
         size = largest = self.local(now)
         for op in reversed(spine):
             dim = _apply(op, at, self.mesh)
-            if dim is not None and not fit(self.shape[dim], [factor for on, factor in at.values() if on == dim]):
+            if dim is not None and not self.fits(dim, [factor for on, factor in at.values() if on == dim]):
                 return None
             after = Layout.of(self.shape, at.values())
             before_size, size = size, self.local(after)
@@ -155,8 +175,11 @@ class _Problem:
             steps.append(_step(op, now, after, sizes[-1], self.mesh))
             now, largest = after, max(largest, size)
         together = merged(steps, sizes, self.mesh)
-        talking = sum(step.kind != "slice" for step in together)
+        talking = sum(step.communicates for step in together)
         return _Found(largest > self.limit, sum(step.bytes for step in together), talking, sum(sizes), together)
+
+    def fits(self, dim: int, factors: list[Factor]) -> bool:
+        return fit(self.shape[dim], factors) and padded(self.shape[dim], factors) == self.shape[dim]
 
 
 def _apply(op: Op, at: dict[str, tuple[int, Factor]], mesh: Mesh) -> int | None:

@@ -21,9 +21,13 @@ Bytes = int | Fraction
 """Exact bytes, rounded only for display: one of three devices receives 2/3 of each byte twice in an all_reduce."""
 
 
+ALONE = ("slice", "pad", "cut")
+"""The kinds of steps without communication."""
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One collective, or a `slice`, which every device does alone.
+    """One collective, or what every device does alone: `slice`, `pad` a dim to what its axes divide, `cut` the padding off.
 
     `axes` are the mesh axes it runs over, major to minor. `dim` and `stride` are where they are placed (slice,
     reduce_scatter) or taken from (all_gather, all_to_all); `to_dim` and `to_stride` where an all_to_all puts them.
@@ -43,6 +47,11 @@ class Step:
     to_dim: int = -1
     to_stride: int = 0
 
+    @property
+    def communicates(self) -> bool:
+        """Whether it is a collective."""
+        return self.kind not in ALONE
+
     def block(self, mesh: Mesh) -> int:
         """How many consecutive local elements stay together inward of the axes, where they are placed or taken from."""
         layout = self.after if self.kind == "all_to_all" else self.before
@@ -56,6 +65,8 @@ class Step:
         over = ", ".join(self.axes)
         kind = f"{self.kind} {self.monoid}" if self.monoid else self.kind
         match self.kind:
+            case "pad" | "cut":
+                return f"{kind} {self.before} to {self.after}"
             case "all_reduce" | "permute":
                 return f"{kind} over ({over})"
             case "all_to_all":
@@ -74,7 +85,7 @@ class Path:
     @property
     def collectives(self) -> int:
         """The number of steps that communicate."""
-        return sum(step.kind != "slice" for step in self.steps)
+        return sum(step.communicates for step in self.steps)
 
     def __str__(self) -> str:
         return "; ".join(map(str, self.steps)) or "nothing"

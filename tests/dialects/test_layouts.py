@@ -4,12 +4,13 @@ import itertools
 import pickle
 
 import pytest
-from tiles import Tile, fits, layout, tiles_of
+from tiles import Tile, factors_of, layout, tiles_of
 
 from partita.dialects.errors import Error
 from partita.dialects.layouts import Layout, Pending, parse_array
 from partita.dialects.mesh import Mesh
 from partita.dialects.ranges.algebra import Axis, Extent, denote, parse_range, product
+from partita.dialects.ranges.factor import fit, padded
 
 MESH = Mesh(x=2, y=3, one=1)
 
@@ -28,14 +29,15 @@ def test_tiles_of_an_extent_make_a_product_major_to_minor():
 def test_every_tiling_comes_back_and_says_which_elements_a_device_holds(n: int):
     for s, t in itertools.product(range(1, n + 1), repeat=2):
         tiles: list[Tile] = [("x", 0, s), ("y", 0, t)]
-        if not fits(n, [(s, 2), (t, 3)]):
+        factors = [factor for _, factor in factors_of(tiles, MESH)]
+        if not fit(n, factors):
             with pytest.raises(Error, match=f"an extent of {n} does not divide over"):
                 layout((n,), tiles, MESH)
             continue
         made = layout((n,), tiles, MESH)
         assert made is layout([n], reversed(tiles), MESH)
         assert set(tiles_of(made, MESH)) == set(tiles) and layout((n,), tiles_of(made, MESH), MESH) is made
-        assert made.global_shape(MESH) == (n,) and made.local_shape(MESH) == (n // 6,)
+        assert made.global_shape(MESH) == (n,) and made.local_shape(MESH) == (padded(n, factors) // 6,)
         for at in MESH.coordinates():
             held = [i for i in range(n) if i // s % 2 == at["x"] and i // t % 3 == at["y"]]
             assert denote(made.dims[0], at, MESH) == held

@@ -11,6 +11,8 @@ from partita.compiler.api.plan import Plan
 KINDS: Mapping[str, int] = {
     "tile": 6,
     "tile inside": 8,
+    "padded": 6,
+    "padded inside": 6,
     "tile several": 2,
     "replicate": 2,
     "replicate inside": 2,
@@ -50,6 +52,8 @@ class Tactic:
                 return plan.replicate(name, axis)
             case "later":
                 return plan.tile(name, dim, axis, propagate=False)
+            case "padded" | "padded inside":
+                return plan.tile(name, dim, axis, padded=True)
             case "propagate":
                 return plan.propagate(axis)
             case "held" | "held inside":

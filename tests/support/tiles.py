@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from partita.dialects.layouts import Layout, Pending
 from partita.dialects.mesh import Mesh
-from partita.dialects.ranges.factor import Factor, fit
+from partita.dialects.ranges.factor import Factor, fit, padded
 from partita.dialects.ranges.terms import Loop
 
 Tile = tuple[str, int, int]
@@ -14,7 +14,11 @@ Tiles = tuple[Tile, ...]
 
 
 def layout(shape: Sequence[int], tiles: Iterable[Tile], mesh: Mesh, pending: Iterable[Pending] = ()) -> Layout:
-    return Layout.of(shape, [(dim, Factor.of(axis, stride, mesh)) for axis, dim, stride in tiles], pending)
+    return Layout.of(shape, factors_of(tiles, mesh), pending)
+
+
+def factors_of(tiles: Iterable[Tile], mesh: Mesh) -> list[tuple[int, Factor]]:
+    return [(dim, Factor.of(axis, stride, mesh)) for axis, dim, stride in tiles]
 
 
 def tiles_of(layout: Layout, mesh: Mesh) -> Tiles:
@@ -23,4 +27,5 @@ def tiles_of(layout: Layout, mesh: Mesh) -> Tiles:
 
 def fits(extent: int, factors: Iterable[tuple[int, int]]) -> bool:
     """Whether (stride, size) factors tile an extent together."""
-    return fit(extent, [Factor(Loop(f"t{n}", 1), size, stride) for n, (stride, size) in enumerate(factors)])
+    made = [Factor(Loop(f"t{n}", 1), size, stride) for n, (stride, size) in enumerate(factors)]
+    return padded(extent, made) == extent and fit(extent, made)
