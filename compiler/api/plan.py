@@ -47,9 +47,10 @@ class Plan(State):
         """Factor a dim's range of these values and place a factor on a mesh axis; then propagate.
 
         Raises Error for a dim that the value does not have, an axis that is on another dim of it, or an extent that
-        does not divide; the plan stays as it was.
+        does not divide, unless `padded`; the plan stays as it was.
 
-            tile("x", 0, "data"):   x: f32[256, 8]   -->   x: f32[data*64, 8]
+            tile("x", 0, "data"):                x: f32[256, 8]   -->   x: f32[data*64, 8]
+            tile("x", 0, "data", padded=True):   x: f32[30, 8]    -->   x: f32[data*4 pad 30, 8] on 8 devices
         """
         return claims.tile(self, values, dim, axis, propagate=propagate, padded=padded)
 

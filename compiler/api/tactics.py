@@ -63,12 +63,12 @@ def _default(tactic: Tactic, field: Field[object]) -> bool:
     return bool(getattr(tactic, field.name) == field.default)
 
 
-def _tiles(plan: Plan, dims: Dims, default: int, axis: str) -> Iterator[Seed]:
+def _tiles(plan: Plan, dims: Dims, default: int, axis: str, padded: bool) -> Iterator[Seed]:
     """A seed for each value that a pattern matches, on the dim from the mapping, or on the default dim."""
     table = dims if isinstance(dims, Mapping) else dict.fromkeys(patterns_of(dims), default)
     for pattern, dim in table.items():
         for name, value in plan.source.addresses.find(pattern).items():
-            yield Seed(value, plan.dim_of(value, dim, name), axis, name)
+            yield Seed(value, plan.dim_of(value, dim, name), axis, name, padded=flag_of("padded", padded))
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,7 +76,8 @@ class Tile(Tactic):
     """Tile dims of values on an axis, and propagate. `values` maps each pattern to its dim.
 
     With `held`, the claims propagate only through ops in which every array has the dim; the other ops are left to later
-    tactics. Where a later tactic places another dim on the axis, an all_to_all connects the two.
+    tactics. Where a later tactic places another dim on the axis, an all_to_all connects the two. With `padded`, a dim that the
+    axis does not divide is padded; the padding counts for nothing in any fold.
 
         Tile({"params/**/w1": 1}, "model"):   w1: f32[256, 1024]   -->   w1: f32[256, model*512]
     """
@@ -84,6 +85,7 @@ class Tile(Tactic):
     values: Mapping[str, int]
     axis: str
     held: bool = False
+    padded: bool = False
 
     def __call__(self, plan: Plan) -> Plan:
         if self.values:
@@ -95,7 +97,7 @@ class Tile(Tactic):
             raise Error(
                 "`Tile` names no values", helps=[f'say which, and which dim of each: pt.Tile({{"x": 0}}, {self.axis!r})']
             )
-        yield from _tiles(plan, self.values, 0, self.axis)
+        yield from _tiles(plan, self.values, 0, self.axis, self.padded)
 
 
 @dataclass(frozen=True, repr=False)
@@ -117,12 +119,15 @@ class Replicate(Tactic):
 class DataParallel(Tactic):
     """Tile the leading dim (or `dim`) of the inputs on one axis, or on several, major to minor.
 
+    With `padded`, a batch that the axes do not divide is padded, and the padding counts for nothing.
+
     DataParallel("data", inputs="batch/*"):   x: f32[512, 256]   -->   x: f32[data*128, 256], gradients all_reduced
     """
 
     axis: Axes
     inputs: Patterns
     dim: int = 0
+    padded: bool = False
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
         found = plan.source.addresses.inputs(self.inputs)
@@ -134,7 +139,7 @@ class DataParallel(Tactic):
             for name, value in found.items():
                 if shape(value):
                     dim = plan.dim_of(value, self.dim, name)
-                    yield Seed(value, dim, axis, name, blocks(plan, value, dim, axes))
+                    yield Seed(value, dim, axis, name, blocks(plan, value, dim, axes), flag_of("padded", self.padded))
 
 
 @dataclass(frozen=True, repr=False)
@@ -150,13 +155,14 @@ class Megatron(Tactic):
     axis: str
     column: Dims = ()
     row: Dims = ()
+    padded: bool = False
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
         if not self.column and not self.row:
             raise Error("`Megatron` names no weights", helps=['give `column`, `row` or both: column="**/w1"'])
         for given, dim in ((self.column, 1), (self.row, 0)):
             if given:
-                yield from _tiles(plan, given, dim, self.axis)
+                yield from _tiles(plan, given, dim, self.axis, self.padded)
 
 
 @dataclass(frozen=True, repr=False)
@@ -173,6 +179,7 @@ class ExpertParallel(Tactic):
 
     axis: str
     experts: Dims
+    padded: bool = False
     holds: ClassVar[bool] = True
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
@@ -180,7 +187,7 @@ class ExpertParallel(Tactic):
             raise Error(
                 "`ExpertParallel` names no experts", helps=['say which parameters lead with them: experts="**/experts"']
             )
-        yield from _tiles(plan, self.experts, 0, self.axis)
+        yield from _tiles(plan, self.experts, 0, self.axis, self.padded)
 
     def __call__(self, plan: Plan) -> Plan:
         placed = super().__call__(plan)
@@ -203,9 +210,10 @@ class ExpertParallel(Tactic):
 class ZeRO(Tactic):
     """Shard optimizer state (stages 1 and 2), and parameters too (stage 3), over an axis (arXiv 1910.02054).
 
-    Each matched tensor is tiled on its first dim that divides, is free, and is not iterated over by a loop. Tensors without
-    such a dim stay as they are. Several axes are applied as separate tactics, one after another. Stages 1 and 2 keep the
-    parameters and their successors replicated; `results` names the successors where `plan.successors` lacks them.
+    Each matched tensor is tiled on its first dim that divides, is free, and is not iterated over by a loop. With `padded`, if
+    none divides, it is tiled on the first such dim that is as long as the axis. Tensors without such a dim stay as they are.
+    Several axes are applied as separate tactics, one after another. Stages 1 and 2 keep the parameters and their successors
+    replicated; `results` names the successors where `plan.successors` lacks them.
 
         ZeRO(3, "data", params="params", optimizer="opt"):   w: f32[512, 64] --> f32[data*64, 64], gathered at each use
     """
@@ -215,6 +223,7 @@ class ZeRO(Tactic):
     params: Patterns
     optimizer: Patterns = ()
     results: Patterns = ()
+    padded: bool = False
 
     def __call__(self, plan: Plan) -> Plan:
         if isinstance(self.axis, str):
@@ -233,13 +242,13 @@ class ZeRO(Tactic):
             sharded = {**params, **sharded}
         else:
             yield from self.kept(plan, params, axis)
-        dims = {name: free_dim(plan, value, axis) for name, value in sharded.items()}
+        dims = {name: free_dim(plan, value, axis, self.padded) for name, value in sharded.items()}
         held = [name for name, value in sharded.items() if is_tiled(plan, value, axis)]
         if not held and all(dim is None for dim in dims.values()):
             raise self.nothing(plan, sharded, axis)
         for name, dim in dims.items():
             if dim is not None:
-                yield Seed(sharded[name], dim, axis, name)
+                yield Seed(sharded[name], dim, axis, name, padded=flag_of("padded", self.padded))
 
     def nothing(self, plan: Plan, sharded: Mapping[str, int], axis: str) -> Error:
         """The error for a tactic that would do nothing."""
@@ -282,13 +291,18 @@ def is_tiled(plan: Plan, value: int, axis: str) -> bool:
     return claim is not None and claim.at != WHOLE
 
 
-def free_dim(plan: Plan, value: int, axis: str) -> int | None:
-    """The first dim that divides over the axis, is not tiled yet and is not iterated over by a loop; None if none does."""
+def free_dim(plan: Plan, value: int, axis: str, padded: bool = False) -> int | None:
+    """The first dim that divides over the axis, is not tiled yet and is not iterated over by a loop; None if none does.
+
+    With `padded`, if none divides, the first such dim that is at least as long as the axis.
+    """
     if is_tiled(plan, value, axis):
         return None
-    loops = len(plan.source.program.regions) > 1
-    for dim, extent in enumerate(plan.source.shape(value)):
-        iterated = loops and plan.source.classes.is_iterated(value, dim)
-        if not plan.table.on_dim(value, dim) and not iterated and extent and extent % plan.mesh[axis] == 0:
-            return dim
-    return None
+    loops, size = len(plan.source.program.regions) > 1, plan.mesh[axis]
+    long = [
+        (dim, extent)
+        for dim, extent in enumerate(plan.source.shape(value))
+        if extent >= size and not plan.table.on_dim(value, dim) and not (loops and plan.source.classes.is_iterated(value, dim))
+    ]
+    divide = [dim for dim, extent in long if extent % size == 0]
+    return next(iter(divide or [dim for dim, _ in long if padded]), None)

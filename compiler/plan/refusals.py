@@ -57,12 +57,22 @@ def uneven(plan: State, table: Table, seed: Seed) -> Error:
         f"`{seed.name}` cannot be tiled: dim {seed.dim} has {extent} elements{left}, which do not divide over "
         f"`{seed.axis}` ({size} devices)",
         notes=[f"its shape is {list(shape)}"],
-        helps=_padded(plan, table, seed) if seed.multiple else _instead(plan, table, seed.value, seed.dim, seed.axis),
+        helps=[*(_padded(plan, table, seed) if seed.multiple else _instead(plan, table, seed)), *_pads(table, seed)],
     )
 
 
-def _instead(plan: State, table: Table, value: int, dim: int, axis: str) -> list[str]:
+def _pads(table: Table, seed: Seed) -> list[str]:
+    """Padding, which the tactic can do for the first axis of a dim."""
+    assert seed.dim is not None
+    if not table.on_dim(seed.value, seed.dim):
+        return ["or have it padded: padded=True"]
+    return [f"tile it on `{seed.axis}` first: only the first axis of a dim can pad it"] if seed.padded else []
+
+
+def _instead(plan: State, table: Table, seed: Seed) -> list[str]:
     """Other dims that divide over the axis, and other axes that divide the dim."""
+    value, dim, axis = seed.value, seed.dim, seed.axis
+    assert dim is not None
     shape = plan.source.shape(value)
     fits = [f"dim {d} ({n})" for d, n in enumerate(shape) if n and next_factor(table, value, d, axis) is not None]
     helps = [f"tile {' or '.join(fits)} instead"] if fits else []

@@ -81,7 +81,7 @@ def free(table: Table, axis: str, node: Node) -> bool:
 
 
 def singles(nodes: Sequence[Node]) -> Iterator[Place]:
-    """Every index on every number of devices that divides it, in blocks and, if possible, cyclically."""
+    """Every index on numbers of devices that divide it, in blocks and, if possible, cyclically, and on one that does not."""
     for node in nodes:
         for at, index in enumerate(node.signature.instance.indices):
             sizes = [size for size in range(2, DEVICES + 1) if index.extent % size == 0]
@@ -89,6 +89,9 @@ def singles(nodes: Sequence[Node]) -> Iterator[Place]:
                 block = index.extent // size
                 for stride in sorted({block, 1} if block % 2 else {block, block // 2}, reverse=True):
                     yield Place(node.number, at, size, stride)
+            uneven = next(size for size in range(2, index.extent + 2) if index.extent % size)
+            if uneven <= DEVICES:
+                yield Place(node.number, at, uneven, -(-index.extent // uneven))
 
 
 def several(nodes: Sequence[Node], random: Random) -> Iterator[tuple[Place, ...]]:
