@@ -58,12 +58,21 @@ def _scipy() -> Any:
     return scipy.linalg
 
 
+def _or_nan(function: Callable[..., Array], *args: Array) -> Array:
+    """NaN in the shape of the last argument where there is no answer, as for a singular matrix: JAX returns it too."""
+    try:
+        return function(*args)
+    except np.linalg.LinAlgError:
+        return np.full_like(args[-1], np.nan)
+
+
 def _cholesky(x: Array) -> Sequence[Array]:
-    return [np.linalg.cholesky(x)]
+    return [_or_nan(np.linalg.cholesky, x)]
 
 
 def _lu(x: Array) -> Sequence[Array]:
-    packed, pivots = _scipy().lu_factor(x) if x.size else (x, np.zeros(min(x.shape), np.int32))
+    (getrf,) = _scipy().get_lapack_funcs(("getrf",), (x,))
+    packed, pivots, _ = getrf(x) if x.size else (x, np.zeros(min(x.shape), np.int32), 0)
     return [packed, pivots.astype(np.int32), _permutation(pivots, x.shape[0])]
 
 
@@ -158,7 +167,7 @@ def _tridiagonal(x: Array, lower: bool) -> Sequence[Array]:
 
 def _tridiagonal_solve(low: Array, diagonal: Array, high: Array, b: Array) -> Sequence[Array]:
     whole = np.diag(diagonal) + np.diag(low[1:], -1) + np.diag(high[:-1], 1)
-    return [np.linalg.solve(whole, b)]
+    return [_or_nan(np.linalg.solve, whole, b)]
 
 
 def _triangular_solve(a: Array, b: Array, task: Task) -> Sequence[Array]:
@@ -168,7 +177,7 @@ def _triangular_solve(a: Array, b: Array, task: Task) -> Sequence[Array]:
         np.fill_diagonal(a, 1)
     a = a.T if task.flag("transpose_a") else a
     a = a.conj() if task.flag("conjugate_a") else a
-    return [np.linalg.solve(a if task.flag("left_side") else a.T, b)]
+    return [_or_nan(np.linalg.solve, a if task.flag("left_side") else a.T, b)]
 
 
 def _symmetric_product(a: Array, c: Array, task: Task) -> Sequence[Array]:
