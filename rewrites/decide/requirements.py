@@ -47,7 +47,7 @@ def requirements(
     """
     monoid = info.scan.monoid if info.scan is not None else info.monoid
     if is_padded and monoid is not None and not info.lookups:
-        yield from (("fold", monoid, ("part", info.extent, ("build", index, block, each))) for each in info.filled or ())
+        yield from (("extend", monoid, ("part", info.extent, ("build", index, block, each))) for each in info.filled or ())
     yield from (once(operand, index) for operand in info.once if operand not in zeros)
     for ids, component, width in info.lookups:
         k: Term = Elements(ids) if component == ELEMENT else Component(ids, component)

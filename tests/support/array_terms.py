@@ -143,7 +143,10 @@ def mask_instance(rule: Rule, random: Random) -> tuple[Bindings, Environment]:
     bound: Bindings = {"a": "a", "m": BLOCK, "n": TRIPS * BLOCK, "k": same(TRIPS * BLOCK)}
     if rule.name == "window":
         bound |= {"k": same(TRIPS * BLOCK)[:, :1], "w": BLOCK}
-    bound["x"] = generator.integers(0, 9, (TRIPS, BLOCK)) if rule.name in ("lookup", "scanned") else same(9)
+    if rule.name == "padded":
+        bound |= {"n": random.randint(1, TRIPS * BLOCK), "u": -7}
+    blocks = rule.name in ("lookup", "scanned", "padded")
+    bound["x"] = generator.integers(0, 9, (TRIPS, BLOCK)) if blocks else same(9)
     bound["y"] = generator.integers(0, 9, (TRIPS, COUNT))
     return bound, {}
 
@@ -171,6 +174,14 @@ def _placed(head: str, args: list[Any]) -> Any:
             return COORDINATE == 0
         case "sum", [_, x]:
             return np.stack([x.sum(axis=0)] * TRIPS)
+        case "part", [n, x]:
+            return x[:, :n]
+        case "extend", [u, x]:
+            return np.pad(x, ((0, 0), (0, TRIPS * BLOCK - x.shape[1])), constant_values=u)
+        case "within", [_, m, n]:
+            return COORDINATE * m + np.arange(int(m)) < n
+        case "fill", [c, u, x]:
+            return np.where(c, x, u)
         case "mask", [c, x]:
             return np.where(c, x, 0)
         case "iota", [n]:
