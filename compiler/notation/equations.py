@@ -18,7 +18,6 @@ from ..ops.primitives import names
 from . import scalars
 from .diagnostics import Text, span
 from .expressions import Expressions, counted, reason
-from .keywords import defaults, keywords
 from .runtime import made_of
 from .scope import Scope
 from .sizes import check_bytes, size
@@ -160,9 +159,9 @@ class Equations:
             results = self.called(call, self.functions[name], arguments)
             params = None
         else:
-            params = keywords(self.text, call)
+            params = scalars.keywords(self.text, call)
             if not params and name.removeprefix("lax.") in scalars.functions():
-                params = defaults(name.removeprefix("lax."), tuple(each.dtype for each in arguments))
+                params = scalars.defaults(name.removeprefix("lax."), tuple(each.dtype for each in arguments))
             results = self.primitive(call, name.removeprefix("lax."), arguments, params, targets)
         if len(results) != len(targets):
             wanted = counted(len(results), "result")

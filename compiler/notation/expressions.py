@@ -18,7 +18,6 @@ from ..jax_private import jax
 from ..ops.monoids import WRITTEN, pools
 from . import scalars
 from .diagnostics import Text, span
-from .keywords import defaults, keywords
 from .positions import position
 from .read import left_spine
 from .scope import Scope
@@ -275,7 +274,7 @@ class Expressions:
             wanted = counted(len(known[name]), "argument")
             operands = ", ".join(known[name])
             self.text.fail("function_count", node, name=name, wanted=wanted, given=len(given), operands=operands)
-        return self.apply(node, scalars.ALIASES.get(name, name), [*map(self.term, given)], keywords(self.text, node))
+        return self.apply(node, scalars.ALIASES.get(name, name), [*map(self.term, given)], scalars.keywords(self.text, node))
 
     def cast(self, node: Node, wanted: str, given: list[Node]) -> Term:
         word = words(node)[0]
@@ -297,7 +296,7 @@ class Expressions:
         if dtype_of(made).kind in "iu" and name not in NATURAL:
             self.fits(made, *args, cast=True)
         dtypes = (made,) * len(args)
-        params = params or defaults(name, dtypes)
+        params = params or scalars.defaults(name, dtypes)
         try:
             return Apply(name, tuple(args), scalars.result(name, dtypes, params), span(node), params)
         except (TypeError, ValueError, KeyError, AttributeError, SyntaxError) as error:

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from ...dialects.definitions.tree import Affine, Group
 from .code import Code, Expr
-from .folds import subscripts
-from .terms import Dim, Index, Reading, Term, alone, at, computed, free, moved, sliding
-from .value import Dims, Value, Walker, alongside, fit
+from .folds import contracted
+from .terms import Dim, Index, Reading, Term, alone, at, computed, free, moved, repeats, sliding
+from .value import Dims, Value, Walker, alongside, fit, ordered, squeezed
 from .windows import inside
 
 
@@ -75,14 +75,7 @@ def _extents(term: Reading) -> list[int]:
 
 def diagonal(code: Code, value: Value) -> Value:
     """Each index once: `x[i, i]` is the diagonal."""
-    once = tuple(dict.fromkeys(value.indices))
-    if len(once) == len(value.indices):
-        return value
-    letters = subscripts(once)
-    units = tuple(dim for dim, index in enumerate(value.dims) if index is None)
-    array = code.call("jnp.squeeze", value.code, units) if units else value.code
-    said = "".join(letters[index] for index in value.indices)
-    return Value(code.call("jnp.einsum", f"{said}->{''.join(letters[index] for index in once)}", array), once)
+    return contracted(code, [squeezed(code, value)], ordered(value.indices, ())) if repeats(value.indices) else value
 
 
 def looked_up(code: Code, values: Walker, array: Expr, dims: Sequence[Dim]) -> Value:

@@ -24,7 +24,6 @@ from ..ops.monoids import SPELLED
 from ..ops.params import ArrayLike, decode
 from ..ops.primitives import find
 from . import scalars
-from .keywords import parameters
 
 Sizes: TypeAlias = tuple[int, ...]
 Edges: TypeAlias = tuple[tuple[int, int], ...]
@@ -57,7 +56,7 @@ def literal(value: float, dtype: str) -> Array:
 
 def opaque(name: str, text: str, shapes: Sequence[Sizes], *arrays: Array) -> list[Array]:
     """Calls a JAX primitive on whole arrays, with parameters as the IR shows them. Raises KeyError for an unknown one."""
-    params = parameters(text)
+    params = scalars.parameters(text)
     dtypes = params.get("result")
     own = ParamsAttr.of(**{key: value for key, value in params.items() if key != "result"})
     if name not in definitions or name == "whole":

@@ -1,4 +1,10 @@
-"""The functions of expressions: every elementwise op of the definitions by its name, and the dtypes that JAX accepts for it."""
+"""The functions of expressions, every elementwise op of the definitions by its name, and the parameters of calls.
+
+Parameters are keywords in the text and literals in the IR.
+
+lax.argmax(x, axes=(1,), index_dtype=i32)   -->   {axes = (1,), index_dtype = dtype(name="int32")}
+round(x[i])                                 -->   {rounding_method = RoundingMethod(name="AWAY_FROM_ZERO")}
+"""
 
 from __future__ import annotations
 
@@ -12,12 +18,15 @@ from jax import Array
 from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.signs import ARITHMETIC, Function
 from ...dialects.definitions.tree import Definition, Group, Var
+from ...dialects.dtypes import long
 from ...dialects.errors import Error
-from ...dialects.params import NO_PARAMS
+from ...dialects.grammar import Node, kinds, phrases, words
+from ...dialects.params import NO_PARAMS, ParamsAttr, read
 from ...dialects.reference import scalars
-from ..jax_private import jax
+from ..jax_private import jax, lax
 from ..ops.bind import bind_local
-from .keywords import parameters
+from ..ops.params import Foreign, encode
+from .diagnostics import Text
 
 ALIASES = {"sigmoid": "logistic", "maximum": "max", "minimum": "min"}
 ACTIVATIONS = frozenset({"relu", "gelu", "silu", "softplus", "elu", "selu", "leaky_relu", "log_sigmoid"})
@@ -105,3 +114,32 @@ def _is_real(name: str, operands: int) -> bool:
         return result(name, ("float32",) * operands, "") == "float32"
     except (TypeError, ValueError, KeyError):
         return False
+
+
+def keywords(text: Text, call: Node) -> str:
+    """The keywords of a call in the IR's form, where a dtype is a record; in the text it is a bare name."""
+    return ", ".join(f"{words(each)[0]}={_literal(text, phrases(each)[0])}" for each in kinds(call, "keyword"))
+
+
+def _literal(text: Text, literal: Node) -> str:
+    said = text.said(literal)
+    known = said == "bool" or (said.isalnum() and long(said) != said)
+    return f'dtype(name="{long(said)}")' if known else said
+
+
+def parameters(said: str) -> ParamsAttr:
+    """The parameters from keywords. Raises ValueError or SyntaxError if a value is not a literal."""
+    return read(f"{{{said}}}") if said else NO_PARAMS
+
+
+@cache
+def defaults(name: str, dtypes: tuple[str, ...]) -> str:
+    """The keywords of an elementwise op that is called without any: the defaults of `jax.lax`."""
+    function = getattr(lax, name, None)
+    try:
+        jaxpr = jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct((), each) for each in dtypes))
+    except TypeError:
+        return ""
+    found = [each for each in jaxpr.jaxpr.eqns if each.primitive.name == name]
+    params = encode(found[0].params, Foreign(), definitions[name]) if len(jaxpr.jaxpr.eqns) == len(found) == 1 else NO_PARAMS
+    return params.text[1:-1].replace(" = ", "=")

@@ -7,7 +7,7 @@ y[b] = max(sum(k) x[b, k] * w[k], 0)   -->   Equation(y: f32[8], (b), Apply(max,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
@@ -146,6 +146,12 @@ def _free(term: Dim) -> Iterator[Index]:
         yield from (each for each in moved(term) if each not in bound)
         bound = (*bound, *term.indices) if isinstance(term, Fold) else bound
         waiting += [(each, bound) for each in reversed(inner(term))]
+
+
+def repeats(indices: Iterable[Index | None]) -> bool:
+    """Whether an index occurs twice."""
+    every = list(indices)
+    return len(set(every)) < len(every)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ sum(q) x[p + q - 1] * k[q]                    -->   sum(q) where(0 <= p + q - 1 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 
@@ -17,7 +17,7 @@ from ...dialects.errors import Span
 from ...dialects.monoids import MONOIDS
 from ..ops.monoids import pools
 from .code import Code
-from .terms import Dim, Index, Reading, Term, alone, at, dtype, ends, inner, moved
+from .terms import Dim, Index, Reading, Term, alone, at, dtype, ends, inner, moved, repeats
 from .value import Value, Walker
 
 
@@ -53,12 +53,6 @@ def windows(read: Reading, folded: Sequence[Index]) -> list[Window] | None:
             case _:
                 return None
     return found or None
-
-
-def repeats(indices: Iterable[Index]) -> bool:
-    """Whether an index occurs twice."""
-    every = list(indices)
-    return len(set(every)) < len(every)
 
 
 @dataclass(frozen=True, slots=True)
