@@ -18,7 +18,6 @@ from ..jax_private import jax
 from ..ops.monoids import WRITTEN, pools
 from . import scalars
 from .diagnostics import Text, span
-from .positions import position
 from .read import left_spine
 from .scope import Scope
 from .sizes import named, size
@@ -99,7 +98,9 @@ class Expressions:
         if len(given) != len(array.shape):
             rank, count = counted(len(array.shape), "dim"), counted(len(given), "index", "indices")
             self.text.fail("rank", node, name=word, rank=rank, given=count, type=array.type)
-        return Read(array, tuple(position(self, array, dim, each) for dim, each in enumerate(given)), span=span(node))
+        return Read(
+            array, tuple(self.scope.position(array, dim, each, self.term) for dim, each in enumerate(given)), span=span(node)
+        )
 
     def literal(self, node: Node) -> Constant:
         word = words(node)[0]

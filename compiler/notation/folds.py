@@ -122,10 +122,8 @@ def einsum(code: Code, values: Walker, given: Sequence[Value], folded: Sequence[
 def contracted(code: Code, given: Sequence[Value], left: Sequence[Index]) -> Value:
     """`jnp.einsum` with these indices on the left."""
     letters = subscripts(list(dict.fromkeys(index for value in given for index in value.indices)))
-    inputs, result = (
-        ["".join(letters[index] for index in side) for side in sides] for sides in ([v.indices for v in given], [left])
-    )
-    return Value(code.call("jnp.einsum", f"{','.join(inputs)}->{result[0]}", *(value.code for value in given)), tuple(left))
+    *inputs, result = ("".join(letters[index] for index in side) for side in (*(value.indices for value in given), left))
+    return Value(code.call("jnp.einsum", f"{','.join(inputs)}->{result}", *(value.code for value in given)), tuple(left))
 
 
 def dot(code: Code, values: Walker, left: Value, right: Value, folded: Sequence[Index]) -> Value:
@@ -134,10 +132,8 @@ def dot(code: Code, values: Walker, left: Value, right: Value, folded: Sequence[
     wanted = [index for index in values.order if index in (*batch, *own[0], *own[1])]
     if wanted != [*batch, *own[0], *own[1]]:
         left, right, own = right, left, own[::-1]
-    contracted, batched = (
-        tuple(tuple(map(value.dims.index, indices)) for value in (left, right)) for indices in (folded, batch)
-    )
-    made = Value(code.call("lax.dot_general", left.code, right.code, (contracted, batched)), (*batch, *own[0], *own[1]))
+    dims = tuple(tuple(tuple(map(value.dims.index, some)) for value in (left, right)) for some in (folded, batch))
+    made = Value(code.call("lax.dot_general", left.code, right.code, dims), (*batch, *own[0], *own[1]))
     return transposed(code, made, wanted) if len(wanted) == len(made.dims) else made
 
 

@@ -89,10 +89,11 @@ def sliding(dim: Dim) -> tuple[Term, Index] | None:
             return None
 
 
-def ends(window: Affine[Index]) -> tuple[int, int]:
-    """The first and the last position of a window."""
+def leaves(window: Affine[Index], extent: int) -> tuple[int, int] | None:
+    """The first and the last position of a window that leaves a dim of this extent."""
     reach = [factor * (index.extent - 1) for index, factor in window.factors]
-    return window.offset + sum(min(0, each) for each in reach), window.offset + sum(max(0, each) for each in reach)
+    low, high = window.offset + sum(min(0, each) for each in reach), window.offset + sum(max(0, each) for each in reach)
+    return None if low >= 0 and high < extent else (low, high)
 
 
 def dtype(term: Term) -> str:

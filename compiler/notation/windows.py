@@ -17,7 +17,7 @@ from ...dialects.errors import Span
 from ...dialects.monoids import MONOIDS
 from ..ops.monoids import pools
 from .code import Code
-from .terms import Dim, Index, Reading, Term, alone, at, dtype, ends, inner, moved, repeats
+from .terms import Dim, Index, Reading, Term, alone, at, dtype, inner, leaves, moved, repeats
 from .value import Value, Walker
 
 
@@ -177,20 +177,15 @@ def _hanging(term: Dim) -> Iterator[tuple[Affine[Index], int, Span]]:
         term = waiting.pop()
         if isinstance(term, Read):
             for sub, extent in zip(term.dims, term.array.shape, strict=True):
-                if isinstance(sub, Affine) and len(sub.factors) > 1 and not _lies(sub, extent):
+                if isinstance(sub, Affine) and len(sub.factors) > 1 and leaves(sub, extent):
                     yield sub, extent, at(term)
         waiting += reversed(inner(term)) if not isinstance(term, Fold) else ()
-
-
-def _lies(affine: Affine[Index], extent: int) -> bool:
-    low, high = ends(affine)
-    return low >= 0 and high < extent
 
 
 def inside(affine: Affine[Index], extent: int, at: Span) -> Term:
     """A window as a computed position, clipped to the array."""
     place = position(affine, at)
-    if _lies(affine, extent):
+    if not leaves(affine, extent):
         return place
     return _apply("min", "int32", at, _apply("max", "int32", at, place, Number(0, at)), Number(extent - 1, at))
 
