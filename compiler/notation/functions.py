@@ -132,16 +132,14 @@ class Functions:
         found = list[Equation | Calling]()
         last: Node | None = None
         for each in phrases(node):
-            if each.data not in ("equation", "returned"):
-                continue
             if last is not None:
                 self.text.fail("return_early", each)
             if each.data == "returned":
                 last = each
-                continue
-            for target in phrases(phrases(each)[0]):
-                self.check_name(words(target)[0])
-            found.append(equations.equation(each))
+            elif each.data == "equation":
+                for target in phrases(phrases(each)[0]):
+                    self.check_name(words(target)[0])
+                found.append(equations.equation(each))
         return tuple(found), last
 
     def returned(self, node: Node, last: Node | None, arrays: Mapping[str, Array], results: Sequence[Array]) -> tuple[str, ...]:

@@ -18,10 +18,10 @@ from ...dialects.definitions.signs import SIGNS
 from ...dialects.definitions.tree import Affine, Apply, Concat, Fold, Group, Number, Read, Var
 from ...dialects.dtypes import short
 from ...dialects.errors import Error
-from ...dialects.params import ParamsAttr, show
+from ...dialects.params import ParamsAttr
 from ..ops.monoids import WRITTEN
-
-Shape = tuple[int, ...]
+from .scalars import written
+from .terms import type_text
 
 
 class Unsayable(Exception):
@@ -34,8 +34,12 @@ class Value:
 
     text: str
     dtype: str
-    shape: Shape
+    shape: tuple[int, ...]
     number: bool = False
+
+    @property
+    def type(self) -> str:
+        return type_text(self.dtype, self.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +147,8 @@ class Pointful:
             case Number(value) if isinstance(value, int | float) and not isinstance(value, bool):
                 return body
             case Group((_,)):
-                return self.cast(self.position(body), "int32")
+                made, position = self.outs[0].dtype, self.position(body)
+                return position if made == "int32" else Apply(short(made), (position,))
             case Apply(function, args):
                 return self.apply(self.name if function == "@" else function, tuple(map(self.said, args)))
             case Fold(monoid, ids, inside, ()) if ids and monoid in WRITTEN:
@@ -162,11 +167,7 @@ class Pointful:
             case _ if function in SIGNS:
                 return Apply(function, args)
             case _:
-                return Apply(function, args, params=", ".join(f"{key}={show(value)}" for key, value in self.params.items()))
-
-    def cast(self, said: Said, dtype: str) -> Said:
-        made = self.outs[0].dtype
-        return said if made == dtype else Apply(short(made), (said,))
+                return Apply(function, args, params=", ".join(written(self.params)))
 
 
 def _read_alone(body: Ground) -> frozenset[int]:

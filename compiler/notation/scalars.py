@@ -21,7 +21,7 @@ from ...dialects.definitions.tree import Definition, Group, Var
 from ...dialects.dtypes import long
 from ...dialects.errors import Error
 from ...dialects.grammar import Node, kinds, phrases, words
-from ...dialects.params import NO_PARAMS, ParamsAttr, read
+from ...dialects.params import NO_PARAMS, ParamsAttr, read, show
 from ...dialects.reference import scalars
 from ..jax_private import jax, lax
 from ..ops.bind import bind_local
@@ -142,4 +142,9 @@ def defaults(name: str, dtypes: tuple[str, ...]) -> str:
         return ""
     found = [each for each in jaxpr.jaxpr.eqns if each.primitive.name == name]
     params = encode(found[0].params, Foreign(), definitions[name]) if len(jaxpr.jaxpr.eqns) == len(found) == 1 else NO_PARAMS
-    return params.text[1:-1].replace(" = ", "=")
+    return ", ".join(written(params))
+
+
+def written(params: ParamsAttr) -> list[str]:
+    """The parameters as keywords."""
+    return [f"{key}={show(value)}" for key, value in params.items()]
