@@ -61,7 +61,7 @@ def sliced(code: Code, values: Walker, array: Expr, dims: Sequence[Dim], term: R
             case _:
                 parts.append(whole)
                 kept.append(dim)
-    return (array if all(part == whole for part in parts) else code.index(array, parts)), kept
+    return (array if all(part == whole for part in parts) else code.index(array, tuple(parts))), kept
 
 
 def _extents(term: Reading) -> list[int]:
@@ -93,7 +93,7 @@ def looked_up(code: Code, values: Walker, array: Expr, dims: Sequence[Dim]) -> V
     found = iter(positions)
     items = [part if isinstance(part, slice | int) else next(found).code for part in parts]
     rest = [index for index in plain if index not in shared]
-    return Value(code.index(array, items), _placed(parts, known, rest))
+    return Value(code.index(array, tuple(items)), _placed(parts, known, rest))
 
 
 def _part(dim: Dim, shared: Sequence[Index]) -> Term | slice | int:

@@ -14,7 +14,6 @@ import numpy as np
 from jax import Array
 
 from ...dialects.definitions.registry import definitions
-from ...dialects.dtypes import short
 from ...dialects.errors import Error
 from ...dialects.monoids import MONOIDS
 from ...dialects.params import ParamsAttr
@@ -24,6 +23,7 @@ from ..ops.monoids import SPELLED
 from ..ops.params import ArrayLike, decode
 from ..ops.primitives import find
 from . import scalars
+from .terms import type_text
 
 Sizes: TypeAlias = tuple[int, ...]
 Edges: TypeAlias = tuple[tuple[int, int], ...]
@@ -34,18 +34,17 @@ def take(function: str, name: str, dtype: str, shape: Sizes, x: Array) -> Array:
     if not isinstance(x, jax.Array | np.ndarray | np.generic | bool | int | float | complex):
         helps = ["pass a JAX or NumPy array, or a number"]
         raise Error(f"argument `{name}` of `{function}` must be an array, got a {type(x).__name__}", helps=helps)
-    given = jnp.shape(x), jnp.result_type(x).name
-    if given != (shape, dtype):
-        wanted, have = (f"{short(d)}[{', '.join(map(str, s))}]" for s, d in ((shape, dtype), given))
-        helps = ["pass the declared type, or change the file"]
-        raise Error(f"argument `{name}` of `{function}` is declared as {wanted}, got {have}", helps=helps)
+    given = jnp.result_type(x).name, jnp.shape(x)
+    if given != (dtype, shape):
+        title = f"argument `{name}` of `{function}` is declared as {type_text(dtype, shape)}, got {type_text(*given)}"
+        raise Error(title, helps=["pass the declared type, or change the file"])
     # A NumPy array would be indexed by NumPy's rules, which differ from JAX's.
     return jnp.asarray(x)
 
 
 def apply(name: str, text: str, dtype: str, *args: Array) -> Array:
     """Applies the elementwise op `name`; numbers take the dtype of the arrays."""
-    arrays = [cast(Array, np.asarray(arg, jnp.dtype(dtype))) if isinstance(arg, bool | int | float) else arg for arg in args]
+    arrays = [literal(arg, dtype) if isinstance(arg, bool | int | float) else arg for arg in args]
     return scalars.compute(name, text, dtype, arrays)
 
 

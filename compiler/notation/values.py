@@ -91,9 +91,6 @@ class Values:
         code = Code(at(term))
         first = isinstance(term.args[0], Mask)
         other, given = term.args[first], given if first else given[::-1]
-        if isinstance(other, Mask):
-            zero: Value = Value(code.value(False), (), number=True)
-        else:
-            zero = Value(code.value(0.0 if dtype(other) == "float32" else 0), (), number=True)
-        args, dims = chosen(code, [*given, zero], self.order)
+        zero = False if isinstance(other, Mask) else 0.0 if dtype(other) == "float32" else 0
+        args, dims = chosen(code, [*given, Value(code.value(zero), (), number=True)], self.order)
         return Value(code.call("notation.choose", *(arg.code for arg in args)), dims)

@@ -132,25 +132,13 @@ def pooling(term: Fold[Index, Term]) -> Value | None:
         return None
     if {window.within for window in found} != set(term.indices):
         return None
-    by_dim = {window.dim: window for window in found}
-    dims = range(len(body.dims))
     code = Code(at(term))
-    made = code.call(
-        "notation.pool",
-        term.monoid,
-        code.name(body.array.name),
-        tuple(by_dim[dim].within.extent if dim in by_dim else 1 for dim in dims),
-        tuple(by_dim[dim].stride if dim in by_dim else 1 for dim in dims),
-        tuple((by_dim[dim].low, by_dim[dim].high) if dim in by_dim else (0, 0) for dim in dims),
-        tuple(by_dim[dim].dilation if dim in by_dim else 1 for dim in dims),
-    )
-    return Value(made, tuple(by_dim[dim].out if dim in by_dim else _plain(body, dim) for dim in dims))
-
-
-def _plain(body: Reading, dim: int) -> Index:
-    index = alone(body.dims[dim])
-    assert index is not None
-    return index
+    dims = [(1, 1, (0, 0), 1, alone(sub)) for sub in body.dims]
+    for window in found:
+        padding = window.low, window.high
+        dims[window.dim] = window.within.extent, window.stride, padding, window.dilation, window.out
+    *how, outs = zip(*dims, strict=True)
+    return Value(code.call("notation.pool", term.monoid, code.name(body.array.name), *how), outs)
 
 
 def guarded(term: Fold[Index, Term]) -> Fold[Index, Term]:
