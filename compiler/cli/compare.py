@@ -10,9 +10,7 @@ result    f32[data*128, 256]            4.7e-07
 
 from __future__ import annotations
 
-import inspect
 import zipfile
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +21,7 @@ from jax import Array
 from jax.core import ShapedArray
 
 from ...dialects.errors import Error
+from ..inputs.arguments import passed
 from ..inputs.names import match
 from ..jax_private import jax, jnp, tree
 from ..ops.prng_keys import is_key, text
@@ -62,9 +61,8 @@ def inputs(plan: Plan, given: Sequence[str], seed: int) -> list[Array | np.ndarr
         if array.shape != avals[name].shape:
             title = f"argument `{name}` of `{traced.name}` is {text(avals[name])}, and its file holds {list(array.shape)}"
             location = traced.function.location(name.split("/")[0])
-            raise Error(
-                title, location=location, helps=["give an array of that shape, or none: arguments without a file are random"]
-            )
+            helps = ["give an array of that shape, or none: arguments without a file are random"]
+            raise Error(title, location=location, helps=helps)
     random = np.random.default_rng(seed)
     return [files[name] if name in files else drawn(random, aval) for name, aval in zip(names, traced.in_avals, strict=True)]
 
@@ -126,14 +124,7 @@ class Trial:
 
 def trial(plan: Plan, leaves: Sequence[Array | np.ndarray], tolerance: float) -> Trial:
     """Runs the original and the partitioned program on these arrays."""
-    args, kwargs = called(plan, leaves)
-    return Trial(plan, differences(plan, args, kwargs), tolerance)
-
-
-def called(plan: Plan, leaves: Sequence[Array | np.ndarray]) -> tuple[tuple[object, ...], dict[str, object]]:
-    """The positional and keyword arguments of the function."""
     traced = plan.source.traced
     values = tree.tree_unflatten(traced.in_tree, leaves)
-    given = {**dict(zip(traced.arguments, values, strict=True)), **traced.static}
-    bound = inspect.BoundArguments(traced.function.signature, OrderedDict(given))
-    return bound.args, bound.kwargs
+    bound = passed(traced.function.signature, {**dict(zip(traced.arguments, values, strict=True)), **traced.static})
+    return Trial(plan, differences(plan, bound.args, bound.kwargs), tolerance)

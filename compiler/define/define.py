@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast, overload
@@ -22,6 +21,7 @@ from jax.extend.core import Primitive
 from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.tree import Definition, Formal, Param, titled
 from ...dialects.errors import Error, did_you_mean
+from ..inputs.arguments import passed
 from ..inputs.checks import shown
 from ..inputs.literals import Written
 from ..jax_private import Tracer, jax, jnp
@@ -160,12 +160,8 @@ class Defined(Generic[R]):
         bound = self.definition.with_arity(len(arrays), len(self.definition.results))
         parts = {each.name: [arrays[at] for at in bound.positions(each.name)] for each in self.formals}
         given = {each.name: tuple(parts[each.name]) if each.variadic else parts[each.name][0] for each in self.formals}
-        arguments: OrderedDict[str, object] = OrderedDict({**params, **given})
-        for name, parameter in self.signature.parameters.items():
-            if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-                arguments[name] = {key: value for key, value in params.items() if key not in self.signature.parameters}
-        bound = inspect.BoundArguments(self.signature, arguments)
-        return self.function(*bound.args, **bound.kwargs)
+        call = passed(self.signature, {**params, **given})
+        return self.function(*call.args, **call.kwargs)
 
 
 def _signature(function: Callable[..., object], definition: Definition, written: Written) -> inspect.Signature:

@@ -153,14 +153,8 @@ def _root(tree: Tree) -> str:
     return split[1] if len(split) > 1 else ""
 
 
-_FIELDS = ("key", "idx", "name")
-
-
 def path(keys: Sequence[object]) -> list[str]:
     """The parts of a leaf's name, from its key path: `(DictKey("mlp"), SequenceKey(3))` --> `["mlp", "3"]`."""
-    return [escape(_key(key)) for key in keys]
-
-
-def _key(key: object) -> object:
     # DictKey and FlattenedIndexKey have a key, SequenceKey an idx, GetAttrKey a name; a class may register its own kind.
-    return next((getattr(key, field) for field in _FIELDS if hasattr(key, field)), key)
+    fields = "key", "idx", "name"
+    return [escape(next((getattr(key, field) for field in fields if hasattr(key, field)), key)) for key in keys]

@@ -27,7 +27,7 @@ from ...dialects.errors import Error
 from ...dialects.names import set_names
 from ..gc_pause import without_collector
 from ..inputs.arguments import Function, said
-from ..inputs.lines import Sources, resolve
+from ..inputs.lines import Origin, Sources, resolve
 from ..inputs.names import Tree, join, path, successors
 from ..jax_private import (
     PyTreeDef,
@@ -280,7 +280,7 @@ def _check_effects(function: Function, closed: ClosedJaxpr) -> None:
     if not ordered:
         return
     eqn = next(with_effect(closed.jaxpr, _is_ordered), None)
-    location = None if eqn is None else resolve((cast(Any, eqn).source_info, None)).location()
+    location = None if eqn is None else resolve(Origin(cast(Any, eqn).source_info)).location()
     kind = type(ordered[0]).__name__
     raise Error(
         f"`{function.name}` has an ordered effect, {f'`{kind}`' if eqn is None else f'`{eqn.primitive.name}` (`{kind}`)'}",
