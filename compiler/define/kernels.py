@@ -26,6 +26,7 @@ from jax import Array
 from jax.core import ShapedArray
 from jax.extend.core import Jaxpr, JaxprEqn, Literal
 
+from ...dialects.errors import Error
 from ..jax_private import BlockMapping, GridMapping, ReadEffect, RefEffect, pallas
 from ..ops.params import ArrayLike
 from ..ops.prng_keys import is_key
@@ -36,17 +37,15 @@ C = TypeVar("C")
 _LETTERS = "ijklmnopqrstuvw"
 
 
-def text(eqn: JaxprEqn) -> tuple[str, str]:
-    """The definition of a Pallas call, or an empty string and the reason."""
+def text(eqn: JaxprEqn) -> str:
+    """The definition of a Pallas call. Raises Error with the reason for a call without one."""
     call = Call(eqn, eqn.params["grid_mapping"], eqn.params["jaxpr"])
     if why := call.refused():
-        return "", why
-    why = call.barred()
-    places = [axis for axis in call.axes if axis not in why]
-    if not places:
-        told = "; ".join(f"along {call.name(axis)} {each}" for axis, each in why.items())
-        return "", told or "its grid is one step"
-    return call.written(set(places)), ""
+        raise Error(why)
+    barred = call.barred()
+    if placed := {axis for axis in call.axes if axis not in barred}:
+        return call.written(placed)
+    raise Error("; ".join(f"along {call.name(axis)} {why}" for axis, why in barred.items()) or "its grid is one step")
 
 
 def block(params: Mapping[str, object], inputs: Sequence[Array], outs: Sequence[ArrayLike]) -> list[Array]:
@@ -63,13 +62,9 @@ def block(params: Mapping[str, object], inputs: Sequence[Array], outs: Sequence[
         blocks.append(each.replace(array_aval=cast(Any, each.array_aval).update(shape=shape)))
     avals = cast("Sequence[ShapedArray]", params["out_avals"])
     results = tuple(cast(Any, aval).update(shape=shape) for aval, (_, shape) in zip(avals, outs, strict=True))
-    local: dict[str, object] = {
-        "grid_mapping": mapping.replace(grid=tuple(grid), block_mappings=tuple(blocks)),
-        "out_avals": results,
-    }
-    cost = params["cost_estimate"]
-    if cost is not None:
-        local["cost_estimate"] = _cheaper(cost, prod(grid), prod(mapping.grid))
+    local = {"grid_mapping": mapping.replace(grid=tuple(grid), block_mappings=tuple(blocks)), "out_avals": results}
+    if params["cost_estimate"] is not None:
+        local["cost_estimate"] = _cheaper(params["cost_estimate"], prod(grid), prod(mapping.grid))
     return list(pallas().pallas_call_p.bind(*inputs, **{**params, **local}))
 
 

@@ -1,7 +1,7 @@
 """Arrays on which a definition is tried: small if the definition allows it, otherwise of the given shapes.
 
 Dims that share an index share its extent. Indices get different extents that divide by 2 and 4, so that mixing up two dims
-is detected. An operand that indexes a lookup holds positions.
+is detected. An operand that indexes a lookup holds positions. Two results are compared element by element.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from math import prod
 from typing import TypeAlias
 
 import numpy as np
+from jax import Array
 
 from ...dialects.definitions.dims import Sites
 from ...dialects.definitions.indices import Indices
-from ...dialects.definitions.tree import Definition, Group, Var, Whole
+from ...dialects.definitions.tree import Definition, Formal, Group, Var, Whole
+from ...dialects.dtypes import short
 from ...dialects.params import ParamsAttr
-from ..jax_private import jnp
+from ..jax_private import Shaped, jnp
 
 Type: TypeAlias = tuple[str, tuple[int, ...]]
 """The dtype and the shape of an array."""
@@ -26,6 +28,9 @@ Corner: TypeAlias = tuple[object, ...]
 
 LARGEST = 1 << 22
 """The most elements, summed over all arrays, on which a definition is tried."""
+
+_TOLERANCE = {8: 1e-9, 4: 2e-4, 2: 3e-2, 1: 0.3}
+"""The tolerance for sums in another order, relative to the largest element, by the bytes of the floating dtype."""
 
 
 def candidates(
@@ -114,3 +119,48 @@ def _array(random: np.random.Generator, dtype: np.dtype, shape: tuple[int, ...],
         return random.integers(0, below, shape).astype(dtype)
     found = random.uniform(0.5, 1.5, shape) if positive else random.standard_normal(shape)
     return (found + 1j * random.standard_normal(shape) if dtype.kind == "c" else found).astype(dtype)
+
+
+def first_difference(one: Array | np.ndarray, other: Array | np.ndarray) -> tuple[int, ...] | None:
+    """The first element where two arrays differ by more than their precision; None if they agree."""
+    exact = one.dtype.kind in "iub"
+    left, right = (np.asarray(x).astype(np.int64 if exact else np.complex128) for x in (one, other))
+    if exact:
+        apart = left != right
+    else:
+        bytes = one.dtype.itemsize // (2 if one.dtype.kind == "c" else 1)
+        largest = np.max(np.abs(left[np.isfinite(left)]), initial=0.0) or 1.0
+        with np.errstate(invalid="ignore"):
+            near = np.abs(left - right) <= _TOLERANCE[bytes] * largest
+        apart = ~(near | (left == right) | (np.isnan(left) & np.isnan(right)))
+    found = np.argwhere(apart)
+    return tuple(map(int, found[0])) if len(found) else None
+
+
+def told_apart(
+    name: str, at: tuple[int, ...], one: Array | np.ndarray, how: str, other: Array | np.ndarray, otherwise: str
+) -> str:
+    """The elements of two arrays: `out[0, 0] is 1 at once, and 2 in blocks`."""
+    return f"{name}[{', '.join(map(str, at))}] is {_number(one[at])} {how}, and {_number(other[at])} {otherwise}"
+
+
+def _number(value: object) -> str:
+    found = np.asarray(value)
+    return f"{found.item():.6g}" if found.dtype.kind in "fV" else f"{found.item()}"
+
+
+def types_of(arrays: Sequence[Shaped]) -> list[Type]:
+    """The types of arrays or avals."""
+    return [(each.dtype.name, tuple(map(int, each.shape))) for each in arrays]
+
+
+def shown(types: Sequence[Type]) -> str:
+    """Types as errors write them: `f32[4, 8], i32[4]`."""
+    return ", ".join(f"{short(dtype)}[{', '.join(map(str, shape))}]" for dtype, shape in types)
+
+
+def spelled(formals: Sequence[Formal], count: int) -> list[str]:
+    """Names of `count` arrays: those of a variadic operand are numbered."""
+    variadic = sum(each.variadic for each in formals)
+    many = (count - len(formals)) // max(1, variadic) + 1
+    return [name for each in formals for name in ([f"{each.name}{k}" for k in range(many)] if each.variadic else [each.name])]

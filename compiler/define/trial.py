@@ -27,10 +27,9 @@ from ..jax_private import jax, jnp
 from ..ops.params import decode
 from ..ops.python_lowerings import equations
 from .candidate import Candidate, Unfit
-from .compared import first_difference, listed, shown, spelled, told_apart, types_of
 from .kernels import without_steps
 from .one_op import in_blocks, program_of
-from .samples import Type, arrays
+from .samples import Type, arrays, first_difference, shown, spelled, told_apart, types_of
 
 Results: TypeAlias = Callable[[Sequence[Array]], list[list[Array]]]
 """From operands to, for each result, an array, or several that should be equal."""
@@ -172,10 +171,9 @@ class Trial:
     def at_once(self) -> AtOnce:
         """The function on global arrays; on positive ones if it is not finite otherwise."""
         below = {ids: info.extent for info in self.signature.instance.indices for ids, _, _ in info.lookups}
-        found = self.on_whole(cast("list[Array]", arrays(self.ins, below, positive=False)))
-        if all(np.isfinite(np.asarray(x, np.complex128)).all() for x in found.results):
-            return found
-        return self.on_whole(cast("list[Array]", arrays(self.ins, below, positive=True)))
+        drawn = (self.on_whole(cast("list[Array]", arrays(self.ins, below, positive))) for positive in (False, True))
+        first = next(drawn)
+        return first if all(np.isfinite(np.asarray(x, np.complex128)).all() for x in first.results) else next(drawn)
 
     def on_whole(self, operands: list[Array]) -> AtOnce:
         def once(operands: Sequence[Array]) -> list[list[Array]]:
@@ -232,10 +230,9 @@ class Trial:
             if (at := first_difference(one, other)) is not None:
                 title = f"`{self.candidate.title}` does not match its definition"
                 note = told_apart(name, at, one, "by the function", other, "by the definition")
-                help = "`@` stands for a computation that index notation cannot express: `out[i] = @(x[i, j:])`"
-                self.candidate.written.fail(
-                    self.candidate.title, title, notes=(f"on {self.listed(known.operands)}", note), helps=(help,)
-                )
+                helps = ("`@` stands for a computation that index notation cannot express: `out[i] = @(x[i, j:])`",)
+                notes = (f"on {self.listed(known.operands)}", note)
+                self.candidate.written.fail(self.candidate.title, title, notes=notes, helps=helps)
 
     # Names and types
 
@@ -251,7 +248,8 @@ class Trial:
         return spelled(self.candidate.definition.results, len(self.outs))
 
     def listed(self, operands: Sequence[Array]) -> str:
-        return listed(self.candidate.definition.operands, operands)
+        """Operands with their types: `x f32[4, 8], ids i32[4]`."""
+        return ", ".join(f"{name} {shown([type])}" for name, type in zip(self.operands(), types_of(operands), strict=True))
 
     def variable(self, index: int) -> str:
         """The name of an index in the text."""
