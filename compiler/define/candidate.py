@@ -40,7 +40,7 @@ class Candidate:
             problem = f"cannot be cut into blocks of {size}"
             helps.insert(0, kept_together(self.written.text, self.definition, variable, larger))
         title = f"`{self.title}` does not match its definition: `{variable}` {problem}"
-        self.written.fail(bare, title, notes=tuple(notes), helps=tuple(helps))
+        self.written.fail(bare, title, *helps, notes=notes)
 
 
 class Unfit(Exception):

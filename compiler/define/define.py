@@ -28,7 +28,7 @@ from ..jax_private import Tracer, jax, jnp
 from ..ops.params import OP_NAMES, op_name
 from ..ops.primitives import known, name_of, names
 from ..ops.prng_keys import is_key
-from .op import Op, existing, made, read
+from .op import Op, added, made, read
 
 R = TypeVar("R")
 
@@ -100,9 +100,8 @@ class Defined(Generic[R]):
         try:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
-            self.written.fail(
-                title, f"`{title}` is called with wrong arguments: {error}", helps=(f"its parameters are {self.signature}",)
-            )
+            help = f"its parameters are {self.signature}"
+            self.written.fail(title, f"`{title}` is called with wrong arguments: {error}", help)
         bound.apply_defaults()
         groups = {formal.name: self.group(formal, bound.arguments.pop(formal.name)) for formal in self.formals}
         counts = {formal.name: len(groups[formal.name]) for formal in self.formals if formal.variadic}
@@ -124,7 +123,7 @@ class Defined(Generic[R]):
             return [self.array(formal.name, value)]
         if not isinstance(value, Iterable):
             title = f"operand `{formal.name}` of `{self.op.title}` must be a tuple of arrays, got a {type(value).__name__}"
-            self.written.fail(formal.name, title, helps=(f"`{formal.name}*` stands for any number of arrays: give a tuple",))
+            self.written.fail(formal.name, title, f"`{formal.name}*` stands for any number of arrays: give a tuple")
         return [self.array(formal.name, each) for each in cast("Iterable[object]", value)]
 
     def array(self, name: str, value: object) -> Array:
@@ -134,26 +133,25 @@ class Defined(Generic[R]):
         try:
             found = value if isinstance(value, jax.Array) else jnp.asarray(value)
         except (TypeError, ValueError):
-            helps = (f"if `{name}` is not an array, leave it out of the definition",)
             kind = "None" if value is None else f"a {type(value).__name__}"
-            self.written.fail(name, f"operand `{name}` of `{self.op.title}` must be an array, got {kind}", helps=helps)
+            title = f"operand `{name}` of `{self.op.title}` must be an array, got {kind}"
+            self.written.fail(name, title, f"if `{name}` is not an array, leave it out of the definition")
         if is_key(found):
-            helps = ("pass `jax.random.key_data(key)`, and wrap it inside",)
-            self.written.fail(name, f"operand `{name}` of `{self.op.title}` is an array of keys", helps=helps)
+            title = f"operand `{name}` of `{self.op.title}` is an array of keys"
+            self.written.fail(name, title, "pass `jax.random.key_data(key)`, and wrap it inside")
         return cast(Array, found)
 
     def check_static(self, name: str, value: object) -> None:
         title = self.op.title
         if isinstance(value, jax.Array | Tracer) or (hasattr(value, "__array__") and getattr(value, "shape", ()) != ()):
-            helps = (
-                f"write `{title}({', '.join([*(f.name for f in self.formals), name])})`, and how it is read: `{name}[i..]`",
-            )
-            self.written.fail(title, f"`{name}` is an array, but the definition of `{title}` does not name it", helps=helps)
+            operands = ", ".join([*(formal.name for formal in self.formals), name])
+            help = f"write `{title}({operands})`, and how it is read: `{name}[i..]`"
+            self.written.fail(title, f"`{name}` is an array, but the definition of `{title}` does not name it", help)
         try:
             hash(value)
         except TypeError:
             title = f"parameter `{name}` of `{title}` must be hashable, got a {type(value).__name__}"
-            self.written.fail(name, title, helps=("pass a tuple or a frozen dataclass",))
+            self.written.fail(name, title, "pass a tuple or a frozen dataclass")
 
     def run(self, *arrays: Array, **params: object) -> R:
         """The function itself on operands in the definition's order."""
@@ -175,13 +173,14 @@ def _signature(function: Callable[..., object], definition: Definition, written:
     unnamed = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
     plain = [name for name, kind in kinds.items() if kind not in (*unnamed, inspect.Parameter.KEYWORD_ONLY)]
     if not plain and not any(formal.name in known for formal in definition.operands):
+        one, several = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.VAR_POSITIONAL
+        own = [inspect.Parameter(each.name, several if each.variadic else one) for each in definition.operands]
         more = [each for each in signature.parameters.values() if each.kind is inspect.Parameter.KEYWORD_ONLY]
-        return inspect.Signature([*map(_parameter, definition.operands), *more])
+        return inspect.Signature([*own, *more])
     for formal in definition.operands:
         if formal.name not in known:
-            name = getattr(function, "__name__", definition.name)
+            title = f"`{formal.name}` is not a parameter of `{getattr(function, '__name__', definition.name)}`"
             helps = did_you_mean(formal.name, known, f"its parameters are {signature}")
-            title = f"`{formal.name}` is not a parameter of `{name}`"
             raise Error(title, location=written.find(formal.name, head=True), helps=helps)
     return signature
 
@@ -195,12 +194,7 @@ def _check_bound(definition: Definition, signature: inspect.Signature, written: 
             if isinstance(term, Param) and not term.steps and term.name not in signature.parameters:
                 title = f"`{term.name}` is an index of `{each.array}`, but appears in no result"
                 fold = f"or say how its parts are combined: `sum({term.name}) @(...)`"
-                written.fail(term.name, title, helps=(f"write `{term.name}:` for a dim that cannot be partitioned", fold))
-
-
-def _parameter(formal: Formal) -> inspect.Parameter:
-    kind = inspect.Parameter.VAR_POSITIONAL if formal.variadic else inspect.Parameter.POSITIONAL_OR_KEYWORD
-    return inspect.Parameter(formal.name, kind)
+                written.fail(term.name, title, f"write `{term.name}:` for a dim that cannot be partitioned", fold)
 
 
 def _claimed(name: str, written: Written, owner: Owner) -> str:
@@ -210,8 +204,7 @@ def _claimed(name: str, written: Written, owner: Owner) -> str:
     """
     if name in [*definitions, *names()]:
         whose = "Partita defines it" if name in definitions else "a primitive has that name"
-        helps = ("choose another name before the parentheses",)
-        written.fail(name, f"an op `{name}` already exists: {whose}", helps=helps)
+        written.fail(name, f"an op `{name}` already exists: {whose}", "choose another name before the parentheses")
     found = next((each for each in owner.names(name) if _is_free(each, owner)), name)
     other = _OWNERS.get(found)
     definitions.replaced += other is not None and owner.is_same(other)
@@ -262,10 +255,8 @@ def define(
         x: f32[data*64, 256], w: f32[256]   -->   rms_norm on f32[64, 256], no collective
     """
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise Error(
-            "`pt.define` takes the definition, a string, as its first argument",
-            helps=['write `@pt.define("name(x)  out[i..] = @(x[i..])")`'],
-        )
+        helps = ['write `@pt.define("name(x)  out[i..] = @(x[i..])")`']
+        raise Error("`pt.define` takes the definition, a string, as its first argument", helps=helps)
     frame = inspect.currentframe()
     caller = frame.f_back if frame else None
     written, module = Written.of(text, caller), str(caller.f_globals.get("__name__", "")) if caller else ""
@@ -286,13 +277,13 @@ def _define_primitive(
     owner = Owner(module, written.file, primitive.name)
     if name in definitions and name not in definitions.added:
         title = f"primitive `{primitive.name}` already has a definition"
-        written.fail(definition.name, title, helps=(f"`partita rules {name}` shows it",))
+        written.fail(definition.name, title, f"`partita rules {name}` shows it")
     if definition.name != name:
         name = _claimed(definition.name, written, owner)
     else:
         definitions.replaced += name in _OWNERS
         _OWNERS[name] = owner
-    op = existing(written, primitive, check, name)
+    op = added(written, cast(Any, primitive).bind, primitive, check, name)
     OP_NAMES[own] = op.name
     _try(op, functools.partial(op.try_on, example) if example is not None else None)
     return primitive
@@ -314,5 +305,5 @@ def _try(op: Op, check: Callable[[], None] | None) -> None:
         if check is not None:
             check()
     except Error:
-        op.forget()
+        del definitions.added[op.name]
         raise

@@ -62,7 +62,10 @@ def block(params: Mapping[str, object], inputs: Sequence[Array], outs: Sequence[
         blocks.append(each.replace(array_aval=cast(Any, each.array_aval).update(shape=shape)))
     avals = cast("Sequence[ShapedArray]", params["out_avals"])
     results = tuple(cast(Any, aval).update(shape=shape) for aval, (_, shape) in zip(avals, outs, strict=True))
-    local = {"grid_mapping": mapping.replace(grid=tuple(grid), block_mappings=tuple(blocks)), "out_avals": results}
+    local: dict[str, object] = {
+        "grid_mapping": mapping.replace(grid=tuple(grid), block_mappings=tuple(blocks)),
+        "out_avals": results,
+    }
     if params["cost_estimate"] is not None:
         local["cost_estimate"] = _cheaper(params["cost_estimate"], prod(grid), prod(mapping.grid))
     return list(pallas().pallas_call_p.bind(*inputs, **{**params, **local}))

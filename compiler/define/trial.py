@@ -230,9 +230,9 @@ class Trial:
             if (at := first_difference(one, other)) is not None:
                 title = f"`{self.candidate.title}` does not match its definition"
                 note = told_apart(name, at, one, "by the function", other, "by the definition")
-                helps = ("`@` stands for a computation that index notation cannot express: `out[i] = @(x[i, j:])`",)
+                help = "`@` stands for a computation that index notation cannot express: `out[i] = @(x[i, j:])`"
                 notes = (f"on {self.listed(known.operands)}", note)
-                self.candidate.written.fail(self.candidate.title, title, notes=notes, helps=helps)
+                self.candidate.written.fail(self.candidate.title, title, help, notes=notes)
 
     # Names and types
 

@@ -95,4 +95,4 @@ def _untried(candidate: Candidate, stored: ParamsAttr, unfit: Unfit | None) -> N
     notes = (str(unfit),) if unfit else (f"its arrays have more than {LARGEST:,} elements",)
     helps = ("`example=` gives other shapes to try it on", "`check=False` skips the trial")
     title = f"the definition of `{candidate.title}` could not be tried"
-    candidate.written.fail(candidate.title, title, notes=notes, helps=helps)
+    candidate.written.fail(candidate.title, title, *helps, notes=notes)

@@ -83,7 +83,7 @@ class Written:
         helps = (*error.helps, *helps)
         raise Error(error.title, location=location, label=error.label, notes=error.notes, helps=helps) from None
 
-    def fail(self, name: str, title: str, label: str = "", notes: Iterable[str] = (), helps: Iterable[str] = ()) -> NoReturn:
+    def fail(self, name: str, title: str, *helps: str, label: str = "", notes: Iterable[str] = ()) -> NoReturn:
         """Raises an error at the first mention of a name."""
         raise Error(title, location=self.find(name), label=label, notes=notes, helps=helps)
 

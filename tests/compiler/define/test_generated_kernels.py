@@ -106,7 +106,7 @@ def drawn(draw: st.DrawFn) -> Drawn:
 def test_a_derived_definition_is_true_of_the_call(figures: Figures) -> None:
     seen: Counter[str] = Counter()
 
-    @examples(15)
+    @examples(25)
     @hypothesis.given(drawn())
     def run(case: Drawn) -> None:
         function = case.function()
