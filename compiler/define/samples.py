@@ -6,7 +6,7 @@ is detected. An operand that indexes a lookup holds positions. Two results are c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from math import prod
 from typing import TypeAlias
@@ -44,12 +44,13 @@ def candidates(
             yield found
 
 
-def _classes(definition: Definition, params: ParamsAttr, ins: Sequence[Type], outs: Sequence[Type]) -> _Classes | None:
-    """Which dims share an extent; None if an extent depends on more than the definition's indices."""
+def _classes(
+    definition: Definition, params: ParamsAttr, ins: Sequence[Type], outs: Sequence[Type]
+) -> Mapping[Corner, Corner] | None:
+    """For each dim a corner that stands for all dims of its extent; None if an extent depends on more than indices."""
     shapes = [shape for _, shape in ins], [shape for _, shape in outs]
     sites = Sites(definition.with_arity(len(ins), len(outs)), params, *shapes)
-    indices = Indices(sites)
-    classes = _Classes()
+    indices, classes = Indices(sites), dict[Corner, Corner]()
     for site in sites.all:
         for number, component, dim in site.placed:
             term = site.terms[number]
@@ -60,19 +61,24 @@ def _classes(definition: Definition, params: ParamsAttr, ins: Sequence[Type], ou
                     kind = "whole"
                 case _:
                     return None
-            classes.join(("dim", site.array, dim), (kind, *indices.key(name, site.copy, component)))
+            corners: tuple[Corner, Corner] = ("dim", site.array, dim), (kind, *indices.key(name, site.copy, component))
+            kept, other = (classes.setdefault(each, each) for each in corners)
+            # An index stands for its class, which shows whether one of its dims can be placed.
+            if other[0] == "index":
+                kept, other = other, kept
+            classes |= {each: kept for each, root in classes.items() if root == other}
     return classes
 
 
 def _resized(
-    classes: _Classes, ins: Sequence[Type], outs: Sequence[Type], first: int, step: int
+    classes: Mapping[Corner, Corner], ins: Sequence[Type], outs: Sequence[Type], first: int, step: int
 ) -> tuple[list[Type], list[Type]]:
     """The types with `first`, `first + step`, ... for their indices. An unpartitioned dim gets at most twice `first`."""
     chosen: dict[Corner, int] = {}
     fresh = count(first, step)
 
     def extent(array: int, dim: int, given: int) -> int:
-        root = classes.root(("dim", array, dim))
+        root = classes.get(("dim", array, dim), ("dim", array, dim))
         if given == 1:
             return 1
         if root not in chosen:
@@ -83,27 +89,6 @@ def _resized(
         return type[0], tuple(extent(array, dim, given) for dim, given in enumerate(type[1]))
 
     return [sized(at, each) for at, each in enumerate(ins)], [sized(-1 - at, each) for at, each in enumerate(outs)]
-
-
-class _Classes:
-    """Dims and indices that share an extent."""
-
-    def __init__(self) -> None:
-        self.parent: dict[Corner, Corner] = {}
-
-    def root(self, corner: Corner) -> Corner:
-        while self.parent.get(corner, corner) != corner:
-            corner = self.parent[corner]
-        return corner
-
-    def join(self, one: Corner, other: Corner) -> None:
-        self.parent.setdefault(one, one)
-        self.parent.setdefault(other, other)
-        left, right = self.root(one), self.root(other)
-        # An index stays the root, so that its class shows whether one of its dims can be placed.
-        if right[0] == "index":
-            left, right = right, left
-        self.parent[right] = left
 
 
 def arrays(types: Sequence[Type], below: dict[int, int], positive: bool) -> list[np.ndarray]:

@@ -168,8 +168,8 @@ def passed(signature: inspect.Signature, given: Mapping[str, object]) -> inspect
 
 def _static_names(given: object) -> tuple[str, ...]:
     """The names of the static arguments. Raises Error for a value that is not a string."""
-    several = isinstance(given, Iterable) and not isinstance(given, str)
-    names: tuple[object, ...] = tuple(cast("Iterable[object]", given)) if several else (given,)
+    names = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else cast("Iterable[object]", given)
+    names = tuple(names)
     if wrong := [name for name in names if not isinstance(name, str)]:
         helps = ['name the arguments: static_argnames="mode", or a list of names']
         raise Error(f"`static_argnames` must name arguments, got {shown(wrong[0])}", helps=helps)

@@ -30,21 +30,17 @@ _MODULES = {"_jax": jax, "_jnp": jnp, "_lax": lax, "_notation": runtime}
 # Any: a program's functions return an array or a tuple of arrays, as its text says.
 def elaborate(program: Program) -> Mapping[str, Callable[..., Any]]:
     """The functions of a program by name."""
-    remember(program.text)
+    text = program.text
+    # Lets Python show the lines of a text that is not in a file.
+    if not linecache.getlines(text.file):
+        linecache.cache[text.file] = (len(text.source), None, [line + "\n" for line in text.source.split("\n")], text.file)
     # Functions are called through their own namespace, because a value may have the name of a function.
     functions = SimpleNamespace()
     names: dict[str, Any] = {**_MODULES, "_functions": functions}
-    module = ast.Module([definition(program.text, function) for function in program.functions.values()], [])
-    exec(compile(module, program.text.file, "exec"), names)
+    module = ast.Module([definition(text, function) for function in program.functions.values()], [])
+    exec(compile(module, text.file, "exec"), names)
     vars(functions).update((name, names[name]) for name in program.functions)
     return dict(vars(functions))
-
-
-def remember(text: Text) -> None:
-    """Lets Python show the lines of a text that is not in a file."""
-    lines = [line + "\n" for line in text.source.split("\n")]
-    if not linecache.getlines(text.file):
-        linecache.cache[text.file] = (len(text.source), None, lines, text.file)
 
 
 def definition(text: Text, function: Function) -> ast.stmt:

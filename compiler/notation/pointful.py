@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...dialects.definitions.ground_form import Access, Dim, Equation, Ground, Grounded, inner
+from ...dialects.definitions.ground_form import Dim, Equation, Ground, Grounded, inner
 from ...dialects.definitions.grounding import ground
 from ...dialects.definitions.printer import Printer, Said
 from ...dialects.definitions.registry import definitions
@@ -78,14 +78,12 @@ class Pointful:
         parts = [dim.indices for each in equations for dim in each.targets[0].dims if isinstance(dim, Concat)]
         if any(len(ids) != 1 for ids in parts):
             raise Unsayable
-        # Every piece has its own index along the joined dim; all have one name.
-        pieces = [self.renamed(ids[0], parts[0][0]).right(each) for ids, each in zip(parts, equations, strict=True)]
+        pieces: list[str] = []
+        for (index,), each in zip(parts, equations, strict=True):
+            # Every piece has its own index along the joined dim; all have one name.
+            letters = [*self.letters[:index], self.letters[parts[0][0]], *self.letters[index + 1 :]]
+            pieces.append(replace(self, letters=letters).right(each))
         return f"{self.left(first)} = {' ++ '.join(pieces)}"
-
-    def renamed(self, index: int, other: int) -> Pointful:
-        letters = list(self.letters)
-        letters[index] = self.letters[other]
-        return replace(self, letters=letters)
 
     def printer(self, equation: Equation) -> Printer:
         """Declares the range of each index that reads no dim alone."""
@@ -133,17 +131,12 @@ class Pointful:
             case _:
                 raise Unsayable
 
-    def access(self, access: Access) -> Said:
-        if access.array < 0:
-            raise Unsayable
-        value = self.ins[access.array]
-        return Number(value.text) if value.number else Read(value.text, tuple(map(self.position, access.dims)))
-
     def said(self, body: Ground) -> Said:
         """The expression with names instead of numbers and with the notation's functions. Raises `Unsayable`."""
         match body:
-            case Read():
-                return self.access(body)
+            case Read(array, dims) if array >= 0:
+                value = self.ins[array]
+                return Number(value.text) if value.number else Read(value.text, tuple(map(self.position, dims)))
             case Number(value) if isinstance(value, int | float) and not isinstance(value, bool):
                 return body
             case Group((_,)):

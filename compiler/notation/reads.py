@@ -11,36 +11,37 @@ from collections.abc import Sequence
 from ...dialects.definitions.tree import Affine, Group
 from .code import Code, Expr
 from .folds import contracted
-from .terms import Dim, Index, Reading, Term, alone, at, computed, free, moved, repeats, sliding
+from .terms import Dim, Index, Reading, Term, alone, at, computed, free, repeats, sliding
 from .value import Dims, Value, Walker, alongside, fit, ordered, squeezed
 from .windows import inside
 
 
 def read(values: Walker, term: Reading) -> Value:
     code = Code(at(term))
-    array, dims = split(code, term)
-    array, dims = sliced(code, values, array, dims, term)
+    array, dims = sliced(code, values, term)
     if any(map(computed, dims)):
         return looked_up(code, values, array, dims)
     return diagonal(code, Value(array, tuple(map(alone, dims))))
 
 
-def split(code: Code, term: Reading) -> tuple[Expr, list[Dim]]:
-    """Splits dims that are products, by one reshape."""
-    array, dims = code.name(term.array.name), list[Dim]()
-    for dim in term.dims:
-        dims += (Group((index,)) for index in dim.indices) if isinstance(dim, Group) else (dim,)
+def split(code: Code, term: Reading) -> tuple[Expr, list[tuple[Dim, int]]]:
+    """The array, with dims that are products split by one reshape, and each dim with its extent."""
+    array, dims = code.name(term.array.name), list[tuple[Dim, int]]()
+    for dim, extent in zip(term.dims, term.array.shape, strict=True):
+        if isinstance(dim, Group) and len(dim.indices) > 1:
+            dims += ((Group((index,)), index.extent) for index in dim.indices)
+        else:
+            dims.append((dim, extent))
     if len(dims) > len(term.dims):
-        array = code.call("jnp.reshape", array, tuple(_extents(term)))
+        array = code.call("jnp.reshape", array, tuple(extent for _, extent in dims))
     return array, dims
 
 
-def sliced(code: Code, values: Walker, array: Expr, dims: Sequence[Dim], term: Reading) -> tuple[Expr, list[Dim]]:
+def sliced(code: Code, values: Walker, term: Reading) -> tuple[Expr, list[Dim]]:
     """Fixed positions, strided windows along one index, and windows with a computed start."""
-    kept, parts = list[Dim](), list[object]()
-    whole = slice(None)
-    extents = _extents(term)
-    for dim, extent in zip(dims, extents, strict=True):
+    kept, parts, whole = list[Dim](), list[object](), slice(None)
+    array, dims = split(code, term)
+    for dim, extent in dims:
         match dim:
             case Affine(position, ()) if extent != 1:
                 parts.append(position)
@@ -62,15 +63,6 @@ def sliced(code: Code, values: Walker, array: Expr, dims: Sequence[Dim], term: R
                 parts.append(whole)
                 kept.append(dim)
     return (array if all(part == whole for part in parts) else code.index(array, tuple(parts))), kept
-
-
-def _extents(term: Reading) -> list[int]:
-    """The extents of the dims, with products split."""
-    found = list[int]()
-    for dim, extent in zip(term.dims, term.array.shape, strict=True):
-        product = isinstance(dim, Group) and len(dim.indices) > 1
-        found += [index.extent for index in moved(dim)] if product else [extent]
-    return found
 
 
 def diagonal(code: Code, value: Value) -> Value:

@@ -66,10 +66,6 @@ class Layout:
     channel: Index
     weight: Index
 
-    @property
-    def outs(self) -> list[Index]:
-        return [window.out for window in self.windows]
-
 
 def convolved(term: Fold[Index, Term], parts: Sequence[Term]) -> Layout | None:
     """The dims of a convolution, if one factor is read through windows and the other holds their weights; otherwise None."""
@@ -78,8 +74,8 @@ def convolved(term: Fold[Index, Term], parts: Sequence[Term]) -> Layout | None:
             image, kernel = (one, other) if windows(one, term.indices) else (other, one)
         case _:
             return None
-    found, weights = windows(image, term.indices), _indices(kernel)
-    if found is None or weights is None or repeats(weights):
+    found, weights = windows(image, term.indices), [index for sub in kernel.dims if (index := alone(sub)) is not None]
+    if found is None or len(weights) < len(kernel.dims) or repeats(weights):
         return None
     within = {window.within for window in found}
     plain = [index for sub in image.dims if (index := alone(sub)) is not None]
@@ -91,19 +87,12 @@ def convolved(term: Fold[Index, Term], parts: Sequence[Term]) -> Layout | None:
     layout = Layout(image, kernel, found, batch[0], channels[0], own[0])
     takes_every_weight = set(weights) == {layout.weight, layout.channel, *within}
     folds_channel = layout.channel in plain
-    weight_is_new = layout.weight not in (layout.batch, *layout.outs)
+    weight_is_new = layout.weight not in (layout.batch, *(window.out for window in found))
     return layout if takes_every_weight and folds_channel and weight_is_new else None
 
 
-def _indices(read: Reading) -> list[Index] | None:
-    """The indices of a read that stand alone in its dims, one in each; None if another dim is among them."""
-    found = [alone(sub) for sub in read.dims]
-    return [index for index in found if index is not None] if None not in found else None
-
-
 def convolution(values: Walker, term: Fold[Index, Term], layout: Layout) -> Value:
-    code, outs = Code(at(term)), layout.outs
-    wanted = [layout.batch, layout.weight, *outs]
+    code, wanted = Code(at(term)), [layout.batch, layout.weight, *(window.out for window in layout.windows)]
     given = [index for index in values.order if index in wanted]
     result = given if len(given) == len(wanted) else wanted
     image, kernel = ([alone(sub) for sub in read.dims] for read in (layout.image, layout.kernel))
@@ -145,10 +134,10 @@ def guarded(term: Fold[Index, Term]) -> Fold[Index, Term]:
     """The fold of its body, with the unit wherever a window of the body is outside the array."""
     asked = [
         _apply(
-            "and", "bool", at, _apply("le", "bool", at, Number(0, at), place), _apply("lt", "bool", at, place, Number(n, at))
+            "and", "bool", at, _apply("le", "bool", at, Number(0, at), where), _apply("lt", "bool", at, where, Number(n, at))
         )
         for affine, n, at in dict.fromkeys(_hanging(term.body))
-        for place in [position(affine, at)]
+        for where in [position(affine, at)]
     ]
     if not asked:
         return term
@@ -172,10 +161,10 @@ def _hanging(term: Dim) -> Iterator[tuple[Affine[Index], int, Span]]:
 
 def inside(affine: Affine[Index], extent: int, at: Span) -> Term:
     """A window as a computed position, clipped to the array."""
-    place = position(affine, at)
+    where = position(affine, at)
     if not leaves(affine, extent):
-        return place
-    return _apply("min", "int32", at, _apply("max", "int32", at, place, Number(0, at)), Number(extent - 1, at))
+        return where
+    return _apply("min", "int32", at, _apply("max", "int32", at, where, Number(0, at)), Number(extent - 1, at))
 
 
 def position(affine: Affine[Index], at: Span) -> Term:
