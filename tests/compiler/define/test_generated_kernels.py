@@ -99,14 +99,15 @@ def drawn(draw: st.DrawFn) -> Drawn:
 
     ins = tuple(array(backwards=True) for _ in range(draw(st.integers(1, 2))))
     axes = st.integers(0, len(grid) - 1)
-    asked = draw(axes) if draw(st.integers(0, 5)) == 0 else None
+    # The simplest calls do not ask for their position, so that they have a definition.
+    asked = draw(axes) if draw(st.integers(0, 5)) == 5 else None
     return Drawn(grid, ins, array(backwards=False), asked, draw(st.none() | axes))
 
 
 def test_a_derived_definition_is_true_of_the_call(figures: Figures) -> None:
     seen: Counter[str] = Counter()
 
-    @examples(25)
+    @examples(15)
     @hypothesis.given(drawn())
     def run(case: Drawn) -> None:
         function = case.function()
