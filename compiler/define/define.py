@@ -50,8 +50,8 @@ class Owner:
     def names(self, name: str) -> Iterator[str]:
         """Candidate names for the op, of which the first free one is used: `softmax`, `net.softmax`, `lib.net.softmax`."""
         parts = [part for part in f"{self.module}.{self.function}".split(".") if part and part[0] != "<"]
-        own = [re.sub(r"\W", "_", part, flags=re.ASCII) for part in parts]
-        parts = own[:-1] if own[-1:] == [name] else own
+        parts = [re.sub(r"\W", "_", part, flags=re.ASCII) for part in parts]
+        parts = parts[:-1] if parts[-1:] == [name] else parts
         return (".".join([*parts[len(parts) - count :], name]) for count in range(len(parts) + 1))
 
     def is_same(self, other: Owner) -> bool:

@@ -64,6 +64,11 @@ class Op:
     def name(self) -> str:
         return self.definition.name
 
+    @property
+    def title(self) -> str:
+        """The name that the user wrote."""
+        return self.definition.title
+
     def leaves(self, *arrays: Array, **params: object) -> list[Array]:
         """The leaves of the results."""
         return tree.tree_leaves(self.run(*arrays, **params))
@@ -72,8 +77,6 @@ class Op:
         """The results in the function's tree structure, as one equation."""
         _, structure = self.trace([jax.typeof(each) for each in arrays], params)
         return tree.tree_unflatten(structure, self.primitive.bind(*arrays, **params))
-
-    # The rules of a JAX primitive
 
     def trace(self, avals: Sequence[ShapedArray], params: Mapping[str, object]) -> Types:
         """The types and the tree structure of the results. Raises Error if they do not match the definition."""
@@ -134,11 +137,6 @@ class Op:
             said = [word for word in re.findall(r"`(\w+)`", problem) if word in indices]
             self.written.fail((*said, self.title)[0], problem.replace(f"lax.{self.name}", self.title), help)
 
-    @property
-    def title(self) -> str:
-        """The name that the user wrote."""
-        return self.definition.title
-
     def abstract(self, *avals: ShapedArray, **params: object) -> list[ShapedArray]:
         return self.trace(avals, params)[0]
 
@@ -181,7 +179,6 @@ class Op:
         return results, [0] * len(results)
 
     def formals(self, count: int) -> list[range]:
-        """The operand positions of each formal."""
         bound = self.definition.with_arity(count, len(self.definition.results))
         return [bound.positions(formal.name) for formal in self.definition.operands]
 
@@ -203,8 +200,6 @@ class Op:
         op = made(written, run, self.checked, self.name.replace(self.title, title), self.own or self.written)
         return op.primitive.bind
 
-    # The functions that Partita needs of an op
-
     def interpret(self, inputs: Sequence[np.ndarray], params: ParamsAttr, outs: Sequence[ArrayLike]) -> list[np.ndarray]:
         """The function on NumPy arrays, for the interpreter."""
         if "foreign(" in params.text:
@@ -215,11 +210,9 @@ class Op:
 
     def accept(self, params: Mapping[str, object], ins: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> None:
         """Raises Error, with a counter-example, unless the function can be partitioned as the definition says."""
-
-        candidate = Candidate(
-            self.definition, self.own or self.written, lambda params, arrays, _: self.leaves(*arrays, **params)
-        )
-        accept(candidate, params, ins, outs)
+        written = self.own or self.written
+        run = Candidate(self.definition, written, lambda params, arrays, _: self.leaves(*arrays, **params))
+        accept(run, params, ins, outs)
 
     def try_on(self, arrays: Sequence[object], params: Mapping[str, object] | None = None) -> None:
         """Tries the definition on arrays or structs like these. Raises Error if it is refused."""
@@ -245,13 +238,11 @@ def _mapped(definition: Definition, operands: Sequence[str], title: str) -> Defi
     index = Group((Var(next(name for name in ("n", *(f"n{k}" for k in range(99))) if name not in taken)),))
 
     def mapped(read: Reading) -> Reading:
-        return replace(read, dims=(index, *read.dims))
+        return replace(read, dims=(index, *read.dims)) if read.array in (*operands, *results) else read
 
-    def chosen(read: Reading) -> Reading:
-        return mapped(read) if read.array in operands else read
-
+    results = [formal.name for formal in definition.results]
     targets = tuple(map(mapped, definition.targets))
-    return replace(definition, name=title, targets=targets, body=with_reads(definition.body, chosen))
+    return replace(definition, name=title, targets=targets, body=with_reads(definition.body, mapped))
 
 
 def read(written: Written) -> Definition:

@@ -8,7 +8,7 @@ completely, so its text is evaluated too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TypeAlias, cast
@@ -131,8 +131,7 @@ class Trial:
 
     def same(self, index: int, count: int, name: str, result: int | None, one: Array, other: Array) -> None:
         """Raises Error with the first element that differs."""
-        at = first_difference(one, other)
-        if at is None:
+        if (at := first_difference(one, other)) is None:
             return
         info = self.signature.instance.indices[index]
         cut = [
@@ -141,10 +140,8 @@ class Trial:
             if index in table
         ]
         how = "" if result is None else f"; the parts of `{name}` {self.put_together(index, result)}"
-        notes = (
-            f"over {count} blocks: {', '.join(cut) or 'no operand is cut'}{how}",
-            told_apart(name, at, one, "at once", other, "in blocks"),
-        )
+        blocks = f"over {count} blocks: {', '.join(cut) or 'no operand is cut'}{how}"
+        notes = blocks, told_apart(name, at, one, "at once", other, "in blocks")
         ways = () if info.monoid is None else (f"or say how the parts are combined, if not by `{MONOIDS[info.monoid].fold}`",)
         self.candidate.refuse(self.variable(index), notes, ways, info.extent // count, self.larger)
 
@@ -154,8 +151,6 @@ class Trial:
         if index in self.signature.result_at[result]:
             return "are concatenated" if info.scan is None else "are concatenated, each combined with those before it"
         return "are equal" if info.monoid is None else f"are combined by `{MONOIDS[info.monoid].fold}`"
-
-    # What runs
 
     def function(self, operands: Sequence[Array], outs: Sequence[Type]) -> Sequence[Array]:
         """The function on arrays that may be blocks; static parameters that are extents follow from their types."""
@@ -207,14 +202,11 @@ class Trial:
 
         def both(operands: Sequence[Array]) -> tuple[list[list[Array]], Sequence[Array]]:
             def weighed(*given: Array) -> tuple[Array, list[list[Array]]]:
-                full = list(operands)
-                for n, x in zip(at, given, strict=True):
-                    full[n] = x
-                results = function(full)
-                pairs = zip(results, weights, strict=True)
-                terms = (jnp.sum(x[0] * weight.astype(x[0].dtype)) for x, weight in pairs if weight is not None)
-                total = sum((term.astype("float32") for term in terms), jnp.zeros(()))
-                return cast(Array, total), results
+                full = {**dict(enumerate(operands)), **dict(zip(at, given, strict=True))}
+                results = function([*full.values()])
+                pairs = ((x, weight) for (x, *_), weight in zip(results, weights, strict=True) if weight is not None)
+                terms = (jnp.sum(x * weight.astype(x.dtype)).astype("float32") for x, weight in pairs)
+                return cast(Array, sum(terms, jnp.zeros(()))), results
 
             gradient = jax.grad(weighed, tuple(range(len(at))), has_aux=True)
             pulled, results = gradient(*(operands[n] for n in at))
@@ -233,8 +225,6 @@ class Trial:
                 help = "`@` stands for a computation that index notation cannot express: `out[i] = @(x[i, j:])`"
                 notes = (f"on {self.listed(known.operands)}", note)
                 self.candidate.written.fail(self.candidate.title, title, help, notes=notes)
-
-    # Names and types
 
     @property
     def floats(self) -> list[int]:
@@ -256,8 +246,8 @@ class Trial:
         shapes = [shape for _, shape in self.ins], [shape for _, shape in self.outs]
         definition = self.candidate.definition.with_arity(len(self.ins), len(self.outs))
         for site in Sites(definition, self.params, *shapes).all:
-            table: Mapping[int, Position]
-            table = self.signature.operand_at[site.array] if site.array >= 0 else self.signature.result_at[-1 - site.array]
+            # Results count -1, -2, ...
+            table = (*self.signature.operand_at, *reversed(self.signature.result_at))[site.array]
             for number, _, dim in site.placed:
                 term = site.terms[number]
                 if index in table and table[index][0] == dim and names(term):

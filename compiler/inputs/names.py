@@ -58,13 +58,10 @@ def pattern(glob: str, under: bool = True) -> re.Pattern[str]:
     Without it, the names are those of intermediate values: `scope` also matches `scope#0`, `scope#1`, ..., the values that
     leave the scope.
     """
-    split = parts(glob)
-    text = ""
-    for place, part in enumerate(split):
-        if part == "**":
-            text += r"(?:(?:\\.|[^\\/])+/)*" if place < len(split) - 1 else ".*"
-        else:
-            text += "".join(_token(token) for token in _TOKEN.findall(part)) + ("/" if place < len(split) - 1 else "")
+    *inner, last = ("**" if part == "**" else "".join(map(_token, _TOKEN.findall(part))) for part in parts(glob) or [""])
+    text = "".join(r"(?:(?:\\.|[^\\/])+/)*" if part == "**" else f"{part}/" for part in inner) + (
+        ".*" if last == "**" else last
+    )
     return re.compile(f"{text}(?:/.*)?" if under else rf"{text}(?:#\d+)?", re.DOTALL)
 
 

@@ -1,13 +1,6 @@
 """The table of all mistakes that a program in index notation can contain, and the text that an error points into.
 
-text.fail("unknown_axis", token, axis="dat", among=mesh)   -->
-
-error: the mesh has no axis `dat`
-  --> mlp.partita:3:20
-   |
- 3 | fn mlp(x: f32[B=512 @dat, D=256]) -> f32[B, D] {
-   |                      ^^^ the mesh is data=4, model=2
-help: did you mean `data`?
+text.fail("axis_unknown", token, mesh, axis="dat", mesh=mesh)   -->   the mesh has no axis `dat`; did you mean `data`?
 """
 
 from __future__ import annotations

@@ -60,8 +60,6 @@ class Equations:
             self.text.fail("call_results", targets, name=self.text.said(pieces[0]), wanted=wanted, given=1 + len(more))
         return self.pointwise(node, first, pieces)
 
-    # --- equations of indices --------------------------------------------------------------------------------------
-
     def pointwise(self, node: Node, target: Node, pieces: Sequence[Node]) -> Equation:
         lefts = _lefts(target) or []
         joined = next((dim for dim, left in enumerate(lefts) if left.data == "summed"), None)
@@ -139,8 +137,6 @@ class Equations:
             if left.data == "summed" and axes:
                 self.text.fail("axis_on_parts", left, axis=axes[0], what="a dim that joins pieces")
         return tuple(self.axes(*each, used) for each in zip(given, repeat(array.name), array.shape, strict=False))
-
-    # --- whole arrays ----------------------------------------------------------------------------------------------
 
     def calling(self, node: Node, targets: Sequence[Node], pieces: Sequence[Node]) -> Calling:
         if len(pieces) > 1:

@@ -70,8 +70,6 @@ class Expressions:
             case _:
                 return self.call(node)
 
-    # --- names and reads -------------------------------------------------------------------------------------------
-
     def name(self, word: Token) -> Term:
         """An index used as a value, an array of rank 0, or one of the constants."""
         if word in self.scope.indices:
@@ -117,8 +115,6 @@ class Expressions:
             if isinstance(each, Number) and isinstance(each.value, int) and not low <= each.value <= high:
                 cure = FLOATING if dtype_of(made).kind in "fV" else "use a wider dtype"
                 self.text.fail("number_large", at(each), number=each.value, low=low, high=high, cure=cure)
-
-    # --- operators -------------------------------------------------------------------------------------------------
 
     def negative(self, node: Node) -> Term:
         arg = self.term(phrases(node)[0])
@@ -204,8 +200,6 @@ class Expressions:
         except (ArithmeticError, ValueError) as error:
             self.text.fail("undefined", node, said=self.text.said(node), why=str(error))
 
-    # --- folds -----------------------------------------------------------------------------------------------------
-
     def fold(self, node: Node) -> Term:
         word, variables, body = words(node)[0], phrases(phrases(node)[0]), phrases(node)[1]
         around, hanging = dict(self.scope.indices), self.scope.hanging
@@ -237,8 +231,6 @@ class Expressions:
             self.scope.unify(index, size(self.text, declared[0], self.extents), span(declared[0]), "declared in the fold")
         self.scope.indices[index.name] = index
         return index
-
-    # --- calls -----------------------------------------------------------------------------------------------------
 
     def call(self, node: Node) -> Term:
         word = words(node)[0]

@@ -91,8 +91,6 @@ class Pointful:
         ranges = {self.letters[i]: extent for i, extent in enumerate(self.form.extents) if i not in alone}
         return Printer(ranges, bare=True)
 
-    # --- left and right --------------------------------------------------------------------------------------------
-
     def left(self, equation: Equation) -> str:
         if len(equation.targets) != 1 or equation.partials:
             raise Unsayable
@@ -114,8 +112,6 @@ class Pointful:
 
     def right(self, equation: Equation) -> str:
         return self.printer(equation).expr(self.said(equation.body))
-
-    # --- the tree with names -----------------------------------------------------------------------------------------
 
     def index(self, number: int) -> Var:
         return Var(self.letters[number])

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 from lark import Token
 
@@ -33,7 +34,7 @@ class Scope:
     positional: bool = False
 
     def new(self, word: Token) -> Index:
-        """A new index."""
+        """Raises `Wrong` for a word that is taken."""
         if word in self.arrays:
             self.text.fail("index_array", word, name=word)
         if word in self.indices:
@@ -100,15 +101,13 @@ class Scope:
                 self.text.fail("range_unknown", index.span, name=index.name)
 
     def solve(self, extent: int, joint: Group[Index], where: Span) -> None:
-        product = 1
-        missing: Index | None = None
-        for index in joint.indices:
-            product *= index.extent if index.known else 1
-            missing = missing if index.known else index
+        known = [index for index in joint.indices if index.known]
+        missing = next((index for index in joint.indices if not index.known), None)
+        product = prod(index.extent for index in known)
         if (extent % product if product else extent) or (missing is None and product != extent):
             names = " and ".join(f"`{index.name}`" for index in joint.indices)
-            known = ", ".join(f"{index.name} has {index.extent}" for index in joint.indices if index.known)
-            self.text.fail("join_uneven", where, extent=extent, names=names, known=known)
+            said = ", ".join(f"{index.name} has {index.extent}" for index in known)
+            self.text.fail("join_uneven", where, extent=extent, names=names, known=said)
         if missing is not None:
             missing.extent, missing.why = extent // max(product, 1), "the remaining factor of a product"
 

@@ -30,12 +30,12 @@ class Value:
 
 
 class Walker(Protocol):
-    """The interface of the walk over terms to the code for one kind of term: it makes the code of the terms inside.
+    """The interface of the walk over terms to the code for one kind of term: it makes the code of the terms inside."""
 
-    `order` is the order of the indices on the left, which decides if nothing else does.
-    """
-
-    order: Sequence[Index]
+    @property
+    def order(self) -> Sequence[Index]:
+        """The indices on the left, whose order decides if nothing else does."""
+        ...
 
     def term(self, term: Term) -> Value: ...
 

@@ -23,15 +23,14 @@ from .value import Value, Walker
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One dim `stride * out + dilation * within - low` of an array; `high` is the padding after its end."""
+    """One dim `stride * out + dilation * within - low` of an array; `padding` is `low` and the padding after its end."""
 
     dim: int
     out: Index
     within: Index
     stride: int
+    padding: tuple[int, int]
     dilation: int
-    low: int
-    high: int
 
 
 def windows(read: Reading, folded: Sequence[Index]) -> list[Window] | None:
@@ -47,7 +46,7 @@ def windows(read: Reading, folded: Sequence[Index]) -> list[Window] | None:
             case Affine(offset, ((one, a), (other, b))) if (one in folded) != (other in folded) and a > 0 and b > 0:
                 (out, stride), (within, dilation) = ((one, a), (other, b)) if other in folded else ((other, b), (one, a))
                 reach = (out.extent - 1) * stride + (within.extent - 1) * dilation + 1 + offset
-                found.append(Window(dim, out, within, stride, dilation, -offset, reach - read.array.shape[dim]))
+                found.append(Window(dim, out, within, stride, (-offset, reach - read.array.shape[dim]), dilation))
             case Group((_,)) | Affine(_, ()):
                 pass
             case _:
@@ -99,16 +98,9 @@ def convolution(values: Walker, term: Fold[Index, Term], layout: Layout) -> Valu
     lhs = (image.index(layout.batch), image.index(layout.channel), *(window.dim for window in layout.windows))
     rhs = tuple(map(kernel.index, (layout.weight, layout.channel, *(window.within for window in layout.windows))))
     out = tuple(map(result.index, wanted))
-    made = code.call(
-        "notation.convolve",
-        code.name(layout.image.array.name),
-        code.name(layout.kernel.array.name),
-        tuple(window.stride for window in layout.windows),
-        tuple((window.low, window.high) for window in layout.windows),
-        tuple(window.dilation for window in layout.windows),
-        (lhs, rhs, out),
-    )
-    return Value(made, tuple(result))
+    how = zip(*((window.stride, window.padding, window.dilation) for window in layout.windows), strict=True)
+    arrays = (code.name(read.array.name) for read in (layout.image, layout.kernel))
+    return Value(code.call("notation.convolve", *arrays, *how, (lhs, rhs, out)), tuple(result))
 
 
 def pooling(term: Fold[Index, Term]) -> Value | None:
@@ -124,8 +116,7 @@ def pooling(term: Fold[Index, Term]) -> Value | None:
     code = Code(at(term))
     dims = [(1, 1, (0, 0), 1, alone(sub)) for sub in body.dims]
     for window in found:
-        padding = window.low, window.high
-        dims[window.dim] = window.within.extent, window.stride, padding, window.dilation, window.out
+        dims[window.dim] = window.within.extent, window.stride, window.padding, window.dilation, window.out
     *how, outs = zip(*dims, strict=True)
     return Value(code.call("notation.pool", term.monoid, code.name(body.array.name), *how), outs)
 
