@@ -238,11 +238,11 @@ def _mapped(definition: Definition, operands: Sequence[str], title: str) -> Defi
     index = Group((Var(next(name for name in ("n", *(f"n{k}" for k in range(99))) if name not in taken)),))
 
     def mapped(read: Reading) -> Reading:
-        return replace(read, dims=(index, *read.dims)) if read.array in (*operands, *results) else read
+        return replace(read, dims=(index, *read.dims))
 
-    results = [formal.name for formal in definition.results]
     targets = tuple(map(mapped, definition.targets))
-    return replace(definition, name=title, targets=targets, body=with_reads(definition.body, mapped))
+    body = with_reads(definition.body, lambda read: mapped(read) if read.array in operands else read)
+    return replace(definition, name=title, targets=targets, body=body)
 
 
 def read(written: Written) -> Definition:

@@ -58,10 +58,14 @@ def pattern(glob: str, under: bool = True) -> re.Pattern[str]:
     Without it, the names are those of intermediate values: `scope` also matches `scope#0`, `scope#1`, ..., the values that
     leave the scope.
     """
-    *inner, last = ("**" if part == "**" else "".join(map(_token, _TOKEN.findall(part))) for part in parts(glob) or [""])
-    text = "".join(r"(?:(?:\\.|[^\\/])+/)*" if part == "**" else f"{part}/" for part in inner) + (
-        ".*" if last == "**" else last
-    )
+    split = parts(glob)
+    text = ""
+    for number, part in enumerate(split, start=1):
+        slash = "/" if number < len(split) else ""
+        if part == "**":
+            text += r"(?:(?:\.|[^\/])+/)*" if slash else ".*"
+        else:
+            text += "".join(map(_token, _TOKEN.findall(part))) + slash
     return re.compile(f"{text}(?:/.*)?" if under else rf"{text}(?:#\d+)?", re.DOTALL)
 
 
