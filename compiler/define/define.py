@@ -13,7 +13,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, cast, overload
+from typing import Any, Generic, TypeAlias, TypeVar, cast, overload
 
 from jax import Array
 from jax.extend.core import Primitive
@@ -31,6 +31,8 @@ from ..ops.prng_keys import is_key
 from .op import Op, added, made, read
 
 R = TypeVar("R")
+Example: TypeAlias = Sequence[object] | None
+"""Arrays or `jax.ShapeDtypeStruct`s like the operands."""
 
 _OWNERS: dict[str, Owner] = {}
 """Name of an op -> its owner, who can redefine it."""
@@ -221,21 +223,17 @@ def _is_free(name: str, owner: Owner) -> bool:
 
 
 @overload
-def define(
-    text: str, function: Callable[..., R], *, example: Sequence[object] | None = None, check: bool = True
-) -> Defined[R]: ...
+def define(text: str, function: Callable[..., R], *, example: Example = None, check: bool = True) -> Defined[R]: ...
 @overload
-def define(
-    text: str, *, example: Sequence[object] | None = None, check: bool = True
-) -> Callable[[Callable[..., R]], Defined[R]]: ...
+def define(text: str, *, example: Example = None, check: bool = True) -> Callable[[Callable[..., R]], Defined[R]]: ...
 @overload
-def define(text: str, *, primitive: Primitive, example: Sequence[object] | None = None, check: bool = True) -> Primitive: ...
+def define(text: str, *, primitive: Primitive, example: Example = None, check: bool = True) -> Primitive: ...
 def define(
     text: str,
     function: Callable[..., R] | None = None,
     *,
     primitive: Primitive | None = None,
-    example: Sequence[object] | None = None,
+    example: Example = None,
     check: bool = True,
 ) -> Defined[R] | Callable[[Callable[..., R]], Defined[R]] | Primitive:
     """Define an op by a function and a line of index notation, so that it can be partitioned like any other op.
@@ -267,9 +265,7 @@ def define(
     return _define_function(written, module, function, example, check)
 
 
-def _define_primitive(
-    written: Written, module: str, primitive: Primitive, example: Sequence[object] | None, check: bool
-) -> Primitive:
+def _define_primitive(written: Written, module: str, primitive: Primitive, example: Example, check: bool) -> Primitive:
     definition = read(written)
     own = name_of(primitive)
     name = titled(op_name(own))
@@ -289,9 +285,7 @@ def _define_primitive(
     return primitive
 
 
-def _define_function(
-    written: Written, module: str, function: Callable[..., R], example: Sequence[object] | None, check: bool
-) -> Defined[R]:
+def _define_function(written: Written, module: str, function: Callable[..., R], example: Example, check: bool) -> Defined[R]:
     if not callable(function):
         raise Error(f"expected a function, got {shown(function)}", helps=["`pt.define(text)` decorates a function"])
     defined = Defined(function, written, module, check)

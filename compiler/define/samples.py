@@ -23,8 +23,12 @@ from ..jax_private import Shaped, jnp
 
 Type: TypeAlias = tuple[str, tuple[int, ...]]
 """The dtype and the shape of an array."""
+Types: TypeAlias = Sequence[Type]
+AnArray: TypeAlias = Array | np.ndarray
 Corner: TypeAlias = tuple[object, ...]
 """A dim of an array, `("dim", array, dim)`, or a variable, `("index" or "whole", name, copy, component)`."""
+Classes: TypeAlias = Mapping[Corner, Corner]
+"""For each corner one that stands for all corners of its extent."""
 
 LARGEST = 1 << 22
 """The most elements, summed over all arrays, on which a definition is tried."""
@@ -33,9 +37,7 @@ _TOLERANCE = {8: 1e-9, 4: 2e-4, 2: 3e-2, 1: 0.3}
 """The tolerance for sums in another order, relative to the largest element, by the bytes of the floating dtype."""
 
 
-def candidates(
-    definition: Definition, params: ParamsAttr, ins: Sequence[Type], outs: Sequence[Type]
-) -> Iterator[tuple[list[Type], list[Type]]]:
+def candidates(definition: Definition, params: ParamsAttr, ins: Types, outs: Types) -> Iterator[tuple[list[Type], list[Type]]]:
     """Types of operands and results to try, small ones first; kernels with fixed tiles may need larger ones."""
     classes = _classes(definition, params, ins, outs)
     tried = [_resized(classes, ins, outs, first, step) for first, step in ((8, 4), (256, 128))] if classes else []
@@ -44,10 +46,8 @@ def candidates(
             yield found
 
 
-def _classes(
-    definition: Definition, params: ParamsAttr, ins: Sequence[Type], outs: Sequence[Type]
-) -> Mapping[Corner, Corner] | None:
-    """For each dim a corner that stands for all dims of its extent; None if an extent depends on more than indices."""
+def _classes(definition: Definition, params: ParamsAttr, ins: Types, outs: Types) -> Classes | None:
+    """Which dims share an extent; None if an extent depends on more than the definition's indices."""
     shapes = [shape for _, shape in ins], [shape for _, shape in outs]
     sites = Sites(definition.with_arity(len(ins), len(outs)), params, *shapes)
     indices, classes = Indices(sites), dict[Corner, Corner]()
@@ -70,9 +70,7 @@ def _classes(
     return classes
 
 
-def _resized(
-    classes: Mapping[Corner, Corner], ins: Sequence[Type], outs: Sequence[Type], first: int, step: int
-) -> tuple[list[Type], list[Type]]:
+def _resized(classes: Classes, ins: Types, outs: Types, first: int, step: int) -> tuple[list[Type], list[Type]]:
     """The types with `first`, `first + step`, ... for their indices. An unpartitioned dim gets at most twice `first`."""
     chosen: dict[Corner, int] = {}
     fresh = count(first, step)
@@ -106,7 +104,7 @@ def _array(random: np.random.Generator, dtype: np.dtype, shape: tuple[int, ...],
     return (found + 1j * random.standard_normal(shape) if dtype.kind == "c" else found).astype(dtype)
 
 
-def first_difference(one: Array | np.ndarray, other: Array | np.ndarray) -> tuple[int, ...] | None:
+def first_difference(one: AnArray, other: AnArray) -> tuple[int, ...] | None:
     """The first element where two arrays differ by more than their precision; None if they agree."""
     exact = one.dtype.kind in "iub"
     left, right = (np.asarray(x).astype(np.int64 if exact else np.complex128) for x in (one, other))
@@ -122,9 +120,7 @@ def first_difference(one: Array | np.ndarray, other: Array | np.ndarray) -> tupl
     return tuple(map(int, found[0])) if len(found) else None
 
 
-def told_apart(
-    name: str, at: tuple[int, ...], one: Array | np.ndarray, how: str, other: Array | np.ndarray, otherwise: str
-) -> str:
+def told_apart(name: str, at: tuple[int, ...], one: AnArray, how: str, other: AnArray, otherwise: str) -> str:
     """The elements of two arrays: `out[0, 0] is 1 at once, and 2 in blocks`."""
     return f"{name}[{', '.join(map(str, at))}] is {_number(one[at])} {how}, and {_number(other[at])} {otherwise}"
 

@@ -90,9 +90,8 @@ def block(params: Mapping[str, object], inputs: Sequence[Array], outs: Sequence[
         return tree.tree_unflatten(params[side], each)
 
     ins = structs("in_tree", [(each.dtype.name, tuple(np.shape(each))) for each in inputs])
-    _, function, _, _ = cast("Callable[..., Any]", params["partition"])(
-        *cast("Sequence[object]", params["static_args"]), mesh, ins, structs("out_tree", outs)
-    )
+    partition, static = cast("Callable[..., Any]", params["partition"]), cast("Sequence[object]", params["static_args"])
+    _, function, _, _ = partition(*static, mesh, ins, structs("out_tree", outs))
     return tree.tree_leaves(function(*tree.tree_unflatten(params["in_tree"], inputs)))
 
 

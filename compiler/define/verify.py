@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import lcm
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
 from ...dialects.params import ParamsAttr
 from ..jax_private import Shaped, eval_context, jax
@@ -24,19 +24,19 @@ from .candidate import Candidate, Unfit
 from .samples import LARGEST, Type, candidates, types_of
 from .trial import Trial
 
+Params: TypeAlias = Mapping[str, object]
+
 _accepted: dict[object, Trial] = {}
 CANDIDATES: dict[str, Candidate] = {}
 """The definitions that were accepted, by the op's name."""
 
 
-def accept(candidate: Candidate, params: Mapping[str, object], ins: Sequence[Shaped], outs: Sequence[Shaped]) -> None:
+def accept(candidate: Candidate, params: Params, ins: Sequence[Shaped], outs: Sequence[Shaped]) -> None:
     """Raises Error unless the function agrees with its definition on calls of this kind: avals and static parameters."""
     _tried_on(candidate, params, types_of(ins), types_of(outs))
 
 
-def accept_blocks(
-    candidate: Candidate, params: Mapping[str, object], ins: list[Type], outs: list[Type], sizes: Mapping[int, int]
-) -> None:
+def accept_blocks(candidate: Candidate, params: Params, ins: list[Type], outs: list[Type], sizes: Mapping[int, int]) -> None:
     """Raises Error unless the function agrees with its definition on blocks of these sizes of the indices.
 
     A multiple of a size that agreed needs no trial: 6 after 2. A kernel with its own step size may not take smaller blocks.
@@ -61,7 +61,7 @@ def _try_block(tried: Trial, index: int, size: int) -> None:
             trial.candidate.refuse(trial.variable(index), (str(problem),), size=size, larger=trial.larger)
 
 
-def _tried_on(candidate: Candidate, params: Mapping[str, object], ins: list[Type], outs: list[Type]) -> Trial:
+def _tried_on(candidate: Candidate, params: Params, ins: list[Type], outs: list[Type]) -> Trial:
     """The trial of the definition for calls of this kind; run once."""
     values = Foreign()
     stored = encode(params, values, candidate.definition)

@@ -26,9 +26,7 @@ from .names import escape, join, path
 
 F = TypeVar("F", bound=Callable[..., object])
 
-_ANYTHING = inspect.Signature(
-    [inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL), inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)]
-)
+_ANYTHING = inspect.signature(lambda *args, **kwargs: None)
 # A tree that contains functions or flags is usually not hashable, so it cannot be static.
 _APART = "split the tree: pass its arrays and close over the rest, as with `eqx.partition(model, eqx.is_array)`"
 
@@ -70,9 +68,8 @@ class Function:
     @cached_property
     def keyword(self) -> str:
         """The name of `**kwargs`, or an empty string."""
-        return next(
-            (name for name, each in self.signature.parameters.items() if each.kind is inspect.Parameter.VAR_KEYWORD), ""
-        )
+        kinds = {each.kind: name for name, each in self.signature.parameters.items()}
+        return kinds.get(inspect.Parameter.VAR_KEYWORD, "")
 
     def location(self, argument: str = "def") -> Location | None:
         """Where the function names the argument; None if its source is not available."""
@@ -116,11 +113,9 @@ class Function:
             hash(value)
         except TypeError:
             title = f"static argument `{name}` of `{self.name}` must be hashable, got a {type(value).__name__}"
-            helps = [
-                "pass a tuple or a frozen dataclass, so that calls with equal values can share a trace",
-                f"or close over it: functools.partial({self.name}, {name}=...)",
-            ]
-            raise Error(title, location=self.location(name), helps=helps) from None
+            help = "pass a tuple or a frozen dataclass, so that calls with equal values can share a trace"
+            other = f"or close over it: functools.partial({self.name}, {name}=...)"
+            raise Error(title, location=self.location(name), helps=[help, other]) from None
 
     def call(self, values: Sequence[object], names: Sequence[str], static: Mapping[str, object]) -> object:
         """Call the function with these values of the arguments `names`, and with the static ones."""

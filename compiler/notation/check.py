@@ -44,9 +44,8 @@ def check(text: Text) -> Program:
     functions = Functions(text, mesh, lets, {}, {})
     for name in callees_first(text, nodes):
         functions.function(nodes[name])
-    return Program(
-        text, mesh, {name: functions.done[name] for name in nodes}, named(text, items, "plan", "plan_twice"), functions.order
-    )
+    done = {name: functions.done[name] for name in nodes}
+    return Program(text, mesh, done, named(text, items, "plan", "plan_twice"), functions.order)
 
 
 def read_mesh(text: Text, items: Node) -> Mesh | None:

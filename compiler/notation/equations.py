@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from math import prod
+from typing import TypeAlias
 
 from lark import Token
 
-from ...dialects.definitions.tree import Apply, Group, Number
+from ...dialects.definitions.tree import Apply, Group, Number, Value
 from ...dialects.dtypes import short
 from ...dialects.grammar import Node, kinds, phrases, words
 from ...dialects.monoids import MONOIDS
@@ -22,6 +23,9 @@ from .runtime import made_of
 from .scope import Scope
 from .sizes import check_bytes, extent_of, size
 from .terms import Array, Calling, Equation, Function, Index, Left, Term, at, dtype, settled, type_text
+
+Given: TypeAlias = "Array | Apply[Term]"
+"""An argument of a call: an array or, for a primitive, also a number."""
 
 EXTREMES = (*(fold for fold in WRITTEN if MONOIDS[fold].ordered), "argmax", "argmin")
 """The folds that have no value over zero elements."""
@@ -158,7 +162,7 @@ class Equations:
         lefts = tuple(self.left(name, target, *result) for target, result in zip(targets, results, strict=True))
         return Calling(lefts, primitive, arguments, params, span(node))
 
-    def argument(self, name: str, node: Node) -> Array | Apply[Term]:
+    def argument(self, name: str, node: Node) -> Given:
         """An argument of a primitive: an array, or a number such as `3`, `0.5`, `u32(3)`."""
         if name.startswith("lax.") and node.data in ("number", "neg", "call"):
             reader = self.reader(Scope(self.text, self.arrays, {}))
@@ -175,7 +179,7 @@ class Equations:
             self.text.fail("value_unknown", word, self.arrays, name=word)
         return self.arrays[str(word)]
 
-    def called(self, call: Node, function: Function, given: Sequence[Array | Apply[Term]]) -> list[tuple[str, tuple[int, ...]]]:
+    def called(self, call: Node, function: Function, given: Sequence[Given]) -> list[Value]:
         wanted = function.arguments
         signature = f"{function.name}({', '.join(f'{each.name}: {each.type}' for each in wanted)})"
         if len(given) != len(wanted):
@@ -188,9 +192,7 @@ class Equations:
                 self.text.fail("call_type", node, argument=want.name, name=function.name, value=have.name, **types)
         return [(each.dtype, each.shape) for each in function.results]
 
-    def primitive(
-        self, call: Node, name: str, given: Sequence[Array | Apply[Term]], params: str, targets: Sequence[Node]
-    ) -> list[tuple[str, tuple[int, ...]]]:
+    def primitive(self, call: Node, name: str, given: Sequence[Given], params: str, targets: Sequence[Node]) -> list[Value]:
         """The types of the results of a primitive, which JAX computes."""
         # The parameters of some contain the shape of the result, which the left side declares.
         declared = [[each for each in map(extent_of, _lefts(target) or ()) if each is not None] for target in targets]

@@ -92,9 +92,8 @@ class Expressions:
         if len(given) != len(array.shape):
             rank, count = counted(len(array.shape), "dim"), counted(len(given), "index", "indices")
             self.text.fail("rank", node, name=word, rank=rank, given=count, type=array.type)
-        return Read(
-            array, tuple(self.scope.position(array, dim, each, self.term) for dim, each in enumerate(given)), span=span(node)
-        )
+        dims = tuple(self.scope.position(array, dim, each, self.term) for dim, each in enumerate(given))
+        return Read(array, dims, span=span(node))
 
     def literal(self, node: Node) -> Constant:
         word = words(node)[0]

@@ -50,7 +50,7 @@ class Functions:
             arrays[array.name], places[array.name] = array, at
         arguments = tuple(arrays.values())
         results = [self.type(each, "result", extents) for each in kinds(node, "type")]
-        statements, last = self.statements(node, extents, arrays)
+        statements, last = self.statements(node, Equations(self.text, extents, self.done, arrays, self.axes))
         returned = self.returned(node, last, arrays, [array for array, _ in results])
         made = Function(
             str(name),
@@ -58,7 +58,7 @@ class Functions:
             tuple(places[each.name] for each in arguments),
             tuple(array for array, _ in results),
             tuple(at for _, at in results),
-            statements,
+            tuple(statements),
             returned,
             span(name),
             *self.inlined(name, statements),
@@ -124,13 +124,9 @@ class Functions:
                 self.order.setdefault((str(major), str(axis)), axis.line or 1)
         return tuple(map(str, axes))
 
-    def statements(
-        self, node: Node, extents: Mapping[str, int], arrays: dict[str, Array]
-    ) -> tuple[tuple[Equation | Calling, ...], Node | None]:
+    def statements(self, node: Node, equations: Equations) -> tuple[list[Equation | Calling], Node | None]:
         """The equations, checked, and the `return`."""
-        equations = Equations(self.text, extents, self.done, arrays, self.axes)
-        found = list[Equation | Calling]()
-        last: Node | None = None
+        found, last = list[Equation | Calling](), None
         for each in phrases(node):
             if last is not None:
                 self.text.fail("return_early", each)
@@ -140,7 +136,7 @@ class Functions:
                 for target in phrases(phrases(each)[0]):
                     self.check_name(words(target)[0])
                 found.append(equations.equation(each))
-        return tuple(found), last
+        return found, last
 
     def returned(self, node: Node, last: Node | None, arrays: Mapping[str, Array], results: Sequence[Array]) -> tuple[str, ...]:
         name = str(words(phrases(node)[0])[0])

@@ -23,25 +23,13 @@ GRAMMAR = Path(__file__).with_name("program.lark")
 
 # The names of the grammar's terminals in messages; one phrase replaces terminals that all begin or continue it.
 SPELLING = {
-    "NAME": "a name",
-    "UPPER": "an extent",
-    "NUMBER": "a number",
-    "FOLD": "a fold",
-    "OPAQUE": "`lax.`",
-    "COMPARE": "a comparison",
-    "STRING": "a text",
-    "VALUE": "a value's name",
-    "DIM": "a dim",
-    "CALL": "a tactic",
-    "ARROW": "`->`",
-    "JOIN": "`++`",
-    "_NOTHING": "`()`",
-    "LABEL": "`name`",
-    "$END": "the end",
-}
+    "NAME": "a name", "UPPER": "an extent", "NUMBER": "a number", "FOLD": "a fold", "COMPARE": "a comparison",
+    "STRING": "a text", "VALUE": "a value's name", "DIM": "a dim", "CALL": "a tactic", "$END": "the end",
+}  # fmt: skip
 SIGNS = {
     "LPAR": "(", "RPAR": ")", "LSQB": "[", "RSQB": "]", "LBRACE": "{", "RBRACE": "}", "COMMA": ",", "COLON": ":",
     "EQUAL": "=", "AT": "@", "PLUS": "+", "MINUS": "-", "STAR": "*", "SLASH": "/", "DOT": ".", "SEMICOLON": ";",
+    "ARROW": "->", "JOIN": "++", "_NOTHING": "()", "OPAQUE": "lax.", "LABEL": "name",
 }  # fmt: skip
 OPERATORS = {"PLUS", "MINUS", "STAR", "SLASH", "COMPARE", "AND", "OR"}
 BEGINNINGS = {"NAME", "NUMBER", "LPAR", "LSQB", "MINUS", "FOLD"}

@@ -115,11 +115,9 @@ class _Printer:
                 return []
         source = self.traced.sources.get(op)
         name = op.params["primitive"] if isinstance(op, WholeOp) else op.name.removeprefix("lax.")
-        raise Error(
-            f"`{self.traced.name}` cannot be printed in index notation: it contains `{name}`",
-            location=source.location() if source is not None else None,
-            helps=["print its IR: `print(plan.ir())`", "or print the parts before and after it as separate functions"],
-        )
+        title = f"`{self.traced.name}` cannot be printed in index notation: it contains `{name}`"
+        helps = ["print its IR: `print(plan.ir())`", "or print the parts before and after it as separate functions"]
+        raise Error(title, location=source and source.location(), helps=helps)
 
 
 def _written(made: np.ndarray) -> str:
@@ -159,9 +157,8 @@ def _opaque(name: str, params: ParamsAttr, ins: Sequence[Value], outs: Sequence[
 
 def _literal(value: Value) -> str:
     """A number, with its dtype if the notation would read it as another."""
-    plain = (value.dtype == "int32" and "." not in value.text and "e" not in value.text) or (
-        value.dtype == "float32" and any(mark in value.text for mark in ".en")
-    )
+    is_float = any(mark in value.text for mark in ".en")
+    plain = value.dtype == ("float32" if is_float else "int32")
     return value.text if plain or "(" in value.text else f"{short(value.dtype)}({value.text})"
 
 
