@@ -52,19 +52,17 @@ def enough_devices(plan: Plan) -> None:
 
 def inputs(plan: Plan, given: Sequence[str], seed: int) -> list[Array | np.ndarray]:
     """The leaves of the arguments: from files, `x=x.npy` or `all.npz`, otherwise random."""
-    traced = plan.source.traced
-    names = traced.arg_names[: len(traced.in_avals)]
-    files = read(given)
-    avals = dict(zip(names, traced.in_avals, strict=True))
+    traced, files = plan.source.traced, read(given)
+    avals = dict(zip(traced.arg_names, traced.in_avals, strict=False))
     for name, array in files.items():
-        match([name], names, what="argument")
+        match([name], avals, what="argument")
         if array.shape != avals[name].shape:
             title = f"argument `{name}` of `{traced.name}` is {text(avals[name])}, and its file holds {list(array.shape)}"
             location = traced.function.location(name.split("/")[0])
             helps = ["give an array of that shape, or none: arguments without a file are random"]
             raise Error(title, location=location, helps=helps)
     random = np.random.default_rng(seed)
-    return [files[name] if name in files else drawn(random, aval) for name, aval in zip(names, traced.in_avals, strict=True)]
+    return [files[name] if name in files else drawn(random, aval) for name, aval in avals.items()]
 
 
 def read(given: Sequence[str]) -> Mapping[str, np.ndarray]:

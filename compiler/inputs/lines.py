@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from xdsl.ir import Operation
@@ -91,24 +91,24 @@ def _frame(origin: Origin) -> Frame | None:
     return None
 
 
+@dataclass(eq=False)
 class Sources(Mapping[Operation, Source]):
     """The sources of a program's operations, each resolved on demand."""
 
-    def __init__(self, origins: Mapping[Operation, Origin]) -> None:
-        self._origins = origins
-        self._found: dict[Operation, Source] = {}
+    origins: Mapping[Operation, Origin]
+    found: dict[Operation, Source] = field(default_factory=dict[Operation, Source], init=False)
 
     def __getitem__(self, op: Operation) -> Source:
-        if op not in self._found:
-            self._found[op] = resolve(self._origins[op])
-        return self._found[op]
+        if op not in self.found:
+            self.found[op] = resolve(self.origins[op])
+        return self.found[op]
 
     def __iter__(self) -> Iterator[Operation]:
-        return iter(self._origins)
+        return iter(self.origins)
 
     def __len__(self) -> int:
-        return len(self._origins)
+        return len(self.origins)
 
     def scope(self, op: Operation) -> str:
         """Only the scopes around an operation. This reads no traceback."""
-        return str(self._origins[op].scope)
+        return str(self.origins[op].scope)

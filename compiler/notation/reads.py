@@ -42,6 +42,7 @@ def sliced(code: Code, values: Walker, term: Reading) -> tuple[Expr, list[Dim]]:
     kept, parts, whole = list[Dim](), list[object](), slice(None)
     array, dims = split(code, term)
     for dim, extent in dims:
+        part: object = whole
         match dim:
             case Affine(position, ()) if extent != 1:
                 parts.append(position)
@@ -49,19 +50,17 @@ def sliced(code: Code, values: Walker, term: Reading) -> tuple[Expr, list[Dim]]:
             case Affine(offset, ((index, step),)):
                 last = offset + step * (index.extent - 1)
                 stop = last + (1 if step > 0 else -1)
-                parts.append(slice(offset, None if stop < 0 else stop, None if step == 1 else step))
-                kept.append(Group((index,)))
+                part, dim = slice(offset, None if stop < 0 else stop, None if step == 1 else step), Group((index,))
             case Affine(_, (_, *_)):
-                parts.append(whole)
-                kept.append(inside(dim, extent, at(term)))
+                dim = inside(dim, extent, at(term))
             case _ if (slides := sliding(dim)) is not None:
                 start, index = slides
                 array = code.call("lax.dynamic_slice_in_dim", array, values.term(start).code, index.extent, len(parts))
-                parts.append(whole)
-                kept.append(Group((index,)))
+                dim = Group((index,))
             case _:
-                parts.append(whole)
-                kept.append(dim)
+                pass
+        parts.append(part)
+        kept.append(dim)
     return (array if all(part == whole for part in parts) else code.index(array, tuple(parts))), kept
 
 

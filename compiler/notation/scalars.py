@@ -16,7 +16,7 @@ import numpy as np
 from jax import Array
 
 from ...dialects.definitions.registry import definitions
-from ...dialects.definitions.signs import ARITHMETIC, Function
+from ...dialects.definitions.signs import ARITHMETIC
 from ...dialects.definitions.tree import Definition, Group, Var
 from ...dialects.dtypes import long
 from ...dialects.errors import Error
@@ -33,9 +33,7 @@ ACTIVATIONS = frozenset({"relu", "gelu", "silu", "softplus", "elu", "selu", "lea
 """Functions of `jax.nn`."""
 SPELT = {"where": ("condition", "then", "otherwise"), **dict.fromkeys(sorted(ACTIVATIONS), ("x",))}
 # Ops that the notation writes in another way (casts, names, logic), or that are not JAX primitives.
-_APART = frozenset(
-    {"convert_element_type", "tag", "name", "eq_to", "le_to", "lt_to", "and", "or", "not", "enter", "carry", "leave"}
-)
+_APART = frozenset("convert_element_type tag name eq_to le_to lt_to and or not enter carry leave".split())
 
 
 @cache
@@ -76,17 +74,10 @@ def compute(name: str, text: str, dtype: str, args: Sequence[Array]) -> Array:
     return bind_local(name, parameters(text), args, [(dtype, ())])[0]
 
 
-_ARITHMETIC: Mapping[str, Function] = {
-    **{name: sign.function for name, sign in ARITHMETIC.items()},
-    "abs": abs,
-    "max": max,
-    "min": min,
-}
-
-
 def arithmetic(name: str, values: Sequence[float]) -> float | None:
     """The function in Python's arithmetic, where `/` is exact; None for a function that Python does not have."""
-    return _ARITHMETIC[name](*values) if name in _ARITHMETIC else None
+    function = ARITHMETIC[name].function if name in ARITHMETIC else {"abs": abs, "max": max, "min": min}.get(name)
+    return None if function is None else function(*values)
 
 
 def constant(name: str, values: Sequence[float]) -> float | None:
