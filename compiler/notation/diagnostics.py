@@ -85,7 +85,6 @@ class Text:
         return error
 
     def fail(self, kind: str, where: Where, among: Iterable[str] = (), notes: Iterable[str] = (), **words: object) -> NoReturn:
-        """Raises the error of that kind."""
         raise self.wrong(kind, where, among, notes, **words)
 
 

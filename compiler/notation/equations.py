@@ -13,8 +13,6 @@ from lark import Token
 from ...dialects.definitions.tree import Apply, Group, Number, Value
 from ...dialects.dtypes import short
 from ...dialects.grammar import Node, kinds, phrases, words
-from ...dialects.monoids import MONOIDS
-from ..ops.monoids import WRITTEN
 from ..ops.primitives import names
 from . import scalars
 from .diagnostics import Text, span
@@ -22,13 +20,10 @@ from .expressions import Expressions, counted, reason
 from .runtime import made_of
 from .scope import Scope
 from .sizes import check_bytes, extent_of, size
-from .terms import Array, Calling, Equation, Function, Index, Left, Term, at, dtype, settled, type_text
+from .terms import Array, Calling, Equation, Function, Index, Left, Term, dtype, settled, type_text
 
 Given: TypeAlias = "Array | Apply[Term]"
 """An argument of a call: an array or, for a primitive, also a number."""
-
-EXTREMES = (*(fold for fold in WRITTEN if MONOIDS[fold].ordered), "argmax", "argmin")
-"""The folds that have no value over zero elements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +40,6 @@ class Equations:
     axes: Callable[[Sequence[Token], str, int, set[str]], tuple[str, ...]]
 
     def equation(self, node: Node) -> Equation | Calling:
-        try:
-            return self.checked(node)
-        except RecursionError:
-            raise self.text.wrong("too_deep", node) from None
-
-    def checked(self, node: Node) -> Equation | Calling:
         targets, pieces = phrases(node)[0], phrases(phrases(node)[1])
         for target in phrases(targets):
             if (word := words(target)[0]) in self.arrays:
@@ -83,9 +72,9 @@ class Equations:
             terms.append(reader.term(piece))
             reader.fits(settled(dtype(terms[-1])), terms[-1])
             if part is not None:
-                self.solve(scope, [part])
+                scope.settle([part])
                 extents.append(part.extent)
-        self.solve(scope, list(shared.values()))
+        scope.settle(shared.values())
         dims = [Group(tuple(shared[word] for word in words(left) if word in shared)) for left in lefts]
         if joined is not None:
             dims[joined] = Group((Index(str(words(lefts[joined])[0]), span(lefts[joined]), sum(extents), "joined"),))
@@ -113,19 +102,6 @@ class Equations:
 
     def reader(self, scope: Scope) -> Expressions:
         return Expressions(self.text, scope, self.extents, self.functions)
-
-    def solve(self, scope: Scope, indices: Sequence[Index]) -> None:
-        """Resolves the ranges of all indices, or fails."""
-        folded = [index for fold in scope.folds for index in fold.indices]
-        seen = {index for _, joint, _ in scope.joins for index in joint.indices}
-        seen |= {index for _, window, _, _ in scope.windows for index, _ in window.factors}
-        for index in indices:
-            if not index.known and index not in seen:
-                self.text.fail("left_only", index.span, name=index.name)
-        scope.settle([*folded, *indices])
-        for fold in scope.folds:
-            if fold.monoid in EXTREMES and not all(index.extent for index in fold.indices):
-                self.text.fail("fold_nothing", at(fold), fold=fold.monoid)
 
     def dtype(self, pieces: Sequence[Node], terms: Sequence[Term]) -> str:
         first = settled(dtype(terms[0]))

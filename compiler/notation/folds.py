@@ -55,7 +55,6 @@ def multiplied(body: Term) -> list[Term]:
 
 
 def product(values: Walker, term: Fold[Index, Term]) -> Value:
-    """The sum of a product."""
     code, parts = Code(at(term)), multiplied(term.body)
     if (layout := convolved(term, parts)) is not None:
         return convolution(values, term, layout)

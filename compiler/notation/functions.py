@@ -135,7 +135,10 @@ class Functions:
             elif each.data == "equation":
                 for target in phrases(phrases(each)[0]):
                     self.check_name(words(target)[0])
-                found.append(equations.equation(each))
+                try:
+                    found.append(equations.equation(each))
+                except RecursionError:
+                    raise self.text.wrong("too_deep", each) from None
         return found, last
 
     def returned(self, node: Node, last: Node | None, arrays: Mapping[str, Array], results: Sequence[Array]) -> tuple[str, ...]:

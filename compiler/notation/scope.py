@@ -6,7 +6,7 @@ x[i, 0, (h d), 2*i + q - 1, ids[b]]   -->   an index, a number, a product, a win
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 
@@ -16,8 +16,13 @@ from ...dialects.definitions.tree import Affine, Apply, Fold, Group, Number
 from ...dialects.dtypes import dtype_of, short
 from ...dialects.errors import Span
 from ...dialects.grammar import Node, words
+from ...dialects.monoids import MONOIDS
+from ..ops.monoids import WRITTEN
 from .diagnostics import Text, span
-from .terms import Array, Dim, Index, Term, alone, dtype, leaves
+from .terms import Array, Dim, Index, Term, alone, at, dtype, leaves
+
+EXTREMES = (*(fold for fold in WRITTEN if MONOIDS[fold].ordered), "argmax", "argmin")
+"""The folds that have no value over zero elements."""
 
 
 @dataclass(slots=True)
@@ -83,8 +88,14 @@ class Scope:
             self.check_window(extent, window, span(node), hangs=False)
         return window
 
-    def settle(self, known: Sequence[Index]) -> None:
-        """Solves the products and checks the windows. Raises `Wrong` for an index without a range."""
+    def settle(self, free: Iterable[Index]) -> None:
+        """Solves the products and checks windows and folds. Raises `Wrong` for an index, free or folded, without a range."""
+        every = [*(index for fold in self.folds for index in fold.indices), *free]
+        seen = {index for _, joint, _ in self.joins for index in joint.indices}
+        seen |= {index for _, window, _, _ in self.windows for index, _ in window.factors}
+        for index in free:
+            if not index.known and index not in seen:
+                self.text.fail("left_only", index.span, name=index.name)
         waiting = list(self.joins)
         while waiting:
             ready = [each for each in waiting if sum(not index.known for index in each[1].indices) <= 1]
@@ -96,9 +107,12 @@ class Scope:
             waiting = [each for each in waiting if each not in ready]
         for extent, affine, where, hangs in self.windows:
             self.check_window(extent, affine, where, hangs)
-        for index in known:
+        for index in every:
             if not index.known:
                 self.text.fail("range_unknown", index.span, name=index.name)
+        for fold in self.folds:
+            if fold.monoid in EXTREMES and not all(index.extent for index in fold.indices):
+                self.text.fail("fold_nothing", at(fold), fold=fold.monoid)
 
     def solve(self, extent: int, joint: Group[Index], where: Span) -> None:
         known = [index for index in joint.indices if index.known]
