@@ -7,7 +7,7 @@ y[b] = x[b] % 2     -->     the notation has no sign `%`: write a remainder as `
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import cast
 
@@ -33,20 +33,17 @@ SIGNS = {
 }  # fmt: skip
 OPERATORS = {"PLUS", "MINUS", "STAR", "SLASH", "COMPARE", "AND", "OR"}
 BEGINNINGS = {"NAME", "NUMBER", "LPAR", "LSQB", "MINUS", "FOLD"}
-HABITS: Mapping[str, str] = {
-    **dict.fromkeys(("if", "then", "else", "where"), "write a choice as `where(condition, x[i], y[i])`"),
-    **dict.fromkeys(
-        ("for", "while"), "an equation defines all elements, `y[i] = ...`; write a loop in Python, around functions"
-    ),
-    **dict.fromkeys(("**", "^"), "write a power as `square(x[i])`, `integer_pow(x[i], y=3)` or `pow(x[i], 0.5)`"),
-    **dict.fromkeys(("&", "&&"), "combine booleans with `and`"),
-    **dict.fromkeys(("|", "||"), "combine booleans with `or`"),
-    **dict.fromkeys(("!", "~"), "negate booleans with `not`, and write unequal as `!=`"),
+_HABITS = {
+    "if then else where ?": "write a choice as `where(condition, x[i], y[i])`",
+    "for while": "an equation defines all elements, `y[i] = ...`; write a loop in Python, around functions",
+    "** ^": "write a power as `square(x[i])`, `integer_pow(x[i], y=3)` or `pow(x[i], 0.5)`",
+    "& &&": "combine booleans with `and`",
+    "| ||": "combine booleans with `or`",
+    "! ~": "negate booleans with `not`, and write unequal as `!=`",
     "%": "write a remainder as `rem(a, b)`",
     "//": "comments begin with `#`; `div(a, b)` divides integers and drops the remainder",
     "@": "write a matrix product as `sum(k) x[i, k] * w[k, j]`; `@` comes before mesh axes, on the left and in types",
     ".": "write a function by its name alone, `exp(x[i])`, and a transpose as `y[j, i] = x[i, j]`",
-    "?": "write a choice as `where(condition, x[i], y[i])`",
     "+=": "a value has one equation: write the sum inside it",
     "][": "write all indices in one pair of brackets: `x[b, d]`",
     "..": "write an index for every dim: `x[b, s, d]`",
@@ -54,33 +51,32 @@ HABITS: Mapping[str, str] = {
     "def": "a function begins with `fn`",
     "mean": "write a mean as `sum(k) x[b, k] / K`",
 }
+HABITS = {word: cure for words, cure in _HABITS.items() for word in words.split()}
 """Habits from other languages, and what the notation writes instead."""
-BEHIND: Mapping[str, str] = {
+BEHIND = {
     **{word: HABITS[word] for word in ("if", "then", "else", "where", "for", "while")},
     "return": "`return` takes names, `return y, z`: name each value by an equation before it",
     "->": "separate the types of the results by commas: `-> f32[8], f32[8]`",
 }
 """The same after these words."""
-EXACT: Mapping[frozenset[str], str] = {
-    frozenset({"LSQB"}): "write a type with its extents, `f32[8, 4]`; a scalar is `f32[]`",
-    frozenset({"LPAR", "PLUS", "RSQB", "NAME"}): "an equation defines all elements: write indices on the left, `y[i] = ...`",
-    frozenset({"COLON"}): "write an argument with its type: `x: f32[B=8]`",
-    **dict.fromkeys(
-        (frozenset({"COMMA", "EQUAL"}), frozenset({"COMMA", "EQUAL", "LSQB"})),
-        "begin an equation with a name, `y[i] = ...`, and end a function with `return y`",
-    ),
-    frozenset({"OVER"}): "write the axes after `over`: `tile range B over data`",
+BEGIN = "begin an equation with a name, `y[i] = ...`, and end a function with `return y`"
+EXACT = {
+    "LSQB": "write a type with its extents, `f32[8, 4]`; a scalar is `f32[]`",
+    "LPAR NAME PLUS RSQB": "an equation defines all elements: write indices on the left, `y[i] = ...`",
+    "COLON": "write an argument with its type: `x: f32[B=8]`",
+    "COMMA EQUAL": BEGIN,
+    "COMMA EQUAL LSQB": BEGIN,
+    "OVER": "write the axes after `over`: `tile range B over data`",
 }
-CURES = (
-    ("LBRACE", "write its contents in braces: `{ ... }`"),
-    ("ARROW", "write the types of the results after an arrow: `fn f(x: f32[B=8]) -> f32[B]`"),
-    ("MESH", "a file contains `mesh`, `let`, `fn` and `plan`"),
-    ("RETURN", "a function contains equations, `y[i] = x[i]`, and ends with `return y`"),
-    (
-        "PROPAGATE",
-        "a plan contains `tile x.0 @data`, `replicate x @data`, `name x.0 as B`, `propagate data`, or a tactic's call",
-    ),
-)
+"""The cures where the grammar allows exactly these terminals."""
+CURES = {
+    "LBRACE": "write its contents in braces: `{ ... }`",
+    "ARROW": "write the types of the results after an arrow: `fn f(x: f32[B=8]) -> f32[B]`",
+    "MESH": "a file contains `mesh`, `let`, `fn` and `plan`",
+    "RETURN": "a function contains equations, `y[i] = x[i]`, and ends with `return y`",
+    "PROPAGATE": "a plan contains `tile x.0 @data`, `replicate x @data`, `name x.0 as B`, `propagate data`, or a tactic's call",
+}
+"""The cures where it allows this terminal."""
 BESIDE = "write an operator between two values, `a * b`, and a function's argument in parentheses, `exp(x[i])`"
 
 
@@ -165,11 +161,11 @@ def cure(before: str, behind: str, found: str, names: set[str]) -> str:
         return f"indices are lower case, `{found.lower()}`: upper case names extents"
     if word is not None and found == "[" and UPPER.fullmatch(word[0]):
         return f"values are lower case, `{word[0].lower()}`: upper case names extents"
-    if frozenset(names) in EXACT:
-        return EXACT[frozenset(names)]
+    if (exactly := " ".join(sorted(names))) in EXACT:
+        return EXACT[exactly]
     for habit in (before[-1:] + behind[:1], behind[:2], found):
         if habit in HABITS and len(names) > 1 and not plan and "LBRACE" not in names:
             return HABITS[habit]
     if behind and re.search(r"\breturn\b[\w\s,]*\Z", before):
         return BEHIND["return"]
-    return next((said for mark, said in CURES if mark in names), "`docs/notation.md` describes the grammar")
+    return next((said for mark, said in CURES.items() if mark in names), "`docs/notation.md` describes the grammar")

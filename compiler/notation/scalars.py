@@ -56,8 +56,7 @@ def _is_elementwise(definition: Definition) -> bool:
 
 @cache
 def result(name: str, dtypes: Sequence[str], text: str) -> str:
-    """The dtype of the function's result. Raises TypeError, ValueError or KeyError, with JAX's reason, for dtypes or parameters
-    that it does not take."""
+    """The dtype of the function's result. Raises TypeError, ValueError or KeyError, with JAX's reason, if it has none."""
     given = [jax.ShapeDtypeStruct((), each) for each in dtypes]
 
     def called(*args: Array) -> Array:
