@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,10 +37,8 @@ if TYPE_CHECKING:
 
 def host_devices(count: int) -> None:
     """Request this many host devices, unless JAX is already initialised or the environment sets the number."""
-    try:
+    with suppress(RuntimeError):
         jax.config.update("jax_num_cpu_devices", count)
-    except RuntimeError:
-        return
 
 
 def enough_devices(plan: Plan) -> None:

@@ -129,7 +129,6 @@ class Defined(Generic[R]):
         return [self.array(formal.name, each) for each in cast("Iterable[object]", value)]
 
     def array(self, name: str, value: object) -> Array:
-        """An operand as an array."""
         if isinstance(value, jax.ShapeDtypeStruct):
             return cast(Array, value)
         try:

@@ -22,7 +22,7 @@ from ...dialects.errors import Error
 from ...dialects.monoids import MONOIDS
 from ...dialects.params import ParamsAttr
 from ...dialects.reference.evaluate import evaluate
-from ...rewrites.program.program import Position, Program, Rows, Signature
+from ...rewrites.program.program import Program, Rows, Signature
 from ..jax_private import jax, jnp
 from ..ops.params import decode
 from ..ops.python_lowerings import equations
@@ -33,8 +33,8 @@ from .samples import Type, arrays, first_difference, shown, spelled, told_apart,
 
 Results: TypeAlias = Callable[[Sequence[Array]], list[list[Array]]]
 """From operands to, for each result, an array, or several that should be equal."""
-Derived: TypeAlias = Callable[[Sequence[Array]], tuple[list[list[Array]], Sequence[Array]]]
-"""From operands to the results and the gradients of the floating operands."""
+Pulled: TypeAlias = tuple[list[list[Array]], Sequence[Array]]
+"""Results, and the gradients of the floating operands."""
 
 COUNTS = (2, 4)
 """The numbers of devices over which an index is placed."""
@@ -119,7 +119,7 @@ class Trial:
         # The gradient of more blocks gives no new information.
         derived = known.gradients is not None and count == COUNTS[0]
         try:
-            made, gradients = self.compiled(self.with_gradient(cut) if derived else _alone(cut), known.operands)
+            made, gradients = self.compiled(cut, known.operands, derived)
         except Unfit as error:
             raise Unfit(f"over {count} blocks, {error}") from error
         for position, (name, parts) in enumerate(zip(self.results(), made, strict=True)):
@@ -134,11 +134,9 @@ class Trial:
         if (at := first_difference(one, other)) is None:
             return
         info = self.signature.instance.indices[index]
-        cut = [
-            f"{operand} {shown([type])} in parts of {shown([_part(type, table[index], count)])}"
-            for operand, type, table in zip(self.operands(), self.ins, self.signature.operand_at, strict=True)
-            if index in table
-        ]
+        parts, _ = self.resized(index, info.extent // count)
+        rows = zip(self.operands(), self.ins, parts, self.signature.operand_at, strict=True)
+        cut = [f"{each} {shown([type])} in parts of {shown([part])}" for each, type, part, table in rows if index in table]
         how = "" if result is None else f"; the parts of `{name}` {self.put_together(index, result)}"
         blocks = f"over {count} blocks: {', '.join(cut) or 'no operand is cut'}{how}"
         notes = blocks, told_apart(name, at, one, "at once", other, "in blocks")
@@ -175,16 +173,21 @@ class Trial:
             return [[x] for x in self.function(operands, self.outs)]
 
         try:
-            results, gradients = self.compiled(self.with_gradient(once), operands)
+            results, gradients = self.compiled(once, operands, derived=True)
         except Unfit:
-            results, gradients = self.compiled(_alone(once), operands)[0], None
+            results, gradients = self.compiled(once, operands, derived=False)[0], None
         return AtOnce(operands, [x for (x,) in results], gradients)
 
-    def compiled(self, function: Derived, operands: Sequence[Array]) -> tuple[list[list[Array]], Sequence[Array]]:
-        """The compiled function of these operands; if it raises, other shapes are tried."""
+    def compiled(self, function: Results, operands: Sequence[Array], derived: bool) -> Pulled:
+        """The compiled function of these operands, with gradients if it is `derived`. If it raises, other shapes are tried."""
+
+        def plain(operands: Sequence[Array]) -> Pulled:
+            return function(operands), ()
+
+        run = self.with_gradient(function) if derived else plain
         try:
             options = _QUICK if jax.default_backend() == "cpu" else None
-            traced = jax.jit(function, compiler_options=options).trace(operands)
+            traced = jax.jit(run, compiler_options=options).trace(operands)
             if any(without_steps(eqn) for eqn in equations(traced.jaxpr)):
                 raise Unfit(f"on {self.listed(operands)} it runs a kernel that has no steps")
             # A callback raises when it runs.
@@ -195,12 +198,12 @@ class Trial:
             first = str(error).strip().splitlines() or [""]
             raise Unfit(f"on {self.listed(operands)} it raises {type(error).__name__}: {first[0]:.200}") from error
 
-    def with_gradient(self, function: Results) -> Derived:
+    def with_gradient(self, function: Results) -> Callable[[Sequence[Array]], Pulled]:
         """The results, and the gradients of the floating operands for fixed weights of the floating results."""
         weights = [x if _is_float(x.dtype) else None for x in arrays(self.outs, {}, positive=True)]
         at = self.floats
 
-        def both(operands: Sequence[Array]) -> tuple[list[list[Array]], Sequence[Array]]:
+        def both(operands: Sequence[Array]) -> Pulled:
             def weighed(*given: Array) -> tuple[Array, list[list[Array]]]:
                 full = {**dict(enumerate(operands)), **dict(zip(at, given, strict=True))}
                 results = function([*full.values()])
@@ -208,8 +211,7 @@ class Trial:
                 terms = (jnp.sum(x * weight.astype(x.dtype)).astype("float32") for x, weight in pairs)
                 return cast(Array, sum(terms, jnp.zeros(()))), results
 
-            gradient = jax.grad(weighed, tuple(range(len(at))), has_aux=True)
-            pulled, results = gradient(*(operands[n] for n in at))
+            pulled, results = jax.grad(weighed, tuple(range(len(at))), has_aux=True)(*(operands[n] for n in at))
             return results, pulled
 
         return both
@@ -265,17 +267,6 @@ class Trial:
             return [(dtype, tuple(map(dim, shape, rows))) for (dtype, shape), rows in zip(types, dims, strict=True)]
 
         return sized(self.ins, self.signature.operand_dims), sized(self.outs, self.signature.result_dims)
-
-
-def _part(type: Type, at: Position, count: int) -> Type:
-    """The type of one of `count` parts of an array."""
-    dtype, shape = type
-    return dtype, tuple(n // count if dim == at[0] else n for dim, n in enumerate(shape))
-
-
-def _alone(function: Results) -> Derived:
-    """Results without gradients."""
-    return lambda operands: (function(operands), ())
 
 
 def _is_float(dtype: object) -> bool:

@@ -63,8 +63,8 @@ class Written:
         first = next(number for number, row in enumerate(whole) if row.strip())
         rows: list[str] = []
         for number, row in enumerate(whole[first:], start=self.line):
-            said = linecache.getline(self.file, number)
-            rows.append(" " * (self.column - 1 if not rows else max(said.find(row), 0)) + row)
+            column = max(linecache.getline(self.file, number).find(row), 0) if rows else self.column - 1
+            rows.append(" " * column + row)
         return "\n" * (self.line - 1) + "\n".join(rows)
 
     def find(self, name: str, head: bool = False) -> Location:

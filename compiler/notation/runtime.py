@@ -56,17 +56,17 @@ def literal(value: float, dtype: str) -> Array:
 def opaque(name: str, text: str, shapes: Sequence[Sizes], *arrays: Array) -> list[Array]:
     """Calls a JAX primitive on whole arrays, with parameters as the IR shows them. Raises KeyError for an unknown one."""
     params = scalars.parameters(text)
-    dtypes = params.get("result")
-    own = ParamsAttr.of(**{key: value for key, value in params.items() if key != "result"})
+    own = dict(params.items())
+    dtypes = own.pop("result", None)
     if name not in definitions or name == "whole":
         find(name)
-        return bind_local("whole", ParamsAttr.of(primitive=name, **dict(own.items())), arrays, [])
+        return bind_local("whole", ParamsAttr.of(primitive=name, **own), arrays, [])
     given = dtypes if isinstance(dtypes, tuple) else (arrays[0].dtype.name if arrays else "float32",) * len(shapes)
     types = tuple(zip(map(str, given), shapes, strict=True))
     if name != "dynamic_slice":
-        return bind_local(name, own, arrays, types, alone=True)
+        return bind_local(name, ParamsAttr.of(**own), arrays, types, alone=True)
     # On whole arrays the slice itself clamps the starts; on blocks the starts are clamped first.
-    decoded = decode(name, own, tuple(np.shape(each) for each in arrays), types)
+    decoded = decode(name, ParamsAttr.of(**own), tuple(np.shape(each) for each in arrays), types)
     return [cast(Any, find(name)).bind(*arrays, **decoded)]
 
 
