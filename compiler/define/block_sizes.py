@@ -1,7 +1,6 @@
 """Tries user-defined ops on blocks as small as those of a plan.
 
-A definition is tried on blocks of a few sizes, and trusted for multiples of these sizes. A kernel with its own step size
-may agree on 4 rows and on 2, but compute wrong results on one:
+A kernel with its own step size may agree on 4 rows and on 2, but compute wrong results on one:
 
     x: f32[8, 16] on data=8    -->    softmax is tried on blocks of one row, before the plan is lowered
 """

@@ -130,8 +130,7 @@ class Op:
             title = f"`{self.title}` returns {len(outs)} arrays, but its definition has {wanted} ({told})"
             help = "name each result left of `=`: `out[..], more[..] = @(...)`"
             self.written.fail(self.definition.results[-1].name, title, help)
-        stored = encode(params, Foreign(), self.definition)
-        if problem := disagreement(self.name, stored, _types(avals), _types(outs)):
+        if problem := disagreement(self.name, encode(params, Foreign(), self.definition), _types(avals), _types(outs)):
             help = f"its results are {_listed(outs)} of {_listed(avals)}: say so left and right of `=`"
             indices = {name for read in self.definition.reads() for term in read.dims for name in names(term)}
             said = [word for word in re.findall(r"`(\w+)`", problem) if word in indices]
@@ -197,8 +196,7 @@ class Op:
         names = [formal.name for formal, each in zip(self.definition.operands, batched, strict=True) if each]
         title = f"vmap_{self.title}" + ("" if all(batched) else f"_{'_'.join(names)}")
         written = self.written.renamed(printer.definition(_mapped(self.definition, names, title)))
-        op = made(written, run, self.checked, self.name.replace(self.title, title), self.own or self.written)
-        return op.primitive.bind
+        return made(written, run, self.checked, self.name.replace(self.title, title), self.own or self.written).primitive.bind
 
     def interpret(self, inputs: Sequence[np.ndarray], params: ParamsAttr, outs: Sequence[ArrayLike]) -> list[np.ndarray]:
         """The function on NumPy arrays, for the interpreter."""

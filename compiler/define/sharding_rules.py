@@ -80,8 +80,7 @@ def block(params: Mapping[str, object], inputs: Sequence[Array], outs: Sequence[
     """The results of a call on blocks of its operands; on global arrays, those of the function itself."""
     call = cast(ClosedJaxpr, params["call"])
     if [tuple(np.shape(each)) for each in inputs] == [aval.shape for aval in call.in_avals]:
-        whole = cast(Any, jaxpr_as_fun)(call)
-        return list(whole(*inputs))
+        return list(cast(Any, jaxpr_as_fun)(call)(*inputs))
     mesh = Mesh(np.array(jax.local_devices()[:1]), ("device",))
 
     def structs(side: str, types: Sequence[ArrayLike]) -> object:
@@ -96,7 +95,6 @@ def block(params: Mapping[str, object], inputs: Sequence[Array], outs: Sequence[
 
 
 def _factors(mappings: Sequence[Sequence[Factors]]) -> Iterator[str]:
-    """The factors of arrays, in their order."""
     for mapping in mappings:
         for dim in mapping:
             yield from (dim,) if isinstance(dim, str) else dim

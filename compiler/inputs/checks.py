@@ -1,7 +1,4 @@
-"""Checks of axes, dims, patterns, meshes and tactics. An Error says what to write instead.
-
-Each check is defined once, so that a wrong type raises an Error at the call, not a traceback from inside Partita.
-"""
+"""Checks of axes, dims, patterns, meshes and tactics: a wrong one raises an Error at the call, which says what to write."""
 
 from __future__ import annotations
 

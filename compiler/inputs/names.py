@@ -85,10 +85,7 @@ def as_patterns(given: Patterns) -> tuple[str, ...]:
 
 
 def match(given: Patterns, names: Iterable[str], *, what: str = "value") -> list[str]:
-    """The names that one of the patterns matches, in the order of `names`.
-
-    A pattern that names an inner node of a tree matches everything below it. Raises Error for a pattern that matches nothing.
-    """
+    """The names that one of the patterns matches, in the order of `names`. Raises Error for a pattern that matches nothing."""
     every = list(names)
     taken: set[str] = set()
     for glob in as_patterns(given):
@@ -157,5 +154,4 @@ def _root(tree: Tree) -> str:
 def path(keys: Sequence[object]) -> list[str]:
     """The parts of a leaf's name, from its key path: `(DictKey("mlp"), SequenceKey(3))` --> `["mlp", "3"]`."""
     # DictKey and FlattenedIndexKey have a key, SequenceKey an idx, GetAttrKey a name; a class may register its own kind.
-    fields = "key", "idx", "name"
-    return [escape(next((getattr(key, field) for field in fields if hasattr(key, field)), key)) for key in keys]
+    return [escape(next((getattr(key, each) for each in ("key", "idx", "name") if hasattr(key, each)), key)) for key in keys]

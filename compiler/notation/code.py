@@ -65,8 +65,7 @@ class Code:
 
     def assign(self, names: Sequence[str], value: Expr) -> ast.stmt:
         targets: list[ast.expr] = [self.put(ast.Name(name, ast.Store())) for name in names]
-        target = targets[0] if len(targets) == 1 else self.put(ast.Tuple(targets, ast.Store()))
-        return self.put(ast.Assign([target], value))
+        return self.put(ast.Assign([targets[0] if len(targets) == 1 else self.put(ast.Tuple(targets, ast.Store()))], value))
 
     def scope(self, name: str, body: list[ast.stmt]) -> ast.stmt:
         """`with jax.named_scope("h"): ...`: the value computed in it is called `h`."""

@@ -88,8 +88,7 @@ class Pointful:
     def printer(self, equation: Equation) -> Printer:
         """Declares the range of each index that reads no dim alone."""
         alone = _read_alone(equation.body)
-        ranges = {self.letters[i]: extent for i, extent in enumerate(self.form.extents) if i not in alone}
-        return Printer(ranges, bare=True)
+        return Printer({self.letters[i]: extent for i, extent in enumerate(self.form.extents) if i not in alone}, bare=True)
 
     def left(self, equation: Equation) -> str:
         if len(equation.targets) != 1 or equation.partials:

@@ -55,8 +55,7 @@ def literal(value: float, dtype: str) -> Array:
 
 def opaque(name: str, text: str, shapes: Sequence[Sizes], *arrays: Array) -> list[Array]:
     """Calls a JAX primitive on whole arrays, with parameters as the IR shows them. Raises KeyError for an unknown one."""
-    params = scalars.parameters(text)
-    own = dict(params.items())
+    own = dict(scalars.parameters(text).items())
     dtypes = own.pop("result", None)
     if name not in definitions or name == "whole":
         find(name)

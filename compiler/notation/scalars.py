@@ -62,8 +62,7 @@ def result(name: str, dtypes: Sequence[str], text: str) -> str:
     def called(*args: Array) -> Array:
         return compute(name, text, dtypes[0], args)
 
-    made = jax.eval_shape(called, *given)
-    return str(made.dtype.name)
+    return str(jax.eval_shape(called, *given).dtype.name)
 
 
 def compute(name: str, text: str, dtype: str, args: Sequence[Array]) -> Array:
@@ -80,10 +79,7 @@ def arithmetic(name: str, values: Sequence[float]) -> float | None:
 
 
 def constant(name: str, values: Sequence[float]) -> float | None:
-    """The value of the function on numbers, in double precision; None if only JAX can compute it.
-
-    Raises ValueError or ArithmeticError if it is not defined there.
-    """
+    """The function on numbers, in double precision; None if only JAX can compute it. Raises ValueError or ArithmeticError."""
     if (known := arithmetic(name, values)) is not None:
         return int(known) if all(isinstance(value, int) for value in values) else known
     if name not in definitions or not _is_real(name, len(values)):
