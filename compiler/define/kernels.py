@@ -46,8 +46,7 @@ _ASKS = ("program_id", "num_programs")
 def text(eqn: JaxprEqn) -> str:
     """The definition of a Pallas call. Raises Error with the reason for a call without one."""
     call = Call(eqn, eqn.params["grid_mapping"], eqn.params["jaxpr"])
-    if why := call.refused():
-        raise Error(why)
+    call.check()
     barred = call.barred()
     if placed := {axis for axis in call.axes if axis not in barred}:
         return call.written(placed)
@@ -110,29 +109,28 @@ class Call:
         """The axes along which the kernel reads its position."""
         return {self.own[eqn.params["axis"]] for eqn in equations(self.kernel) if eqn.primitive.name in _ASKS}
 
-    def refused(self) -> str:
-        """Why no axis of the call can be partitioned."""
+    def check(self) -> None:
+        """Raises Error for a call of which no axis can be partitioned."""
         mapping, params = self.mapping, self.eqn.params
         if not mapping.grid:
-            return "its kernel runs once, without a grid"
+            raise Error("its kernel runs once, without a grid")
         if mapping.num_dynamic_grid_bounds:
-            return "its grid is known only when it runs"
+            raise Error("its grid is known only when it runs")
         if params["mesh"] is not None or mapping.grid_names is not None or mapping.local_grid_env is not None:
-            return "its grid is a mesh"
+            raise Error("its grid is a mesh")
         effects = [each for each in (*self.eqn.effects, *self.kernel.effects) if not isinstance(each, RefEffect)]
         if effects:
-            return f"its kernel has an effect (`{type(effects[0]).__name__}`)"
+            raise Error(f"its kernel has an effect (`{type(effects[0]).__name__}`)")
         first = mapping.num_index_operands
         written = [cast(Any, each) for each in self.kernel.effects if not isinstance(each, ReadEffect)]
         read = self.kernel.invars[: first + mapping.num_inputs]
         if params["input_output_aliases"] or any(each.input in read for each in written):
-            return "it writes into its operands"
+            raise Error("it writes into its operands")
         odd = len(self.eqn.invars) != first + mapping.num_inputs or any(each.transforms for each in mapping.block_mappings)
         if odd or any(is_key(atom.aval) for atom in (*self.eqn.invars, *self.eqn.outvars)):
-            return "it has operands that are not arrays in blocks"
+            raise Error("it has operands that are not arrays in blocks")
         if not all(isinstance(aval.dtype, np.dtype) for aval in mapping.scratch_avals):
-            return "it has semaphores"
-        return ""
+            raise Error("it has semaphores")
 
     def barred(self) -> dict[int, str]:
         """The axes that cannot be placed, and why."""

@@ -284,7 +284,7 @@ def _check_wholes(definition: Definition, written: Written) -> None:
                 written.fail(name, title, f"write `{name}:` in both", "or give the unpartitioned dim another name")
 
 
-def added(written: Written, run: Run, primitive: Any, checked: bool, name: str, own: Written | None = None) -> Op:
+def added(written: Written, run: Run, primitive: Primitive, checked: bool, name: str, own: Written | None = None) -> Op:
     """The op of a primitive under this name, which every room now knows."""
     op = Op(definitions.add(replace(read(written), name=name)), written, run, primitive, checked=checked, own=own)
     if "@" in written.text:
