@@ -9,7 +9,8 @@ import os
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, cast
 
 import hypothesis
 import pytest
@@ -61,10 +62,11 @@ def pytest_unconfigure() -> None:
 @pytest.fixture(autouse=True, scope="module")
 def caches_of_a_file(request: pytest.FixtureRequest) -> Iterator[None]:
     """What a file keeps between its tests is freed after the last one, so that Python's collector does not walk it later."""
+    module: ModuleType = cast(Any, request).module
     yield
     if request.config.getoption("--shuffle") is None:
-        for each in vars(request.module).values():
-            if isinstance(each, CACHED) and each.__module__ == request.module.__name__:
+        for each in vars(module).values():
+            if isinstance(each, CACHED) and each.__module__ == module.__name__:
                 each.cache_clear()
 
 
