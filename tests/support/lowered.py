@@ -23,8 +23,7 @@ def parse(text: str) -> ModuleOp:
 
 
 def reparsed(module: ModuleOp) -> ModuleOp:
-    """The module after printing and parsing: its text must be complete, verify, and print the same again."""
-    module.verify()
+    """The module after printing and parsing: its text must be complete, print the same again, and be that of a valid module."""
     text = str(module)
     read = parse(text)
     read.verify()
