@@ -89,8 +89,5 @@ def _full(
 
 def spec(rank: int, tiles: Tiles) -> PartitionSpec:
     """The tiles as a PartitionSpec: the axes of each dim, major to minor."""
-    dims: list[tuple[str, ...] | str | None] = []
-    for dim in range(rank):
-        axes = [axis for axis, _, _ in sorted((t for t in tiles if t[1] == dim), key=lambda t: -t[2])]
-        dims.append(None if not axes else axes[0] if len(axes) == 1 else tuple(axes))
-    return PartitionSpec(*dims)
+    by_stride = sorted(tiles, key=lambda tile: -tile[2])
+    return PartitionSpec(*(tuple(axis for axis, at, _ in by_stride if at == dim) or None for dim in range(rank)))
