@@ -4,10 +4,13 @@ JAX reads all of it from the environment when it is first imported, so it is set
 It imports nothing, so the tests of `dialects` and `rewrites` run without JAX.
 """
 
+import gc
 import os
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, cast
 
 import hypothesis
 import pytest
@@ -22,8 +25,10 @@ __all__ = [
     "pytest_collect_file",
     "pytest_collection_modifyitems",
     "pytest_terminal_summary",
+    "pytest_unconfigure",
 ]
 
+CACHED = type(cache(len))
 # The time after which a collective that some device never joins ends the process.
 TIMEOUT = "--xla_cpu_collective_call_terminate_timeout_seconds=60"
 
@@ -46,6 +51,23 @@ hypothesis.settings.load_profile("default")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update", action="store_true", help="write the expected texts anew instead of comparing them")
     parser.addoption("--shuffle", type=int, metavar="SEED", help="run the tests in another order")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure() -> None:
+    """After pytest's last look for garbage, Python exits without walking all that the tests hold, which takes seconds."""
+    gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def caches_of_a_file(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What a file keeps between its tests is freed after the last one, so that Python's collector does not walk it later."""
+    module: ModuleType = cast(Any, request).module
+    yield
+    if request.config.getoption("--shuffle") is None:
+        for each in vars(module).values():
+            if isinstance(each, CACHED) and each.__module__ == module.__name__:
+                each.cache_clear()
 
 
 @pytest.fixture

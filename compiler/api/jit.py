@@ -27,6 +27,12 @@ from .plan import plan as make_plan
 
 R = TypeVar("R")
 
+# For arguments that are committed to other devices.
+_CURES = (
+    "leave it uncommitted, or move all: args = jax.device_put(args, f.in_shardings(*args))",
+    "or run on its devices: pt.jit(..., devices=...)",
+)
+
 
 class Jitted(Generic[R]):
     """A partitioned function with the signature of the original; made by `pt.jit`.
@@ -110,13 +116,8 @@ class Jitted(Generic[R]):
             return cast(R, self.jitted(*args, **kwargs))
         except (ValueError, TypeError) as error:
             there = device_mesh(self.mesh, self.devices)
-            problem = misplaced(self.planned(args, kwargs), args, kwargs, there, self.cures())
+            problem = misplaced(self.planned(args, kwargs), args, kwargs, there, _CURES)
             raise (problem or error) from None
-
-    def cures(self) -> list[str]:
-        """Helps for arguments that are committed to other devices."""
-        move = "args = jax.device_put(args, f.in_shardings(*args))"
-        return [f"leave it uncommitted, or move all: {move}", "or run on its devices: pt.jit(..., devices=...)"]
 
     def lower(self, *args: object, **kwargs: object) -> Lowered:
         """JAX's `Lowered`, as `jax.jit(f).lower` gives it."""
@@ -168,13 +169,8 @@ def jit(
 
         step = jax.jit(train_step)   -->   step = pt.jit(train_step, mesh=mesh, tactics=[...])
     """
-    if fn is None:
-        return functools.partial(
-            jit,
-            mesh=mesh,
-            tactics=tactics,
-            static_argnames=static_argnames,
-            donate_argnames=donate_argnames,
-            devices=devices,
-        )
-    return Jitted(fn, mesh, tactics, static_argnames, donate_argnames, devices)
+
+    def partitioned(fn: Callable[..., R]) -> Jitted[R]:
+        return Jitted(fn, mesh, tactics, static_argnames, donate_argnames, devices)
+
+    return partitioned if fn is None else partitioned(fn)

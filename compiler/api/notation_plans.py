@@ -36,10 +36,11 @@ class Block:
 
 def annotated(program: Program, function: Function, plan: Plan) -> Plan:
     """The plan with its extents named and its annotations claimed."""
-    for number, array in enumerate(function.arguments):
+    named: set[str] = set()
+    for array in function.arguments:
         for dim, name in enumerate(array.extents):
-            first = next(k for k, each in enumerate(function.arguments) if name in each.extents)
-            if name is not None and first == number and array.extents.index(name) == dim:
+            if name is not None and name not in named:
+                named.add(name)
                 plan = plan.name(array.name, dim, name)
     claims = list(_claims(program, function))
     for axis in _ordered(program):

@@ -79,18 +79,17 @@ def _call(line: str, location: Location) -> tuple[str, list[object], dict[str, o
         raise no_tactic(error.msg) from None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         raise no_tactic("this is not a call of a tactic")
-    values = {"": call.args, **{each.arg or "**": [each.value] for each in call.keywords}}
-    found: dict[str, list[object]] = {}
-    for key, nodes in values.items():
-        found[key] = []
-        for each in nodes:
-            try:
-                found[key].append(ast.literal_eval(each))
-            except ValueError:
-                raise no_tactic(f"`{ast.unparse(each)}` is not a literal") from None
-    if "**" in found:
+
+    def literal(node: ast.expr) -> object:
+        try:
+            return ast.literal_eval(node)
+        except ValueError:
+            raise no_tactic(f"`{ast.unparse(node)}` is not a literal") from None
+
+    args, kwargs = [literal(each) for each in call.args], {each.arg or "**": literal(each.value) for each in call.keywords}
+    if "**" in kwargs:
         raise no_tactic("`**` is not a literal")
-    return call.func.id, found.pop(""), {key: value for key, (value,) in found.items()}
+    return call.func.id, args, kwargs
 
 
 def _help() -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import Field, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
 from ...dialects.errors import Error
@@ -55,12 +55,9 @@ class Tactic:
         return plan.place(list(self.seeds(plan)), repr(self), held=self.holds)
 
     def __repr__(self) -> str:
-        shown = [f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if not _default(self, each)]  # pyright: ignore
+        given = ((each.name, getattr(self, each.name), each.default) for each in fields(self))  # pyright: ignore
+        shown = [f"{name}={value!r}" for name, value, default in given if value != default]
         return f"{type(self).__name__}({', '.join(shown)})"
-
-
-def _default(tactic: Tactic, field: Field[object]) -> bool:
-    return bool(getattr(tactic, field.name) == field.default)
 
 
 def _tiles(plan: Plan, dims: Dims, default: int, axis: str, padded: bool) -> Iterator[Seed]:
@@ -94,9 +91,8 @@ class Tile(Tactic):
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
         if not self.values:
-            raise Error(
-                "`Tile` names no values", helps=[f'say which, and which dim of each: pt.Tile({{"x": 0}}, {self.axis!r})']
-            )
+            helps = [f'say which, and which dim of each: pt.Tile({{"x": 0}}, {self.axis!r})']
+            raise Error("`Tile` names no values", helps=helps)
         yield from _tiles(plan, self.values, 0, self.axis, self.padded)
 
 
@@ -184,9 +180,8 @@ class ExpertParallel(Tactic):
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
         if not self.experts:
-            raise Error(
-                "`ExpertParallel` names no experts", helps=['say which parameters lead with them: experts="**/experts"']
-            )
+            helps = ['say which parameters lead with them: experts="**/experts"']
+            raise Error("`ExpertParallel` names no experts", helps=helps)
         yield from _tiles(plan, self.experts, 0, self.axis, self.padded)
 
     def __call__(self, plan: Plan) -> Plan:
@@ -236,8 +231,8 @@ class ZeRO(Tactic):
         axis = axis_of(self.axis)
         if not as_patterns(self.params) and not as_patterns(self.optimizer):
             raise Error("`ZeRO` names no values", helps=['give `params`, `optimizer` or both: params="params"'])
-        params = plan.source.addresses.inputs(self.params) if as_patterns(self.params) else {}
-        sharded = plan.source.addresses.inputs(self.optimizer) if as_patterns(self.optimizer) else {}
+        inputs = plan.source.addresses.inputs
+        params, sharded = (inputs(given) if as_patterns(given) else {} for given in (self.params, self.optimizer))
         if self.stage == 3:
             sharded = {**params, **sharded}
         else:
@@ -257,9 +252,8 @@ class ZeRO(Tactic):
             return Error(title, helps=['name it: optimizer="opt"', "or take stage 3, which shards the parameters"])
         shapes = [f"`{name}` {list(plan.source.shape(value))}" for name, value in sharded.items()]
         title = f"`ZeRO({self.stage}, ...)` shards nothing over `{axis}` ({plan.mesh[axis]} devices)"
-        return Error(
-            title, notes=[f"no free dim of {', '.join(shapes[:4])} divides over it"], helps=["take an axis of another size"]
-        )
+        notes = [f"no free dim of {', '.join(shapes[:4])} divides over it"]
+        return Error(title, notes=notes, helps=["take an axis of another size"])
 
     def kept(self, plan: Plan, params: Mapping[str, int], axis: str) -> Iterator[Seed]:
         """Replicate the parameters, and the results that become the parameters of the next step."""
@@ -275,7 +269,7 @@ class ZeRO(Tactic):
                 raise Error(title, notes=notes, helps=['name it: results="result/0"', "or take stage 3"])
             after = {plan.successors[name]: results[plan.successors[name]] for name in params}
         for name, value in {**params, **after}.items():
-            if (claim := plan.table.claim(value, axis)) is None or claim.at < 0:
+            if not is_tiled(plan, value, axis):
                 yield Seed(value, None, axis, name)
 
 

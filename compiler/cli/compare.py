@@ -10,10 +10,9 @@ result    f32[data*128, 256]            4.7e-07
 
 from __future__ import annotations
 
-import inspect
 import zipfile
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ from jax import Array
 from jax.core import ShapedArray
 
 from ...dialects.errors import Error
+from ..inputs.arguments import passed
 from ..inputs.names import match
 from ..jax_private import jax, jnp, tree
 from ..ops.prng_keys import is_key, text
@@ -37,10 +37,8 @@ if TYPE_CHECKING:
 
 def host_devices(count: int) -> None:
     """Request this many host devices, unless JAX is already initialised or the environment sets the number."""
-    try:
+    with suppress(RuntimeError):
         jax.config.update("jax_num_cpu_devices", count)
-    except RuntimeError:
-        return
 
 
 def enough_devices(plan: Plan) -> None:
@@ -53,20 +51,17 @@ def enough_devices(plan: Plan) -> None:
 
 def inputs(plan: Plan, given: Sequence[str], seed: int) -> list[Array | np.ndarray]:
     """The leaves of the arguments: from files, `x=x.npy` or `all.npz`, otherwise random."""
-    traced = plan.source.traced
-    names = traced.arg_names[: len(traced.in_avals)]
-    files = read(given)
-    avals = dict(zip(names, traced.in_avals, strict=True))
+    traced, files = plan.source.traced, read(given)
+    avals = dict(zip(traced.arg_names, traced.in_avals, strict=False))
     for name, array in files.items():
-        match([name], names, what="argument")
+        match([name], avals, what="argument")
         if array.shape != avals[name].shape:
             title = f"argument `{name}` of `{traced.name}` is {text(avals[name])}, and its file holds {list(array.shape)}"
             location = traced.function.location(name.split("/")[0])
-            raise Error(
-                title, location=location, helps=["give an array of that shape, or none: arguments without a file are random"]
-            )
+            helps = ["give an array of that shape, or none: arguments without a file are random"]
+            raise Error(title, location=location, helps=helps)
     random = np.random.default_rng(seed)
-    return [files[name] if name in files else drawn(random, aval) for name, aval in zip(names, traced.in_avals, strict=True)]
+    return [files[name] if name in files else drawn(random, aval) for name, aval in avals.items()]
 
 
 def read(given: Sequence[str]) -> Mapping[str, np.ndarray]:
@@ -126,14 +121,7 @@ class Trial:
 
 def trial(plan: Plan, leaves: Sequence[Array | np.ndarray], tolerance: float) -> Trial:
     """Runs the original and the partitioned program on these arrays."""
-    args, kwargs = called(plan, leaves)
-    return Trial(plan, differences(plan, args, kwargs), tolerance)
-
-
-def called(plan: Plan, leaves: Sequence[Array | np.ndarray]) -> tuple[tuple[object, ...], dict[str, object]]:
-    """The positional and keyword arguments of the function."""
     traced = plan.source.traced
     values = tree.tree_unflatten(traced.in_tree, leaves)
-    given = {**dict(zip(traced.arguments, values, strict=True)), **traced.static}
-    bound = inspect.BoundArguments(traced.function.signature, OrderedDict(given))
-    return bound.args, bound.kwargs
+    bound = passed(traced.function.signature, {**dict(zip(traced.arguments, values, strict=True)), **traced.static})
+    return Trial(plan, differences(plan, bound.args, bound.kwargs), tolerance)

@@ -134,11 +134,9 @@ def explain(value: str | None, **what: Unpack[Asked]) -> None:
     """Print why a value has its layout, step by step."""
     if value is None:
         said = next((each for each in what["shapes"] if "[" not in each), "")
-        names = [said] if said else made(**what).arguments()
-        helps = [
-            f"name one by an option, `--value {names[0] if names else 'result'}`; several by a pattern, `--value 'params/*'`"
-        ]
-        raise Error("`explain` needs the name of a value", helps=helps)
+        name = said or next(iter(made(**what).arguments()), "result")
+        help = f"name one by an option, `--value {name}`; several by a pattern, `--value 'params/*'`"
+        raise Error("`explain` needs the name of a value", helps=[help])
     click.echo(str(made(**what).explain(value)))
 
 

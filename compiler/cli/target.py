@@ -28,10 +28,7 @@ NOTATION = ".partita"
 
 
 def find(target: str) -> Callable[..., object]:
-    """The function that `FILE:FUNCTION` names; the file is run as by `python FILE`, with its folder first on the path.
-
-    Raises `Error` when there is no such file, or no such function in it (the nearest names are shown).
-    """
+    """The function that `FILE:FUNCTION` names; the file is run as by `python FILE`, with its folder first on the path."""
     file, colon, name = target.rpartition(":")
     path = Path(file).resolve()
     if not colon:

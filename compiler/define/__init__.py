@@ -4,9 +4,9 @@
     op              the op: what JAX and Partita ask of it
     by_call         calls that define themselves: `kernels` (Pallas), `sharding_rules` (custom_partitioning)
     verify          tries a definition before a program may hold the op; `block_sizes` again, as small as a plan cuts
-      trial         one trial, on arrays of some types (`samples`), compared with the function on whole arrays (`compared`)
+      trial         one trial, on arrays of some types (`samples`), compared with the function on whole arrays
       one_op        the op as a program, an index placed, lowered and run on all devices in lockstep
-      candidate     what is tried, and the refusal (`kept_together` writes the line to use instead)
+      candidate     what is tried, and the refusal with the line to use instead
 
 Imports `ops`, `inputs`, and the rooms below for the lowering.
 """

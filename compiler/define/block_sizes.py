@@ -1,7 +1,6 @@
 """Tries user-defined ops on blocks as small as those of a plan.
 
-A definition is tried on blocks of a few sizes, and trusted for multiples of these sizes. A kernel with its own step size
-may agree on 4 rows and on 2, but compute wrong results on one:
+A kernel with its own step size may agree on 4 rows and on 2, but compute wrong results on one:
 
     x: f32[8, 16] on data=8    -->    softmax is tried on blocks of one row, before the plan is lowered
 """
@@ -17,7 +16,6 @@ from ...dialects.ranges.factor import padded
 from ...rewrites.decide.op_layouts import Placements
 from ...rewrites.program.program import Node
 from ..ops.params import decode
-from .samples import Type
 from .verify import CANDIDATES, accept_blocks
 
 
@@ -25,15 +23,11 @@ def try_block_sizes(placements: Placements, foreign: Sequence[object]) -> None:
     """Raises Error, with a counter-example, if a plan cuts a user's op into blocks for which its function is wrong."""
     for node in placements.program.nodes:
         if node.kind in CANDIDATES and (sizes := _sizes(placements, node)):
-            ins, outs = (_types(placements, values) for values in (node.operands, node.results))
+            types = placements.program.types
+            ins, outs = ([(types[at].dtype, types[at].shape) for at in values] for values in (node.operands, node.results))
             stored = cast(ParamsAttr, node.op.properties["params"])
             params = decode(node.kind, stored, tuple(shape for _, shape in ins), tuple(outs), foreign)
             accept_blocks(CANDIDATES[node.kind], params, ins, outs, sizes)
-
-
-def _types(placements: Placements, values: Sequence[int]) -> list[Type]:
-    types = placements.program.types
-    return [(types[value].dtype, types[value].shape) for value in values]
 
 
 def _sizes(placements: Placements, node: Node) -> dict[int, int]:

@@ -28,8 +28,8 @@ from ..ops.bind import CALLS, RunCall
 from ..ops.primitives import name_of
 from . import kernels, sharding_rules
 from .candidate import Candidate
-from .compared import types_of
 from .op import read
+from .samples import types_of
 from .verify import accept
 
 
@@ -37,11 +37,11 @@ from .verify import accept
 class Derivation:
     """How calls of one primitive are partitioned.
 
-    `text` returns the definition of a call, or an empty string and the reason; `block` runs a call on blocks of its operands.
-    `tried` is set for a text that must be tried first. `inside` is the parameter with the program that a call stands for.
+    `text` returns the definition of a call, or raises the reason; `block` runs a call on blocks of its operands. `tried` is
+    set for a text that must be tried first. `inside` is the parameter with the program that a call stands for.
     """
 
-    text: Callable[[JaxprEqn], tuple[str, str]]
+    text: Callable[[JaxprEqn], str]
     block: RunCall
     tried: bool = False
     inside: str = ""
@@ -69,13 +69,10 @@ _OPS: dict[str, Definition] = {}
 def derive(eqn: JaxprEqn) -> Found:
     """The op, program or reason for a call of one of these primitives."""
     derivation = DERIVED[name_of(eqn.primitive)]
-    text, why = derivation.text(eqn)
     try:
-        if text:
-            return Found(_op(derivation, text, eqn))
+        return Found(_op(derivation, derivation.text(eqn), eqn))
     except Error as error:
-        why = error.title
-    return Found(inside=eqn.params[derivation.inside]) if derivation.inside else Found(why=why)
+        return Found(inside=eqn.params[derivation.inside]) if derivation.inside else Found(why=error.title)
 
 
 def _op(derivation: Derivation, text: str, eqn: JaxprEqn) -> str:

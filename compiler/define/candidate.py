@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
@@ -10,11 +11,12 @@ from jax import Array
 
 from ...dialects.definitions.tree import Definition
 from ..inputs.literals import Written
-from .kept_together import kept_together
 from .samples import Type
 
 Run: TypeAlias = Callable[[Mapping[str, Any], Sequence[Array], Sequence[Type]], Sequence[Array]]
 """(static parameters, operands, types of the results) -> results."""
+
+_NAMES = ("b", "c", "e", "block", "part")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Candidate:
             problem = f"cannot be cut into blocks of {size}"
             helps.insert(0, kept_together(self.written.text, self.definition, variable, larger))
         title = f"`{self.title}` does not match its definition: `{variable}` {problem}"
-        self.written.fail(bare, title, notes=tuple(notes), helps=tuple(helps))
+        self.written.fail(bare, title, *helps, notes=notes)
 
 
 class Unfit(Exception):
@@ -47,3 +49,20 @@ class Unfit(Exception):
     def __init__(self, problem: str, variable: str = "") -> None:
         super().__init__(problem)
         self.variable = variable
+
+
+def kept_together(text: str, definition: Definition, index: str, size: int) -> str:
+    """The help if smaller blocks do not agree: the line in which the index keeps its values together, if it can say so.
+
+    softmax(x)  out[i, j:] = @(x[i, j:])    -->    out[(i b), j:] = @(x[(i b), j:])  size b = 2
+    """
+    clauses = definition.at or definition.sizes or definition.extents or definition.front or definition.backwards
+    body = text.partition(")")[2].strip()
+    names = [name for name in _NAMES if not re.search(rf"(?<!\w){name}(?!\w)", text)]
+    if clauses or index.endswith("..") or not names or re.search(rf"\[\s*{index}\s*=|\+\s*{index}(?!\w)", body):
+        return f"say that blocks of {size} stay together: `({index.rstrip('.')} b)`, followed by `size b = {size}`"
+    block = names[0]
+    # A fold over the index goes over its blocks too: `sum(i)` becomes `sum(i, b)`.
+    folded = re.sub(rf"(\w+\([^()\[\]]*(?<!\w){index})(?=\s*[,)])", rf"\1, {block}", body)
+    factored = re.sub(rf"(?<=[\[,])(\s*){index}(?=\s*[\],])", rf"\1({index} {block})", folded)
+    return f"say that blocks of {size} stay together: `{' '.join(factored.split())}  size {block} = {size}`"

@@ -11,10 +11,9 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, cast, overload
+from typing import Any, Generic, TypeAlias, TypeVar, cast, overload
 
 from jax import Array
 from jax.extend.core import Primitive
@@ -22,15 +21,18 @@ from jax.extend.core import Primitive
 from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.tree import Definition, Formal, Param, titled
 from ...dialects.errors import Error, did_you_mean
+from ..inputs.arguments import passed
 from ..inputs.checks import shown
 from ..inputs.literals import Written
 from ..jax_private import Tracer, jax, jnp
 from ..ops.params import OP_NAMES, op_name
 from ..ops.primitives import known, name_of, names
 from ..ops.prng_keys import is_key
-from .op import Op, existing, made, read
+from .op import Op, added, made, read
 
 R = TypeVar("R")
+Example: TypeAlias = Sequence[object] | None
+"""Arrays or `jax.ShapeDtypeStruct`s like the operands."""
 
 _OWNERS: dict[str, Owner] = {}
 """Name of an op -> its owner, who can redefine it."""
@@ -50,8 +52,8 @@ class Owner:
     def names(self, name: str) -> Iterator[str]:
         """Candidate names for the op, of which the first free one is used: `softmax`, `net.softmax`, `lib.net.softmax`."""
         parts = [part for part in f"{self.module}.{self.function}".split(".") if part and part[0] != "<"]
-        own = [re.sub(r"\W", "_", part, flags=re.ASCII) for part in parts]
-        parts = own[:-1] if own[-1:] == [name] else own
+        parts = [re.sub(r"\W", "_", part, flags=re.ASCII) for part in parts]
+        parts = parts[:-1] if parts[-1:] == [name] else parts
         return (".".join([*parts[len(parts) - count :], name]) for count in range(len(parts) + 1))
 
     def is_same(self, other: Owner) -> bool:
@@ -100,9 +102,8 @@ class Defined(Generic[R]):
         try:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
-            self.written.fail(
-                title, f"`{title}` is called with wrong arguments: {error}", helps=(f"its parameters are {self.signature}",)
-            )
+            help = f"its parameters are {self.signature}"
+            self.written.fail(title, f"`{title}` is called with wrong arguments: {error}", help)
         bound.apply_defaults()
         groups = {formal.name: self.group(formal, bound.arguments.pop(formal.name)) for formal in self.formals}
         counts = {formal.name: len(groups[formal.name]) for formal in self.formals if formal.variadic}
@@ -124,48 +125,42 @@ class Defined(Generic[R]):
             return [self.array(formal.name, value)]
         if not isinstance(value, Iterable):
             title = f"operand `{formal.name}` of `{self.op.title}` must be a tuple of arrays, got a {type(value).__name__}"
-            self.written.fail(formal.name, title, helps=(f"`{formal.name}*` stands for any number of arrays: give a tuple",))
+            self.written.fail(formal.name, title, f"`{formal.name}*` stands for any number of arrays: give a tuple")
         return [self.array(formal.name, each) for each in cast("Iterable[object]", value)]
 
     def array(self, name: str, value: object) -> Array:
-        """An operand as an array."""
         if isinstance(value, jax.ShapeDtypeStruct):
             return cast(Array, value)
         try:
             found = value if isinstance(value, jax.Array) else jnp.asarray(value)
         except (TypeError, ValueError):
-            helps = (f"if `{name}` is not an array, leave it out of the definition",)
             kind = "None" if value is None else f"a {type(value).__name__}"
-            self.written.fail(name, f"operand `{name}` of `{self.op.title}` must be an array, got {kind}", helps=helps)
+            title = f"operand `{name}` of `{self.op.title}` must be an array, got {kind}"
+            self.written.fail(name, title, f"if `{name}` is not an array, leave it out of the definition")
         if is_key(found):
-            helps = ("pass `jax.random.key_data(key)`, and wrap it inside",)
-            self.written.fail(name, f"operand `{name}` of `{self.op.title}` is an array of keys", helps=helps)
+            title = f"operand `{name}` of `{self.op.title}` is an array of keys"
+            self.written.fail(name, title, "pass `jax.random.key_data(key)`, and wrap it inside")
         return cast(Array, found)
 
     def check_static(self, name: str, value: object) -> None:
         title = self.op.title
         if isinstance(value, jax.Array | Tracer) or (hasattr(value, "__array__") and getattr(value, "shape", ()) != ()):
-            helps = (
-                f"write `{title}({', '.join([*(f.name for f in self.formals), name])})`, and how it is read: `{name}[i..]`",
-            )
-            self.written.fail(title, f"`{name}` is an array, but the definition of `{title}` does not name it", helps=helps)
+            operands = ", ".join([*(formal.name for formal in self.formals), name])
+            help = f"write `{title}({operands})`, and how it is read: `{name}[i..]`"
+            self.written.fail(title, f"`{name}` is an array, but the definition of `{title}` does not name it", help)
         try:
             hash(value)
         except TypeError:
             title = f"parameter `{name}` of `{title}` must be hashable, got a {type(value).__name__}"
-            self.written.fail(name, title, helps=("pass a tuple or a frozen dataclass",))
+            self.written.fail(name, title, "pass a tuple or a frozen dataclass")
 
     def run(self, *arrays: Array, **params: object) -> R:
         """The function itself on operands in the definition's order."""
         bound = self.definition.with_arity(len(arrays), len(self.definition.results))
         parts = {each.name: [arrays[at] for at in bound.positions(each.name)] for each in self.formals}
         given = {each.name: tuple(parts[each.name]) if each.variadic else parts[each.name][0] for each in self.formals}
-        arguments: OrderedDict[str, object] = OrderedDict({**params, **given})
-        for name, parameter in self.signature.parameters.items():
-            if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-                arguments[name] = {key: value for key, value in params.items() if key not in self.signature.parameters}
-        bound = inspect.BoundArguments(self.signature, arguments)
-        return self.function(*bound.args, **bound.kwargs)
+        call = passed(self.signature, {**params, **given})
+        return self.function(*call.args, **call.kwargs)
 
 
 def _signature(function: Callable[..., object], definition: Definition, written: Written) -> inspect.Signature:
@@ -179,13 +174,14 @@ def _signature(function: Callable[..., object], definition: Definition, written:
     unnamed = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
     plain = [name for name, kind in kinds.items() if kind not in (*unnamed, inspect.Parameter.KEYWORD_ONLY)]
     if not plain and not any(formal.name in known for formal in definition.operands):
+        one, several = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.VAR_POSITIONAL
+        own = [inspect.Parameter(each.name, several if each.variadic else one) for each in definition.operands]
         more = [each for each in signature.parameters.values() if each.kind is inspect.Parameter.KEYWORD_ONLY]
-        return inspect.Signature([*map(_parameter, definition.operands), *more])
+        return inspect.Signature([*own, *more])
     for formal in definition.operands:
         if formal.name not in known:
-            name = getattr(function, "__name__", definition.name)
+            title = f"`{formal.name}` is not a parameter of `{getattr(function, '__name__', definition.name)}`"
             helps = did_you_mean(formal.name, known, f"its parameters are {signature}")
-            title = f"`{formal.name}` is not a parameter of `{name}`"
             raise Error(title, location=written.find(formal.name, head=True), helps=helps)
     return signature
 
@@ -199,12 +195,7 @@ def _check_bound(definition: Definition, signature: inspect.Signature, written: 
             if isinstance(term, Param) and not term.steps and term.name not in signature.parameters:
                 title = f"`{term.name}` is an index of `{each.array}`, but appears in no result"
                 fold = f"or say how its parts are combined: `sum({term.name}) @(...)`"
-                written.fail(term.name, title, helps=(f"write `{term.name}:` for a dim that cannot be partitioned", fold))
-
-
-def _parameter(formal: Formal) -> inspect.Parameter:
-    kind = inspect.Parameter.VAR_POSITIONAL if formal.variadic else inspect.Parameter.POSITIONAL_OR_KEYWORD
-    return inspect.Parameter(formal.name, kind)
+                written.fail(term.name, title, f"write `{term.name}:` for a dim that cannot be partitioned", fold)
 
 
 def _claimed(name: str, written: Written, owner: Owner) -> str:
@@ -214,8 +205,7 @@ def _claimed(name: str, written: Written, owner: Owner) -> str:
     """
     if name in [*definitions, *names()]:
         whose = "Partita defines it" if name in definitions else "a primitive has that name"
-        helps = ("choose another name before the parentheses",)
-        written.fail(name, f"an op `{name}` already exists: {whose}", helps=helps)
+        written.fail(name, f"an op `{name}` already exists: {whose}", "choose another name before the parentheses")
     found = next((each for each in owner.names(name) if _is_free(each, owner)), name)
     other = _OWNERS.get(found)
     definitions.replaced += other is not None and owner.is_same(other)
@@ -232,21 +222,17 @@ def _is_free(name: str, owner: Owner) -> bool:
 
 
 @overload
-def define(
-    text: str, function: Callable[..., R], *, example: Sequence[object] | None = None, check: bool = True
-) -> Defined[R]: ...
+def define(text: str, function: Callable[..., R], *, example: Example = None, check: bool = True) -> Defined[R]: ...
 @overload
-def define(
-    text: str, *, example: Sequence[object] | None = None, check: bool = True
-) -> Callable[[Callable[..., R]], Defined[R]]: ...
+def define(text: str, *, example: Example = None, check: bool = True) -> Callable[[Callable[..., R]], Defined[R]]: ...
 @overload
-def define(text: str, *, primitive: Primitive, example: Sequence[object] | None = None, check: bool = True) -> Primitive: ...
+def define(text: str, *, primitive: Primitive, example: Example = None, check: bool = True) -> Primitive: ...
 def define(
     text: str,
     function: Callable[..., R] | None = None,
     *,
     primitive: Primitive | None = None,
-    example: Sequence[object] | None = None,
+    example: Example = None,
     check: bool = True,
 ) -> Defined[R] | Callable[[Callable[..., R]], Defined[R]] | Primitive:
     """Define an op by a function and a line of index notation, so that it can be partitioned like any other op.
@@ -266,10 +252,8 @@ def define(
         x: f32[data*64, 256], w: f32[256]   -->   rms_norm on f32[64, 256], no collective
     """
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise Error(
-            "`pt.define` takes the definition, a string, as its first argument",
-            helps=['write `@pt.define("name(x)  out[i..] = @(x[i..])")`'],
-        )
+        helps = ['write `@pt.define("name(x)  out[i..] = @(x[i..])")`']
+        raise Error("`pt.define` takes the definition, a string, as its first argument", helps=helps)
     frame = inspect.currentframe()
     caller = frame.f_back if frame else None
     written, module = Written.of(text, caller), str(caller.f_globals.get("__name__", "")) if caller else ""
@@ -280,9 +264,7 @@ def define(
     return _define_function(written, module, function, example, check)
 
 
-def _define_primitive(
-    written: Written, module: str, primitive: Primitive, example: Sequence[object] | None, check: bool
-) -> Primitive:
+def _define_primitive(written: Written, module: str, primitive: Primitive, example: Example, check: bool) -> Primitive:
     definition = read(written)
     own = name_of(primitive)
     name = titled(op_name(own))
@@ -290,21 +272,19 @@ def _define_primitive(
     owner = Owner(module, written.file, primitive.name)
     if name in definitions and name not in definitions.added:
         title = f"primitive `{primitive.name}` already has a definition"
-        written.fail(definition.name, title, helps=(f"`partita rules {name}` shows it",))
+        written.fail(definition.name, title, f"`partita rules {name}` shows it")
     if definition.name != name:
         name = _claimed(definition.name, written, owner)
     else:
         definitions.replaced += name in _OWNERS
         _OWNERS[name] = owner
-    op = existing(written, primitive, check, name)
+    op = added(written, cast(Any, primitive).bind, primitive, check, name)
     OP_NAMES[own] = op.name
     _try(op, functools.partial(op.try_on, example) if example is not None else None)
     return primitive
 
 
-def _define_function(
-    written: Written, module: str, function: Callable[..., R], example: Sequence[object] | None, check: bool
-) -> Defined[R]:
+def _define_function(written: Written, module: str, function: Callable[..., R], example: Example, check: bool) -> Defined[R]:
     if not callable(function):
         raise Error(f"expected a function, got {shown(function)}", helps=["`pt.define(text)` decorates a function"])
     defined = Defined(function, written, module, check)
@@ -318,5 +298,5 @@ def _try(op: Op, check: Callable[[], None] | None) -> None:
         if check is not None:
             check()
     except Error:
-        op.forget()
+        del definitions.added[op.name]
         raise

@@ -18,14 +18,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count, starmap
 from math import prod
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from jax import Array
 from jax.core import ShapedArray
 from jax.extend.core import Jaxpr, JaxprEqn, Literal
 
+from ...dialects.errors import Error
 from ..jax_private import BlockMapping, GridMapping, ReadEffect, RefEffect, pallas
 from ..ops.params import ArrayLike
 from ..ops.prng_keys import is_key
@@ -33,20 +35,22 @@ from ..ops.python_lowerings import equations
 
 C = TypeVar("C")
 
+Move: TypeAlias = "tuple[int | None, frozenset[int], int | None]"
+"""In one dim of an array: the grid axis that numbers its blocks, all axes that the number depends on, and the elements of a
+block; None if the dim is not divided into blocks."""
+
 _LETTERS = "ijklmnopqrstuvw"
+_ASKS = ("program_id", "num_programs")
 
 
-def text(eqn: JaxprEqn) -> tuple[str, str]:
-    """The definition of a Pallas call, or an empty string and the reason."""
+def text(eqn: JaxprEqn) -> str:
+    """The definition of a Pallas call. Raises Error with the reason for a call without one."""
     call = Call(eqn, eqn.params["grid_mapping"], eqn.params["jaxpr"])
-    if why := call.refused():
-        return "", why
-    why = call.barred()
-    places = [axis for axis in call.axes if axis not in why]
-    if not places:
-        told = "; ".join(f"along {call.name(axis)} {each}" for axis, each in why.items())
-        return "", told or "its grid is one step"
-    return call.written(set(places)), ""
+    call.check()
+    barred = call.barred()
+    if placed := {axis for axis in call.axes if axis not in barred}:
+        return call.written(placed)
+    raise Error("; ".join(f"along {call.name(axis)} {why}" for axis, why in barred.items()) or "its grid is one step")
 
 
 def block(params: Mapping[str, object], inputs: Sequence[Array], outs: Sequence[ArrayLike]) -> list[Array]:
@@ -56,21 +60,16 @@ def block(params: Mapping[str, object], inputs: Sequence[Array], outs: Sequence[
     grid = list(mapping.grid)
     blocks: list[BlockMapping] = []
     for each, shape in zip(mapping.block_mappings, shapes, strict=True):
-        moves = zip(_places(each, mapping.grid), each.array_aval.shape, shape, each.block_shape, strict=True)
-        for (axis, _), whole, own, size in moves:
-            if axis is not None and own != whole:
-                grid[axis] = own // cast(int, _size(size))
+        for (axis, _, size), whole, own in zip(_moves(each, mapping.grid), each.array_aval.shape, shape, strict=True):
+            if axis is not None and size and own != whole:
+                grid[axis] = own // size
         blocks.append(each.replace(array_aval=cast(Any, each.array_aval).update(shape=shape)))
     avals = cast("Sequence[ShapedArray]", params["out_avals"])
     results = tuple(cast(Any, aval).update(shape=shape) for aval, (_, shape) in zip(avals, outs, strict=True))
-    local: dict[str, object] = {
-        "grid_mapping": mapping.replace(grid=tuple(grid), block_mappings=tuple(blocks)),
-        "out_avals": results,
-    }
-    cost = params["cost_estimate"]
-    if cost is not None:
-        local["cost_estimate"] = _cheaper(cost, prod(grid), prod(mapping.grid))
-    return list(pallas().pallas_call_p.bind(*inputs, **{**params, **local}))
+    local = mapping.replace(grid=tuple(grid), block_mappings=tuple(blocks))
+    cost = params["cost_estimate"] and _cheaper(params["cost_estimate"], prod(grid), prod(mapping.grid))
+    changed = {**params, "grid_mapping": local, "out_avals": results, "cost_estimate": cost}
+    return list(pallas().pallas_call_p.bind(*inputs, **changed))
 
 
 def without_steps(eqn: JaxprEqn) -> bool:
@@ -110,29 +109,28 @@ class Call:
         """The axes along which the kernel reads its position."""
         return {self.own[eqn.params["axis"]] for eqn in equations(self.kernel) if eqn.primitive.name in _ASKS}
 
-    def refused(self) -> str:
-        """Why no axis of the call can be partitioned."""
+    def check(self) -> None:
+        """Raises Error for a call of which no axis can be partitioned."""
         mapping, params = self.mapping, self.eqn.params
         if not mapping.grid:
-            return "its kernel runs once, without a grid"
+            raise Error("its kernel runs once, without a grid")
         if mapping.num_dynamic_grid_bounds:
-            return "its grid is known only when it runs"
+            raise Error("its grid is known only when it runs")
         if params["mesh"] is not None or mapping.grid_names is not None or mapping.local_grid_env is not None:
-            return "its grid is a mesh"
+            raise Error("its grid is a mesh")
         effects = [each for each in (*self.eqn.effects, *self.kernel.effects) if not isinstance(each, RefEffect)]
         if effects:
-            return f"its kernel has an effect (`{type(effects[0]).__name__}`)"
+            raise Error(f"its kernel has an effect (`{type(effects[0]).__name__}`)")
         first = mapping.num_index_operands
         written = [cast(Any, each) for each in self.kernel.effects if not isinstance(each, ReadEffect)]
         read = self.kernel.invars[: first + mapping.num_inputs]
         if params["input_output_aliases"] or any(each.input in read for each in written):
-            return "it writes into its operands"
+            raise Error("it writes into its operands")
         odd = len(self.eqn.invars) != first + mapping.num_inputs or any(each.transforms for each in mapping.block_mappings)
         if odd or any(is_key(atom.aval) for atom in (*self.eqn.invars, *self.eqn.outvars)):
-            return "it has operands that are not arrays in blocks"
+            raise Error("it has operands that are not arrays in blocks")
         if not all(isinstance(aval.dtype, np.dtype) for aval in mapping.scratch_avals):
-            return "it has semaphores"
-        return ""
+            raise Error("it has semaphores")
 
     def barred(self) -> dict[int, str]:
         """The axes that cannot be placed, and why."""
@@ -140,7 +138,7 @@ class Call:
         for each in self.mapping.block_mappings:
             found |= {axis: f"the blocks of `{each.origin}` {why}" for axis, why in self.strays(each)}
         for each in self.mapping.block_mappings[self.mapping.num_inputs :]:
-            moved = {axis for axis, _ in _places(each, self.mapping.grid)}
+            moved = {axis for axis, _, _ in _moves(each, self.mapping.grid)}
             found |= {axis: f"all steps write into one block of `{each.origin}`" for axis in self.axes if axis not in moved}
         for axis in self.axes:
             outside = [other for other in self.axes if other < axis and other in self.asked]
@@ -153,11 +151,11 @@ class Call:
     def strays(self, each: BlockMapping) -> Iterator[tuple[int, str]]:
         """The axes along which the blocks of an array are not consecutive."""
         grid, seen = self.mapping.grid, set[int]()
-        for (axis, used), extent, size in zip(_places(each, grid), each.array_aval.shape, each.block_shape, strict=True):
+        for (axis, used, size), extent in zip(_moves(each, grid), each.array_aval.shape, strict=True):
             yield from ((other, "are where it computes") for other in used if other != axis)
-            if axis is not None and _size(size) is None:
+            if axis is not None and size is None:
                 yield axis, "are not whole blocks"
-            elif axis is not None and grid[axis] * cast(int, _size(size)) != extent:
+            elif axis is not None and size is not None and grid[axis] * size != extent:
                 yield axis, f"do not fill its {extent} elements"
             if axis in seen:
                 yield axis, "move along two dims"
@@ -165,27 +163,23 @@ class Call:
 
     def written(self, placed: set[int]) -> str:
         """The definition in which these axes are indices."""
-        mapping = self.mapping
-        sizes = dict[str, int]()
-        fresh = iter(range(1 << 10))
+        mapping, sizes, fresh = self.mapping, dict[str, int](), count()
 
-        def term(axis: int | None, size: object) -> str:
+        def term(axis: int | None, _: frozenset[int], size: int | None) -> str:
             if axis is None or axis not in placed:
                 return f"d{next(fresh)}:"
-            elements = cast(int, _size(size))
-            if elements == 1:
+            if size is None or size == 1:
                 return _LETTERS[axis]
-            sizes[f"b{elements}"] = elements
-            return f"({_LETTERS[axis]} b{elements})"
+            sizes[f"b{size}"] = size
+            return f"({_LETTERS[axis]} b{size})"
 
-        def array(name: str, dims: Iterable[tuple[int | None, object]]) -> str:
-            return f"{name}[{', '.join(term(axis, size) for axis, size in dims)}]"
+        def array(name: str, dims: Iterable[Move]) -> str:
+            return f"{name}[{', '.join(starmap(term, dims))}]"
 
-        scalars = [[(None, None)] * len(aval.shape) for aval in mapping.index_map_avals[len(mapping.grid) :]]
-        blocks = [
-            [(axis, size) for (axis, _), size in zip(_places(each, mapping.grid), each.block_shape, strict=True)]
-            for each in mapping.block_mappings
+        scalars: list[list[Move]] = [
+            [(None, frozenset(), None)] * len(aval.shape) for aval in mapping.index_map_avals[len(mapping.grid) :]
         ]
+        blocks = [_moves(each, mapping.grid) for each in mapping.block_mappings]
         ins, outs = [*scalars, *blocks[: mapping.num_inputs]], blocks[mapping.num_inputs :]
         reads = ", ".join(array(f"x{number}", dims) for number, dims in enumerate(ins))
         results = ", ".join(array(f"y{number}", dims) for number, dims in enumerate(outs))
@@ -194,18 +188,14 @@ class Call:
         return f"pallas_call({names})   {results} = @({reads})" + (f"   size {clause}" if sizes else "")
 
 
-_ASKS = ("program_id", "num_programs")
-
-
 def _size(block: object) -> int | None:
-    """The number of elements of a block in a dim; None if the dim is not divided into blocks."""
     if isinstance(block, pallas().Squeezed):
         return 1
     return cast(Any, block).block_size if isinstance(block, pallas().Blocked) else None
 
 
-def _places(each: BlockMapping, grid: Sequence[int]) -> list[tuple[int | None, frozenset[int]]]:
-    """For each dim, the axis that numbers its blocks, and all axes that the number depends on."""
+def _moves(each: BlockMapping, grid: Sequence[int]) -> list[Move]:
+    """How the blocks move along each dim."""
     jaxpr = each.index_map_jaxpr.jaxpr
     none = frozenset[int]()
     steps = {var: axis for axis, var in enumerate(jaxpr.invars[: len(grid)])}
@@ -214,8 +204,9 @@ def _places(each: BlockMapping, grid: Sequence[int]) -> list[tuple[int | None, f
         used = none.union(*(depends.get(atom, none) for atom in eqn.invars if not isinstance(atom, Literal)))
         depends |= dict.fromkeys(eqn.outvars, used)
     found = [none if isinstance(atom, Literal) else depends.get(atom, none) for atom in jaxpr.outvars]
-    if len(found) != len(each.block_shape):
+    sizes = [*map(_size, each.block_shape)]
+    if len(found) != len(sizes):
         # A slice is two numbers.
-        return [(None, none.union(*found))] * len(each.block_shape)
+        return [(None, none.union(*found), size) for size in sizes]
     exact = [steps[atom] if not isinstance(atom, Literal) and atom in steps else None for atom in jaxpr.outvars]
-    return [(axis if used else None, used) for axis, used in zip(exact, found, strict=True)]
+    return [(axis if used else None, used, size) for axis, used, size in zip(exact, found, sizes, strict=True)]

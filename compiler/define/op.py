@@ -23,7 +23,7 @@ from ...dialects.definitions import printer
 from ...dialects.definitions.dims import groups
 from ...dialects.definitions.parse import parse_definitions
 from ...dialects.definitions.registry import definitions
-from ...dialects.definitions.tree import Definition, Group, Reading, Var, Whole, names, with_reads
+from ...dialects.definitions.tree import Definition, Group, Reading, Var, Whole, names, titled, with_reads
 from ...dialects.errors import Error
 from ...dialects.lax_shapes import disagreement
 from ...dialects.params import ParamsAttr
@@ -64,6 +64,11 @@ class Op:
     def name(self) -> str:
         return self.definition.name
 
+    @property
+    def title(self) -> str:
+        """The name that the user wrote."""
+        return self.definition.title
+
     def leaves(self, *arrays: Array, **params: object) -> list[Array]:
         """The leaves of the results."""
         return tree.tree_leaves(self.run(*arrays, **params))
@@ -72,8 +77,6 @@ class Op:
         """The results in the function's tree structure, as one equation."""
         _, structure = self.trace([jax.typeof(each) for each in arrays], params)
         return tree.tree_unflatten(structure, self.primitive.bind(*arrays, **params))
-
-    # The rules of a JAX primitive
 
     def trace(self, avals: Sequence[ShapedArray], params: Mapping[str, object]) -> Types:
         """The types and the tree structure of the results. Raises Error if they do not match the definition."""
@@ -98,7 +101,7 @@ class Op:
                 if rank < named or (rank > named and not free):
                     wanted = f"{'at least ' if free else ''}{named} dim{'s' if named != 1 else ''}"
                     title = f"operand `{read.array}` of `{self.title}` is {text(avals[at])}, but its definition names {wanted}"
-                    self.written.fail(read.array, title, helps=("`i..` stands for any number of dims, including none",))
+                    self.written.fail(read.array, title, "`i..` stands for any number of dims, including none")
 
     def traced_once(self, structs: Sequence[ShapeDtypeStruct], params: Mapping[str, object]) -> tuple[ClosedJaxpr, object]:
         """The jaxpr of the function and the types of its results. Raises Error for a function that cannot run in parts."""
@@ -107,20 +110,16 @@ class Op:
         except TypeError as error:
             if "valid JAX type" not in str(error):
                 raise
-            self.written.fail(self.title, f"`{self.title}` must return arrays", helps=("return arrays, one for each result",))
+            self.written.fail(self.title, f"`{self.title}` must return arrays", "return arrays, one for each result")
         if closed.effects:
             kind = type(next(iter(closed.effects))).__name__
-            helps = (
-                "remove the effect: a defined op is a function of its operands",
-                "for a callback that only computes, use `jax.pure_callback`",
-            )
-            self.written.fail(
-                self.title, f"`{self.title}` has an effect (`{kind}`), but it may run once on every block", helps=helps
-            )
-        if any(isinstance(const, Tracer) for const in closed.consts):
-            shape = next(text(jax.typeof(const)) for const in closed.consts if isinstance(const, Tracer))
-            helps = ("pass it as an operand that the definition names",)
-            self.written.fail(self.title, f"`{self.title}` closes over a value that is being traced, {shape}", helps=helps)
+            title = f"`{self.title}` has an effect (`{kind}`), but it may run once on every block"
+            other = "for a callback that only computes, use `jax.pure_callback`"
+            self.written.fail(self.title, title, "remove the effect: a defined op is a function of its operands", other)
+        for const in closed.consts:
+            if isinstance(const, Tracer):
+                title = f"`{self.title}` closes over a value that is being traced, {text(jax.typeof(const))}"
+                self.written.fail(self.title, title, "pass it as an operand that the definition names")
         return closed, shapes
 
     def check_types(self, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray], params: Mapping[str, object]) -> None:
@@ -129,22 +128,13 @@ class Op:
         if len(outs) != wanted and not (variadic and len(outs) >= wanted - 1):
             told = ", ".join(f"`{formal.name}`" for formal in self.definition.results)
             title = f"`{self.title}` returns {len(outs)} arrays, but its definition has {wanted} ({told})"
-            self.written.fail(
-                self.definition.results[-1].name, title, helps=("name each result left of `=`: `out[..], more[..] = @(...)`",)
-            )
-        stored = encode(params, Foreign(), self.definition)
-        problem = disagreement(self.name, stored, _types(avals), _types(outs))
-        if problem:
-            given = ", ".join(text(aval) for aval in outs)
-            helps = (f"its results are {given} of {', '.join(text(aval) for aval in avals)}: say so left and right of `=`",)
+            help = "name each result left of `=`: `out[..], more[..] = @(...)`"
+            self.written.fail(self.definition.results[-1].name, title, help)
+        if problem := disagreement(self.name, encode(params, Foreign(), self.definition), _types(avals), _types(outs)):
+            help = f"its results are {_listed(outs)} of {_listed(avals)}: say so left and right of `=`"
             indices = {name for read in self.definition.reads() for term in read.dims for name in names(term)}
             said = [word for word in re.findall(r"`(\w+)`", problem) if word in indices]
-            self.written.fail((*said, self.title)[0], problem.replace(f"lax.{self.name}", self.title), helps=helps)
-
-    @property
-    def title(self) -> str:
-        """The name that the user wrote."""
-        return self.definition.title
+            self.written.fail((*said, self.title)[0], problem.replace(f"lax.{self.name}", self.title), help)
 
     def abstract(self, *avals: ShapedArray, **params: object) -> list[ShapedArray]:
         return self.trace(avals, params)[0]
@@ -155,18 +145,15 @@ class Op:
         function = self.along(along, primals, params)
         results, pushed = jax.jvp(function, [primals[at] for at in along], [tangents[at] for at in along])
         # A result that has no derivative, such as an index, has a tangent of type float0.
-        return results, [
-            ad.Zero(jax.typeof(x).to_tangent_aval()) if t.dtype == dtypes.float0 else t
-            for x, t in zip(results, pushed, strict=True)
-        ]
+        pairs = zip(results, pushed, strict=True)
+        return results, [ad.Zero(jax.typeof(x).to_tangent_aval()) if t.dtype == dtypes.float0 else t for x, t in pairs]
 
     def transpose(self, cotangents: Sequence[Array], *args: Array, **params: object) -> list[Array | None]:
         """The transpose of the function, which is linear in the unknown operands."""
         along = [at for at, arg in enumerate(args) if ad.is_undefined_primal(arg)]
         function = self.along(along, args, params)
-        found = jax.linear_transpose(function, *(args[at].aval for at in along))(
-            [ad.instantiate_zeros(each) if type(each) is ad.Zero else each for each in cotangents]
-        )
+        known = [ad.instantiate_zeros(each) if type(each) is ad.Zero else each for each in cotangents]
+        found = jax.linear_transpose(function, *(args[at].aval for at in along))(known)
         given = dict(zip(along, found, strict=True))
         return [given.get(at) for at in range(len(args))]
 
@@ -174,10 +161,8 @@ class Op:
         """The function of only some operands; the others are fixed."""
 
         def function(*given: Array) -> list[Array]:
-            full = list(args)
-            for at, each in zip(some, given, strict=True):
-                full[at] = each
-            return self.leaves(*full, **params)
+            full = {**dict(enumerate(args)), **dict(zip(some, given, strict=True))}
+            return self.leaves(*full.values(), **params)
 
         return function
 
@@ -185,18 +170,14 @@ class Op:
         """`vmap` adds a leading index to the mapped arrays, so the mapped op has a definition too."""
         batched = tuple(any(dims[at] is not None for at in group) for group in self.formals(len(args)))
         size = next(arg.shape[dim] for arg, dim in zip(args, dims, strict=True) if dim is not None)
-        axes = self.axes(batched, len(args))
-        fronted = [
-            arg if axis is None else batching.bdim_at_front(arg, dim, size)
-            for arg, dim, axis in zip(args, dims, axes, strict=True)
-        ]
+        rows = zip(args, dims, self.axes(batched, len(args)), strict=True)
+        fronted = [arg if axis is None else batching.bdim_at_front(arg, dim, size) for arg, dim, axis in rows]
         if batched not in self.mapped:
             self.mapped[batched] = self.vmapped(batched)
         results = self.mapped[batched](*fronted, **params)
         return results, [0] * len(results)
 
     def formals(self, count: int) -> list[range]:
-        """The operand positions of each formal."""
         bound = self.definition.with_arity(count, len(self.definition.results))
         return [bound.positions(formal.name) for formal in self.definition.operands]
 
@@ -215,10 +196,7 @@ class Op:
         names = [formal.name for formal, each in zip(self.definition.operands, batched, strict=True) if each]
         title = f"vmap_{self.title}" + ("" if all(batched) else f"_{'_'.join(names)}")
         written = self.written.renamed(printer.definition(_mapped(self.definition, names, title)))
-        op = made(written, run, self.checked, self.name.replace(self.title, title), self.own or self.written)
-        return op.primitive.bind
-
-    # The functions that Partita needs of an op
+        return made(written, run, self.checked, self.name.replace(self.title, title), self.own or self.written).primitive.bind
 
     def interpret(self, inputs: Sequence[np.ndarray], params: ParamsAttr, outs: Sequence[ArrayLike]) -> list[np.ndarray]:
         """The function on NumPy arrays, for the interpreter."""
@@ -230,26 +208,18 @@ class Op:
 
     def accept(self, params: Mapping[str, object], ins: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> None:
         """Raises Error, with a counter-example, unless the function can be partitioned as the definition says."""
-
-        def run(params: Mapping[str, object], arrays: Sequence[Array], _: Sequence[object]) -> list[Array]:
-            return self.leaves(*arrays, **params)
-
-        accept(Candidate(self.definition, self.own or self.written, run), params, ins, outs)
+        written = self.own or self.written
+        run = Candidate(self.definition, written, lambda params, arrays, _: self.leaves(*arrays, **params))
+        accept(run, params, ins, outs)
 
     def try_on(self, arrays: Sequence[object], params: Mapping[str, object] | None = None) -> None:
         """Tries the definition on arrays or structs like these. Raises Error if it is refused."""
         avals = [shaped_abstractify(each) for each in arrays]
         self.accept(params or {}, avals, self.trace(avals, params or {})[0])
 
-    def forget(self) -> None:
-        """Remove the op from the definitions."""
-        del definitions.added[self.name]
 
-    def register(self) -> None:
-        """Register the op in every room."""
-        if "@" in self.written.text:
-            FUNCTIONS[self.name] = self.interpret
-        remember(self.primitive, self.name, self.accept if self.checked else None)
+def _listed(avals: Sequence[ShapedArray]) -> str:
+    return ", ".join(map(text, avals))
 
 
 def _types(avals: Sequence[ShapedArray]) -> tuple[ArrayType, ...]:
@@ -268,11 +238,9 @@ def _mapped(definition: Definition, operands: Sequence[str], title: str) -> Defi
     def mapped(read: Reading) -> Reading:
         return replace(read, dims=(index, *read.dims))
 
-    def chosen(read: Reading) -> Reading:
-        return mapped(read) if read.array in operands else read
-
     targets = tuple(map(mapped, definition.targets))
-    return replace(definition, name=title, targets=targets, body=with_reads(definition.body, chosen))
+    body = with_reads(definition.body, lambda read: mapped(read) if read.array in operands else read)
+    return replace(definition, name=title, targets=targets, body=body)
 
 
 def read(written: Written) -> Definition:
@@ -283,18 +251,14 @@ def read(written: Written) -> Definition:
         written.again(error, _instead(written.text, error))
     if len(found) != 1:
         second = [*found, ""][1]
-        written.fail(
-            second,
-            f"expected one definition, got {len(found)}",
-            label="the second one",
-            helps=("call `pt.define` once for each",),
-        )
+        title = f"expected one definition, got {len(found)}"
+        written.fail(second, title, "call `pt.define` once for each", label="the second one")
     (definition,) = found.values()
     read_too = {read.array for read in definition.reads()}
     for formal in definition.operands:
         if formal.name not in read_too:
-            helps = ("name it among the arguments of `@`, or leave it out if it is not an array",)
-            written.fail(formal.name, f"`{formal.name}` is an operand, but nothing right of `=` reads it", helps=helps)
+            help = "name it among the arguments of `@`, or leave it out if it is not an array"
+            written.fail(formal.name, f"`{formal.name}` is an operand, but nothing right of `=` reads it", help)
     _check_wholes(definition, written)
     return definition
 
@@ -303,11 +267,8 @@ def _instead(source: str, error: Error) -> tuple[str, ...]:
     """The help for a line that begins with its results, or for a dim without a name."""
     if re.match(r"\s*\w+\s*\[", source):
         return ("a line begins with the op's name and its operands: `name(x)   out[i..] = @(x[i..])`",)
-    if (
-        error.location is not None
-        and re.search(r"[\[,]\s*$", error.location.text[: error.location.column - 1])
-        and ":" in error.label
-    ):
+    at = error.location
+    if at is not None and re.search(r"[\[,]\s*$", at.text[: at.column - 1]) and ":" in error.label:
         return ("an unpartitioned dim needs a name: `w[k:]`",)
     return ()
 
@@ -320,28 +281,27 @@ def _check_wholes(definition: Definition, written: Written) -> None:
         for name in names(term):
             if not isinstance(term, Whole) and name in whole:
                 title = f"`{name}` is an index in `{array}`, but an unpartitioned dim in `{whole[name]}`"
-                helps = (f"write `{name}:` in both", "or give the unpartitioned dim another name")
-                written.fail(name, title, helps=helps)
+                written.fail(name, title, f"write `{name}:` in both", "or give the unpartitioned dim another name")
 
 
-def existing(written: Written, primitive: Primitive, checked: bool, name: str) -> Op:
-    """The op of an existing primitive, under this name or the next free one."""
-    op = Op(definitions.add(replace(read(written), name=name)), written, cast(Any, primitive).bind, primitive, checked=checked)
-    op.register()
+def added(written: Written, run: Run, primitive: Primitive, checked: bool, name: str, own: Written | None = None) -> Op:
+    """The op of a primitive under this name, which every room now knows."""
+    op = Op(definitions.add(replace(read(written), name=name)), written, run, primitive, checked=checked, own=own)
+    if "@" in written.text:
+        FUNCTIONS[op.name] = op.interpret
+    remember(primitive, op.name, op.accept if checked else None)
     return op
 
 
 def made(written: Written, run: Run, checked: bool, name: str, own: Written | None = None) -> Op:
     """A new op with its own primitive; for one that `vmap` makes, `own` is the text that the user wrote."""
-    definition = definitions.add(replace(read(written), name=name))
-    primitive: Any = Primitive(definition.title)
+    primitive: Any = Primitive(titled(name))
     primitive.multiple_results = True
-    op = Op(definition, written, run, primitive, checked=checked, own=own)
+    op = added(written, run, primitive, checked, name, own)
     primitive.def_impl(op.leaves)
     primitive.def_abstract_eval(op.abstract)
     ad.primitive_jvps[primitive] = op.jvp
     ad.primitive_transposes[primitive] = op.transpose
     batching.primitive_batchers[primitive] = op.batch
     mlir.register_lowering(primitive, mlir.lower_fun(op.leaves, multiple_results=True))
-    op.register()
     return op

@@ -18,6 +18,7 @@ from jax import Array
 from jax.extend.core import ClosedJaxpr, JaxprEqn, jaxpr_as_fun
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from ...dialects.errors import Error
 from ..jax_private import Factors, ShardingRule, jax, tree
 from ..ops.params import ArrayLike
 from ..ops.prng_keys import is_key
@@ -26,15 +27,15 @@ _BATCHING = "\N{HORIZONTAL ELLIPSIS}"
 """The prefix that JAX gives to the name of a factor that is any number of dims."""
 
 
-def text(eqn: JaxprEqn) -> tuple[str, str]:
-    """The definition that follows from the rule of a call, or an empty string and the reason."""
+def text(eqn: JaxprEqn) -> str:
+    """The definition that follows from the rule of a call. Raises Error with the reason for a call without one."""
     rule = eqn.params["sharding_rule"]
     if rule is None or callable(rule):
-        return "", "it has no sharding rule"
+        raise Error("it has no sharding rule")
     if any(is_key(atom.aval) for atom in (*eqn.invars, *eqn.outvars)):
-        return "", "its operands are keys"
+        raise Error("its operands are keys")
     ins, outs = rule.operand_mappings, rule.result_mappings
-    names = {factor: f"f{place}" for place, factor in enumerate(dict.fromkeys(_factors((*ins, *outs))))}
+    names = {factor: f"f{number}" for number, factor in enumerate(dict.fromkeys(_factors((*ins, *outs))))}
     blocks, whole = _blocks(rule), _whole(rule)
 
     def term(dim: Factors) -> str:
@@ -49,7 +50,7 @@ def text(eqn: JaxprEqn) -> tuple[str, str]:
     sizes = ", ".join(f"{names[factor]} = {size}" for factor, size in blocks.items() if factor not in whole)
     head = f"custom_partitioning({', '.join(f'x{n}' for n in range(len(ins)))})"
     body = f"{f'sum({summed}) ' if summed else ''}@({side('x', ins)}){f'   size {sizes}' if sizes else ''}"
-    return f"{head}   {side('y', outs)} = {body}", ""
+    return f"{head}   {side('y', outs)} = {body}"
 
 
 def _blocks(rule: ShardingRule) -> dict[str, int]:
@@ -79,8 +80,7 @@ def block(params: Mapping[str, object], inputs: Sequence[Array], outs: Sequence[
     """The results of a call on blocks of its operands; on global arrays, those of the function itself."""
     call = cast(ClosedJaxpr, params["call"])
     if [tuple(np.shape(each)) for each in inputs] == [aval.shape for aval in call.in_avals]:
-        whole = cast(Any, jaxpr_as_fun)(call)
-        return list(whole(*inputs))
+        return list(cast(Any, jaxpr_as_fun)(call)(*inputs))
     mesh = Mesh(np.array(jax.local_devices()[:1]), ("device",))
 
     def structs(side: str, types: Sequence[ArrayLike]) -> object:
@@ -89,14 +89,12 @@ def block(params: Mapping[str, object], inputs: Sequence[Array], outs: Sequence[
         return tree.tree_unflatten(params[side], each)
 
     ins = structs("in_tree", [(each.dtype.name, tuple(np.shape(each))) for each in inputs])
-    _, function, _, _ = cast("Callable[..., Any]", params["partition"])(
-        *cast("Sequence[object]", params["static_args"]), mesh, ins, structs("out_tree", outs)
-    )
+    partition, static = cast("Callable[..., Any]", params["partition"]), cast("Sequence[object]", params["static_args"])
+    _, function, _, _ = partition(*static, mesh, ins, structs("out_tree", outs))
     return tree.tree_leaves(function(*tree.tree_unflatten(params["in_tree"], inputs)))
 
 
 def _factors(mappings: Sequence[Sequence[Factors]]) -> Iterator[str]:
-    """The factors of arrays, in their order."""
     for mapping in mappings:
         for dim in mapping:
             yield from (dim,) if isinstance(dim, str) else dim

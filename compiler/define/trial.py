@@ -8,7 +8,7 @@ completely, so its text is evaluated too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TypeAlias, cast
@@ -22,20 +22,19 @@ from ...dialects.errors import Error
 from ...dialects.monoids import MONOIDS
 from ...dialects.params import ParamsAttr
 from ...dialects.reference.evaluate import evaluate
-from ...rewrites.program.program import Digit, Digits, Position, Program, Signature
+from ...rewrites.program.program import Digit, Digits, Program, Signature
 from ..jax_private import jax, jnp
 from ..ops.params import decode
 from ..ops.python_lowerings import equations
 from .candidate import Candidate, Unfit
-from .compared import first_difference, listed, shown, spelled, told_apart, types_of
 from .kernels import without_steps
 from .one_op import in_blocks, program_of
-from .samples import Type, arrays
+from .samples import Type, arrays, first_difference, shown, spelled, told_apart, types_of
 
 Results: TypeAlias = Callable[[Sequence[Array]], list[list[Array]]]
 """From operands to, for each result, an array, or several that should be equal."""
-Derived: TypeAlias = Callable[[Sequence[Array]], tuple[list[list[Array]], Sequence[Array]]]
-"""From operands to the results and the gradients of the floating operands."""
+Pulled: TypeAlias = tuple[list[list[Array]], Sequence[Array]]
+"""Results, and the gradients of the floating operands."""
 
 COUNTS = (2, 4)
 """The numbers of devices over which an index is placed."""
@@ -120,7 +119,7 @@ class Trial:
         # The gradient of more blocks gives no new information.
         derived = known.gradients is not None and count == COUNTS[0]
         try:
-            made, gradients = self.compiled(self.with_gradient(cut) if derived else _alone(cut), known.operands)
+            made, gradients = self.compiled(cut, known.operands, derived)
         except Unfit as error:
             raise Unfit(f"over {count} blocks, {error}") from error
         for position, (name, parts) in enumerate(zip(self.results(), made, strict=True)):
@@ -132,20 +131,15 @@ class Trial:
 
     def same(self, index: int, count: int, name: str, result: int | None, one: Array, other: Array) -> None:
         """Raises Error with the first element that differs."""
-        at = first_difference(one, other)
-        if at is None:
+        if (at := first_difference(one, other)) is None:
             return
         info = self.signature.instance.indices[index]
-        cut = [
-            f"{operand} {shown([type])} in parts of {shown([_part(type, table[index], count)])}"
-            for operand, type, table in zip(self.operands(), self.ins, self.signature.operand_at, strict=True)
-            if index in table
-        ]
+        parts, _ = self.resized(index, info.extent // count)
+        rows = zip(self.operands(), self.ins, parts, self.signature.operand_at, strict=True)
+        cut = [f"{each} {shown([type])} in parts of {shown([part])}" for each, type, part, table in rows if index in table]
         how = "" if result is None else f"; the parts of `{name}` {self.put_together(index, result)}"
-        notes = (
-            f"over {count} blocks: {', '.join(cut) or 'no operand is cut'}{how}",
-            told_apart(name, at, one, "at once", other, "in blocks"),
-        )
+        blocks = f"over {count} blocks: {', '.join(cut) or 'no operand is cut'}{how}"
+        notes = blocks, told_apart(name, at, one, "at once", other, "in blocks")
         ways = () if info.monoid is None else (f"or say how the parts are combined, if not by `{MONOIDS[info.monoid].fold}`",)
         self.candidate.refuse(self.variable(index), notes, ways, info.extent // count, self.larger)
 
@@ -155,8 +149,6 @@ class Trial:
         if index in self.signature.result_at[result]:
             return "are concatenated" if info.scan is None else "are concatenated, each combined with those before it"
         return "are equal" if info.monoid is None else f"are combined by `{MONOIDS[info.monoid].fold}`"
-
-    # What runs
 
     def function(self, operands: Sequence[Array], outs: Sequence[Type]) -> Sequence[Array]:
         """The function on arrays that may be blocks; static parameters that are extents follow from their types."""
@@ -172,26 +164,30 @@ class Trial:
     def at_once(self) -> AtOnce:
         """The function on global arrays; on positive ones if it is not finite otherwise."""
         below = {ids: info.extent for info in self.signature.instance.indices for ids, _, _ in info.lookups}
-        found = self.on_whole(cast("list[Array]", arrays(self.ins, below, positive=False)))
-        if all(np.isfinite(np.asarray(x, np.complex128)).all() for x in found.results):
-            return found
-        return self.on_whole(cast("list[Array]", arrays(self.ins, below, positive=True)))
+        drawn = (self.on_whole(cast("list[Array]", arrays(self.ins, below, positive))) for positive in (False, True))
+        first = next(drawn)
+        return first if all(np.isfinite(np.asarray(x, np.complex128)).all() for x in first.results) else next(drawn)
 
     def on_whole(self, operands: list[Array]) -> AtOnce:
         def once(operands: Sequence[Array]) -> list[list[Array]]:
             return [[x] for x in self.function(operands, self.outs)]
 
         try:
-            results, gradients = self.compiled(self.with_gradient(once), operands)
+            results, gradients = self.compiled(once, operands, derived=True)
         except Unfit:
-            results, gradients = self.compiled(_alone(once), operands)[0], None
+            results, gradients = self.compiled(once, operands, derived=False)[0], None
         return AtOnce(operands, [x for (x,) in results], gradients)
 
-    def compiled(self, function: Derived, operands: Sequence[Array]) -> tuple[list[list[Array]], Sequence[Array]]:
-        """The compiled function of these operands; if it raises, other shapes are tried."""
+    def compiled(self, function: Results, operands: Sequence[Array], derived: bool) -> Pulled:
+        """The compiled function of these operands, with gradients if it is `derived`. If it raises, other shapes are tried."""
+
+        def plain(operands: Sequence[Array]) -> Pulled:
+            return function(operands), ()
+
+        run = self.with_gradient(function) if derived else plain
         try:
             options = _QUICK if jax.default_backend() == "cpu" else None
-            traced = jax.jit(function, compiler_options=options).trace(operands)
+            traced = jax.jit(run, compiler_options=options).trace(operands)
             if any(without_steps(eqn) for eqn in equations(traced.jaxpr)):
                 raise Unfit(f"on {self.listed(operands)} it runs a kernel that has no steps")
             # A callback raises when it runs.
@@ -202,24 +198,20 @@ class Trial:
             first = str(error).strip().splitlines() or [""]
             raise Unfit(f"on {self.listed(operands)} it raises {type(error).__name__}: {first[0]:.200}") from error
 
-    def with_gradient(self, function: Results) -> Derived:
+    def with_gradient(self, function: Results) -> Callable[[Sequence[Array]], Pulled]:
         """The results, and the gradients of the floating operands for fixed weights of the floating results."""
         weights = [x if _is_float(x.dtype) else None for x in arrays(self.outs, {}, positive=True)]
         at = self.floats
 
-        def both(operands: Sequence[Array]) -> tuple[list[list[Array]], Sequence[Array]]:
+        def both(operands: Sequence[Array]) -> Pulled:
             def weighed(*given: Array) -> tuple[Array, list[list[Array]]]:
-                full = list(operands)
-                for n, x in zip(at, given, strict=True):
-                    full[n] = x
-                results = function(full)
-                pairs = zip(results, weights, strict=True)
-                terms = (jnp.sum(x[0] * weight.astype(x[0].dtype)) for x, weight in pairs if weight is not None)
-                total = sum((term.astype("float32") for term in terms), jnp.zeros(()))
-                return cast(Array, total), results
+                full = {**dict(enumerate(operands)), **dict(zip(at, given, strict=True))}
+                results = function([*full.values()])
+                pairs = ((x, weight) for (x, *_), weight in zip(results, weights, strict=True) if weight is not None)
+                terms = (jnp.sum(x * weight.astype(x.dtype)).astype("float32") for x, weight in pairs)
+                return cast(Array, sum(terms, jnp.zeros(()))), results
 
-            gradient = jax.grad(weighed, tuple(range(len(at))), has_aux=True)
-            pulled, results = gradient(*(operands[n] for n in at))
+            pulled, results = jax.grad(weighed, tuple(range(len(at))), has_aux=True)(*(operands[n] for n in at))
             return results, pulled
 
         return both
@@ -233,11 +225,8 @@ class Trial:
                 title = f"`{self.candidate.title}` does not match its definition"
                 note = told_apart(name, at, one, "by the function", other, "by the definition")
                 help = "`@` stands for a computation that index notation cannot express: `out[i] = @(x[i, j:])`"
-                self.candidate.written.fail(
-                    self.candidate.title, title, notes=(f"on {self.listed(known.operands)}", note), helps=(help,)
-                )
-
-    # Names and types
+                notes = (f"on {self.listed(known.operands)}", note)
+                self.candidate.written.fail(self.candidate.title, title, help, notes=notes)
 
     @property
     def floats(self) -> list[int]:
@@ -251,15 +240,16 @@ class Trial:
         return spelled(self.candidate.definition.results, len(self.outs))
 
     def listed(self, operands: Sequence[Array]) -> str:
-        return listed(self.candidate.definition.operands, operands)
+        """Operands with their types: `x f32[4, 8], ids i32[4]`."""
+        return ", ".join(f"{name} {shown([type])}" for name, type in zip(self.operands(), types_of(operands), strict=True))
 
     def variable(self, index: int) -> str:
         """The name of an index in the text."""
         shapes = [shape for _, shape in self.ins], [shape for _, shape in self.outs]
         definition = self.candidate.definition.with_arity(len(self.ins), len(self.outs))
         for site in Sites(definition, self.params, *shapes).all:
-            table: Mapping[int, Position]
-            table = self.signature.operand_at[site.array] if site.array >= 0 else self.signature.result_at[-1 - site.array]
+            # Results count -1, -2, ...
+            table = (*self.signature.operand_at, *reversed(self.signature.result_at))[site.array]
             for number, _, dim in site.placed:
                 term = site.terms[number]
                 if index in table and table[index].dim == dim and names(term):
@@ -277,17 +267,6 @@ class Trial:
             return [(dtype, tuple(map(dim, shape, each))) for (dtype, shape), each in zip(types, dims, strict=True)]
 
         return sized(self.ins, self.signature.operand_dims), sized(self.outs, self.signature.result_dims)
-
-
-def _part(type: Type, at: Position, count: int) -> Type:
-    """The type of one of `count` parts of an array."""
-    dtype, shape = type
-    return dtype, tuple(n // count if dim == at.dim else n for dim, n in enumerate(shape))
-
-
-def _alone(function: Results) -> Derived:
-    """Results without gradients."""
-    return lambda operands: (function(operands), ())
 
 
 def _is_float(dtype: object) -> bool:

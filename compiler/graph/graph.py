@@ -75,9 +75,8 @@ class Graph(GraphModule):
 
     def counts(self) -> Counts:
         """Executions of each kind of collective in one run, equal to the plan's."""
-        foreign = self.traced.foreign if self.traced is not None else ()
         maps = (each for each in self.executions() if on_devices(each[0]))
-        return counted(self._exchanges(), own_collectives(maps, foreign))
+        return counted(self._exchanges(), own_collectives(maps, self.foreign))
 
     def bytes_per_device(self) -> int:
         """Bytes that one device receives in one run, summed over all collectives, equal to the plan's."""

@@ -18,15 +18,22 @@ from ..trace.trace import Traced
 
 @dataclass(frozen=True, eq=False)
 class GraphModule:
-    """The module of a graph, and its function; a graph that was read from text has none."""
+    """The module of a graph, and its function; a graph that was read from text has none.
+
+    `arguments` and `results` are the names of their leaves.
+    """
 
     module: ModuleOp
     traced: Traced | None = None
 
     @property
     def op(self) -> GraphOp:
-        """The graph itself, as an op of the flow dialect."""
         return cast(GraphOp, self.module.body.block.first_op)
+
+    @property
+    def foreign(self) -> tuple[object, ...]:
+        """The parameters without text, which a graph that was read from text does not have."""
+        return self.traced.foreign if self.traced is not None else ()
 
     @property
     def name(self) -> str:
@@ -38,12 +45,10 @@ class GraphModule:
 
     @cached_property
     def arguments(self) -> tuple[str, ...]:
-        """The names of the arguments' leaves."""
         return self._names(ARGUMENTS, len(self.op.body.block.args))
 
     @cached_property
     def results(self) -> tuple[str, ...]:
-        """The names of the results' leaves."""
         return self._names(RESULTS, len(self.op.function_type.outputs))
 
     def _names(self, key: str, count: int) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import cast
@@ -72,7 +72,7 @@ def nodes(graph: GraphModule) -> tuple[Node, ...]:
     ]
     *ops, end = block.ops
     for op in ops:
-        ins, outs = _of(op.operands, values), _of(op.results, values)
+        ins, outs = (tuple(values[each] for each in side) for side in (op.operands, op.results))
         kind, name, collectives = _what(op, graph, marks)
         found.append(Node(len(found), kind, name, ins, outs, collectives))
     for name, value in zip(graph.results, end.operands, strict=True):
@@ -93,8 +93,7 @@ def _what(op: Operation, graph: GraphModule, marks: Marks) -> tuple[str, str, tu
             return "kernel", op.name_of_kernel, tuple(exchanges(graph.kernels[op.name_of_kernel], graph.mesh, marks))
         case flow.RedistributeOp():
             source, target = array_types([op.source, op.out])
-            change_of = change(source, target, graph.mesh)
-            return "redistribute", "redistribute", tuple(exchanges(change_of, graph.mesh, marks))
+            return "redistribute", "redistribute", tuple(exchanges(change(source, target, graph.mesh), graph.mesh, marks))
         case _:
             kind = op.name.removeprefix("flow.")
             return kind, kind, ()
@@ -108,10 +107,6 @@ def _values(block: Block, mesh: Mesh) -> dict[SSAValue, Value]:
         value: Value(f"%{number}", type.text, _size(type.local(mesh)))
         for number, (value, type) in enumerate(zip(all_of_them, types, strict=True))
     }
-
-
-def _of(values: Sequence[SSAValue], named: Mapping[SSAValue, Value]) -> tuple[Value, ...]:
-    return tuple(named[value] for value in values)
 
 
 def _size(local: ArrayType) -> int:

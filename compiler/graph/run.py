@@ -62,7 +62,6 @@ class Form:
         return block.reshape(self.local) if self.raw else block
 
     def wrap(self, local: Array) -> Array:
-        """The inverse of `unwrap`."""
         local = local.astype(self.travels)
         return local.reshape((1,) * (len(self.shape) - len(self.local)) + self.local) if self.raw else local
 
@@ -113,20 +112,19 @@ class CompiledGraph:
         """The program of a node; equal nodes on the same types share it."""
         types = tuple(op.operand_types), tuple(op.result_types)
         name = op.name_of_kernel if isinstance(op, flow.KernelOp) else "redistribute"
-        found = self.programs.get((name, types))
-        if found is None:
-            found = self.programs[name, types] = self.build(op, name)
-        return found
+        if (name, types) not in self.programs:
+            self.programs[name, types] = self.build(op, name)
+        return self.programs[name, types]
 
     def build(self, op: Operation, name: str) -> Callable[..., Sequence[Array]]:
         graph = self.graph
         ins, outs = ([cast(ArrayType, value.type) for value in values] for values in (op.operands, op.results))
         kernel = graph.kernels[name] if isinstance(op, flow.KernelOp) else change(ins[0], outs[0], graph.mesh)
         takes, gives = ([Form.of(type, graph.mesh) for type in types] for types in (ins, outs))
-        foreign = graph.traced.foreign if graph.traced is not None else ()
 
         def local(*blocks: Array) -> tuple[Array, ...]:
-            values = run_local(kernel.body.block, [form.unwrap(b) for form, b in zip(takes, blocks, strict=True)], foreign)
+            given = [form.unwrap(block) for form, block in zip(takes, blocks, strict=True)]
+            values = run_local(kernel.body.block, given, graph.foreign)
             return tuple(form.wrap(value) for form, value in zip(gives, values, strict=True))
 
         local.__name__ = name
@@ -211,10 +209,9 @@ def stablehlo(graph: GraphModule, kernel: FuncOp) -> str:
     auto = (AxisType.Auto,) * len(axes)
     mesh = AbstractMesh(tuple(axes.values()), tuple(axes), axis_types=auto)
     types = [cast(ArrayType, type) for type in kernel.function_type.inputs]
-    foreign = graph.traced.foreign if graph.traced is not None else ()
 
     def local(*blocks: Array) -> tuple[Array, ...]:
-        return tuple(run_local(kernel.body.block, blocks, foreign))
+        return tuple(run_local(kernel.body.block, blocks, graph.foreign))
 
     local.__name__ = kernel.sym_name.data
     ends = len(kernel.function_type.outputs)

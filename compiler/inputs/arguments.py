@@ -26,15 +26,9 @@ from .names import escape, join, path
 
 F = TypeVar("F", bound=Callable[..., object])
 
-_ANYTHING = inspect.Signature(
-    [
-        inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL),
-        inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD),
-    ]
-)
+_ANYTHING = inspect.signature(lambda *args, **kwargs: None)
 # A tree that contains functions or flags is usually not hashable, so it cannot be static.
 _APART = "split the tree: pass its arrays and close over the rest, as with `eqx.partition(model, eqx.is_array)`"
-_VAR_POSITIONAL, _VAR_KEYWORD = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
 
 
 @dataclass(frozen=True)
@@ -49,17 +43,11 @@ class Function:
         """Raises Error if `fn` is not callable or lacks an argument that is declared static."""
         if not callable(fn):
             raise Error(f"expected a function, got {fn!r}", helps=["pass the function to trace as the first argument"])
-        static = _static_names(static_argnames)
-        self = cls(fn, static)
-        if not self.keyword:
-            for name in static:
-                if name not in self.signature.parameters:
-                    helps = did_you_mean(name, self.signature.parameters)
-                    raise Error(
-                        f"`static_argnames` names `{name}`, but `{self.name}` has no such argument",
-                        location=self.location(),
-                        helps=helps,
-                    )
+        self = cls(fn, _static_names(static_argnames))
+        for name in self.static:
+            if name not in self.signature.parameters and not self.keyword:
+                title = f"`static_argnames` names `{name}`, but `{self.name}` has no such argument"
+                raise Error(title, location=self.location(), helps=did_you_mean(name, self.signature.parameters))
         return self
 
     @cached_property
@@ -80,7 +68,8 @@ class Function:
     @cached_property
     def keyword(self) -> str:
         """The name of `**kwargs`, or an empty string."""
-        return next((name for name, each in self.signature.parameters.items() if each.kind is _VAR_KEYWORD), "")
+        kinds = {each.kind: name for name, each in self.signature.parameters.items()}
+        return kinds.get(inspect.Parameter.VAR_KEYWORD, "")
 
     def location(self, argument: str = "def") -> Location | None:
         """Where the function names the argument; None if its source is not available."""
@@ -124,19 +113,13 @@ class Function:
             hash(value)
         except TypeError:
             title = f"static argument `{name}` of `{self.name}` must be hashable, got a {type(value).__name__}"
-            helps = [
-                "pass a tuple or a frozen dataclass, so that calls with equal values can share a trace",
-                f"or close over it: functools.partial({self.name}, {name}=...)",
-            ]
-            raise Error(title, location=self.location(name), helps=helps) from None
+            help = "pass a tuple or a frozen dataclass, so that calls with equal values can share a trace"
+            other = f"or close over it: functools.partial({self.name}, {name}=...)"
+            raise Error(title, location=self.location(name), helps=[help, other]) from None
 
     def call(self, values: Sequence[object], names: Sequence[str], static: Mapping[str, object]) -> object:
         """Call the function with these values of the arguments `names`, and with the static ones."""
-        parameters = self.signature.parameters
-        given: dict[str, object] = {**dict(zip(names, values, strict=True)), **static}
-        if more := {name: given.pop(name) for name in static if name not in parameters}:
-            given[self.keyword] = {**cast("Mapping[str, object]", given.get(self.keyword, {})), **more}
-        bound = inspect.BoundArguments(self.signature, OrderedDict(given))
+        bound = passed(self.signature, {**dict(zip(names, values, strict=True)), **static})
         return self.fn(*bound.args, **bound.kwargs)
 
     def names(self, call: F, arguments: Iterable[str]) -> F:
@@ -157,27 +140,31 @@ class Function:
         """The aval of one leaf. Raises Error if it is not an array."""
         argument = path.split("/")[0]
         if isinstance(leaf, Ref):
-            raise Error(
-                f"argument `{path}` of `{self.name}` is a mutable reference, expected an array",
-                location=self.location(argument),
-                helps=["pass the array that it holds, `ref[...]`, and return its new value"],
-            )
+            title = f"argument `{path}` of `{self.name}` is a mutable reference, expected an array"
+            helps = ["pass the array that it holds, `ref[...]`, and return its new value"]
+            raise Error(title, location=self.location(argument), helps=helps)
         try:
             return shaped_abstractify(leaf)
         except TypeError:
-            raise Error(
-                f"argument `{path}` of `{self.name}` must be an array",
-                location=self.location(argument),
-                label=f"got {said(leaf)}",
-                helps=[f"if it is meant to be a constant: static_argnames={argument!r}" if path == argument else _APART],
-            ) from None
+            title = f"argument `{path}` of `{self.name}` must be an array"
+            help = f"if it is meant to be a constant: static_argnames={argument!r}" if path == argument else _APART
+            raise Error(title, location=self.location(argument), label=f"got {said(leaf)}", helps=[help]) from None
+
+
+def passed(signature: inspect.Signature, given: Mapping[str, object]) -> inspect.BoundArguments:
+    """The call that passes these arguments by name; those that the signature does not name go to its `**kwargs`."""
+    arguments = OrderedDict((name, value) for name, value in given.items() if name in signature.parameters)
+    more = {name: value for name, value in given.items() if name not in arguments}
+    for name, each in signature.parameters.items():
+        if each.kind is inspect.Parameter.VAR_KEYWORD:
+            arguments[name] = {**cast("Mapping[str, object]", arguments.get(name, {})), **more}
+    return inspect.BoundArguments(signature, arguments)
 
 
 def _static_names(given: object) -> tuple[str, ...]:
     """The names of the static arguments. Raises Error for a value that is not a string."""
-    names = (
-        (given,) if isinstance(given, str | int) or not isinstance(given, Iterable) else tuple(cast("Iterable[object]", given))
-    )
+    names = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else cast("Iterable[object]", given)
+    names = tuple(names)
     if wrong := [name for name in names if not isinstance(name, str)]:
         helps = ['name the arguments: static_argnames="mode", or a list of names']
         raise Error(f"`static_argnames` must name arguments, got {shown(wrong[0])}", helps=helps)

@@ -1,7 +1,4 @@
-"""Checks of axes, dims, patterns, meshes and tactics. An Error says what to write instead.
-
-Each check is defined once, so that a wrong type raises an Error at the call, not a traceback from inside Partita.
-"""
+"""Checks of axes, dims, patterns, meshes and tactics: a wrong one raises an Error at the call, which says what to write."""
 
 from __future__ import annotations
 
@@ -42,10 +39,8 @@ def axes_of(given: object) -> tuple[str, ...]:
         return (axis_of(given),)
     axes = tuple(map(axis_of, cast("Sequence[object]", given)))
     if not axes:
-        raise Error(
-            "expected at least one mesh axis, got none",
-            helps=['name one, "data", or several, ("data", "model"), major to minor'],
-        )
+        helps = ['name one, "data", or several, ("data", "model"), major to minor']
+        raise Error("expected at least one mesh axis, got none", helps=helps)
     if twice := next((axis for place, axis in enumerate(axes) if axis in axes[:place]), None):
         raise Error(f"axis `{twice}` is given twice in {shown(axes)}", helps=["name each axis once"])
     return axes
@@ -55,14 +50,17 @@ def dim_number(given: object) -> int | str:
     """A dim: its number (NumPy integers too), or a range name. Raises Error for anything else."""
     if isinstance(given, str):
         return given
-    try:
-        number = None if isinstance(given, bool) else operator.index(cast(int, given))
-    except TypeError:
-        number = None
-    if number is None:
+    if (number := _integer(given)) is None:
         helps = ["a dim is a number, negative from the end, or a range that `plan.name` named"]
         raise Error(f"expected a dim, got {shown(given)}", helps=helps)
     return number
+
+
+def _integer(given: object) -> int | None:
+    try:
+        return None if isinstance(given, bool) else operator.index(cast(int, given))
+    except TypeError:
+        return None
 
 
 def flag_of(name: str, given: object) -> bool:
@@ -122,11 +120,8 @@ def dims_given(values: object, axis: object, more: object) -> None:
 
 def count_of(kind: str, given: object) -> int:
     """A number of collectives of one kind. Raises Error if it is not a non-negative integer."""
-    try:
-        count = -1 if isinstance(given, bool) else operator.index(cast(int, given))
-    except TypeError:
-        count = -1
-    if count < 0:
+    count = _integer(given)
+    if count is None or count < 0:
         helps = [f"give the number that one call runs: plan.expect({kind}=3); use `plan.counts()` to compare with a range"]
         raise Error(f"`{kind}` takes a count, got {shown(given)}", helps=helps)
     return count

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
 
 from xdsl.ir import Operation
 
 from ...dialects.errors import Location
-from ..jax_private import Frame, NameStack, SourceInfo, Traceback, source_info_util
+from ..jax_private import Frame, NameStack, SourceInfo, source_info_util
 
 # Frames in these rooms are Partita's own; the examples next to them are user code.
 _OURS = tuple(f"{Path(__file__).parents[2] / room}/" for room in ("compiler", "dialects", "rewrites"))
@@ -23,21 +22,17 @@ _TRACERS = frozenset({"trace_to_jaxpr", "trace_to_jaxpr_dynamic", "trace_to_jaxp
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """A call that was inlined: JAX's record of it, and the enclosing call."""
+class Origin:
+    """The origin of an operation, or of a call that was inlined: JAX's record, and the call that it was inlined from."""
 
     info: SourceInfo
-    outer: Call | None
+    outer: Origin | None = None
 
     @property
     def scope(self) -> NameStack:
-        """The name stack of the call, starting at the program's outermost function."""
+        """The name stack, starting at the program's outermost function."""
         own = self.info.name_stack
         return own if self.outer is None else self.outer.scope + own
-
-
-Origin: TypeAlias = "tuple[SourceInfo, Call | None]"
-"""The origin of an operation: JAX's record, and the call that it was inlined from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +63,10 @@ class Source:
 
 def resolve(origin: Origin) -> Source:
     """Reads the traceback; if it has no user frame, those of the enclosing calls."""
-    info, call = origin
-    scope = str(info.name_stack if call is None else call.scope + info.name_stack)
-    frame = _frame(info.traceback, inlined=call is not None)
-    while frame is None and call is not None:
-        frame = _frame(call.info.traceback, inlined=call.outer is not None)
-        call = call.outer
+    frame, scope = _frame(origin), str(origin.scope)
+    while frame is None and origin.outer is not None:
+        origin = origin.outer
+        frame = _frame(origin)
     if frame is None:
         return Source("", 0, 0, 0, "", scope)
     # JAX's columns count from 0, Partita's from 1. A range over several lines has no end on its first line.
@@ -82,15 +75,15 @@ def resolve(origin: Origin) -> Source:
     return Source(frame.file_name, frame.start_line, column, end, frame.function_name, scope)
 
 
-def _frame(traceback: Traceback | None, inlined: bool) -> Frame | None:
+def _frame(origin: Origin) -> Frame | None:
     """The innermost user frame.
 
     A function that is traced separately and then inlined is traced once, even if it is called several times. The outer
     frames of its tracebacks belong to its first caller. The right caller is the call that it is inlined from.
     """
-    frames = traceback.raw_frames() if traceback else ((), ())
+    frames = origin.info.traceback.raw_frames() if origin.info.traceback else ((), ())
     for code, position in zip(*frames, strict=True):
-        if inlined and code.co_name in _TRACERS:
+        if origin.outer is not None and code.co_name in _TRACERS:
             return None
         name = code.co_filename
         if source_info_util.is_user_filename(name) and not name.startswith(_OURS):
@@ -98,25 +91,24 @@ def _frame(traceback: Traceback | None, inlined: bool) -> Frame | None:
     return None
 
 
+@dataclass(eq=False)
 class Sources(Mapping[Operation, Source]):
     """The sources of a program's operations, each resolved on demand."""
 
-    def __init__(self, origins: Mapping[Operation, Origin]) -> None:
-        self._origins = origins
-        self._found: dict[Operation, Source] = {}
+    origins: Mapping[Operation, Origin]
+    found: dict[Operation, Source] = field(default_factory=dict[Operation, Source], init=False)
 
     def __getitem__(self, op: Operation) -> Source:
-        if op not in self._found:
-            self._found[op] = resolve(self._origins[op])
-        return self._found[op]
+        if op not in self.found:
+            self.found[op] = resolve(self.origins[op])
+        return self.found[op]
 
     def __iter__(self) -> Iterator[Operation]:
-        return iter(self._origins)
+        return iter(self.origins)
 
     def __len__(self) -> int:
-        return len(self._origins)
+        return len(self.origins)
 
     def scope(self, op: Operation) -> str:
         """Only the scopes around an operation. This reads no traceback."""
-        info, call = self._origins[op]
-        return str(info.name_stack if call is None else call.scope + info.name_stack)
+        return str(self.origins[op].scope)

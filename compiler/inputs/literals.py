@@ -8,6 +8,7 @@ from __future__ import annotations
 import linecache
 import operator
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from types import FrameType
 from typing import NoReturn
@@ -30,18 +31,18 @@ class Written:
     @classmethod
     def of(cls, text: str, frame: FrameType | None) -> Written:
         """The text, located in the file of the calling frame."""
-        if frame is None:
+        if frame is None or not text.strip():
             return cls(text)
         whole = text.splitlines()
-        rows = whole[next((number for number, row in enumerate(whole) if row.strip()), len(whole)) :]
+        rows = whole[next(number for number, row in enumerate(whole) if row.strip()) :]
         file, start = frame.f_code.co_filename, frame.f_lineno
         lines = linecache.getlines(file)
         # A literal, not the end of another one.
-        indent = len(rows[0]) - len(rows[0].lstrip()) if rows else 0
-        literal = re.compile(rf"(?:^|[\"'])(\s*){re.escape(rows[0].strip())}\s*(?:$|[\"'\\])") if rows else None
+        indent = len(rows[0]) - len(rows[0].lstrip())
+        literal = re.compile(rf"(?:^|[\"'])(\s*){re.escape(rows[0].strip())}\s*(?:$|[\"'\\])")
         # Search from the call onwards, then before it: the text may be bound to a name earlier.
-        for number in (*range(start - 1, len(lines)), *range(min(start - 1, len(lines)))) if literal else ():
-            found = literal.search(lines[number].rstrip("\n")) if literal else None
+        for number in (*range(start - 1, len(lines)), *range(min(start - 1, len(lines)))):
+            found = literal.search(lines[number].rstrip("\n"))
             if found and all(map(operator.contains, lines[number + 1 :], rows[1:])):
                 return cls(text, file, number + 1, found.end(1) - indent + 1)
         return cls(text)
@@ -62,8 +63,8 @@ class Written:
         first = next(number for number, row in enumerate(whole) if row.strip())
         rows: list[str] = []
         for number, row in enumerate(whole[first:], start=self.line):
-            said = linecache.getline(self.file, number)
-            rows.append(" " * (self.column - 1 if not rows else max(said.find(row), 0)) + row)
+            column = max(linecache.getline(self.file, number).find(row), 0) if rows else self.column - 1
+            rows.append(" " * column + row)
         return "\n" * (self.line - 1) + "\n".join(rows)
 
     def find(self, name: str, head: bool = False) -> Location:
@@ -79,13 +80,10 @@ class Written:
         """Raises an error in the text again with its location in the file, and with more helps."""
         at = error.location
         location = self.location(at.line, at.column, at.end_column) if at is not None else None
-        raise Error(
-            error.title, location=location, label=error.label, notes=error.notes, helps=(*error.helps, *helps)
-        ) from None
+        helps = (*error.helps, *helps)
+        raise Error(error.title, location=location, label=error.label, notes=error.notes, helps=helps) from None
 
-    def fail(
-        self, name: str, title: str, label: str = "", notes: tuple[str, ...] = (), helps: tuple[str, ...] = ()
-    ) -> NoReturn:
+    def fail(self, name: str, title: str, *helps: str, label: str = "", notes: Iterable[str] = ()) -> NoReturn:
         """Raises an error at the first mention of a name."""
         raise Error(title, location=self.find(name), label=label, notes=notes, helps=helps)
 

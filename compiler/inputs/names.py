@@ -60,11 +60,12 @@ def pattern(glob: str, under: bool = True) -> re.Pattern[str]:
     """
     split = parts(glob)
     text = ""
-    for place, part in enumerate(split):
+    for number, part in enumerate(split, start=1):
+        slash = "/" if number < len(split) else ""
         if part == "**":
-            text += r"(?:(?:\\.|[^\\/])+/)*" if place < len(split) - 1 else ".*"
+            text += r"(?:(?:\.|[^\/])+/)*" if slash else ".*"
         else:
-            text += "".join(_token(token) for token in _TOKEN.findall(part)) + ("/" if place < len(split) - 1 else "")
+            text += "".join(map(_token, _TOKEN.findall(part))) + slash
     return re.compile(f"{text}(?:/.*)?" if under else rf"{text}(?:#\d+)?", re.DOTALL)
 
 
@@ -84,10 +85,7 @@ def as_patterns(given: Patterns) -> tuple[str, ...]:
 
 
 def match(given: Patterns, names: Iterable[str], *, what: str = "value") -> list[str]:
-    """The names that one of the patterns matches, in the order of `names`.
-
-    A pattern that names an inner node of a tree matches everything below it. Raises Error for a pattern that matches nothing.
-    """
+    """The names that one of the patterns matches, in the order of `names`. Raises Error for a pattern that matches nothing."""
     every = list(names)
     taken: set[str] = set()
     for glob in as_patterns(given):
@@ -153,14 +151,7 @@ def _root(tree: Tree) -> str:
     return split[1] if len(split) > 1 else ""
 
 
-_FIELDS = ("key", "idx", "name")
-
-
 def path(keys: Sequence[object]) -> list[str]:
     """The parts of a leaf's name, from its key path: `(DictKey("mlp"), SequenceKey(3))` --> `["mlp", "3"]`."""
-    return [escape(_key(key)) for key in keys]
-
-
-def _key(key: object) -> object:
     # DictKey and FlattenedIndexKey have a key, SequenceKey an idx, GetAttrKey a name; a class may register its own kind.
-    return next((getattr(key, field) for field in _FIELDS if hasattr(key, field)), key)
+    return [escape(next((getattr(key, each) for each in ("key", "idx", "name") if hasattr(key, each)), key)) for key in keys]

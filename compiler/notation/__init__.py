@@ -1,15 +1,13 @@
 """Index notation: programs in `*.partita` files, with the mesh and the plans that partition them.
 
-    read           text to lark's tree, by the grammar `program.lark`
-      misread      the error for a text that the grammar does not accept, with its likely meaning
+    read           text to lark's tree, by the grammar `program.lark`, or the error with its likely meaning
       diagnostics  every way in which a text can be wrong, and where in it
     check          the tree to terms: every index has one range, every value one type
       functions, equations, expressions     a function for each kind of phrase
-      positions, sizes, scalars, keywords   positions in brackets; extents; functions; parameters
-      scope, terms                          the indices in scope; a checked program
+      scope, sizes, scalars, terms          indices and positions; extents; functions of expressions; a checked program
     elaborate      a checked function to a Python function over JAX arrays, whose lines are those of the text
       values, value                         the walk over terms, and the code that it makes
-      reads, folds, windows, segments       code for each kind of term
+      reads, folds, windows                 code for each kind of term
       code, runtime                         Python code with source lines; the functions that it calls while it is traced
     show           a program back to its notation
       pointful     one op as an equation

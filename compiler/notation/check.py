@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lark import Token
-
 from ...dialects.grammar import Node, kinds, phrases, words
 from ...dialects.mesh import Mesh
 from ..ops.monoids import WRITTEN
@@ -46,9 +44,8 @@ def check(text: Text) -> Program:
     functions = Functions(text, mesh, lets, {}, {})
     for name in callees_first(text, nodes):
         functions.function(nodes[name])
-    return Program(
-        text, mesh, {name: functions.done[name] for name in nodes}, named(text, items, "plan", "plan_twice"), functions.order
-    )
+    done = {name: functions.done[name] for name in nodes}
+    return Program(text, mesh, done, named(text, items, "plan", "plan_twice"), functions.order)
 
 
 def read_mesh(text: Text, items: Node) -> Mesh | None:
@@ -86,7 +83,8 @@ def callees_first(text: Text, nodes: Mapping[str, Node]) -> list[str]:
     def visit(name: str, path: tuple[str, ...]) -> None:
         if len(path) > DEEPEST:
             text.fail("too_deep", words(phrases(nodes[name])[0])[0])
-        for call in sorted(calls(nodes[name], nodes), key=lambda word: word.start_pos or 0):
+        called = (words(call)[0] for call in nodes[name].find_data("call") if words(call)[0] in nodes)
+        for call in sorted(called, key=lambda word: word.start_pos or 0):
             if call in (*path, name):
                 around = (*path, name)
                 cycle = " calls ".join(f"`{each}`" for each in (*around[around.index(str(call)) :], call))
@@ -99,7 +97,3 @@ def callees_first(text: Text, nodes: Mapping[str, Node]) -> list[str]:
         if name not in order:
             visit(name, ())
     return order
-
-
-def calls(node: Node, among: Mapping[str, Node]) -> list[Token]:
-    return [words(call)[0] for call in node.find_data("call") if words(call)[0] in among]

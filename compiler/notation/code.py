@@ -30,29 +30,28 @@ class Code:
         return self.put(ast.Name(name, ast.Load()))
 
     def value(self, value: object) -> Expr:
-        """A constant; negative numbers, tuples, slices and infinities are expressions in Python."""
+        """A constant, or a tuple or slice of constants and of code, which is kept."""
         match value:
+            case ast.expr():
+                return value
             case tuple():
-                given = cast("tuple[object, ...]", value)
-                return self.put(ast.Tuple([self.value(each) for each in given], ast.Load()))
+                return self.put(ast.Tuple([*map(self.value, cast("tuple[object, ...]", value))], ast.Load()))
             case slice():
                 cut = cast(Any, value)
-                return self.put(ast.Slice(*(self.value(each) for each in (cut.start, cut.stop, cut.step))))
+                return self.put(ast.Slice(*map(self.value, (cut.start, cut.stop, cut.step))))
             case _:
                 return self.put(ast.Constant(value))  # pyright: ignore[reportArgumentType]
 
-    def call(self, function: str, *args: Expr | object, **keywords: object) -> Expr:
+    def call(self, function: str, *args: object, **keywords: object) -> Expr:
         """`jnp.sum(x, axis=1)`: arguments that are not code yet become constants."""
         module, _, name = function.rpartition(".")
         head = self.put(ast.Attribute(self.name(f"_{module}"), name, ast.Load())) if module else self.name(function)
-        given = [arg if isinstance(arg, ast.expr) else self.value(arg) for arg in args]
         named = [self.put(ast.keyword(key, self.value(each))) for key, each in keywords.items()]
-        return self.put(ast.Call(head, given, named))
+        return self.put(ast.Call(head, [*map(self.value, args)], named))
 
-    def index(self, array: Expr, items: Sequence[Expr | object]) -> Expr:
+    def index(self, array: Expr, item: object) -> Expr:
         """`x[0, :, ids]`."""
-        parts = [each if isinstance(each, ast.expr) else self.value(each) for each in items]
-        return self.put(ast.Subscript(array, self.put(ast.Tuple(parts, ast.Load())), ast.Load()))
+        return self.put(ast.Subscript(array, self.value(item), ast.Load()))
 
     def sign(self, name: str, *args: Expr) -> Expr:
         """A sign of the notation, by the name of its op, applied to code."""
@@ -66,16 +65,12 @@ class Code:
 
     def assign(self, names: Sequence[str], value: Expr) -> ast.stmt:
         targets: list[ast.expr] = [self.put(ast.Name(name, ast.Store())) for name in names]
-        target = targets[0] if len(targets) == 1 else self.put(ast.Tuple(targets, ast.Store()))
-        return self.put(ast.Assign([target], value))
+        return self.put(ast.Assign([targets[0] if len(targets) == 1 else self.put(ast.Tuple(targets, ast.Store()))], value))
 
     def scope(self, name: str, body: list[ast.stmt]) -> ast.stmt:
         """`with jax.named_scope("h"): ...`: the value computed in it is called `h`."""
         return self.put(ast.With([ast.withitem(self.call("jax.named_scope", name))], body))
 
-    def give(self, value: Expr) -> ast.stmt:
-        return self.put(ast.Return(value))
-
-    def function(self, name: str, arguments: Sequence[str], body: list[ast.stmt]) -> ast.stmt:
+    def function(self, name: str, arguments: Sequence[str], body: list[ast.stmt], result: Expr) -> ast.stmt:
         given = ast.arguments([], [self.put(ast.arg(each)) for each in arguments], None, [], [], None, [])
-        return self.put(ast.FunctionDef(name, given, body, []))
+        return self.put(ast.FunctionDef(name, given, [*body, self.put(ast.Return(result))], []))

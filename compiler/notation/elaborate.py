@@ -30,21 +30,17 @@ _MODULES = {"_jax": jax, "_jnp": jnp, "_lax": lax, "_notation": runtime}
 # Any: a program's functions return an array or a tuple of arrays, as its text says.
 def elaborate(program: Program) -> Mapping[str, Callable[..., Any]]:
     """The functions of a program by name."""
-    remember(program.text)
+    text = program.text
+    # Lets Python show the lines of a text that is not in a file.
+    if not linecache.getlines(text.file):
+        linecache.cache[text.file] = (len(text.source), None, [line + "\n" for line in text.source.split("\n")], text.file)
     # Functions are called through their own namespace, because a value may have the name of a function.
     functions = SimpleNamespace()
     names: dict[str, Any] = {**_MODULES, "_functions": functions}
-    module = ast.Module([definition(program.text, function) for function in program.functions.values()], [])
-    exec(compile(module, program.text.file, "exec"), names)
+    module = ast.Module([definition(text, function) for function in program.functions.values()], [])
+    exec(compile(module, text.file, "exec"), names)
     vars(functions).update((name, names[name]) for name in program.functions)
     return dict(vars(functions))
-
-
-def remember(text: Text) -> None:
-    """Lets Python show the lines of a text that is not in a file."""
-    lines = [line + "\n" for line in text.source.split("\n")]
-    if not linecache.getlines(text.file):
-        linecache.cache[text.file] = (len(text.source), None, lines, text.file)
 
 
 def definition(text: Text, function: Function) -> ast.stmt:
@@ -58,9 +54,9 @@ def definition(text: Text, function: Function) -> ast.stmt:
             body.append(equation(statement) if isinstance(statement, Equation) else calling(statement))
         except RecursionError:
             raise text.wrong("too_deep", statement.span) from None
-    results = [code.name(name) for name in function.returned]
-    body.append(code.give(results[0] if len(results) == 1 else code.put(ast.Tuple(list(results), ast.Load()))))
-    return code.function(function.name, [each.name for each in function.arguments], body)
+    results = tuple(code.name(name) for name in function.returned)
+    result = results[0] if len(results) == 1 else code.value(results)
+    return code.function(function.name, [each.name for each in function.arguments], body, result)
 
 
 def calling(statement: Calling) -> ast.stmt:
@@ -73,7 +69,7 @@ def calling(statement: Calling) -> ast.stmt:
         shapes = tuple(left.array.shape for left in statement.lefts)
         value = code.call("notation.opaque", statement.function, statement.params, shapes, *arguments)
         if len(names) == 1:
-            value = code.put(ast.Subscript(value, code.value(0), ast.Load()))
+            value = code.index(value, 0)
     return code.scope("_".join(names), [code.assign(names, value)])
 
 
@@ -87,30 +83,24 @@ def _argument(argument: Array | Apply[Term]) -> ast.expr:
 
 def equation(statement: Equation) -> ast.stmt:
     code, left = Code(statement.span), statement.left
-    dims = left.dims or ()
-    before = list[ast.stmt]()
-    pieces = [piece(code, statement, dims, number, before) for number in range(len(statement.pieces))]
-    if statement.along is None:
-        value = pieces[0]
-    else:
-        value = code.call("jnp.concatenate", code.put(ast.Tuple(list(pieces), ast.Load())), statement.along)
+    dims, before = left.dims or (), list[ast.stmt]()
+    pieces = tuple(piece(code, statement, dims, term, before) for term in statement.pieces)
+    value = pieces[0] if statement.along is None else code.call("jnp.concatenate", pieces, statement.along)
     if any(len(dim.indices) > 1 for dim in dims):
         value = code.call("jnp.reshape", value, left.array.shape)
     return code.scope(left.array.name, [*before, code.assign([left.array.name], value)])
 
 
-def piece(code: Code, statement: Equation, dims: tuple[Group[Index], ...], number: int, before: list[ast.stmt]) -> ast.expr:
+def piece(code: Code, statement: Equation, dims: tuple[Group[Index], ...], term: Term, before: list[ast.stmt]) -> ast.expr:
     """One piece of the right side, with a dim for each index on the left."""
     order: list[Index] = []
-    for place, dim in enumerate(dims):
-        order += (_own(statement, dim, number),) if place == statement.along else dim.indices
-    values = Values(order, before)
-    return spread(code, values.term(statement.pieces[number]), order, statement.left.array.dtype).code
-
-
-def _own(statement: Equation, dim: Group[Index], number: int) -> Index:
-    """The index of one piece along the dim that is joined: the one of that name."""
-    return next(index for index in free(statement.pieces[number]) if index.name == dim.indices[0].name)
+    for number, dim in enumerate(dims):
+        if number == statement.along:
+            # Each piece has its own index of this name.
+            order.append(next(index for index in free(term) if index.name == dim.indices[0].name))
+        else:
+            order += dim.indices
+    return spread(code, Values(order, before).term(term), order, statement.left.array.dtype).code
 
 
 def spread(code: Code, value: Value, order: list[Index], dtype: str) -> Value:

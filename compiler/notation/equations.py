@@ -6,26 +6,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from math import prod
+from typing import TypeAlias
 
 from lark import Token
 
-from ...dialects.definitions.tree import Apply, Group, Number
+from ...dialects.definitions.tree import Apply, Group, Number, Value
 from ...dialects.dtypes import short
 from ...dialects.grammar import Node, kinds, phrases, words
-from ...dialects.monoids import MONOIDS
-from ..ops.monoids import WRITTEN
 from ..ops.primitives import names
 from . import scalars
 from .diagnostics import Text, span
 from .expressions import Expressions, counted, reason
-from .keywords import defaults, keywords
 from .runtime import made_of
 from .scope import Scope
-from .sizes import check_bytes, size
-from .terms import Array, Calling, Equation, Function, Index, Left, Term, at, dtype, settled, type_text
+from .sizes import check_bytes, extent_of, size
+from .terms import Array, Calling, Equation, Function, Index, Left, Term, dtype, settled, type_text
 
-EXTREMES = (*(fold for fold in WRITTEN if MONOIDS[fold].ordered), "argmax", "argmin")
-"""The folds that have no value over zero elements."""
+Given: TypeAlias = "Array | Apply[Term]"
+"""An argument of a call: an array or, for a primitive, also a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +40,10 @@ class Equations:
     axes: Callable[[Sequence[Token], str, int, set[str]], tuple[str, ...]]
 
     def equation(self, node: Node) -> Equation | Calling:
-        try:
-            return self.checked(node)
-        except RecursionError:
-            raise self.text.wrong("too_deep", node) from None
-
-    def checked(self, node: Node) -> Equation | Calling:
         targets, pieces = phrases(node)[0], phrases(phrases(node)[1])
         for target in phrases(targets):
-            self.check_new(words(target)[0])
+            if (word := words(target)[0]) in self.arrays:
+                self.text.fail("value_twice", word, name=word, line=self.arrays[str(word)].span.line)
         head = words(pieces[0])[0] if pieces[0].data == "call" else ""
         if head and (head in self.functions or head.startswith("lax.")):
             return self.calling(node, phrases(targets), pieces)
@@ -60,85 +53,62 @@ class Equations:
             self.text.fail("call_results", targets, name=self.text.said(pieces[0]), wanted=wanted, given=1 + len(more))
         return self.pointwise(node, first, pieces)
 
-    def check_new(self, word: Token) -> None:
-        if word in self.arrays:
-            self.text.fail("value_twice", word, name=word, line=self.arrays[str(word)].span.line)
-
-    # --- equations of indices --------------------------------------------------------------------------------------
-
     def pointwise(self, node: Node, target: Node, pieces: Sequence[Node]) -> Equation:
-        lefts = phrases(kinds(target, "lefts")[0]) if kinds(target, "lefts") else []
-        joined = [place for place, left in enumerate(lefts) if left.data == "summed"]
-        along = self.along(target, lefts, joined, len(pieces))
+        lefts = _lefts(target) or []
+        joined = next((dim for dim, left in enumerate(lefts) if left.data == "summed"), None)
+        self.check_pieces(target, lefts, len(pieces))
         shared: dict[str, Index] = {}
         scope = Scope(self.text, self.arrays, shared)
-        for place, left in enumerate(lefts):
-            for word in words(left):
-                if place not in joined:
-                    self.declare(scope, left, word)
+        for left in lefts:
+            for word in words(left) if left.data != "summed" else ():
+                self.declare(scope, left, word)
         terms, extents = list[Term](), list[int]()
         for piece in pieces:
             scope.indices = dict(shared)
-            part = scope.new(words(lefts[joined[0]])[0]) if joined else None
+            part = None if joined is None else scope.new(words(lefts[joined])[0])
             if part is not None:
                 scope.indices[part.name] = part
             reader = self.reader(scope)
             terms.append(reader.term(piece))
             reader.fits(settled(dtype(terms[-1])), terms[-1])
             if part is not None:
-                self.solve(scope, [part])
+                scope.settle([part])
                 extents.append(part.extent)
-        self.solve(scope, list(shared.values()))
+        scope.settle(shared.values())
         dims = [Group(tuple(shared[word] for word in words(left) if word in shared)) for left in lefts]
-        if along is not None:
-            dims[along] = Group((Index(str(words(lefts[along])[0]), span(lefts[along]), sum(extents), "joined"),))
+        if joined is not None:
+            dims[joined] = Group((Index(str(words(lefts[joined])[0]), span(lefts[joined]), sum(extents), "joined"),))
         shape = tuple(prod(index.extent for index in dim.indices) for dim in dims)
         word = words(target)[0]
         array = self.arrays[str(word)] = Array(str(word), self.dtype(pieces, terms), shape, span(word))
         check_bytes(self.text, word, array)
-        return Equation(Left(array, tuple(dims), self.places(array, lefts), span(target)), tuple(terms), along, span(node))
+        return Equation(Left(array, tuple(dims), self.places(array, lefts), span(target)), tuple(terms), joined, span(node))
 
-    def along(self, target: Node, lefts: Sequence[Node], joined: Sequence[int], count: int) -> int | None:
-        """The dim along which pieces are joined."""
+    def check_pieces(self, target: Node, lefts: Sequence[Node], count: int) -> None:
+        """Raises `Wrong` unless several pieces, and only they, are joined along one dim."""
+        joined = [left for left in lefts if left.data == "summed"]
         if len(joined) == 1 and count == 1:
-            word = words(lefts[joined[0]])[0]
-            self.text.fail("left_parts", lefts[joined[0]], name=word)
+            self.text.fail("left_parts", joined[0], name=words(joined[0])[0])
         if len(joined) != (count > 1):
             self.text.fail("pieces", target, count=len(joined) or "none")
-        return joined[0] if joined else None
 
     def declare(self, scope: Scope, left: Node, word: Token) -> None:
         """An index on the left, with its range if that is declared."""
         if word in scope.indices:
             self.text.fail("left_twice", word, name=word)
         index = scope.indices[str(word)] = scope.new(word)
-        declared = [each for each in phrases(left) if each.data != "places"]
-        if declared:
-            extent = size(self.text, declared[0], self.extents)
-            scope.unify(index, extent, span(declared[0]), "declared on the left")
+        if (declared := extent_of(left)) is not None:
+            scope.unify(index, size(self.text, declared, self.extents), span(declared), "declared on the left")
 
     def reader(self, scope: Scope) -> Expressions:
         return Expressions(self.text, scope, self.extents, self.functions)
 
-    def solve(self, scope: Scope, indices: Sequence[Index]) -> None:
-        """Resolves the ranges of all indices, or fails."""
-        folded = [index for fold in scope.folds for index in fold.indices]
-        seen = {index for _, joint, _ in scope.joins for index in joint.indices}
-        seen |= {index for _, window, _, _ in scope.windows for index, _ in window.factors}
-        for index in indices:
-            if not index.known and index not in seen:
-                self.text.fail("left_only", index.span, name=index.name)
-        scope.settle([*folded, *indices])
-        for fold in scope.folds:
-            if fold.monoid in EXTREMES and not all(index.extent for index in fold.indices):
-                self.text.fail("fold_nothing", at(fold), fold=fold.monoid)
-
     def dtype(self, pieces: Sequence[Node], terms: Sequence[Term]) -> str:
-        kinds_found = [settled(dtype(term)) for term in terms]
-        for piece, found in zip(pieces, kinds_found, strict=True):
-            if found != kinds_found[0]:
-                self.text.fail("dtypes", piece, sign="++", one=short(kinds_found[0]), other=short(found))
-        return kinds_found[0]
+        first = settled(dtype(terms[0]))
+        for piece, term in zip(pieces, terms, strict=True):
+            if (found := settled(dtype(term))) != first:
+                self.text.fail("dtypes", piece, sign="++", one=short(first), other=short(found))
+        return first
 
     def places(self, array: Array, lefts: Sequence[Node]) -> tuple[tuple[str, ...], ...]:
         """The mesh axes behind the indices on a left side."""
@@ -148,29 +118,27 @@ class Equations:
                 self.text.fail("axis_on_parts", left, axis=axes[0], what="a dim that joins pieces")
         return tuple(self.axes(*each, used) for each in zip(given, repeat(array.name), array.shape, strict=False))
 
-    # --- whole arrays ----------------------------------------------------------------------------------------------
-
     def calling(self, node: Node, targets: Sequence[Node], pieces: Sequence[Node]) -> Calling:
         if len(pieces) > 1:
             self.text.fail("call_inside", pieces[0], name=words(pieces[0])[0])
         call = pieces[0]
         name = str(words(call)[0])
+        primitive = name.removeprefix("lax.")
         arguments = tuple(self.argument(name, each) for each in phrases(call) if each.data != "keyword")
         if name in self.functions:
-            results = self.called(call, self.functions[name], arguments)
-            params = None
+            results, params = self.called(call, self.functions[name], arguments), None
         else:
-            params = keywords(self.text, call)
-            if not params and name.removeprefix("lax.") in scalars.functions():
-                params = defaults(name.removeprefix("lax."), tuple(each.dtype for each in arguments))
-            results = self.primitive(call, name.removeprefix("lax."), arguments, params, targets)
+            params = scalars.keywords(self.text, call)
+            if not params and primitive in scalars.functions():
+                params = scalars.defaults(primitive, tuple(each.dtype for each in arguments))
+            results = self.primitive(call, primitive, arguments, params, targets)
         if len(results) != len(targets):
             wanted = counted(len(results), "result")
             self.text.fail("call_results", phrases(node)[0], name=name, wanted=wanted, given=len(targets))
         lefts = tuple(self.left(name, target, *result) for target, result in zip(targets, results, strict=True))
-        return Calling(lefts, name.removeprefix("lax."), arguments, params, span(node))
+        return Calling(lefts, primitive, arguments, params, span(node))
 
-    def argument(self, name: str, node: Node) -> Array | Apply[Term]:
+    def argument(self, name: str, node: Node) -> Given:
         """An argument of a primitive: an array, or a number such as `3`, `0.5`, `u32(3)`."""
         if name.startswith("lax.") and node.data in ("number", "neg", "call"):
             reader = self.reader(Scope(self.text, self.arrays, {}))
@@ -180,14 +148,14 @@ class Equations:
                 return Apply("cast", (term,), settled(dtype(term)), term.span)
             if isinstance(term, Apply) and term.function == "cast" and isinstance(term.args[0], Number):
                 return term
-        word = words(node)[0] if node.data == "name" else None
-        if word is None or word not in self.arrays:
-            if word is not None:
-                self.text.fail("value_unknown", word, self.arrays, name=word)
+        if node.data != "name":
             self.text.fail("call_argument", node, name=name, said=self.text.said(node))
+        word = words(node)[0]
+        if word not in self.arrays:
+            self.text.fail("value_unknown", word, self.arrays, name=word)
         return self.arrays[str(word)]
 
-    def called(self, call: Node, function: Function, given: Sequence[Array | Apply[Term]]) -> list[tuple[str, tuple[int, ...]]]:
+    def called(self, call: Node, function: Function, given: Sequence[Given]) -> list[Value]:
         wanted = function.arguments
         signature = f"{function.name}({', '.join(f'{each.name}: {each.type}' for each in wanted)})"
         if len(given) != len(wanted):
@@ -200,14 +168,14 @@ class Equations:
                 self.text.fail("call_type", node, argument=want.name, name=function.name, value=have.name, **types)
         return [(each.dtype, each.shape) for each in function.results]
 
-    def primitive(
-        self, call: Node, name: str, given: Sequence[Array | Apply[Term]], params: str, targets: Sequence[Node]
-    ) -> list[tuple[str, tuple[int, ...]]]:
+    def primitive(self, call: Node, name: str, given: Sequence[Given], params: str, targets: Sequence[Node]) -> list[Value]:
         """The types of the results of a primitive, which JAX computes."""
-        wanted = [self.declared(target) for target in targets]
+        # The parameters of some contain the shape of the result, which the left side declares.
+        declared = [[each for each in map(extent_of, _lefts(target) or ()) if each is not None] for target in targets]
+        wanted = tuple(tuple(size(self.text, each, self.extents) for each in dims) for dims in declared)
         types = tuple((each.dtype, each.shape if isinstance(each, Array) else ()) for each in given)
         try:
-            return made_of(name, params, tuple(wanted), types)
+            return made_of(name, params, wanted, types)
         except KeyError as error:
             if error.args == (name,):
                 self.text.fail("primitive_unknown", words(call)[0], names(), name=name)
@@ -216,17 +184,11 @@ class Equations:
             # The author of the text can fix any error that JAX raises for the parameters.
             self.text.fail("primitive", call, name=name, why=reason(error))
 
-    def declared(self, target: Node) -> tuple[int, ...]:
-        """The extents that the left side declares, for primitives whose parameters contain the result's shape."""
-        lefts = phrases(kinds(target, "lefts")[0]) if kinds(target, "lefts") else []
-        sizes = [[each for each in phrases(left) if each.data != "places"] for left in lefts]
-        return tuple(size(self.text, each[0], self.extents) for each in sizes if each)
-
     def left(self, name: str, target: Node, made: str, shape: tuple[int, ...]) -> Left:
         """The left side of a call: a bare name, or an index for each dim."""
         word = words(target)[0]
         array = Array(str(word), made, shape, span(word))
-        lefts = phrases(kinds(target, "lefts")[0]) if kinds(target, "lefts") else None
+        lefts = _lefts(target)
         if lefts is not None and (len(lefts) != len(shape) or any(left.data != "plain" for left in lefts)):
             given, rank = counted(len(lefts), "index", "indices"), len(shape)
             self.text.fail("call_rank", target, name=name, type=type_text(made, shape), given=given, rank=rank)
@@ -237,3 +199,9 @@ class Equations:
         self.arrays[array.name] = array
         places = self.places(array, lefts) if lefts is not None else ((),) * len(shape)
         return Left(array, None, places, span(target))
+
+
+def _lefts(target: Node) -> list[Node] | None:
+    """The indices of a left side; None without brackets."""
+    found = kinds(target, "lefts")
+    return phrases(found[0]) if found else None

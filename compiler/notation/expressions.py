@@ -18,8 +18,6 @@ from ..jax_private import jax
 from ..ops.monoids import WRITTEN, pools
 from . import scalars
 from .diagnostics import Text, span
-from .keywords import defaults, keywords
-from .positions import position
 from .read import left_spine
 from .scope import Scope
 from .sizes import named, size
@@ -28,14 +26,12 @@ from .terms import Constant, Index, Mask, Reading, Term, at, dtype, free, settle
 BINARY = frozenset(ARITHMETIC) - {"neg"}
 COMPARE = {sign.text: name for name, sign in COMPARISONS.items()}
 LOGIC = {"either": "or", "both": "and", "negated": "not"}
-TRUTHS = ("True", "False")
+TRUTHS = {"True": True, "False": False}
 CONSTANTS = {"inf": float("inf"), "nan": float("nan")}
 DIGITS = 300
 """The most digits of an integer, more than any dtype can hold."""
 FLOATING = "write it as a float: `1e10`"
-WIDER = "use a wider dtype"
 NATURAL = ("max", "min")
-ORDERED = "cast to count, `i32(...)`, or use `any(...)`"
 NUMERIC = {"int", "float", "truth"}
 
 
@@ -52,10 +48,9 @@ class Expressions:
         match node.data:
             case "number":
                 return self.literal(node)
-            case "extent" if words(node)[0] in TRUTHS:
-                return Number(words(node)[0] == "True", span(node))
             case "extent":
-                return Number(named(self.text, words(node)[0], self.extents), span(node))
+                word = words(node)[0]
+                return Number(TRUTHS[word] if word in TRUTHS else named(self.text, word, self.extents), span(node))
             case "name":
                 return self.name(words(node)[0])
             case "read":
@@ -69,14 +64,11 @@ class Expressions:
             case "either" | "both" | "negated":
                 return self.logic(node)
             case "mask":
-                inside = phrases(node)[0]
-                return Mask(self.truth(inside, "[...]"), span(node))
+                return Mask(self.truth(phrases(node)[0], "[...]"), span(node))
             case "fold":
                 return self.fold(node)
             case _:
                 return self.call(node)
-
-    # --- names and reads -------------------------------------------------------------------------------------------
 
     def name(self, word: Token) -> Term:
         """An index used as a value, an array of rank 0, or one of the constants."""
@@ -100,7 +92,8 @@ class Expressions:
         if len(given) != len(array.shape):
             rank, count = counted(len(array.shape), "dim"), counted(len(given), "index", "indices")
             self.text.fail("rank", node, name=word, rank=rank, given=count, type=array.type)
-        return Read(array, tuple(position(self, array, dim, each) for dim, each in enumerate(given)), span=span(node))
+        dims = tuple(self.scope.position(array, dim, each, self.term) for dim, each in enumerate(given))
+        return Read(array, dims, span=span(node))
 
     def literal(self, node: Node) -> Constant:
         word = words(node)[0]
@@ -113,16 +106,14 @@ class Expressions:
 
         JAX first converts integers to its default integer dtype, whatever the other operand is, unless they are cast.
         """
-        if cast and dtype_of(made).kind not in "iu":
-            low, high = -(10**DIGITS), 10**DIGITS
-        else:
-            low, high = limits(made if cast else jax.dtypes.canonicalize_dtype(int).name)
+        low, high = -(10**DIGITS), 10**DIGITS
+        if not cast or dtype_of(made).kind in "iu":
+            info = ml_dtypes.iinfo(dtype_of(made) if cast else jax.dtypes.canonicalize_dtype(int))
+            low, high = int(info.min), int(info.max)
         for each in args:
             if isinstance(each, Number) and isinstance(each.value, int) and not low <= each.value <= high:
-                cure = FLOATING if dtype_of(made).kind in "fV" else WIDER
+                cure = FLOATING if dtype_of(made).kind in "fV" else "use a wider dtype"
                 self.text.fail("number_large", at(each), number=each.value, low=low, high=high, cure=cure)
-
-    # --- operators -------------------------------------------------------------------------------------------------
 
     def negative(self, node: Node) -> Term:
         arg = self.term(phrases(node)[0])
@@ -176,13 +167,8 @@ class Expressions:
 
     def no_truth(self, node: Node, sign: str, *args: Term) -> None:
         if any(settled(dtype(arg)) == "bool" for arg in args):
-            self.text.fail(
-                "fold_dtype",
-                node,
-                fold=sign,
-                dtype="bool",
-                cure="cast the booleans: `f32(...)`, or use `where(...)`",
-            )
+            cure = "cast the booleans: `f32(...)`, or use `where(...)`"
+            self.text.fail("fold_dtype", node, fold=sign, dtype="bool", cure=cure)
 
     def comparison(self, node: Node) -> Term:
         left, right = map(self.term, phrases(node))
@@ -213,8 +199,6 @@ class Expressions:
         except (ArithmeticError, ValueError) as error:
             self.text.fail("undefined", node, said=self.text.said(node), why=str(error))
 
-    # --- folds -----------------------------------------------------------------------------------------------------
-
     def fold(self, node: Node) -> Term:
         word, variables, body = words(node)[0], phrases(phrases(node)[0]), phrases(node)[1]
         around, hanging = dict(self.scope.indices), self.scope.hanging
@@ -227,7 +211,11 @@ class Expressions:
         for index in indices:
             if index not in used and not index.known:
                 self.text.fail("index_unused", index.span, name=index.name, fold=word)
-        self.fold_dtype(node, str(word), settled(dtype(term)))
+        made, takes_bool = settled(dtype(term)), word in MONOIDS and MONOIDS[word].on_bool != ""
+        if takes_bool != (made == "bool"):
+            compare = f"compare the operand, in parentheses: `{word}(...) (... != 0)`"
+            cure = compare if takes_bool else "cast to count, `i32(...)`, or use `any(...)`"
+            self.text.fail("fold_dtype", node, fold=word, dtype=short(made), cure=cure)
         if word in ("argmax", "argmin") and len(indices) > 1:
             self.text.fail("fold_position", indices[1].span, fold=word)
         fold = Fold(str(word), indices, term, span=span(node))
@@ -242,21 +230,6 @@ class Expressions:
             self.scope.unify(index, size(self.text, declared[0], self.extents), span(declared[0]), "declared in the fold")
         self.scope.indices[index.name] = index
         return index
-
-    def fold_dtype(self, node: Node, fold: str, made: str) -> None:
-        if fold in MONOIDS and MONOIDS[fold].on_bool:
-            if made != "bool":
-                self.text.fail(
-                    "fold_dtype",
-                    node,
-                    fold=fold,
-                    dtype=short(made),
-                    cure=f"compare the operand, in parentheses: `{fold}(...) (... != 0)`",
-                )
-        elif made == "bool":
-            self.text.fail("fold_dtype", node, fold=fold, dtype="bool", cure=ORDERED)
-
-    # --- calls -----------------------------------------------------------------------------------------------------
 
     def call(self, node: Node) -> Term:
         word = words(node)[0]
@@ -275,7 +248,7 @@ class Expressions:
             wanted = counted(len(known[name]), "argument")
             operands = ", ".join(known[name])
             self.text.fail("function_count", node, name=name, wanted=wanted, given=len(given), operands=operands)
-        return self.apply(node, scalars.ALIASES.get(name, name), [*map(self.term, given)], keywords(self.text, node))
+        return self.apply(node, scalars.ALIASES.get(name, name), [*map(self.term, given)], scalars.keywords(self.text, node))
 
     def cast(self, node: Node, wanted: str, given: list[Node]) -> Term:
         word = words(node)[0]
@@ -297,16 +270,16 @@ class Expressions:
         if dtype_of(made).kind in "iu" and name not in NATURAL:
             self.fits(made, *args, cast=True)
         dtypes = (made,) * len(args)
-        params = params or defaults(name, dtypes)
+        params = params or scalars.defaults(name, dtypes)
         try:
             return Apply(name, tuple(args), scalars.result(name, dtypes, params), span(node), params)
         except (TypeError, ValueError, KeyError, AttributeError, SyntaxError) as error:
             why = reason(error)
             if isinstance(error, TypeError) and not params and "missing" not in why and "argument" not in why.split("dtype")[0]:
-                self.text.fail("function_dtype", node, name=name, dtypes=short(made), why=why, cast=_other(made))
-            self.text.fail(
-                "function_keyword", node, name=name, why=why, cure=f"write `{name}(x, parameter=2)`, with the IR's names"
-            )
+                cast = "i32" if dtype_of(made).kind in "fV" else "f32"
+                self.text.fail("function_dtype", node, name=name, dtypes=short(made), why=why, cast=cast)
+            cure = f"write `{name}(x, parameter=2)`, with the IR's names"
+            self.text.fail("function_keyword", node, name=name, why=why, cure=cure)
 
     def where(self, node: Node, args: list[Term]) -> Term:
         condition, *branches = args
@@ -314,12 +287,6 @@ class Expressions:
             self.text.fail("truth", phrases(node)[0], what="where", dtype=short(settled(dtype(condition))))
         condition = condition.condition if isinstance(condition, Mask) else condition
         return Apply("where", (condition, *branches), self.same(node, "where", *branches), span(node))
-
-
-def limits(dtype: str) -> tuple[int, int]:
-    """The least and the greatest number of an integer dtype."""
-    info = ml_dtypes.iinfo(dtype_of(dtype))
-    return int(info.min), int(info.max)
 
 
 def check_dtype(text: Text, word: Token, wanted: str) -> None:
@@ -345,7 +312,3 @@ def reason(error: Exception) -> str:
     # A verifier's message has a heading above it.
     first = said[1] if said[0].endswith("verifier errors:") and len(said) > 1 else said[0]
     return re.sub(r"^\w+\(\) ", "", first)[:100]
-
-
-def _other(made: str) -> str:
-    return "i32" if dtype_of(made).kind in "fV" else "f32"

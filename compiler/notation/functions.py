@@ -15,7 +15,7 @@ from ...dialects.mesh import Mesh
 from .diagnostics import Text, span
 from .equations import Equations
 from .expressions import check_dtype, counted
-from .sizes import bind, check_bytes, size
+from .sizes import bind, check_bytes, extent_of, size
 from .terms import Array, Calling, Equation, Function
 
 DEEPEST = 200
@@ -42,13 +42,15 @@ class Functions:
         arrays: dict[str, Array] = {}
         places: dict[str, Places] = {}
         for formal in kinds(node, "formal"):
-            array, at = self.formal(formal, extents)
+            word = words(phrases(formal)[0])[0]
+            self.check_name(word)
+            array, at = self.type(phrases(formal)[1], str(word), extents)
             if array.name in arrays:
                 self.text.fail("argument_twice", formal, name=array.name)
             arrays[array.name], places[array.name] = array, at
         arguments = tuple(arrays.values())
         results = [self.type(each, "result", extents) for each in kinds(node, "type")]
-        statements, last = self.statements(node, extents, arrays)
+        statements, last = self.statements(node, Equations(self.text, extents, self.done, arrays, self.axes))
         returned = self.returned(node, last, arrays, [array for array, _ in results])
         made = Function(
             str(name),
@@ -56,7 +58,7 @@ class Functions:
             tuple(places[each.name] for each in arguments),
             tuple(array for array, _ in results),
             tuple(at for _, at in results),
-            statements,
+            tuple(statements),
             returned,
             span(name),
             *self.inlined(name, statements),
@@ -75,11 +77,6 @@ class Functions:
             self.text.fail("too_many", name, name=name, count=count, most=MOST)
         return depth, count
 
-    def formal(self, node: Node, extents: dict[str, int]) -> tuple[Array, Places]:
-        word = words(phrases(node)[0])[0]
-        self.check_name(word)
-        return self.type(phrases(node)[1], str(word), extents)
-
     def check_name(self, word: Token) -> None:
         if word[0].isupper():
             self.text.fail("array_upper", word, name=word, lower=word.lower())
@@ -94,11 +91,13 @@ class Functions:
         shape, names, at = list[int](), list[str | None](), list[tuple[str, ...]]()
         used: set[str] = set()
         for dim in kinds(node, "dim"):
-            named, extent = kinds(dim, "word"), _extent(dim)
+            named, extent = kinds(dim, "word"), extent_of(dim)
+            assert extent is not None
             shape.append(size(self.text, extent, extents))
             if named:
                 bind(self.text, words(named[0])[0], shape[-1], extents)
-            names.append(str(words(named[0])[0]) if named else str(words(extent)[0]) if extent.data == "extent" else None)
+            given = named or ([extent] if extent.data == "extent" else [])
+            names.append(str(words(given[0])[0]) if given else None)
             at.append(self.axes(words(kinds(dim, "places")[0]), value, shape[-1], used))
         array = Array(value, dtype, tuple(shape), span(node), tuple(names))
         check_bytes(self.text, node, array)
@@ -108,8 +107,10 @@ class Functions:
         """The axes of one dim, major to minor. Raises `Wrong` for axes that cannot tile it."""
         size = 1
         for number, axis in enumerate(axes):
-            self.check_axis(axis)
-            assert self.mesh is not None
+            if self.mesh is None:
+                self.text.fail("mesh_missing", axis, axis=axis)
+            if axis not in self.mesh:
+                self.text.fail("axis_unknown", axis, self.mesh, axis=axis, mesh=self.mesh)
             if axis in used:
                 self.text.fail("axis_used", axis, value=value, axis=axis)
             used.add(str(axis))
@@ -123,31 +124,22 @@ class Functions:
                 self.order.setdefault((str(major), str(axis)), axis.line or 1)
         return tuple(map(str, axes))
 
-    def check_axis(self, axis: Token) -> None:
-        if self.mesh is None:
-            self.text.fail("mesh_missing", axis, axis=axis)
-        if axis not in self.mesh:
-            self.text.fail("axis_unknown", axis, self.mesh, axis=axis, mesh=self.mesh)
-
-    def statements(
-        self, node: Node, extents: Mapping[str, int], arrays: dict[str, Array]
-    ) -> tuple[tuple[Equation | Calling, ...], Node | None]:
+    def statements(self, node: Node, equations: Equations) -> tuple[list[Equation | Calling], Node | None]:
         """The equations, checked, and the `return`."""
-        equations = Equations(self.text, extents, self.done, arrays, self.axes)
-        found = list[Equation | Calling]()
-        last: Node | None = None
+        found, last = list[Equation | Calling](), None
         for each in phrases(node):
-            if each.data not in ("equation", "returned"):
-                continue
             if last is not None:
                 self.text.fail("return_early", each)
             if each.data == "returned":
                 last = each
-                continue
-            for target in phrases(phrases(each)[0]):
-                self.check_name(words(target)[0])
-            found.append(equations.equation(each))
-        return tuple(found), last
+            elif each.data == "equation":
+                for target in phrases(phrases(each)[0]):
+                    self.check_name(words(target)[0])
+                try:
+                    found.append(equations.equation(each))
+                except RecursionError:
+                    raise self.text.wrong("too_deep", each) from None
+        return found, last
 
     def returned(self, node: Node, last: Node | None, arrays: Mapping[str, Array], results: Sequence[Array]) -> tuple[str, ...]:
         name = str(words(phrases(node)[0])[0])
@@ -179,8 +171,3 @@ def _returned(given: list[str], arrays: Mapping[str, Array], results: Sequence[A
             return "return a value for each type after `->`, or remove a type"
         given.append(fits[-1])
     return f"return a value for each type after the arrow: `return {', '.join(given)}`"
-
-
-def _extent(dim: Node) -> Node:
-    """The phrase with the extent of a dim."""
-    return next(each for each in phrases(dim) if each.data not in ("word", "places"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...dialects.definitions.ground_form import Access, Dim, Equation, Ground, Grounded, inner
+from ...dialects.definitions.ground_form import Dim, Equation, Ground, Grounded, inner
 from ...dialects.definitions.grounding import ground
 from ...dialects.definitions.printer import Printer, Said
 from ...dialects.definitions.registry import definitions
@@ -18,10 +18,10 @@ from ...dialects.definitions.signs import SIGNS
 from ...dialects.definitions.tree import Affine, Apply, Concat, Fold, Group, Number, Read, Var
 from ...dialects.dtypes import short
 from ...dialects.errors import Error
-from ...dialects.params import ParamsAttr, show
+from ...dialects.params import ParamsAttr
 from ..ops.monoids import WRITTEN
-
-Shape = tuple[int, ...]
+from .scalars import written
+from .terms import type_text
 
 
 class Unsayable(Exception):
@@ -34,8 +34,12 @@ class Value:
 
     text: str
     dtype: str
-    shape: Shape
+    shape: tuple[int, ...]
     number: bool = False
+
+    @property
+    def type(self) -> str:
+        return type_text(self.dtype, self.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,22 +78,17 @@ class Pointful:
         parts = [dim.indices for each in equations for dim in each.targets[0].dims if isinstance(dim, Concat)]
         if any(len(ids) != 1 for ids in parts):
             raise Unsayable
-        # Every piece has its own index along the joined dim; all have one name.
-        pieces = [self.renamed(ids[0], parts[0][0]).right(each) for ids, each in zip(parts, equations, strict=True)]
+        pieces: list[str] = []
+        for (index,), each in zip(parts, equations, strict=True):
+            # Every piece has its own index along the joined dim; all have one name.
+            letters = [*self.letters[:index], self.letters[parts[0][0]], *self.letters[index + 1 :]]
+            pieces.append(replace(self, letters=letters).right(each))
         return f"{self.left(first)} = {' ++ '.join(pieces)}"
-
-    def renamed(self, index: int, other: int) -> Pointful:
-        letters = list(self.letters)
-        letters[index] = self.letters[other]
-        return replace(self, letters=letters)
 
     def printer(self, equation: Equation) -> Printer:
         """Declares the range of each index that reads no dim alone."""
         alone = _read_alone(equation.body)
-        ranges = {self.letters[i]: extent for i, extent in enumerate(self.form.extents) if i not in alone}
-        return Printer(ranges, bare=True)
-
-    # --- left and right --------------------------------------------------------------------------------------------
+        return Printer({self.letters[i]: extent for i, extent in enumerate(self.form.extents) if i not in alone}, bare=True)
 
     def left(self, equation: Equation) -> str:
         if len(equation.targets) != 1 or equation.partials:
@@ -113,8 +112,6 @@ class Pointful:
     def right(self, equation: Equation) -> str:
         return self.printer(equation).expr(self.said(equation.body))
 
-    # --- the tree with names -----------------------------------------------------------------------------------------
-
     def index(self, number: int) -> Var:
         return Var(self.letters[number])
 
@@ -129,21 +126,17 @@ class Pointful:
             case _:
                 raise Unsayable
 
-    def access(self, access: Access) -> Said:
-        if access.array < 0:
-            raise Unsayable
-        value = self.ins[access.array]
-        return Number(value.text) if value.number else Read(value.text, tuple(map(self.position, access.dims)))
-
     def said(self, body: Ground) -> Said:
         """The expression with names instead of numbers and with the notation's functions. Raises `Unsayable`."""
         match body:
-            case Read():
-                return self.access(body)
+            case Read(array, dims) if array >= 0:
+                value = self.ins[array]
+                return Number(value.text) if value.number else Read(value.text, tuple(map(self.position, dims)))
             case Number(value) if isinstance(value, int | float) and not isinstance(value, bool):
                 return body
             case Group((_,)):
-                return self.cast(self.position(body), "int32")
+                made, position = self.outs[0].dtype, self.position(body)
+                return position if made == "int32" else Apply(short(made), (position,))
             case Apply(function, args):
                 return self.apply(self.name if function == "@" else function, tuple(map(self.said, args)))
             case Fold(monoid, ids, inside, ()) if ids and monoid in WRITTEN:
@@ -162,11 +155,7 @@ class Pointful:
             case _ if function in SIGNS:
                 return Apply(function, args)
             case _:
-                return Apply(function, args, params=", ".join(f"{key}={show(value)}" for key, value in self.params.items()))
-
-    def cast(self, said: Said, dtype: str) -> Said:
-        made = self.outs[0].dtype
-        return said if made == dtype else Apply(short(made), (said,))
+                return Apply(function, args, params=", ".join(written(self.params)))
 
 
 def _read_alone(body: Ground) -> frozenset[int]:

@@ -10,37 +10,39 @@ from collections.abc import Sequence
 
 from ...dialects.definitions.tree import Affine, Group
 from .code import Code, Expr
-from .folds import subscripts
-from .terms import Dim, Index, Reading, Term, alone, at, computed, free, moved, sliding
-from .value import Dims, Value, Walker, alongside, fit
+from .folds import contracted
+from .terms import Dim, Index, Reading, Term, alone, at, computed, free, repeats, sliding
+from .value import Dims, Value, Walker, alongside, fit, ordered, squeezed
 from .windows import inside
 
 
 def read(values: Walker, term: Reading) -> Value:
     code = Code(at(term))
-    array, dims = split(code, term)
-    array, dims = sliced(code, values, array, dims, term)
+    array, dims = sliced(code, values, term)
     if any(map(computed, dims)):
         return looked_up(code, values, array, dims)
     return diagonal(code, Value(array, tuple(map(alone, dims))))
 
 
-def split(code: Code, term: Reading) -> tuple[Expr, list[Dim]]:
-    """Splits dims that are products, by one reshape."""
-    array, dims = code.name(term.array.name), list[Dim]()
-    for dim in term.dims:
-        dims += (Group((index,)) for index in dim.indices) if isinstance(dim, Group) else (dim,)
+def split(code: Code, term: Reading) -> tuple[Expr, list[tuple[Dim, int]]]:
+    """The array, with dims that are products split by one reshape, and each dim with its extent."""
+    array, dims = code.name(term.array.name), list[tuple[Dim, int]]()
+    for dim, extent in zip(term.dims, term.array.shape, strict=True):
+        if isinstance(dim, Group) and len(dim.indices) > 1:
+            dims += ((Group((index,)), index.extent) for index in dim.indices)
+        else:
+            dims.append((dim, extent))
     if len(dims) > len(term.dims):
-        array = code.call("jnp.reshape", array, tuple(_extents(term)))
+        array = code.call("jnp.reshape", array, tuple(extent for _, extent in dims))
     return array, dims
 
 
-def sliced(code: Code, values: Walker, array: Expr, dims: Sequence[Dim], term: Reading) -> tuple[Expr, list[Dim]]:
+def sliced(code: Code, values: Walker, term: Reading) -> tuple[Expr, list[Dim]]:
     """Fixed positions, strided windows along one index, and windows with a computed start."""
-    kept, parts = list[Dim](), list[object]()
-    whole = slice(None)
-    extents = _extents(term)
-    for dim, extent in zip(dims, extents, strict=True):
+    kept, parts, whole = list[Dim](), list[object](), slice(None)
+    array, dims = split(code, term)
+    for dim, extent in dims:
+        part: object = whole
         match dim:
             case Affine(position, ()) if extent != 1:
                 parts.append(position)
@@ -48,41 +50,23 @@ def sliced(code: Code, values: Walker, array: Expr, dims: Sequence[Dim], term: R
             case Affine(offset, ((index, step),)):
                 last = offset + step * (index.extent - 1)
                 stop = last + (1 if step > 0 else -1)
-                parts.append(slice(offset, None if stop < 0 else stop, None if step == 1 else step))
-                kept.append(Group((index,)))
+                part, dim = slice(offset, None if stop < 0 else stop, None if step == 1 else step), Group((index,))
             case Affine(_, (_, *_)):
-                parts.append(whole)
-                kept.append(inside(dim, extent, at(term)))
+                dim = inside(dim, extent, at(term))
             case _ if (slides := sliding(dim)) is not None:
                 start, index = slides
                 array = code.call("lax.dynamic_slice_in_dim", array, values.term(start).code, index.extent, len(parts))
-                parts.append(whole)
-                kept.append(Group((index,)))
+                dim = Group((index,))
             case _:
-                parts.append(whole)
-                kept.append(dim)
-    return (array if all(part == whole for part in parts) else code.index(array, parts)), kept
-
-
-def _extents(term: Reading) -> list[int]:
-    """The extents of the dims, with products split."""
-    found = list[int]()
-    for dim, extent in zip(term.dims, term.array.shape, strict=True):
-        product = isinstance(dim, Group) and len(dim.indices) > 1
-        found += [index.extent for index in moved(dim)] if product else [extent]
-    return found
+                pass
+        parts.append(part)
+        kept.append(dim)
+    return (array if all(part == whole for part in parts) else code.index(array, tuple(parts))), kept
 
 
 def diagonal(code: Code, value: Value) -> Value:
     """Each index once: `x[i, i]` is the diagonal."""
-    once = tuple(dict.fromkeys(value.indices))
-    if len(once) == len(value.indices):
-        return value
-    letters = subscripts(once)
-    units = tuple(dim for dim, index in enumerate(value.dims) if index is None)
-    array = code.call("jnp.squeeze", value.code, units) if units else value.code
-    said = "".join(letters[index] for index in value.indices)
-    return Value(code.call("jnp.einsum", f"{said}->{''.join(letters[index] for index in once)}", array), once)
+    return contracted(code, [squeezed(code, value)], ordered(value.indices, ())) if repeats(value.indices) else value
 
 
 def looked_up(code: Code, values: Walker, array: Expr, dims: Sequence[Dim]) -> Value:
@@ -100,7 +84,7 @@ def looked_up(code: Code, values: Walker, array: Expr, dims: Sequence[Dim]) -> V
     found = iter(positions)
     items = [part if isinstance(part, slice | int) else next(found).code for part in parts]
     rest = [index for index in plain if index not in shared]
-    return Value(code.index(array, items), _placed(parts, known, rest))
+    return Value(code.index(array, tuple(items)), _placed(parts, known, rest))
 
 
 def _part(dim: Dim, shared: Sequence[Index]) -> Term | slice | int:

@@ -14,7 +14,6 @@ import numpy as np
 from jax import Array
 
 from ...dialects.definitions.registry import definitions
-from ...dialects.dtypes import short
 from ...dialects.errors import Error
 from ...dialects.monoids import MONOIDS
 from ...dialects.params import ParamsAttr
@@ -24,7 +23,7 @@ from ..ops.monoids import SPELLED
 from ..ops.params import ArrayLike, decode
 from ..ops.primitives import find
 from . import scalars
-from .keywords import parameters
+from .terms import type_text
 
 Sizes: TypeAlias = tuple[int, ...]
 Edges: TypeAlias = tuple[tuple[int, int], ...]
@@ -35,18 +34,17 @@ def take(function: str, name: str, dtype: str, shape: Sizes, x: Array) -> Array:
     if not isinstance(x, jax.Array | np.ndarray | np.generic | bool | int | float | complex):
         helps = ["pass a JAX or NumPy array, or a number"]
         raise Error(f"argument `{name}` of `{function}` must be an array, got a {type(x).__name__}", helps=helps)
-    given = jnp.shape(x), jnp.result_type(x).name
-    if given != (shape, dtype):
-        wanted, have = (f"{short(d)}[{', '.join(map(str, s))}]" for s, d in ((shape, dtype), given))
-        helps = ["pass the declared type, or change the file"]
-        raise Error(f"argument `{name}` of `{function}` is declared as {wanted}, got {have}", helps=helps)
+    given = jnp.result_type(x).name, jnp.shape(x)
+    if given != (dtype, shape):
+        title = f"argument `{name}` of `{function}` is declared as {type_text(dtype, shape)}, got {type_text(*given)}"
+        raise Error(title, helps=["pass the declared type, or change the file"])
     # A NumPy array would be indexed by NumPy's rules, which differ from JAX's.
     return jnp.asarray(x)
 
 
 def apply(name: str, text: str, dtype: str, *args: Array) -> Array:
     """Applies the elementwise op `name`; numbers take the dtype of the arrays."""
-    arrays = [cast(Array, np.asarray(arg, jnp.dtype(dtype))) if isinstance(arg, bool | int | float) else arg for arg in args]
+    arrays = [literal(arg, dtype) if isinstance(arg, bool | int | float) else arg for arg in args]
     return scalars.compute(name, text, dtype, arrays)
 
 
@@ -57,18 +55,17 @@ def literal(value: float, dtype: str) -> Array:
 
 def opaque(name: str, text: str, shapes: Sequence[Sizes], *arrays: Array) -> list[Array]:
     """Calls a JAX primitive on whole arrays, with parameters as the IR shows them. Raises KeyError for an unknown one."""
-    params = parameters(text)
-    dtypes = params.get("result")
-    own = ParamsAttr.of(**{key: value for key, value in params.items() if key != "result"})
+    own = dict(scalars.parameters(text).items())
+    dtypes = own.pop("result", None)
     if name not in definitions or name == "whole":
         find(name)
-        return bind_local("whole", ParamsAttr.of(primitive=name, **dict(own.items())), arrays, [])
+        return bind_local("whole", ParamsAttr.of(primitive=name, **own), arrays, [])
     given = dtypes if isinstance(dtypes, tuple) else (arrays[0].dtype.name if arrays else "float32",) * len(shapes)
     types = tuple(zip(map(str, given), shapes, strict=True))
     if name != "dynamic_slice":
-        return bind_local(name, own, arrays, types, alone=True)
+        return bind_local(name, ParamsAttr.of(**own), arrays, types, alone=True)
     # On whole arrays the slice itself clamps the starts; on blocks the starts are clamped first.
-    decoded = decode(name, own, tuple(np.shape(each) for each in arrays), types)
+    decoded = decode(name, ParamsAttr.of(**own), tuple(np.shape(each) for each in arrays), types)
     return [cast(Any, find(name)).bind(*arrays, **decoded)]
 
 

@@ -1,4 +1,10 @@
-"""The functions of expressions: every elementwise op of the definitions by its name, and the dtypes that JAX accepts for it."""
+"""The functions of expressions, every elementwise op of the definitions by its name, and the parameters of calls.
+
+Parameters are keywords in the text and literals in the IR.
+
+lax.argmax(x, axes=(1,), index_dtype=i32)   -->   {axes = (1,), index_dtype = dtype(name="int32")}
+round(x[i])                                 -->   {rounding_method = RoundingMethod(name="AWAY_FROM_ZERO")}
+"""
 
 from __future__ import annotations
 
@@ -10,23 +16,24 @@ import numpy as np
 from jax import Array
 
 from ...dialects.definitions.registry import definitions
-from ...dialects.definitions.signs import ARITHMETIC, Function
+from ...dialects.definitions.signs import ARITHMETIC
 from ...dialects.definitions.tree import Definition, Group, Var
+from ...dialects.dtypes import long
 from ...dialects.errors import Error
-from ...dialects.params import NO_PARAMS
+from ...dialects.grammar import Node, kinds, phrases, words
+from ...dialects.params import NO_PARAMS, ParamsAttr, read, show
 from ...dialects.reference import scalars
-from ..jax_private import jax
+from ..jax_private import jax, lax
 from ..ops.bind import bind_local
-from .keywords import parameters
+from ..ops.params import Foreign, encode
+from .diagnostics import Text
 
 ALIASES = {"sigmoid": "logistic", "maximum": "max", "minimum": "min"}
 ACTIVATIONS = frozenset({"relu", "gelu", "silu", "softplus", "elu", "selu", "leaky_relu", "log_sigmoid"})
 """Functions of `jax.nn`."""
 SPELT = {"where": ("condition", "then", "otherwise"), **dict.fromkeys(sorted(ACTIVATIONS), ("x",))}
 # Ops that the notation writes in another way (casts, names, logic), or that are not JAX primitives.
-_APART = frozenset(
-    {"convert_element_type", "tag", "name", "eq_to", "le_to", "lt_to", "and", "or", "not", "enter", "carry", "leave"}
-)
+_APART = frozenset("convert_element_type tag name eq_to le_to lt_to and or not enter carry leave".split())
 
 
 @cache
@@ -49,15 +56,13 @@ def _is_elementwise(definition: Definition) -> bool:
 
 @cache
 def result(name: str, dtypes: Sequence[str], text: str) -> str:
-    """The dtype of the function's result. Raises TypeError, ValueError or KeyError, with JAX's reason, for dtypes or parameters
-    that it does not take."""
+    """The dtype of the function's result. Raises TypeError, ValueError or KeyError, with JAX's reason, if it has none."""
     given = [jax.ShapeDtypeStruct((), each) for each in dtypes]
 
     def called(*args: Array) -> Array:
         return compute(name, text, dtypes[0], args)
 
-    made = jax.eval_shape(called, *given)
-    return str(made.dtype.name)
+    return str(jax.eval_shape(called, *given).dtype.name)
 
 
 def compute(name: str, text: str, dtype: str, args: Sequence[Array]) -> Array:
@@ -67,24 +72,14 @@ def compute(name: str, text: str, dtype: str, args: Sequence[Array]) -> Array:
     return bind_local(name, parameters(text), args, [(dtype, ())])[0]
 
 
-_ARITHMETIC: Mapping[str, Function] = {
-    **{name: sign.function for name, sign in ARITHMETIC.items()},
-    "abs": abs,
-    "max": max,
-    "min": min,
-}
-
-
 def arithmetic(name: str, values: Sequence[float]) -> float | None:
     """The function in Python's arithmetic, where `/` is exact; None for a function that Python does not have."""
-    return _ARITHMETIC[name](*values) if name in _ARITHMETIC else None
+    function = ARITHMETIC[name].function if name in ARITHMETIC else {"abs": abs, "max": max, "min": min}.get(name)
+    return None if function is None else function(*values)
 
 
 def constant(name: str, values: Sequence[float]) -> float | None:
-    """The value of the function on numbers, in double precision; None if only JAX can compute it.
-
-    Raises ValueError or ArithmeticError if it is not defined there.
-    """
+    """The function on numbers, in double precision; None if only JAX can compute it. Raises ValueError or ArithmeticError."""
     if (known := arithmetic(name, values)) is not None:
         return int(known) if all(isinstance(value, int) for value in values) else known
     if name not in definitions or not _is_real(name, len(values)):
@@ -105,3 +100,37 @@ def _is_real(name: str, operands: int) -> bool:
         return result(name, ("float32",) * operands, "") == "float32"
     except (TypeError, ValueError, KeyError):
         return False
+
+
+def keywords(text: Text, call: Node) -> str:
+    """The keywords of a call in the IR's form, where a dtype is a record; in the text it is a bare name."""
+    return ", ".join(f"{words(each)[0]}={_literal(text, phrases(each)[0])}" for each in kinds(call, "keyword"))
+
+
+def _literal(text: Text, literal: Node) -> str:
+    said = text.said(literal)
+    known = said == "bool" or (said.isalnum() and long(said) != said)
+    return f'dtype(name="{long(said)}")' if known else said
+
+
+def parameters(said: str) -> ParamsAttr:
+    """The parameters from keywords. Raises ValueError or SyntaxError if a value is not a literal."""
+    return read(f"{{{said}}}") if said else NO_PARAMS
+
+
+@cache
+def defaults(name: str, dtypes: tuple[str, ...]) -> str:
+    """The keywords of an elementwise op that is called without any: the defaults of `jax.lax`."""
+    function = getattr(lax, name, None)
+    try:
+        jaxpr = jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct((), each) for each in dtypes))
+    except TypeError:
+        return ""
+    found = [each for each in jaxpr.jaxpr.eqns if each.primitive.name == name]
+    params = encode(found[0].params, Foreign(), definitions[name]) if len(jaxpr.jaxpr.eqns) == len(found) == 1 else NO_PARAMS
+    return ", ".join(written(params))
+
+
+def written(params: ParamsAttr) -> list[str]:
+    """The parameters as keywords."""
+    return [f"{key}={show(value)}" for key, value in params.items()]

@@ -1,16 +1,28 @@
-"""The indices in scope within an equation, and the ranges that reads give them."""
+"""The indices in scope within an equation, and the ranges that the positions of reads give them.
+
+x[i, 0, (h d), 2*i + q - 1, ids[b]]   -->   an index, a number, a product, a window, a computed position
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from math import prod
 
 from lark import Token
 
-from ...dialects.definitions.tree import Affine, Fold, Group
+from ...dialects.definitions.tree import Affine, Apply, Fold, Group, Number
+from ...dialects.dtypes import dtype_of, short
 from ...dialects.errors import Span
+from ...dialects.grammar import Node, words
+from ...dialects.monoids import MONOIDS
+from ..ops.monoids import WRITTEN
 from .diagnostics import Text, span
-from .terms import Array, Index, Term, ends
+from .terms import Array, Dim, Index, Term, alone, at, dtype, leaves
+
+EXTREMES = (*(fold for fold in WRITTEN if MONOIDS[fold].ordered), "argmax", "argmin")
+"""The folds that have no value over zero elements."""
 
 
 @dataclass(slots=True)
@@ -27,7 +39,7 @@ class Scope:
     positional: bool = False
 
     def new(self, word: Token) -> Index:
-        """A new index."""
+        """Raises `Wrong` for a word that is taken."""
         if word in self.arrays:
             self.text.fail("index_array", word, name=word)
         if word in self.indices:
@@ -50,8 +62,40 @@ class Scope:
                 notes.append(f"to read a part of a dim, write its start: `{index.name} + 0` for the dim's beginning")
             self.text.fail("index_ranges", where, (), notes, name=index.name, one=index.extent, other=extent)
 
-    def settle(self, known: Sequence[Index]) -> None:
-        """Solves the products and checks the windows. Raises `Wrong` for an index without a range."""
+    def position(self, array: Array, dim: int, node: Node, read: Callable[[Node], Term]) -> Dim:
+        """The position of a phrase in one dim of an array; an index alone gets its range from the dim."""
+        extent = array.shape[dim]
+        if node.data == "join":
+            joint = Group(tuple(self.find(word) for word in words(node)))
+            self.joins.append((extent, joint, span(node)))
+            return joint
+        around, self.positional = self.positional, True
+        term = read(node)
+        self.positional = around
+        if (index := alone(term)) is not None:
+            self.unify(index, extent, span(node), f"dim {dim} of `{array.name}`")
+            return term
+        kind = dtype(term)
+        if kind in ("float", "truth") or (kind != "int" and dtype_of(kind).kind not in "iu"):
+            self.text.fail("index_float", node, said=self.text.said(node), dtype={"float": "a float"}.get(kind, short(kind)))
+        if (linear := linearity(term)) is None:
+            return term
+        offset, factors = linear
+        window = Affine(offset, tuple(factors.items()))
+        if factors:
+            self.windows.append((extent, window, span(node), self.hanging and len(factors) > 1))
+        else:
+            self.check_window(extent, window, span(node), hangs=False)
+        return window
+
+    def settle(self, free: Iterable[Index]) -> None:
+        """Solves the products and checks windows and folds. Raises `Wrong` for an index, free or folded, without a range."""
+        every = [*(index for fold in self.folds for index in fold.indices), *free]
+        seen = {index for _, joint, _ in self.joins for index in joint.indices}
+        seen |= {index for _, window, _, _ in self.windows for index, _ in window.factors}
+        for index in free:
+            if not index.known and index not in seen:
+                self.text.fail("left_only", index.span, name=index.name)
         waiting = list(self.joins)
         while waiting:
             ready = [each for each in waiting if sum(not index.known for index in each[1].indices) <= 1]
@@ -63,20 +107,21 @@ class Scope:
             waiting = [each for each in waiting if each not in ready]
         for extent, affine, where, hangs in self.windows:
             self.check_window(extent, affine, where, hangs)
-        for index in known:
+        for index in every:
             if not index.known:
                 self.text.fail("range_unknown", index.span, name=index.name)
+        for fold in self.folds:
+            if fold.monoid in EXTREMES and not all(index.extent for index in fold.indices):
+                self.text.fail("fold_nothing", at(fold), fold=fold.monoid)
 
     def solve(self, extent: int, joint: Group[Index], where: Span) -> None:
-        product = 1
-        missing: Index | None = None
-        for index in joint.indices:
-            product *= index.extent if index.known else 1
-            missing = missing if index.known else index
+        known = [index for index in joint.indices if index.known]
+        missing = next((index for index in joint.indices if not index.known), None)
+        product = prod(index.extent for index in known)
         if (extent % product if product else extent) or (missing is None and product != extent):
             names = " and ".join(f"`{index.name}`" for index in joint.indices)
-            known = ", ".join(f"{index.name} has {index.extent}" for index in joint.indices if index.known)
-            self.text.fail("join_uneven", where, extent=extent, names=names, known=known)
+            said = ", ".join(f"{index.name} has {index.extent}" for index in known)
+            self.text.fail("join_uneven", where, extent=extent, names=names, known=said)
         if missing is not None:
             missing.extent, missing.why = extent // max(product, 1), "the remaining factor of a product"
 
@@ -85,7 +130,33 @@ class Scope:
         for index, _ in affine.factors:
             if not index.known:
                 self.text.fail("range_unknown", where, name=index.name)
-        low, high = ends(affine)
-        if not hangs and (low < 0 or high >= extent) and all(index.extent for index, _ in affine.factors):
-            said, last = self.text.said(where), extent - 1
-            self.text.fail("window", where, said=said, low=low, high=high, extent=extent, last=last)
+        if not hangs and (outside := leaves(affine, extent)) and all(index.extent for index, _ in affine.factors):
+            low, high = outside
+            self.text.fail("window", where, said=self.text.said(where), low=low, high=high, extent=extent, last=extent - 1)
+
+
+def linearity(term: Term) -> tuple[int, Mapping[Index, int]] | None:
+    """The term as an offset and factors of indices; None if it is not linear in them."""
+    match term:
+        case Number(int() as value):
+            return value, {}
+        case Group((index,)):
+            return 0, {index: 1}
+        case Apply("neg", (arg,)):
+            return _sum((-1, arg))
+        case Apply("add" | "sub" as sign, (left, right)):
+            return _sum((1, left), (1 if sign == "add" else -1, right))
+        case Apply("mul", (Number(int() as by), arg) | (arg, Number(int() as by))):
+            return _sum((by, arg))
+        case _:
+            return None
+
+
+def _sum(*multiples: tuple[int, Term]) -> tuple[int, Mapping[Index, int]] | None:
+    total, factors = 0, Counter[Index]()
+    for by, term in multiples:
+        if (linear := linearity(term)) is None:
+            return None
+        total += by * linear[0]
+        factors.update({index: by * factor for index, factor in linear[1].items()})
+    return total, {index: factor for index, factor in factors.items() if factor}

@@ -7,7 +7,8 @@ Otherwise an error names the op. The printed text is therefore always the same p
 from __future__ import annotations
 
 import keyword
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -19,7 +20,7 @@ from ...dialects.dtypes import short
 from ...dialects.errors import Error
 from ...dialects.lax import ConstantOp, LaxOp, WholeOp
 from ...dialects.mesh import Mesh
-from ...dialects.params import ParamsAttr, show
+from ...dialects.params import ParamsAttr
 from ...dialects.types import ArrayType
 from ..jax_private import jax
 from ..ops.bind import bind_local, constant
@@ -29,7 +30,6 @@ from .check import check
 from .diagnostics import Text, Wrong
 from .elaborate import elaborate
 from .pointful import Pointful, Unsayable, Value, letters
-from .terms import type_text
 
 WORDS = frozenset("fn plan mesh let return and or not inf nan tile replicate propagate name range over as of".split())
 
@@ -63,8 +63,8 @@ class _Printer:
         indices = letters(self.taken)
         lines = [line for op in block.ops if not isinstance(op, func.ReturnOp) for line in self.op(op, indices)]
         returned = [self.returned(value, lines) for value in cast(Operation, block.last_op).operands]
-        arguments = ", ".join(f"{self.values[each].text}: {_type(each)}" for each in block.args)
-        results = ", ".join(_type(each) for each in cast(Operation, block.last_op).operands) or "()"
+        arguments = ", ".join(f"{self.values[each].text}: {self.values[each].type}" for each in block.args)
+        results = ", ".join(self.values[each].type for each in cast(Operation, block.last_op).operands) or "()"
         name = fresh(self.traced.name, set(scalars.functions()) | {"lax"})
         body = "".join(f"  {line}\n" for line in [*lines, f"return {', '.join(returned) or '()'}"])
         return f"fn {name}({arguments}) -> {results} {{\n{body}}}\n"
@@ -76,7 +76,6 @@ class _Printer:
             self.number(value, constant(value.owner.params["value"], array.dtype))
             return
         text = fresh(said if not said.startswith("result") else "", self.taken, f"v{len(self.values)}")
-        self.taken.add(text)
         self.values[value] = Value(text, array.dtype, array.shape)
 
     def number(self, value: SSAValue, made: np.ndarray) -> None:
@@ -100,7 +99,6 @@ class _Printer:
         if not found.number:
             return found.text
         text = fresh("", self.taken, f"v{len(self.taken)}")
-        self.taken.add(text)
         lines.append(f"{text} = {_literal(found)}")
         return text
 
@@ -111,17 +109,15 @@ class _Printer:
             ins = [self.values[each] for each in op.operands]
             outs = [self.values[each] for each in op.results]
             for said in _ways(op, ins, outs, indices):
-                if said is not None and _reads_back(op, ins, outs, said):
+                if _reads_back(op, ins, outs, said):
                     return said
             if self.folded(op):
                 return []
         source = self.traced.sources.get(op)
         name = op.params["primitive"] if isinstance(op, WholeOp) else op.name.removeprefix("lax.")
-        raise Error(
-            f"`{self.traced.name}` cannot be printed in index notation: it contains `{name}`",
-            location=source.location() if source is not None else None,
-            helps=["print its IR: `print(plan.ir())`", "or print the parts before and after it as separate functions"],
-        )
+        title = f"`{self.traced.name}` cannot be printed in index notation: it contains `{name}`"
+        helps = ["print its IR: `print(plan.ir())`", "or print the parts before and after it as separate functions"]
+        raise Error(title, location=source and source.location(), helps=helps)
 
 
 def _written(made: np.ndarray) -> str:
@@ -132,30 +128,21 @@ def _written(made: np.ndarray) -> str:
     return str(made[()]) if isinstance(value, int | float) else f"{short(made.dtype.name)}({value!r})"
 
 
-def _ways(op: LaxOp, ins: Sequence[Value], outs: Sequence[Value], indices: Sequence[str]) -> list[list[str] | None]:
+def _ways(op: LaxOp, ins: Sequence[Value], outs: Sequence[Value], indices: Sequence[str]) -> Iterator[list[str]]:
     """The candidate texts of an op: an equation of indices first."""
-    name = op.primitive()
-    try:
-        pointful = Pointful.of(name, op.params, ins, outs, indices).lines()
-    except Unsayable:
-        pointful = None
-    whole = str(op.params["primitive"]) if isinstance(op, WholeOp) else name
-    own = ParamsAttr.of(**{key: value for key, value in op.params.items() if not isinstance(op, WholeOp) or key != "primitive"})
-    typed = ParamsAttr.of(**dict(own.items()), result=tuple(out.dtype for out in outs))
-    named = _named(name, op.params, ins, outs, indices)
-    return [pointful, named, [_opaque(whole, own, ins, outs, indices)], [_opaque(whole, typed, ins, outs, indices)]]
-
-
-def _named(
-    name: str, params: ParamsAttr, ins: Sequence[Value], outs: Sequence[Value], indices: Sequence[str]
-) -> list[str] | None:
-    """`y[i] = add_any(x[i], z[i])`: a function by its name, because another op has the same definition."""
-    if name not in scalars.functions():
-        return None
-    at = [f"[{', '.join(indices[: len(each.shape)])}]" if each.shape else "" for each in (*ins, *outs)]
-    given = [each.text + dims for each, dims in zip(ins, at, strict=False)]
-    keywords = [f"{key}={show(value)}" for key, value in params.items()]
-    return [f"{outs[0].text}{at[-1]} = {name}({', '.join([*given, *keywords])})"]
+    name, params = op.primitive(), dict(op.params.items())
+    with suppress(Unsayable):
+        yield Pointful.of(name, op.params, ins, outs, indices).lines()
+    if name in scalars.functions():
+        # `y[i] = add_any(x[i], z[i])`: a function by its name, because another op has the same definition.
+        *given, left = (
+            each.text + (f"[{', '.join(indices[: len(each.shape)])}]" if each.shape else "") for each in (*ins, outs[0])
+        )
+        yield [f"{left} = {name}({', '.join([*given, *scalars.written(op.params)])})"]
+    if isinstance(op, WholeOp):
+        name = params.pop("primitive")
+    for types in ({}, {"result": tuple(out.dtype for out in outs)}):
+        yield [_opaque(str(name), ParamsAttr.of(**params, **types), ins, outs, indices)]
 
 
 def _opaque(name: str, params: ParamsAttr, ins: Sequence[Value], outs: Sequence[Value], indices: Sequence[str]) -> str:
@@ -165,31 +152,25 @@ def _opaque(name: str, params: ParamsAttr, ins: Sequence[Value], outs: Sequence[
         dims = ", ".join(f"{index}: {extent}" for index, extent in zip(indices, out.shape, strict=False))
         lefts.append(f"{out.text}[{dims}]" if dims else out.text)
     given = [_literal(each) if each.number else each.text for each in ins]
-    keywords = [f"{key}={show(value)}" for key, value in params.items()]
-    return f"{', '.join(lefts)} = lax.{name}({', '.join([*given, *keywords])})"
+    return f"{', '.join(lefts)} = lax.{name}({', '.join([*given, *scalars.written(params)])})"
 
 
 def _literal(value: Value) -> str:
     """A number, with its dtype if the notation would read it as another."""
-    plain = (value.dtype == "int32" and "." not in value.text and "e" not in value.text) or (
-        value.dtype == "float32" and any(mark in value.text for mark in ".en")
-    )
+    is_float = any(mark in value.text for mark in ".en")
+    plain = value.dtype == ("float32" if is_float else "int32")
     return value.text if plain or "(" in value.text else f"{short(value.dtype)}({value.text})"
 
 
-def _type(value: SSAValue) -> str:
-    array = cast(ArrayType, value.type)
-    return type_text(array.dtype, array.shape)
-
-
 def fresh(said: str, taken: set[str], otherwise: str = "program") -> str:
-    """The name in a form that the notation allows, or the other name, made different from the taken ones."""
+    """The name in a form that the notation allows, or the other name, made different from the taken ones, which it joins."""
     base = said.replace("/", "_") if said.replace("/", "_").isidentifier() and said.isascii() else otherwise
     if not base[0].islower() or keyword.iskeyword(base) or base in WORDS:
         base = otherwise
     name, count = base, 1
     while name in taken or name in WORDS:
         name, count = f"{base}_{count}", count + 1
+    taken.add(name)
     return name
 
 
@@ -199,10 +180,10 @@ _READ: dict[tuple[object, ...], bool] = {}
 def _reads_back(op: LaxOp, ins: Sequence[Value], outs: Sequence[Value], said: Sequence[str]) -> bool:
     """Whether reading the text gives the same op."""
     arrays = {each.text: each for each in ins if not each.number}
-    key = (tuple(said), *((each.dtype, each.shape) for each in (*arrays.values(), *outs)), op.name, op.params.text)
+    key = (tuple(said), *(each.type for each in (*arrays.values(), *outs)), op.name, op.params.text)
     if key not in _READ:
-        arguments = ", ".join(f"{each.text}: {type_text(each.dtype, each.shape)}" for each in arrays.values())
-        results = ", ".join(type_text(each.dtype, each.shape) for each in outs)
+        arguments = ", ".join(f"{each.text}: {each.type}" for each in arrays.values())
+        results = ", ".join(each.type for each in outs)
         body = "\n".join([*said, f"return {', '.join(each.text for each in outs)}"])
         text = Text("<said>", f"fn said({arguments}) -> {results} {{\n{body}\n}}\n")
         _READ[key] = _is_read(op, ins, list(arrays.values()), text)

@@ -30,6 +30,11 @@ def size(text: Text, node: Node, known: Mapping[str, int]) -> int:
     return value
 
 
+def extent_of(node: Node) -> Node | None:
+    """The extent that a phrase declares, of a dim or of an index."""
+    return next((each for each in phrases(node) if each.data not in ("word", "places")), None)
+
+
 def _value(text: Text, node: Node, known: Mapping[str, int]) -> int:
     """The value of a phrase; a chain of operators of any length is walked from its first operand on."""
     *operators, first = left_spine(node, ARITHMETIC)

@@ -7,7 +7,7 @@ y[b] = max(sum(k) x[b, k] * w[k], 0)   -->   Equation(y: f32[8], (b), Apply(max,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
@@ -89,10 +89,11 @@ def sliding(dim: Dim) -> tuple[Term, Index] | None:
             return None
 
 
-def ends(window: Affine[Index]) -> tuple[int, int]:
-    """The first and the last position of a window."""
+def leaves(window: Affine[Index], extent: int) -> tuple[int, int] | None:
+    """The first and the last position of a window that leaves a dim of this extent."""
     reach = [factor * (index.extent - 1) for index, factor in window.factors]
-    return window.offset + sum(min(0, each) for each in reach), window.offset + sum(max(0, each) for each in reach)
+    low, high = window.offset + sum(min(0, each) for each in reach), window.offset + sum(max(0, each) for each in reach)
+    return None if low >= 0 and high < extent else (low, high)
 
 
 def dtype(term: Term) -> str:
@@ -135,17 +136,21 @@ def moved(dim: Dim) -> tuple[Index, ...]:
 
 def free(term: Dim) -> tuple[Index, ...]:
     """The indices that a term depends on, in the order of the text."""
-    return tuple(dict.fromkeys(_free(term)))
-
-
-def _free(term: Dim) -> Iterator[Index]:
+    found: dict[Index, None] = {}
     # A list instead of recursion, because a sum of a thousand terms is a thousand deep.
     waiting: list[tuple[Dim, tuple[Index, ...]]] = [(term, ())]
     while waiting:
         term, bound = waiting.pop()
-        yield from (each for each in moved(term) if each not in bound)
+        found |= dict.fromkeys(each for each in moved(term) if each not in bound)
         bound = (*bound, *term.indices) if isinstance(term, Fold) else bound
         waiting += [(each, bound) for each in reversed(inner(term))]
+    return tuple(found)
+
+
+def repeats(indices: Iterable[Index | None]) -> bool:
+    """Whether an index occurs twice."""
+    every = list(indices)
+    return len(set(every)) < len(every)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ x[b, d] - m[b]   -->   x: (b, d), m: (b)   -->   _x - jnp.expand_dims(_m, (1,)):
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from .code import Code, Expr
-from .terms import Index, Term
+from .terms import Index, Term, repeats
 
 Dims: TypeAlias = "tuple[Index | None, ...]"
 """For each dim the index that runs along it; None for a dim of extent 1 without an index."""
@@ -30,12 +30,12 @@ class Value:
 
 
 class Walker(Protocol):
-    """The interface of the walk over terms to the code for one kind of term: it makes the code of the terms inside.
+    """The interface of the walk over terms to the code for one kind of term: it makes the code of the terms inside."""
 
-    `order` is the order of the indices on the left, which decides if nothing else does.
-    """
-
-    order: Sequence[Index]
+    @property
+    def order(self) -> Sequence[Index]:
+        """The indices on the left, whose order decides if nothing else does."""
+        ...
 
     def term(self, term: Term) -> Value: ...
 
@@ -47,9 +47,15 @@ def fit(code: Code, value: Value, order: Sequence[Index | None]) -> Value:
         return value
     value = transposed(code, squeezed(code, value), [index for index in wanted if index is not None])
     missing = tuple(dim for dim, index in enumerate(wanted) if index is None)
-    if missing:
-        value = Value(code.call("jnp.expand_dims", value.code, missing), wanted)
-    return value
+    return Value(code.call("jnp.expand_dims", value.code, missing), wanted) if missing else value
+
+
+def broadcast(code: Code, value: Value, order: Sequence[Index | None]) -> Value:
+    """The value with dims in this order, each as long as the range of its index."""
+    if all(index in value.dims for index in order):
+        return fit(code, value, order)
+    shape = tuple(1 if index is None else index.extent for index in order)
+    return Value(code.call("jnp.broadcast_to", fit(code, value, order).code, shape), tuple(order))
 
 
 def squeezed(code: Code, value: Value) -> Value:
@@ -67,13 +73,13 @@ def transposed(code: Code, value: Value, order: Sequence[Index]) -> Value:
 
 def alongside(code: Code, values: Sequence[Value], order: Sequence[Index]) -> tuple[list[Value], Dims]:
     """The values with their dims in one order: that of a value with all indices if the others agree with it."""
-    dims = common([value.dims for value in values if value.dims and not value.number], order)
+    dims = common(values, order)
     return [fit(code, value, dims) for value in values], dims
 
 
 def chosen(code: Code, values: Sequence[Value], order: Sequence[Index]) -> tuple[list[Value], Dims]:
     """As `alongside`, for `where`, whose operands JAX brings to one shape: JAX adds leading dims that an operand lacks."""
-    dims = common([value.dims for value in values if value.dims and not value.number], order)
+    dims = common(values, order)
     made: list[Value] = []
     for value in values:
         if value.dims and None not in value.dims:
@@ -83,27 +89,26 @@ def chosen(code: Code, values: Sequence[Value], order: Sequence[Index]) -> tuple
     return made, dims
 
 
-def common(all_dims: Sequence[Dims], order: Sequence[Index]) -> Dims:
-    if not all_dims:
-        return ()
-    longest = max(all_dims, key=len)
-    if all(_over(dims, longest) for dims in all_dims):
-        merged = [next((d[dim] for d in all_dims if len(d) == len(longest) and d[dim]), None) for dim in range(len(longest))]
-        if len({index for index in merged if index}) == sum(index is not None for index in merged):
-            return tuple(merged)
-    every = list(dict.fromkeys(index for dims in all_dims for index in dims if index is not None))
-    first = next((dims for dims in all_dims if set(every) <= set(dims)), None)
-    if first is not None and all(_follows(dims, first) for dims in all_dims):
-        return tuple(index for index in first if index is not None)
-    known = [index for index in order if index in every]
-    return (*known, *(index for index in every if index not in known))
-
-
-def _over(dims: Dims, longest: Dims) -> bool:
-    """Whether the dims match those of the longest, one for one."""
-    return len(dims) == len(longest) and all(a is b or a is None or b is None for a, b in zip(dims, longest, strict=True))
+def common(values: Sequence[Value], order: Sequence[Index]) -> Dims:
+    """The dims of a combination: those of the values if each dim has at most one index, otherwise one dim for each index."""
+    every = [value.dims for value in values if value.dims and not value.number]
+    if len(set(map(len, every))) == 1:
+        columns = [set(column) - {None} for column in zip(*every, strict=True)]
+        if all(len(column) <= 1 for column in columns) and not repeats(index for column in columns for index in column):
+            return tuple(next(iter(column), None) for column in columns)
+    indices = ordered((index for dims in every for index in dims if index is not None), order)
+    for dims in every:
+        if set(indices) <= set(dims) and all(_follows(each, dims) for each in every):
+            return tuple(index for index in dims if index is not None)
+    return tuple(indices)
 
 
 def _follows(dims: Dims, first: Dims) -> bool:
     order = [first.index(index) for index in dims if index is not None]
     return order == sorted(order)
+
+
+def ordered(indices: Iterable[Index], order: Sequence[Index]) -> list[Index]:
+    """The indices, each once; those of `order` come first, as they are ordered there."""
+    every = dict.fromkeys(indices)
+    return [*(index for index in order if index in every), *(index for index in every if index not in order)]

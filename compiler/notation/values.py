@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ...dialects.definitions.signs import SIGNS
 from ...dialects.definitions.tree import Apply, Fold, Group, Number, Read
@@ -21,15 +21,12 @@ NATURAL = {"max": "jnp.maximum", "min": "jnp.minimum", "where": "notation.choose
 """The functions that a JAX user would call; all others are the primitives of their names."""
 
 
+@dataclass(frozen=True, slots=True)
 class Values:
-    """Makes the code of terms; `order` is the order of the indices on the left, which decides if nothing else does.
+    """The `Walker`. `before` collects parts of long expressions as statements before them: Python compiles no deep nesting."""
 
-    `before` collects parts of long expressions as statements before them, because Python cannot compile deep nesting.
-    """
-
-    def __init__(self, order: Sequence[Index], before: list[ast.stmt]) -> None:
-        self.order = order
-        self.before = before
+    order: Sequence[Index]
+    before: list[ast.stmt]
 
     def term(self, term: Term) -> Value:
         code = Code(at(term))
@@ -91,9 +88,6 @@ class Values:
         code = Code(at(term))
         first = isinstance(term.args[0], Mask)
         other, given = term.args[first], given if first else given[::-1]
-        if isinstance(other, Mask):
-            zero: Value = Value(code.value(False), (), number=True)
-        else:
-            zero = Value(code.value(0.0 if dtype(other) == "float32" else 0), (), number=True)
-        args, dims = chosen(code, [*given, zero], self.order)
+        zero = False if isinstance(other, Mask) else 0.0 if dtype(other) == "float32" else 0
+        args, dims = chosen(code, [*given, Value(code.value(zero), (), number=True)], self.order)
         return Value(code.call("notation.choose", *(arg.code for arg in args)), dims)

@@ -7,7 +7,7 @@ sum(q) x[p + q - 1] * k[q]                    -->   sum(q) where(0 <= p + q - 1 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 
@@ -17,21 +17,20 @@ from ...dialects.errors import Span
 from ...dialects.monoids import MONOIDS
 from ..ops.monoids import pools
 from .code import Code
-from .terms import Dim, Index, Reading, Term, alone, at, dtype, ends, inner, moved
+from .terms import Dim, Index, Reading, Term, alone, at, dtype, inner, leaves, moved, repeats
 from .value import Value, Walker
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One dim `stride * out + dilation * within - low` of an array; `high` is the padding after its end."""
+    """One dim `stride * out + dilation * within - low` of an array; `padding` is `low` and the padding after its end."""
 
     dim: int
     out: Index
     within: Index
     stride: int
+    padding: tuple[int, int]
     dilation: int
-    low: int
-    high: int
 
 
 def windows(read: Reading, folded: Sequence[Index]) -> list[Window] | None:
@@ -47,18 +46,12 @@ def windows(read: Reading, folded: Sequence[Index]) -> list[Window] | None:
             case Affine(offset, ((one, a), (other, b))) if (one in folded) != (other in folded) and a > 0 and b > 0:
                 (out, stride), (within, dilation) = ((one, a), (other, b)) if other in folded else ((other, b), (one, a))
                 reach = (out.extent - 1) * stride + (within.extent - 1) * dilation + 1 + offset
-                found.append(Window(dim, out, within, stride, dilation, -offset, reach - read.array.shape[dim]))
+                found.append(Window(dim, out, within, stride, (-offset, reach - read.array.shape[dim]), dilation))
             case Group((_,)) | Affine(_, ()):
                 pass
             case _:
                 return None
     return found or None
-
-
-def repeats(indices: Iterable[Index]) -> bool:
-    """Whether an index occurs twice."""
-    every = list(indices)
-    return len(set(every)) < len(every)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +65,6 @@ class Layout:
     channel: Index
     weight: Index
 
-    @property
-    def outs(self) -> list[Index]:
-        return [window.out for window in self.windows]
-
 
 def convolved(term: Fold[Index, Term], parts: Sequence[Term]) -> Layout | None:
     """The dims of a convolution, if one factor is read through windows and the other holds their weights; otherwise None."""
@@ -84,8 +73,8 @@ def convolved(term: Fold[Index, Term], parts: Sequence[Term]) -> Layout | None:
             image, kernel = (one, other) if windows(one, term.indices) else (other, one)
         case _:
             return None
-    found, weights = windows(image, term.indices), _indices(kernel)
-    if found is None or weights is None or repeats(weights):
+    found, weights = windows(image, term.indices), [index for sub in kernel.dims if (index := alone(sub)) is not None]
+    if found is None or len(weights) < len(kernel.dims) or repeats(weights):
         return None
     within = {window.within for window in found}
     plain = [index for sub in image.dims if (index := alone(sub)) is not None]
@@ -97,35 +86,21 @@ def convolved(term: Fold[Index, Term], parts: Sequence[Term]) -> Layout | None:
     layout = Layout(image, kernel, found, batch[0], channels[0], own[0])
     takes_every_weight = set(weights) == {layout.weight, layout.channel, *within}
     folds_channel = layout.channel in plain
-    weight_is_new = layout.weight not in (layout.batch, *layout.outs)
+    weight_is_new = layout.weight not in (layout.batch, *(window.out for window in found))
     return layout if takes_every_weight and folds_channel and weight_is_new else None
 
 
-def _indices(read: Reading) -> list[Index] | None:
-    """The indices of a read that stand alone in its dims, one in each; None if another dim is among them."""
-    found = [alone(sub) for sub in read.dims]
-    return [index for index in found if index is not None] if None not in found else None
-
-
 def convolution(values: Walker, term: Fold[Index, Term], layout: Layout) -> Value:
-    code, outs = Code(at(term)), layout.outs
-    wanted = [layout.batch, layout.weight, *outs]
+    code, wanted = Code(at(term)), [layout.batch, layout.weight, *(window.out for window in layout.windows)]
     given = [index for index in values.order if index in wanted]
     result = given if len(given) == len(wanted) else wanted
     image, kernel = ([alone(sub) for sub in read.dims] for read in (layout.image, layout.kernel))
     lhs = (image.index(layout.batch), image.index(layout.channel), *(window.dim for window in layout.windows))
     rhs = tuple(map(kernel.index, (layout.weight, layout.channel, *(window.within for window in layout.windows))))
     out = tuple(map(result.index, wanted))
-    made = code.call(
-        "notation.convolve",
-        code.name(layout.image.array.name),
-        code.name(layout.kernel.array.name),
-        tuple(window.stride for window in layout.windows),
-        tuple((window.low, window.high) for window in layout.windows),
-        tuple(window.dilation for window in layout.windows),
-        (lhs, rhs, out),
-    )
-    return Value(made, tuple(result))
+    how = zip(*((window.stride, window.padding, window.dilation) for window in layout.windows), strict=True)
+    arrays = (code.name(read.array.name) for read in (layout.image, layout.kernel))
+    return Value(code.call("notation.convolve", *arrays, *how, (lhs, rhs, out)), tuple(result))
 
 
 def pooling(term: Fold[Index, Term]) -> Value | None:
@@ -138,35 +113,22 @@ def pooling(term: Fold[Index, Term]) -> Value | None:
         return None
     if {window.within for window in found} != set(term.indices):
         return None
-    by_dim = {window.dim: window for window in found}
-    dims = range(len(body.dims))
     code = Code(at(term))
-    made = code.call(
-        "notation.pool",
-        term.monoid,
-        code.name(body.array.name),
-        tuple(by_dim[dim].within.extent if dim in by_dim else 1 for dim in dims),
-        tuple(by_dim[dim].stride if dim in by_dim else 1 for dim in dims),
-        tuple((by_dim[dim].low, by_dim[dim].high) if dim in by_dim else (0, 0) for dim in dims),
-        tuple(by_dim[dim].dilation if dim in by_dim else 1 for dim in dims),
-    )
-    return Value(made, tuple(by_dim[dim].out if dim in by_dim else _plain(body, dim) for dim in dims))
-
-
-def _plain(body: Reading, dim: int) -> Index:
-    index = alone(body.dims[dim])
-    assert index is not None
-    return index
+    dims = [(1, 1, (0, 0), 1, alone(sub)) for sub in body.dims]
+    for window in found:
+        dims[window.dim] = window.within.extent, window.stride, window.padding, window.dilation, window.out
+    *how, outs = zip(*dims, strict=True)
+    return Value(code.call("notation.pool", term.monoid, code.name(body.array.name), *how), outs)
 
 
 def guarded(term: Fold[Index, Term]) -> Fold[Index, Term]:
     """The fold of its body, with the unit wherever a window of the body is outside the array."""
     asked = [
         _apply(
-            "and", "bool", at, _apply("le", "bool", at, Number(0, at), place), _apply("lt", "bool", at, place, Number(n, at))
+            "and", "bool", at, _apply("le", "bool", at, Number(0, at), where), _apply("lt", "bool", at, where, Number(n, at))
         )
         for affine, n, at in dict.fromkeys(_hanging(term.body))
-        for place in [position(affine, at)]
+        for where in [position(affine, at)]
     ]
     if not asked:
         return term
@@ -183,22 +145,17 @@ def _hanging(term: Dim) -> Iterator[tuple[Affine[Index], int, Span]]:
         term = waiting.pop()
         if isinstance(term, Read):
             for sub, extent in zip(term.dims, term.array.shape, strict=True):
-                if isinstance(sub, Affine) and len(sub.factors) > 1 and not _lies(sub, extent):
+                if isinstance(sub, Affine) and len(sub.factors) > 1 and leaves(sub, extent):
                     yield sub, extent, at(term)
         waiting += reversed(inner(term)) if not isinstance(term, Fold) else ()
 
 
-def _lies(affine: Affine[Index], extent: int) -> bool:
-    low, high = ends(affine)
-    return low >= 0 and high < extent
-
-
 def inside(affine: Affine[Index], extent: int, at: Span) -> Term:
     """A window as a computed position, clipped to the array."""
-    place = position(affine, at)
-    if _lies(affine, extent):
-        return place
-    return _apply("min", "int32", at, _apply("max", "int32", at, place, Number(0, at)), Number(extent - 1, at))
+    where = position(affine, at)
+    if not leaves(affine, extent):
+        return where
+    return _apply("min", "int32", at, _apply("max", "int32", at, where, Number(0, at)), Number(extent - 1, at))
 
 
 def position(affine: Affine[Index], at: Span) -> Term:

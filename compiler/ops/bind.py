@@ -63,6 +63,18 @@ def bind_local(
         return run_mapped(params, inputs, foreign, run_block)
     if name == "whole":
         return _whole(params, inputs, foreign)
+    return _defined(name, params, inputs, out_types, foreign, alone)
+
+
+def _defined(
+    name: str,
+    params: ParamsAttr,
+    inputs: Sequence[Array],
+    out_types: Sequence[ArrayLike],
+    foreign: Sequence[object],
+    alone: bool,
+) -> list[Array]:
+    """An op with a definition, which drops the parameters that follow from the types."""
     shapes = tuple(np.shape(each) for each in inputs)
     decoded = decode(name, params, shapes, tuple(out_types), foreign)
     if run_call := CALLS.get(name):

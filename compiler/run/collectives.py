@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from math import prod
 from typing import cast
 
 import numpy as np
@@ -23,7 +24,6 @@ from ..ops.monoids import SPELLED
 
 
 def run_collective(op: Operation, operands: Sequence[Array]) -> list[Array]:
-    """The results of one spmd op on this device's arrays."""
     if isinstance(op, spmd.BarrierOp):
         return barrier_p.bind(*operands)
     if isinstance(op, spmd.CoordinateOp):
@@ -140,7 +140,4 @@ def _apart(x: Array, dim: int, block: int) -> Array:
 def _together(x: Array, dim: int, count: int) -> Array:
     """`count` dims from `dim` on as one."""
     shape = x.shape
-    size = 1
-    for each in shape[dim : dim + count]:
-        size *= each
-    return x.reshape(*shape[:dim], size, *shape[dim + count :])
+    return x.reshape(*shape[:dim], prod(shape[dim : dim + count]), *shape[dim + count :])

@@ -127,25 +127,23 @@ def misplaced(
             return Error(title, helps=["to plan, and for `lower` and `jaxpr`, shapes are enough"])
         if not isinstance(leaf, jax.Array) or isinstance(leaf, jax.core.Tracer) or not leaf.committed:
             continue
-        there = cast("set[Device]", cast(Any, leaf.sharding).device_set)
-        if there != set(devices):
-            return _elsewhere(plan, name, f"on {', '.join(sorted(map(str, there)))}", f"on {len(devices)} devices", cures)
-        if isinstance(leaf.sharding, NamedSharding) and list(cast(Any, leaf.sharding.mesh).devices.flat) != devices:
-            return _elsewhere(plan, name, "on the same devices in another order", "in the order of its mesh", cures)
+        own = cast("set[Device]", cast(Any, leaf.sharding).device_set)
+        if own != set(devices):
+            there, here = ", ".join(sorted(map(str, own))), f"on {len(devices)} devices"
+        elif isinstance(leaf.sharding, NamedSharding) and list(cast(Any, leaf.sharding.mesh).devices.flat) != devices:
+            there, here = "the same devices in another order", "in the order of its mesh"
+        else:
+            continue
+        return Error(
+            f"argument `{name}` is committed to {there}, but the plan runs {here} ({plan.mesh})",
+            location=traced.function.location(name.split("/")[0]),
+            helps=cures
+            or [
+                f"leave it uncommitted, or move it: jax.device_put(x, f.in_shardings[{traced.arg_names.index(name)}])",
+                "or compile for its devices: plan.compile(devices=...)",
+            ],
+        )
     return None
-
-
-def _elsewhere(plan: State, name: str, there: str, here: str, cures: Sequence[str]) -> Error:
-    traced = plan.source.traced
-    cures = cures or [
-        f"leave it uncommitted, or move it: jax.device_put(x, f.in_shardings[{traced.arg_names.index(name)}])",
-        "or compile for its devices: plan.compile(devices=...)",
-    ]
-    return Error(
-        f"argument `{name}` is committed to {there.removeprefix('on ')}, but the plan runs {here} ({plan.mesh})",
-        location=traced.function.location(name.split("/")[0]),
-        helps=cures,
-    )
 
 
 def device_mesh(mesh: Mesh, devices: Sequence[Device] | None) -> DeviceMesh:

@@ -21,12 +21,10 @@ Flags: TypeAlias = tuple[bool, ...]
 
 
 def function(closed: ClosedJaxpr) -> Callable[..., list[Array]]:
-    """The program as a function of its arguments."""
     return cast("Callable[..., list[Array]]", jaxpr_as_fun(closed))
 
 
 def avals(closed: ClosedJaxpr) -> tuple[list[ShapedArray], list[ShapedArray]]:
-    """The types of the arguments and of the results."""
     return list(cast(Any, closed).in_avals), list(cast(Any, closed).out_avals)
 
 
@@ -104,6 +102,5 @@ def which(flags: Flags, wanted: bool = True) -> list[int]:
 
 
 def with_batch(struct: ShapeDtypeStruct, dim: int | None, size: int) -> ShapeDtypeStruct:
-    """The type of an array, with one more dim."""
     shape = struct.shape if dim is None else (*struct.shape[:dim], size, *struct.shape[dim:])
     return ShapeDtypeStruct(shape, struct.dtype)

@@ -90,8 +90,5 @@ def _full(
 
 def spec(layout: Layout, mesh: Mesh, rank: int | None = None) -> PartitionSpec:
     """The layout as a PartitionSpec: the axes of each of the first `rank` dims, major to minor."""
-    dims: list[tuple[str, ...] | str | None] = []
-    for dim in range(layout.rank if rank is None else rank):
-        axes = [factor.name for factor in layout.at(dim, mesh)]
-        dims.append(None if not axes else axes[0] if len(axes) == 1 else tuple(axes))
-    return PartitionSpec(*dims)
+    dims = range(layout.rank if rank is None else rank)
+    return PartitionSpec(*(tuple(factor.name for factor in layout.at(dim, mesh)) or None for dim in dims))

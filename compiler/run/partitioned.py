@@ -110,7 +110,6 @@ class Partitioned:
 
     @cached_property
     def values(self) -> list[int]:
-        """The plan's numbers of the arguments and of the results."""
         program = self.plan.source.program
         return [*program.arguments[: len(avals(self.jaxpr)[0])], *program.returned]
 
@@ -150,7 +149,6 @@ class Partitioned:
         return over_devices(local, self.mesh, ins, outs)
 
     def __call__(self, *arrays: Array) -> list[Array]:
-        """The results on devices."""
         traced = self.plan.source.traced
         arrays = tuple(map(self.taken, arrays, self.shardings[0]))
         captured = traced.consts[len(arrays) - len(traced.in_avals) :]

@@ -24,7 +24,7 @@ FEW = 8
 
 
 def reduce(eqn: JaxprEqn) -> Callable[..., Arrays]:
-    """The rule of `reduce`: operands, then as many initial values."""
+    """Takes the operands, then as many initial values."""
     closed, dims = eqn.params["jaxpr"], cast("tuple[int, ...]", eqn.params["dimensions"])
 
     def reduced(*values: Array) -> Arrays:
@@ -60,15 +60,11 @@ def _combiner(closed: ClosedJaxpr, rank: int) -> Combine:
     function = cast("Callable[..., Arrays]", jaxpr_as_fun(closed))
     for _ in range(rank):
         function = cast("Callable[..., Arrays]", jax.vmap(function))
-
-    def combined(left: Arrays, right: Arrays) -> Arrays:
-        return function(*left, *right)
-
-    return combined
+    return lambda left, right: function(*left, *right)
 
 
 def reduce_window(eqn: JaxprEqn) -> Callable[..., Arrays]:
-    """The rule of `reduce_window`: pads the operands, then takes one windowed dim after another.
+    """Pads the operands, then takes one windowed dim after another.
 
     The initial values count once in each window, and padding does not count: they need not be the identity of the combiner.
     """

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from math import prod
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from jax import Array
@@ -30,7 +30,6 @@ from .custom_reduce import reduce, reduce_window
 from .why_whole import REASONS
 
 Function: TypeAlias = Callable[..., object]
-T = TypeVar("T")
 Rule: TypeAlias = Callable[[JaxprEqn], "Function | None"]
 
 
@@ -94,27 +93,19 @@ def _reshape(eqn: JaxprEqn) -> Function | None:
 def _convert(eqn: JaxprEqn) -> Function | None:
     """A conversion that only removes a weak type does nothing inside a program."""
     (x,), (result,) = eqn.invars, eqn.outvars
-    return _identity if cast(Any, x.aval).dtype == cast(Any, result.aval).dtype else None
-
-
-def _identity(x: T) -> T:
-    return x
+    return (lambda *xs: xs) if cast(Any, x.aval).dtype == cast(Any, result.aval).dtype else None
 
 
 def _stack(eqn: JaxprEqn) -> Function:
     axis = eqn.params["axis"]
-
-    def stacked(*xs: Array) -> Array:
-        return lax.concatenate([lax.expand_dims(x, (axis,)) for x in xs], axis)
-
-    return stacked
+    return lambda *xs: lax.concatenate([lax.expand_dims(x, (axis,)) for x in xs], axis)
 
 
 def _unstack(eqn: JaxprEqn) -> Function:
-    axis = cast(int, eqn.params["axis"])
+    axis, count = cast(int, eqn.params["axis"]), len(eqn.outvars)
 
     def unstacked(x: Array) -> list[Array]:
-        return [lax.index_in_dim(x, k, axis, keepdims=False) for k in range(x.shape[axis])]
+        return [lax.index_in_dim(x, k, axis, keepdims=False) for k in range(count)]
 
     return unstacked
 
@@ -132,12 +123,8 @@ def _tile(eqn: JaxprEqn) -> Function:
 
 def _broadcast_to(eqn: JaxprEqn) -> Function:
     """A value written to a reference, in the shape of the part that it replaces."""
-    shape = cast("tuple[int, ...]", eqn.params["shape"])
-
-    def spread(x: Array) -> Array:
-        return lax.broadcast_in_dim(x, shape, tuple(range(len(shape) - x.ndim, len(shape))))
-
-    return spread
+    shape, given = cast("tuple[int, ...]", eqn.params["shape"]), cast(Any, eqn.invars[0].aval).ndim
+    return partial(lax.broadcast_in_dim, shape=shape, broadcast_dimensions=tuple(range(len(shape) - given, len(shape))))
 
 
 def _mulhi(eqn: JaxprEqn) -> Function:
@@ -163,18 +150,13 @@ def _mulhi(eqn: JaxprEqn) -> Function:
 
 def _slice(eqn: JaxprEqn) -> Function | None:
     """An empty slice: its start cannot be recovered, because the result has no extent."""
-    struct = physical(eqn.outvars[0].aval)
-
-    def nothing(_: object) -> Array:
-        return jnp.zeros(struct.shape, struct.dtype)
-
-    return nothing if 0 in struct.shape else None
+    return _empty(eqn) if 0 in physical(eqn.outvars[0].aval).shape else None
 
 
 def _empty(eqn: JaxprEqn) -> Function:
     """An uninitialised array is zeros, as in JAX."""
     struct = physical(eqn.outvars[0].aval)
-    return lambda: jnp.zeros(struct.shape, struct.dtype)
+    return lambda *_: jnp.zeros(struct.shape, struct.dtype)
 
 
 def _across(fold: Function) -> Rule:
@@ -193,12 +175,7 @@ def _random(compute: Function) -> Rule:
     """The rule of a primitive on keys: the generator's implementation, on the arrays that hold the keys."""
 
     def rule(eqn: JaxprEqn) -> Function:
-        keys = cast(Any, eqn.invars[0].aval)
-
-        def computed(array: Array, *more: Array) -> object:
-            return compute(keys, array, *more, **eqn.params)
-
-        return computed
+        return partial(compute, eqn.invars[0].aval, **eqn.params)
 
     return rule
 

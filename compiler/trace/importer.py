@@ -30,7 +30,7 @@ from ...dialects.params import Literal as Value
 from ...dialects.regions import BORDERS
 from ...dialects.types import ArrayType
 from ..define.by_call import DERIVED, derive
-from ..inputs.lines import Call, Origin
+from ..inputs.lines import Origin
 from ..ops.params import Foreign, encode, op_name
 from ..ops.primitives import check, name_of
 from ..ops.prng_keys import Aval, implementation, is_key, is_void, physical, unwrap
@@ -39,7 +39,7 @@ from .expansions import expand
 from .vmapped_while import with_one_predicate
 from .why_whole import ONCE
 
-Handler: TypeAlias = "Callable[[Importer, JaxprEqn, list[SSAValue], Call | None], Sequence[SSAValue]]"
+Handler: TypeAlias = "Callable[[Importer, JaxprEqn, list[SSAValue], Origin | None], Sequence[SSAValue]]"
 
 
 @dataclass(slots=True)
@@ -77,7 +77,7 @@ class Importer:
         self.frame = Frame(Block(arg_types=[self.type(aval) for aval in in_avals]), len(in_avals))
         self.fixed: Origin | None = None
 
-    def run(self, jaxpr: Jaxpr, inputs: Sequence[SSAValue], call: Call | None = None) -> list[SSAValue]:
+    def run(self, jaxpr: Jaxpr, inputs: Sequence[SSAValue], call: Origin | None = None) -> list[SSAValue]:
         """Appends the equations of `jaxpr` for these inputs and returns its results.
 
         `call` is the call that it is inlined from. Every run has its own environment, because one jaxpr can be the body of
@@ -92,7 +92,7 @@ class Importer:
                 env[var] = value
         return [self.literal(a, None, call) if type(a) is Literal else env[a] for a in jaxpr.outvars]
 
-    def plain(self, eqn: JaxprEqn, operands: Sequence[SSAValue], call: Call | None) -> Sequence[SSAValue]:
+    def plain(self, eqn: JaxprEqn, operands: Sequence[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
         """An equation by the recipe of its signature."""
         params = eqn.params
         signature = (eqn.primitive, eqn.ctx, *params, *params.values(), *(atom.aval for atom in eqn.invars))
@@ -123,7 +123,9 @@ class Importer:
             self.origins[made] = origin
         return made.results
 
-    def inline(self, closed: ClosedJaxpr, operands: Sequence[SSAValue], eqn: JaxprEqn, call: Call | None) -> Sequence[SSAValue]:
+    def inline(
+        self, closed: ClosedJaxpr, operands: Sequence[SSAValue], eqn: JaxprEqn, call: Origin | None
+    ) -> Sequence[SSAValue]:
         """Inlines a program in place of one equation. All its operations get that equation's origin."""
         outer = self.fixed
         self.fixed = self.origin(eqn, call)
@@ -131,7 +133,7 @@ class Importer:
         self.fixed = outer
         return results
 
-    def body(self, closed: ClosedJaxpr, first: int, call: Call) -> tuple[Block, list[SSAValue]]:
+    def body(self, closed: ClosedJaxpr, first: int, call: Origin) -> tuple[Block, list[SSAValue]]:
         """The block of a region, and the outer values of the arrays that it captures.
 
         The captured arrays are arguments of the block before the one at `first`.
@@ -143,8 +145,8 @@ class Importer:
         self.frame = outer
         return frame.block, [self.capture(array) for array in frame.arrays]
 
-    def origin(self, eqn: JaxprEqn, call: Call | None) -> Origin:
-        return self.fixed or (eqn.source_info, call)
+    def origin(self, eqn: JaxprEqn, call: Origin | None) -> Origin:
+        return self.fixed or Origin(eqn.source_info, call)
 
     def results(self, eqn: JaxprEqn) -> tuple[ArrayType, ...]:
         return tuple(self.type(var.aval) for var in eqn.outvars)
@@ -200,7 +202,7 @@ class Importer:
             found = self.types[aval] = ArrayType.whole(struct.dtype.name, tuple(map(int, struct.shape)))
         return found
 
-    def literal(self, literal: Literal, eqn: JaxprEqn | None, call: Call | None) -> SSAValue:
+    def literal(self, literal: Literal, eqn: JaxprEqn | None, call: Origin | None) -> SSAValue:
         """The constant of a literal: one in each block for each value and dtype."""
         value = (
             unwrap(literal.val)
@@ -245,17 +247,17 @@ def scalar(value: np.ndarray) -> Value:
 def _call(param: str) -> Handler:
     """Inlines the jaxpr that is a call's parameter."""
 
-    def handle(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
+    def handle(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
         jaxpr = eqn.params[param]
         consts: list[SSAValue] = []
         if isinstance(jaxpr, ClosedJaxpr):
             consts, jaxpr = [self.capture(const) for const in jaxpr.consts], jaxpr.jaxpr
-        return self.run(jaxpr, [*consts, *operands], Call(eqn.source_info, call))
+        return self.run(jaxpr, [*consts, *operands], Origin(eqn.source_info, call))
 
     return handle
 
 
-def _remat(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
+def _remat(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
     """A region to recompute: once differentiated, its inputs pass a barrier, or the recomputation would be shared."""
     prevent = eqn.params["prevent_cse"]
     chosen = (prevent,) * len(operands) if isinstance(prevent, bool) else tuple(prevent)
@@ -264,18 +266,18 @@ def _remat(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call |
         types = [value.type for value in behind]
         barred = iter(self.emit(OPS["optimization_barrier"], behind, types, NO_PARAMS, self.origin(eqn, call)))
         operands = [next(barred) if each else value for value, each in zip(operands, chosen, strict=True)]
-    return self.run(eqn.params["jaxpr"], operands, Call(eqn.source_info, call))
+    return self.run(eqn.params["jaxpr"], operands, Origin(eqn.source_info, call))
 
 
 def _loop(op: type[RegionOp], kept: Sequence[str], **regions: str) -> Handler:
     """Keeps the regions of a loop, each by the parameter that counts its consts. What a region captures is its last consts."""
 
-    def handle(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
+    def handle(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
         params = {key: eqn.params[key] for key in kept}
         blocks, given = list[Block](), list[SSAValue]()
         for count, region in regions.items():
             consts, operands = operands[: eqn.params[count]], operands[eqn.params[count] :]
-            block, captured = self.body(eqn.params[region], len(consts), Call(eqn.source_info, call))
+            block, captured = self.body(eqn.params[region], len(consts), Origin(eqn.source_info, call))
             params[count] = len(consts) + len(captured)
             blocks.append(block)
             given += [*consts, *captured]
@@ -289,15 +291,15 @@ _scan = _loop(ScanOp, ("length", "num_carry", "reverse", "unroll"), num_consts="
 _single_while = _loop(WhileOp, (), cond_nconsts="cond_jaxpr", body_nconsts="body_jaxpr")
 
 
-def _while(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
+def _while(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
     single = with_one_predicate(eqn)
     more = operands[: len(single.invars) - len(eqn.invars)]
     return _single_while(self, single, [*more, *operands], call)
 
 
-def _cond(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
+def _cond(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
     """Branches take the same operands, so each one gets the captures of all."""
-    around = Call(eqn.source_info, call)
+    around = Origin(eqn.source_info, call)
     blocks, captured = list[Block](), list[SSAValue]()
     for branch in eqn.params["branches"]:
         block, own = self.body(branch, len(operands) - 1, around)
@@ -311,11 +313,11 @@ def _cond(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | 
     return self.emit(CondOp, [*operands, *captured], self.results(eqn), NO_PARAMS, self.origin(eqn, call), blocks)
 
 
-def _shard_map(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
+def _shard_map(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
     """A `shard_map` body runs unchanged on its mesh axes: it is imported separately, and the op has its operands' layouts."""
     params, jaxpr = eqn.params, eqn.params["jaxpr"]
     inner = Importer([var.aval for var in jaxpr.invars])
-    results = inner.run(jaxpr, list(inner.frame.block.args), Call(eqn.source_info, call))
+    results = inner.run(jaxpr, list(inner.frame.block.args), Origin(eqn.source_info, call))
     inner.frame.block.add_op(YieldOp.create(operands=results))
     body = Body(inner.frame.block, tuple(inner.frame.arrays), inner.foreign.values)
     sizes = dict(params["mesh"].shape)
@@ -329,13 +331,13 @@ def _shard_map(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Ca
     return self.emit(WholeOp, operands, outs, said, self.origin(eqn, call))
 
 
-def _summed(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
+def _summed(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
     """A sum inside a `shard_map` whose result is marked as invariant; only JAX's checker uses the mark."""
     said = ParamsAttr.of(primitive="psum", axes=tuple(eqn.params["axes"]), axis_index_groups=None)
     return self.emit(WholeOp, operands, self.results(eqn), said, None)
 
 
-def _same(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Call | None) -> Sequence[SSAValue]:
+def _same(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
     """The operands themselves: for example, keys and the arrays that hold them are the same inside a program."""
     return operands
 

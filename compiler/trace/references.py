@@ -12,7 +12,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
 
 from ...dialects.errors import Error
 from ..inputs.arguments import Function
-from ..inputs.lines import resolve
+from ..inputs.lines import Origin, resolve
 from ..jax_private import RefEffect, dce_jaxpr, discharge_state, internal_mutable_array_effect, jaxprs_in_params
 
 _CURES = [
@@ -27,7 +27,7 @@ def check_references(function: Function, closed: ClosedJaxpr) -> None:
         eqn = next(with_effect(closed.jaxpr, _is_reference))
         raise Error(
             f"`{function.name}` reads or writes a mutable reference that was created outside it",
-            location=resolve((cast(Any, eqn).source_info, None)).location() or function.location(),
+            location=resolve(Origin(cast(Any, eqn).source_info)).location() or function.location(),
             label="uses a reference from outside",
             helps=_CURES,
         )

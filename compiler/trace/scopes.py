@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import cast
 
 from xdsl.dialects import func
@@ -29,14 +29,9 @@ def addresses(
 ) -> Mapping[str, tuple[SSAValue, ...]]:
     """Name --> the values it stands for."""
     found: defaultdict[str, list[SSAValue]] = defaultdict(list)
-    for name, value in zip(arg_names, main.body.block.args, strict=True):
-        found[name].append(value)
-    for name, value in _tags(main):
-        found[name].append(value)
-    for name, value in _scoped(main, sources):
-        found[name].append(value)
-    last = cast(Operation, main.body.block.last_op)
-    for name, value in zip(result_names, last.operands, strict=True):
+    returned = cast(Operation, main.body.block.last_op).operands
+    arguments, results = zip(arg_names, main.body.block.args, strict=True), zip(result_names, returned, strict=True)
+    for name, value in chain(arguments, _tags(main), _scoped(main, sources), results):
         found[name].append(value)
     return {name: tuple(dict.fromkeys(values)) for name, values in found.items()}
 

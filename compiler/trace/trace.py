@@ -27,21 +27,15 @@ from ...dialects.errors import Error
 from ...dialects.names import set_names
 from ..gc_pause import without_collector
 from ..inputs.arguments import Function, said
-from ..inputs.lines import Sources, resolve
+from ..inputs.lines import Origin, Sources, resolve
 from ..inputs.names import Tree, join, path, successors
-from ..jax_private import (
-    PyTreeDef,
-    Tracer,
-    dce_jaxpr,
-    jax,
-    lax,
-    ordered_effects,
-    tree,
-)
+from ..jax_private import PyTreeDef, Tracer, dce_jaxpr, jax, lax, ordered_effects, tree
 from ..ops.prng_keys import implementation, is_key, is_void, text, unwrap, wrap
 from .importer import Importer
 from .references import check_references, with_effect, without_references
 from .scopes import addresses, value_names
+
+_is_ordered = cast("Callable[[object], bool]", ordered_effects.contains)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +71,6 @@ class Traced:
 
     @property
     def main(self) -> func.FuncOp:
-        """The program's function."""
         return cast(func.FuncOp, self.module.body.block.first_op)
 
     @cached_property
@@ -93,7 +86,9 @@ class Traced:
     @cached_property
     def successors(self) -> Mapping[str, str]:
         """Argument leaf --> the result leaf that replaces it in the next call: `params/w --> result/0/w`."""
-        return successors(self._arguments(), self._results())
+        result = Tree(self.out_tree, self.result_names, self.out_avals)
+        parts = _parts(self.out_tree, self.result_names, self.out_avals)
+        return successors(_parts(self.in_tree, self.arg_names, self.in_avals), [result, *parts])
 
     def flatten(self, args: Sequence[object] = (), kwargs: Mapping[str, object] | None = None) -> list[Array]:
         """The leaves of a call's arguments in the program's form, without `consts`.
@@ -148,15 +143,6 @@ class Traced:
         title = f"`{self.name}` is called with different arguments than it was traced with"
         return Error(title, location=self.function.location(), notes=notes[:3], helps=helps)
 
-    def _arguments(self) -> list[Tree]:
-        return _trees(self.in_tree.children(), self.arg_names, self.in_avals)
-
-    def _results(self) -> list[Tree]:
-        """The trees to pair with the arguments: the result as one tree, and its parts."""
-        whole = Tree(self.out_tree, self.result_names, self.out_avals)
-        parts = _trees(self.out_tree.children(), self.result_names, self.out_avals)
-        return [whole, *parts] if parts else [whole]
-
 
 def as_aval(leaf: Array, aval: ShapedArray) -> Array:
     """A leaf as the function returns it: a key as a key, and with a weak type if it has one, for later promotion."""
@@ -169,10 +155,9 @@ def as_aval(leaf: Array, aval: ShapedArray) -> Array:
     return lax.convert_element_type_p.bind(leaf, new_dtype=aval.dtype, weak_type=True, sharding=None)
 
 
-def _trees(children: Sequence[PyTreeDef], names: Sequence[str], avals: Sequence[ShapedArray]) -> list[Tree]:
-    found: list[Tree] = []
-    start = 0
-    for child in children:
+def _parts(whole: PyTreeDef, names: Sequence[str], avals: Sequence[ShapedArray]) -> list[Tree]:
+    found, start = list[Tree](), 0
+    for child in whole.children():
         end = start + child.num_leaves
         found.append(Tree(child, tuple(names[start:end]), tuple(avals[start:end])))
         start = end
@@ -190,39 +175,45 @@ def trace(fn: Callable[..., object], /, *args: object, static_argnames: str | Se
     names = function.leaf_names(bound.arguments)
     leaves, in_tree = tree.tree_flatten(tuple(bound.arguments.values()))
     avals = list(map(function.aval, leaves, names))
-    results: list[tuple[PyTreeDef, list[str]]] = []
+    results: list[tuple[PyTreeDef, tuple[str, ...]]] = []
 
     def flat(*values: object) -> list[object]:
-        result = function.call(values, tuple(bound.arguments), static)
-        with_paths, out_tree = tree.tree_flatten_with_path(result)
-        results.append((out_tree, [join("result", *path(keys)) for keys, _ in with_paths]))
-        for (_, leaf), name in zip(with_paths, results[-1][1], strict=True):
-            _check_result(function, leaf, name)
-        return [leaf for _, leaf in with_paths]
+        found, structure, paths = _flattened(function, function.call(values, tuple(bound.arguments), static))
+        results.append((structure, paths))
+        return found
 
     with without_collector():
         structs = [jax.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in avals]
         closed = jax.make_jaxpr(function.names(flat, bound.arguments))(*tree.tree_unflatten(in_tree, structs))
         closed = _checked(function, closed)
-        importer, consts = _import(closed)
+        importer, arg_names = _import(closed, names)
     out_tree, result_names = results[-1]
-    arg_names = (*names, *(f"const/{number}" for number in range(len(consts))))
     return Traced(
         function=function,
         module=_module(importer, arg_names, result_names),
         arg_names=arg_names,
-        result_names=tuple(result_names),
+        result_names=result_names,
         in_avals=tuple(avals),
         out_avals=tuple(closed.out_avals),
         in_tree=in_tree,
         out_tree=out_tree,
-        consts=tuple(unwrap(const) for const in consts),
+        consts=tuple(map(unwrap, importer.frame.arrays)),
         sources=Sources(importer.origins),
         foreign=tuple(importer.foreign.values),
         static=static,
         arguments=tuple(bound.arguments),
         jaxpr=closed,
     )
+
+
+def _flattened(function: Function, result: object) -> tuple[list[object], PyTreeDef, tuple[str, ...]]:
+    """The leaves of what the function returns, its structure, and the names of the leaves."""
+    with_paths, structure = tree.tree_flatten_with_path(result)
+    names = tuple(join("result", *path(keys)) for keys, _ in with_paths)
+    leaves = [leaf for _, leaf in with_paths]
+    for leaf, name in zip(leaves, names, strict=True):
+        _check_result(function, leaf, name)
+    return leaves, structure, names
 
 
 def _checked(function: Function, closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -233,15 +224,15 @@ def _checked(function: Function, closed: ClosedJaxpr) -> ClosedJaxpr:
     return without_references(function, closed)
 
 
-def _import(closed: ClosedJaxpr) -> tuple[Importer, list[Array]]:
-    """The live part of a jaxpr as the operations of one block, and the arrays that it captures."""
+def _import(closed: ClosedJaxpr, names: Sequence[str]) -> tuple[Importer, tuple[str, ...]]:
+    """The live part of a jaxpr as the operations of one block, and the names of its arguments, captured arrays last."""
     jaxpr, _ = dce_jaxpr(closed.jaxpr, True, True)
     importer = Importer([var.aval for var in jaxpr.invars])
     arguments = importer.frame.block.args
     consts = [importer.capture(const) for const in closed.consts]
     results = importer.run(jaxpr, [*consts, *arguments])
     importer.frame.block.add_op(func.ReturnOp.create(operands=results))
-    return importer, importer.frame.arrays
+    return importer, (*names, *(f"const/{number}" for number in range(len(importer.frame.arrays))))
 
 
 def _module(importer: Importer, arg_names: Sequence[str], result_names: Sequence[str]) -> ModuleOp:
@@ -280,7 +271,7 @@ def _check_effects(function: Function, closed: ClosedJaxpr) -> None:
     if not ordered:
         return
     eqn = next(with_effect(closed.jaxpr, _is_ordered), None)
-    location = None if eqn is None else resolve((cast(Any, eqn).source_info, None)).location()
+    location = None if eqn is None else resolve(Origin(cast(Any, eqn).source_info)).location()
     kind = type(ordered[0]).__name__
     raise Error(
         f"`{function.name}` has an ordered effect, {f'`{kind}`' if eqn is None else f'`{eqn.primitive.name}` (`{kind}`)'}",
@@ -289,7 +280,3 @@ def _check_effects(function: Function, closed: ClosedJaxpr) -> None:
         notes=["devices run their parts of a program independently, so their effects are unordered"],
         helps=["use the unordered form, such as `jax.debug.print(..., ordered=False)`"],
     )
-
-
-def _is_ordered(effect: object) -> bool:
-    return ordered_effects.contains(effect)

@@ -168,20 +168,24 @@ def losses(program: Program) -> list[float]:
 
 # --- sampling ----------------------------------------------------------------------------------------------------------------
 
+arguments = cache(sampler.arguments)
+
+
+def guided(params: Any, x: jax.Array) -> Any:
+    return jax.value_and_grad(lambda params: (sampler.ddim(params, x)[0] ** 2).mean())(params)
+
 
 @cache
-def sampling(name: str) -> tuple[Callable[..., Any], tuple[Any, ...], int]:
-    """A sampler, its arguments, and how often it runs the model."""
-    args = sampler.arguments()
-    if name == "ddpm":
-        return sampler.ddpm, (*args, jax.random.key(2)), unet.STEPS
-    return sampler.ddim, args, unet.STEPS // 2
+def sampling(step: Callable[..., Any]) -> tuple[Plan, tuple[Any, ...], int]:
+    """A sampler before any tactic, its arguments, and how often it runs the model."""
+    args = (*arguments(), jax.random.key(2)) if step is sampler.ddpm else arguments()
+    return pt.plan(step, MESH, *args), args, unet.STEPS if step is sampler.ddpm else unet.STEPS // 2
 
 
 @pytest.mark.parametrize(("name", "way"), [*(("ddpm", way) for way in sampler.WAYS), ("ddim", "heads and channels")])
 def test_a_sampler_has_the_collectives_of_its_model_in_every_step(name: str, way: str) -> None:
-    step, args, trips = sampling(name)
-    plan = pt.plan(step, MESH, *args).apply(*sampler.WAYS[way])
+    start, args, trips = sampling(getattr(sampler, name))
+    plan = start.apply(*sampler.WAYS[way])
     forward = {"data": {}, "heads and channels": {"all_reduce": 1 + RESIDUAL}, "zero": {"all_gather": UNET_PARAMETERS - 1}}
     counts = {kind: number for kind, number in plan.counts().items() if number}
     assert counts == {kind: number * trips for kind, number in forward[way].items()}
@@ -192,12 +196,8 @@ def test_a_sampler_has_the_collectives_of_its_model_in_every_step(name: str, way
 @pytest.mark.parametrize(("way", "megatron"), [("data", 0), ("heads and channels", (1 + RESIDUAL) + (1 + RESIDUAL + 1))])
 def test_a_gradient_goes_through_a_sampler(way: str, megatron: int) -> None:
     """Megatron's sums run in each trip. The sums of each parameter's gradient and of the loss run once after the loop."""
-
-    def guided(params: Any, x: jax.Array) -> Any:
-        return jax.value_and_grad(lambda params: (sampler.ddim(params, x)[0] ** 2).mean())(params)
-
-    args, trips = sampler.arguments(), unet.STEPS // 2
-    plan = pt.plan(guided, MESH, *args).apply(*sampler.WAYS[way])
+    start, args, trips = sampling(guided)
+    plan = start.apply(*sampler.WAYS[way])
     assert plan.counts()["all_reduce"] == 1 + UNET_PARAMETERS + trips * megatron
     assert plan.check(*args) < BOUND
 
@@ -205,11 +205,10 @@ def test_a_gradient_goes_through_a_sampler(way: str, megatron: int) -> None:
 def test_the_sampler_prints_its_result(capsys: pytest.CaptureFixture[str]) -> None:
     sampler.main()
     mean, deviation = map(float, capsys.readouterr().out.split()[-2:])
-    params, x = sampler.arguments()
-    alone = jax.jit(sampler.ddpm)(params, x, jax.random.key(2))
+    alone = jax.jit(sampler.ddpm)(*arguments(), jax.random.key(2))
     assert (mean, deviation) == pytest.approx((float(alone.mean()), float(alone.std())), rel=1e-3)
 
 
 def test_a_sampler_may_end_when_the_images_are_clean() -> None:
-    plan = pt.plan(sampler.until_clean, MESH, *sampler.arguments()).apply(*sampler.WAYS["heads and channels"])
-    assert plan.check(*sampler.arguments()) < BOUND
+    plan = pt.plan(sampler.until_clean, MESH, *arguments()).apply(*sampler.WAYS["heads and channels"])
+    assert plan.check(*arguments()) < BOUND

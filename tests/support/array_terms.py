@@ -177,7 +177,7 @@ def _placed(head: str, args: list[Any]) -> Any:
         case "part", [n, x]:
             return x[:, :n]
         case "extend", [u, x]:
-            return np.pad(x, ((0, 0), (0, TRIPS * BLOCK - x.shape[1])), constant_values=u)
+            return np.concatenate([x, np.full((TRIPS, TRIPS * BLOCK - x.shape[1]), u)], axis=1)
         case "within", [_, m, n]:
             return COORDINATE * m + np.arange(int(m)) < n
         case "fill", [c, u, x]:

@@ -23,8 +23,7 @@ def parse(text: str) -> ModuleOp:
 
 
 def reparsed(module: ModuleOp) -> ModuleOp:
-    """The module after printing and parsing: its text must be complete, verify, and print the same again."""
-    module.verify()
+    """The module after printing and parsing: its text must be complete, print the same again, and be that of a valid module."""
     text = str(module)
     read = parse(text)
     read.verify()
@@ -34,9 +33,12 @@ def reparsed(module: ModuleOp) -> ModuleOp:
 
 def lowered_text(plan: Plan) -> str:
     """The text of the spmd module that the rules make from the text of the unfused program."""
-    reparsed(plan.ir())
+    fused, own = reparsed(fuse(reparsed(plan.ir(fused=False)))), plan.ir()
+    # Nearly always they have the same text, which is read only once then.
+    if str(own) != str(fused):
+        reparsed(own)
     reparsed(plan.spmd())
-    return str(to_spmd(reparsed(fuse(reparsed(plan.ir(fused=False))))))
+    return str(to_spmd(fused))
 
 
 def executions(module: ModuleOp) -> tuple[dict[str, int], dict[str, int]]:
@@ -61,8 +63,9 @@ def executions(module: ModuleOp) -> tuple[dict[str, int], dict[str, int]]:
 
 def interpreted(plan: Plan, args: Sequence[Any]) -> list[Any]:
     """The results of the plan's device-local module, on all devices in lockstep."""
-    types = cast(FuncOp, plan.ir().body.block.first_op).function_type
+    placed = plan.ir()
+    types = cast(FuncOp, placed.body.block.first_op).function_type
     ins, outs = (cast("Sequence[ArrayType]", side.data) for side in (types.inputs, types.outputs))
     held = [distribute(arg, type.layout, plan.mesh) for arg, type in zip(args, ins, strict=True)]
-    results = run_devices(cast(FuncOp, plan.spmd().body.block.first_op), held, plan.mesh)
+    results = run_devices(cast(FuncOp, to_spmd(placed).body.block.first_op), held, plan.mesh)
     return [collect(value, type.layout, plan.mesh) for value, type in zip(results, outs, strict=True)]

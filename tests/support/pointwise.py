@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from partita.compiler.notation.keywords import parameters
+from partita.compiler.notation.scalars import parameters
 from partita.compiler.notation.terms import Array, Dim, Equation, Function, Index, Mask, Term, dtype, free, settled
 from partita.dialects.definitions.tree import Affine, Apply, Fold, Group, Number, Read
 from partita.dialects.dtypes import dtype_of

@@ -21,6 +21,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 from kernels import call, f32, normal
 
+import partita as pt
 from partita.compiler.define.by_call import DERIVED
 from partita.compiler.define.candidate import Candidate
 from partita.compiler.define.verify import accept
@@ -98,7 +99,8 @@ def drawn(draw: st.DrawFn) -> Drawn:
 
     ins = tuple(array(backwards=True) for _ in range(draw(st.integers(1, 2))))
     axes = st.integers(0, len(grid) - 1)
-    asked = draw(axes) if draw(st.integers(0, 5)) == 0 else None
+    # The simplest calls do not ask for their position, so that they have a definition.
+    asked = draw(axes) if draw(st.integers(0, 5)) == 5 else None
     return Drawn(grid, ins, array(backwards=False), asked, draw(st.none() | axes))
 
 
@@ -111,11 +113,14 @@ def test_a_derived_definition_is_true_of_the_call(figures: Figures) -> None:
         function = case.function()
         args = [normal(*case.shape(dims), seed=seed) for seed, dims in enumerate(case.ins)]
         (eqn,) = [each for each in equations(jax.make_jaxpr(function)(*args).jaxpr) if each.primitive.name == "pallas_call"]
-        text, why = DERIVED["pallas_call"].text(eqn)
+        try:
+            text = DERIVED["pallas_call"].text(eqn)
+        except pt.Error as reason:
+            text = ""
+            assert reason.title
         # Scratch that is read before it is written has no defined value.
         known = bool(np.isfinite(np.asarray(function(*args))).all())
         seen.update(calls=1, derived=bool(text))
-        assert text or why
         if text and known:
             definition = definitions.add(*parse_definitions(text).values())
             ins, outs = (cast("list[ShapedArray]", [atom.aval for atom in atoms]) for atoms in (eqn.invars, eqn.outvars))

@@ -93,7 +93,7 @@ SIMPLE = ("a sum in scratch", "squeezed blocks", "two results", "columns by plac
 @pytest.mark.parametrize("kernel", [each for each in CALLS if each.name in SIMPLE], ids=str)
 def test_a_derived_definition_passes_the_trial_of_user_definitions(kernel: Kernel) -> None:
     (eqn,) = _calls(jax.make_jaxpr(kernel.function)(*kernel.args).jaxpr)
-    text, _ = DERIVED["pallas_call"].text(eqn)
+    text = DERIVED["pallas_call"].text(eqn)
     definition = definitions.add(*parse_definitions(text).values())
     ins, outs = [atom.aval for atom in eqn.invars], [var.aval for var in eqn.outvars]
     accept(Candidate(definition, Written(text), DERIVED["pallas_call"].block), eqn.params, ins, outs)

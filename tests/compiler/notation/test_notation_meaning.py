@@ -106,3 +106,12 @@ def test_integer_division_drops_the_remainder():
 def test_a_value_may_have_the_name_of_a_function(function: str):
     text = f"fn g(x: f32[4]) -> f32[4] {{ y[i] = 2 * x[i]  return y }} {function}"
     np.testing.assert_array_equal(pt.parse(text).functions["f"](np.ones(4, np.float32)), np.full(4, 2, np.float32))
+
+
+def test_operands_with_different_indices_may_follow_one_without_an_index():
+    choice = "where(x[0, j] > 1, y[i, j], z[k, j])"
+    agree(f"fn f(x: f32[1, 3], y: f32[2, 3], z: f32[4, 3]) -> f32[2, 4, 3] {{ r[i, k, j] = {choice}  return r }}")
+
+
+def test_a_position_with_a_factor_of_zero_is_fixed():
+    agree("fn f(x: f32[5]) -> f32[4] { y[i: 4] = x[0*i + 1] * x[0*i]  return y }")
