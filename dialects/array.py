@@ -12,12 +12,11 @@ communicates. The module's attribute `array.mesh` holds the mesh.
 """
 
 from collections.abc import Iterator, Sequence
-from functools import cache
+from typing import ClassVar
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
-    IRDLOperation,
     irdl_op_definition,
     operand_def,
     prop_def,
@@ -27,37 +26,16 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
-from xdsl.traits import IsTerminator, NoMemoryEffect, RecursiveMemoryEffect
+from xdsl.traits import NoMemoryEffect, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from .errors import Error
 from .layouts import Layout
 from .mesh import Mesh
-from .signature import PlainOp, array_types, parse_signature, print_operands, print_signature
-from .types import ArrayType, AxesAttr, parse_axes, parse_type
-
-__all__ = [
-    "ARRAY",
-    "ArrayType",
-    "AxesAttr",
-    "BarrierOp",
-    "BuildOp",
-    "CoordinateOp",
-    "RedistributeOp",
-    "SliceOp",
-    "YieldOp",
-    "mesh_of",
-    "set_mesh",
-]
+from .signature import ArrayOp, Terminator, Word, array_types
+from .types import ArrayType, AxesAttr
 
 MESH = "array.mesh"
-
-
-@cache
-def _mesh(text: str) -> Mesh:
-    return Mesh.parse(text)
 
 
 def mesh_of(op: Operation) -> Mesh:
@@ -66,7 +44,7 @@ def mesh_of(op: Operation) -> Mesh:
     while around is not None:
         if isinstance(around, ModuleOp) and isinstance(mesh := around.attributes.get(MESH), StringAttr):
             try:
-                return _mesh(mesh.data)
+                return Mesh.parse(mesh.data)
             except Error as error:
                 raise VerifyException(f"`{MESH} = {mesh}` is not a mesh: {error.title}") from error
         around = around.parent_op()
@@ -81,7 +59,7 @@ def set_mesh(module: ModuleOp, mesh: Mesh) -> None:
 def group_size(op: Operation, axes: AxesAttr, mesh: Mesh) -> int:
     """The number of devices along all of `axes`. Raises VerifyException unless they are distinct axes of the mesh."""
     if len(set(axes.data)) != len(axes.data):
-        raise VerifyException(f"`{op.name}` names a mesh axis twice: {axes}")
+        raise VerifyException(f"`{op.name}` names a mesh axis twice: {axes.text}")
     try:
         return axes.size(mesh)
     except Error as error:
@@ -138,20 +116,14 @@ def check_redistribution(op: Operation, source: ArrayType, target: ArrayType) ->
 
 
 @irdl_op_definition
-class YieldOp(PlainOp):
+class YieldOp(Terminator):
     """The values that one iteration of a build returns."""
 
     name = "array.yield"
-    values = var_operand_def(ArrayType)
-
-    traits = traits_def(IsTerminator())
-
-    def __init__(self, values: Sequence[SSAValue]):
-        super().__init__(operands=[values])
 
 
 @irdl_op_definition
-class BuildOp(IRDLOperation):
+class BuildOp(ArrayOp):
     """Runs its body once for every device along `axes`: the results are global values, the body sees local ones.
 
     Constraints: the axes are distinct axes of the mesh, and no build around this one has them; every axis that a
@@ -162,6 +134,7 @@ class BuildOp(IRDLOperation):
     place = prop_def(AxesAttr)
     outs = var_result_def(ArrayType)
     body = region_def("single_block")
+    WORDS: ClassVar = (Word("place", AxesAttr.read),)
 
     traits = traits_def(RecursiveMemoryEffect())
 
@@ -171,20 +144,6 @@ class BuildOp(IRDLOperation):
     @property
     def axes(self) -> tuple[str, ...]:
         return self.place.data
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(f" {self.place} ")
-        printer.print_region(self.body)
-        print_signature(printer, self)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> "BuildOp":
-        place = parse_axes(parser)
-        body = parser.parse_region()
-        _, signature = parse_signature(parser, ())
-        return cls.create(
-            properties={"place": place}, regions=[body], result_types=signature.results, attributes=signature.attributes
-        )
 
     def verify_(self) -> None:
         mesh = mesh_of(self)
@@ -213,7 +172,7 @@ class BuildOp(IRDLOperation):
 
 
 @irdl_op_definition
-class SliceOp(IRDLOperation):
+class SliceOp(ArrayOp):
     """The part of a global value that this iteration sees under `layout`.
 
     Constraints: the layout has the element type, global shape and pending reductions of the value, and an iteration takes
@@ -225,6 +184,7 @@ class SliceOp(IRDLOperation):
     source = operand_def(ArrayType)
     target = prop_def(ArrayType)
     out = result_def(ArrayType)
+    WORDS: ClassVar = (Word("target", ArrayType.read, "to"),)
 
     traits = traits_def(NoMemoryEffect())
 
@@ -236,24 +196,6 @@ class SliceOp(IRDLOperation):
     @property
     def layout(self) -> Layout:
         return self.target.layout
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        printer.print_string(f" to {self.target.text}")
-        print_signature(printer, self)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> "SliceOp":
-        source = parser.parse_unresolved_operand()
-        parser.parse_keyword("to")
-        target = parse_type(parser)
-        operands, signature = parse_signature(parser, [source])
-        return cls.create(
-            operands=operands,
-            properties={"target": target},
-            result_types=signature.results,
-            attributes=signature.attributes,
-        )
 
     def verify_(self) -> None:
         mesh = mesh_of(self)
@@ -273,7 +215,7 @@ class SliceOp(IRDLOperation):
             )
 
 
-class Redistribute(PlainOp):
+class Redistribute(ArrayOp):
     """The same value in another layout.
 
     Constraints: both types have one element type and one global shape; nothing is pending in the result that was not
@@ -300,7 +242,7 @@ class RedistributeOp(Redistribute):
     name = "array.redistribute"
 
 
-class Barrier(PlainOp):
+class Barrier(ArrayOp):
     """Returns its operands unchanged. None is used before all are available, and no later pass looks through it.
 
     Constraint: every result has the type of its operand.
@@ -324,11 +266,12 @@ class BarrierOp(Barrier):
     name = "array.barrier"
 
 
-class Coordinate(IRDLOperation):
+class Coordinate(ArrayOp):
     """The index of this iteration along `axes`, counted major to minor from 0: an `i32[]`."""
 
     along = prop_def(AxesAttr)
     out = result_def(ArrayType)
+    WORDS: ClassVar = (Word("along", AxesAttr.read),)
 
     traits = traits_def(NoMemoryEffect())
 
@@ -338,16 +281,6 @@ class Coordinate(IRDLOperation):
     @property
     def axes(self) -> tuple[str, ...]:
         return self.along.data
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(f" {self.along}")
-        print_signature(printer, self)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> "Coordinate":
-        along = parse_axes(parser)
-        _, signature = parse_signature(parser, ())
-        return cls.create(properties={"along": along}, result_types=signature.results, attributes=signature.attributes)
 
     def verify_(self) -> None:
         group_size(self, self.along, mesh_of(self))
