@@ -38,16 +38,22 @@ from .types import ArrayType, AxesAttr
 MESH = "array.mesh"
 
 
+def around(op: Operation) -> Iterator[Operation]:
+    """The op, and the ops around it, innermost first."""
+    each: Operation | None = op
+    while each is not None:
+        yield each
+        each = each.parent_op()
+
+
 def mesh_of(op: Operation) -> Mesh:
     """The mesh of the module around `op`: the innermost that names one. Raises VerifyException if none does."""
-    around: Operation | None = op
-    while around is not None:
-        if isinstance(around, ModuleOp) and isinstance(mesh := around.attributes.get(MESH), StringAttr):
+    for each in around(op):
+        if isinstance(each, ModuleOp) and isinstance(mesh := each.attributes.get(MESH), StringAttr):
             try:
                 return Mesh.parse(mesh.data)
             except Error as error:
                 raise VerifyException(f"`{MESH} = {mesh}` is not a mesh: {error.title}") from error
-        around = around.parent_op()
     raise VerifyException(f'`{op.name}` needs a mesh: write `module attributes {{{MESH} = "data=4"}}` around it')
 
 
@@ -66,22 +72,13 @@ def group_size(op: Operation, axes: AxesAttr, mesh: Mesh) -> int:
         raise VerifyException(f"`{op.name}`: {error.title}") from error
 
 
-def builds_around(op: Operation) -> Iterator["BuildOp"]:
-    """The builds around `op`, innermost first."""
-    around = op.parent_op()
-    while around is not None:
-        if isinstance(around, BuildOp):
-            yield around
-        around = around.parent_op()
-
-
 def _mesh_axis(factor: str) -> str:
     """The mesh axis that a factor of it belongs to: `data.0:2 --> data`."""
     return factor.partition(".")[0]
 
 
 def _check_inside(op: Operation, axes: Sequence[str]) -> None:
-    here = {_mesh_axis(axis) for build in builds_around(op) for axis in build.axes}
+    here = {_mesh_axis(axis) for build in around(op) if isinstance(build, BuildOp) for axis in build.axes}
     if missing := [axis for axis in axes if _mesh_axis(axis) not in here]:
         raise VerifyException(f"`{op.name}` uses axis `{missing[0]}`, which no build around it iterates over")
 
@@ -148,8 +145,8 @@ class BuildOp(ArrayOp):
     def verify_(self) -> None:
         mesh = mesh_of(self)
         group_size(self, self.place, mesh)
-        for build in builds_around(self):
-            if again := set(build.axes) & set(self.axes):
+        for build in around(self):
+            if isinstance(build, BuildOp) and build is not self and (again := set(build.axes) & set(self.axes)):
                 raise VerifyException(f"a build around this one iterates over `{min(again)}` already")
         end = self.body.block.last_op
         if not isinstance(end, YieldOp):

@@ -38,7 +38,7 @@ from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from .array import Barrier, Redistribute, mesh_of
+from .array import Barrier, Redistribute, around, mesh_of
 from .errors import nearest
 from .signature import ArrayOp, Terminator, array_types, parse_operands
 from .types import ArrayType
@@ -102,9 +102,7 @@ class GraphOp(IRDLOperation):
 
 
 def _functions(op: Operation) -> dict[str, FuncOp]:
-    module = op.parent_op()
-    while module is not None and not isinstance(module, ModuleOp):
-        module = module.parent_op()
+    module = next((each for each in around(op) if isinstance(each, ModuleOp)), None)
     ops = () if module is None else module.body.block.ops
     return {each.sym_name.data: each for each in ops if isinstance(each, FuncOp)}
 

@@ -21,7 +21,7 @@ from xdsl.utils.exceptions import VerifyException
 from .definitions.registry import definitions
 from .lax_shapes import check_constant, check_named, check_whole
 from .params import NO_PARAMS, ParamsAttr
-from .regions import BORDERS, CHECKS, Entry, cond_entry, count, scan_entry, while_entry
+from .regions import BORDERS, CHECKS, Entry, count, entry_of
 from .signature import ArrayOp, Terminator, array_types, parse_operands, print_operands
 from .types import ArrayType
 
@@ -119,7 +119,7 @@ class RegionOp(LaxOp):
     @property
     def entry(self) -> Entry:
         """Which operands enter which regions. Raises VerifyException for invalid parameters."""
-        raise NotImplementedError
+        return entry_of(self.name, self.params, len(self.regions))
 
     def verify_plain(self, ins: tuple[ArrayType, ...], outs: tuple[ArrayType, ...]) -> None:
         """Accepts any layout, because the op only passes values on, but requires regions."""
@@ -153,10 +153,6 @@ class ScanOp(RegionOp):
     traits = traits_def(RecursiveMemoryEffect())
 
     @property
-    def entry(self) -> Entry:
-        return scan_entry(self.params)
-
-    @property
     def length(self) -> int:
         """The trip count."""
         return count(self.name, self.params, "length")
@@ -183,10 +179,6 @@ class WhileOp(RegionOp):
     REGIONS: ClassVar[int] = 2
     traits = traits_def(RecursiveMemoryEffect())
 
-    @property
-    def entry(self) -> Entry:
-        return while_entry(self.params)
-
 
 @irdl_op_definition
 class CondOp(RegionOp):
@@ -207,10 +199,6 @@ class CondOp(RegionOp):
     name = "lax.cond"
     REGIONS: ClassVar[int] = 0
     traits = traits_def(RecursiveMemoryEffect())
-
-    @property
-    def entry(self) -> Entry:
-        return cond_entry(len(self.regions))
 
 
 class Ops(dict[str, type[LaxOp]]):

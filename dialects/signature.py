@@ -9,6 +9,7 @@ An op that has only operands or only results writes their types alone, without a
 from collections.abc import Callable, Sequence
 from typing import ClassVar, NamedTuple, Self, cast
 
+from xdsl.dialects.builtin import IntAttr, StringAttr
 from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.irdl import IRDLOperation, traits_def, var_operand_def
 from xdsl.parser import Parser, UnresolvedOperand
@@ -32,7 +33,7 @@ class Word(NamedTuple):
     word: str = ""
 
     def text(self, value: Attribute) -> str:
-        said = cast("TextAttr[object]", value).text if isinstance(value, TextAttr) else str(getattr(value, "data", value))
+        said = value.text if isinstance(value, TextAttr) else str(cast("IntAttr | StringAttr", value).data)
         return f" {self.word} {said}" if self.word else f" {said}"
 
 

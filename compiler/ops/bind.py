@@ -18,7 +18,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.definitions.registry import definitions
 from ...dialects.params import Literal, ParamsAttr, Record
-from ...dialects.regions import cond_entry, scan_entry, while_entry
+from ...dialects.regions import entry_of
 from ...dialects.types import ArrayType
 from ..jax_private import jax, jnp, lax
 from .barrier import barrier_p
@@ -104,7 +104,7 @@ def _whole(params: ParamsAttr, inputs: Sequence[Array], foreign: Sequence[object
 
 def _scan(params: ParamsAttr, inputs: Sequence[Array], bodies: Sequence[Body]) -> list[Array]:
     (body,) = bodies
-    entry = scan_entry(params)
+    entry = entry_of("lax.scan", params, 1)
     first, rows = inputs[entry.carries], inputs[entry.rows]
 
     def trip(carry: Sequence[Array], row: Sequence[Array]) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
@@ -118,7 +118,7 @@ def _scan(params: ParamsAttr, inputs: Sequence[Array], bodies: Sequence[Body]) -
 
 def _while(params: ParamsAttr, inputs: Sequence[Array], bodies: Sequence[Body]) -> list[Array]:
     test, body = bodies
-    entry = while_entry(params)
+    entry = entry_of("lax.while", params, 2)
 
     def goes_on(carry: Sequence[Array]) -> Array:
         return test(entry.arguments(0, inputs, carry))[0]
@@ -130,7 +130,7 @@ def _while(params: ParamsAttr, inputs: Sequence[Array], bodies: Sequence[Body]) 
 
 
 def _cond(params: ParamsAttr, inputs: Sequence[Array], bodies: Sequence[Body]) -> list[Array]:
-    given = cond_entry(len(bodies)).arguments(0, inputs, ())
+    given = entry_of("lax.cond", params, len(bodies)).arguments(0, inputs, ())
     return list(lax.switch(inputs[0], [partial(_branch, body) for body in bodies], *given))
 
 

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, cast
 import ml_dtypes
 import numpy as np
 
+from ..definitions.signs import COMPARISONS
 from ..dtypes import Array, is_float, is_narrow, kind_of, widen
 from ..errors import Error, did_you_mean
 from ..params import ParamsAttr, Record
@@ -76,12 +77,7 @@ def _function(name: str) -> Function:
         import scipy.special  # pyright: ignore[reportMissingTypeStubs]
 
         return cast(Function, getattr(scipy.special, _SPECIAL[name]))
-    raise Error(f"no scalar function is called `{name}`", helps=did_you_mean(name, [*_FUNCTIONS, *_SPECIAL]))
-
-
-def known(name: str) -> bool:
-    """Whether there is a scalar function of this name."""
-    return name in {*_FUNCTIONS, *_SPECIAL, *_EXACT, *_WITH_PARAMS, "cast", "threefry2x32"}
+    raise Error(f"no scalar function is called `{name}`", helps=did_you_mean(name, NAMES))
 
 
 def divide(left: Array, right: Array) -> Array:
@@ -177,51 +173,27 @@ def _igamma_grad_a(a: Array, x: Array) -> Array:
     return (8 * near - far) / (12 * step)
 
 
+# NumPy has these under the same names.
+_NUMPY = """
+abs acos acosh asin asinh atan atanh cbrt ceil conj cos cosh exp exp2 expm1 floor imag log log1p
+real sin sinh sqrt square tan tanh
+"""
 _FUNCTIONS: dict[str, Function] = {
-    "abs": np.abs,
-    "acos": np.arccos,
-    "acosh": np.arccosh,
-    "asin": np.arcsin,
-    "asinh": np.arcsinh,
-    "atan": np.arctan,
+    **{name: getattr(np, name) for name in _NUMPY.split()},
+    **{name: sign.function for name, sign in COMPARISONS.items()},
     "atan2": _atan2,
-    "atanh": np.arctanh,
-    "cbrt": np.cbrt,
-    "ceil": np.ceil,
     "complex": lambda real, imag: real + 1j * imag,
-    "conj": np.conj,
-    "cos": np.cos,
-    "cosh": np.cosh,
     "erf": _by_element(math.erf),
     "erfc": _by_element(math.erfc),
-    "exp": np.exp,
-    "exp2": np.exp2,
-    "expm1": np.expm1,
-    "floor": np.floor,
-    "ge": np.greater_equal,
-    "gt": np.greater,
-    "eq": np.equal,
     "igamma_grad_a": _igamma_grad_a,
-    "imag": np.imag,
     "is_finite": np.isfinite,
-    "le": np.less_equal,
-    "log": np.log,
-    "log1p": np.log1p,
     "logistic": lambda x: 1 / (1 + np.exp(-x)),
-    "lt": np.less,
-    "ne": np.not_equal,
     "pow": _power,
-    "real": np.real,
     "rem": _remainder,
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "sign": _sign,
-    "sin": np.sin,
-    "sinh": np.sinh,
-    "sqrt": np.sqrt,
-    "square": np.square,
-    "tan": np.tan,
-    "tanh": np.tanh,
 }
+
 
 # These take elements without widening: they read bits, or only choose among elements.
 _EXACT: dict[str, Function] = {
@@ -292,6 +264,9 @@ _WITH_PARAMS: dict[str, Callable[..., Array]] = {
     "reduce_precision": _reduce_precision,
     "round": _round,
 }
+
+NAMES = [*_FUNCTIONS, *_SPECIAL, *_EXACT, *_WITH_PARAMS, "cast", "threefry2x32"]
+"""Every scalar function."""
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 

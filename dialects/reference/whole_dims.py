@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -17,15 +18,6 @@ from ..dtypes import Array, dtype_of, widen
 from ..params import Literal, Record
 from . import linalg
 from .linalg import Task, each
-
-
-def run(name: str, task: Task) -> list[Array]:
-    """The results of the op `name`."""
-    return _FUNCTIONS[name](task)
-
-
-def known(name: str) -> bool:
-    return name in _FUNCTIONS
 
 
 def _arg(choose: Callable[..., Array]) -> Callable[[Task], list[Array]]:
@@ -39,18 +31,13 @@ def _arg(choose: Callable[..., Array]) -> Callable[[Task], list[Array]]:
 
 def _sort(task: Task) -> list[Array]:
     """Sorts all arrays by the first `num_keys` of them; NumPy's last key is the primary one."""
-    count = task.params["num_keys"]
-    assert isinstance(count, int)
-    order = np.lexsort([widen(key) for key in reversed(task.args[:count])], axis=-1)
+    order = np.lexsort([widen(key) for key in reversed(task.args[: task.number("num_keys")])], axis=-1)
     return [np.take_along_axis(each, order, axis=-1) for each in task.args]
 
 
 def _top_k(task: Task) -> list[Array]:
     x = task.args[0]
-    count = task.params.get("k")
-    axis = task.params["axis"]
-    assert isinstance(axis, int)
-    count = count if isinstance(count, int) else task.outs[0][1][axis]
+    count = task.outs[0][1][task.number("axis")]
     # Stable, so of equal elements the first comes first.
     order = np.flip(np.argsort(np.flip(widen(x), -1), axis=-1, stable=True), -1)[..., :count]
     order = x.shape[-1] - 1 - order
@@ -97,7 +84,7 @@ def _scatter_add(task: Task) -> list[Array]:
     )
     first = np.greater_equal if task.params["select_prim"] == Record("primitive", (("name", "ge"),)) else np.less_equal
 
-    def one(source: Array, x: Array) -> list[Array]:
+    def one(task: Task, source: Array, x: Array) -> list[Array]:
         out = np.zeros_like(x)
         for position in np.ndindex(*source.shape):
             starts = [at * step - lo for at, step, (lo, _) in zip(position, stride, padding, strict=True)]
@@ -112,7 +99,7 @@ def _scatter_add(task: Task) -> list[Array]:
                 out[chosen] += source[position]
         return [out]
 
-    return each(task, [len(windowed)] * 2, one)
+    return each(task, one)
 
 
 def _fft(task: Task) -> list[Array]:
@@ -129,8 +116,8 @@ def _fft(task: Task) -> list[Array]:
     return [np.asarray(functions[kind["name"]](x, s=lengths, axes=axes)).astype(dtype_of(task.outs[0][0]))]
 
 
-_FUNCTIONS: dict[str, Callable[[Task], list[Array]]] = {
-    **linalg.FUNCTIONS,
+FUNCTIONS: dict[str, Callable[[Task], list[Array]]] = {
+    **{name: partial(each, function=function) for name, function in linalg.FUNCTIONS.items()},
     "approx_top_k": _approx_top_k,
     "argmax": _arg(np.argmax),
     "argmin": _arg(np.argmin),
