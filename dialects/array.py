@@ -103,15 +103,6 @@ def check_same_value(op: Operation, source: ArrayType, target: ArrayType, mesh: 
         )
 
 
-def check_redistribution(op: Operation, source: ArrayType, target: ArrayType) -> None:
-    """The common checks of `array.redistribute` and `flow.redistribute`: one value, and no new pending reduction."""
-    mesh = mesh_of(op)
-    check_same_value(op, source, target, mesh)
-    if new := set(target.layout.pending) - set(source.layout.pending):
-        axes = ", ".join(f"`{each.axis}`" for each in new)
-        raise VerifyException(f"`{op.name}` resolves pending reductions, but {target.text} adds one over {axes}")
-
-
 @irdl_op_definition
 class YieldOp(Terminator):
     """The values that one iteration of a build returns."""
@@ -229,7 +220,10 @@ class Redistribute(ArrayOp):
 
     def verify_(self) -> None:
         source, target = array_types([self.source, self.out])
-        check_redistribution(self, source, target)
+        check_same_value(self, source, target, mesh_of(self))
+        if new := set(target.layout.pending) - set(source.layout.pending):
+            axes = ", ".join(f"`{each.axis}`" for each in new)
+            raise VerifyException(f"`{self.name}` resolves pending reductions, but {target.text} adds one over {axes}")
 
 
 @irdl_op_definition
@@ -296,8 +290,4 @@ class CoordinateOp(Coordinate):
         _check_inside(self, self.axes)
 
 
-ARRAY = Dialect(
-    "array",
-    [BuildOp, YieldOp, SliceOp, RedistributeOp, BarrierOp, CoordinateOp],
-    [ArrayType, AxesAttr],
-)
+ARRAY = Dialect("array", [BuildOp, YieldOp, SliceOp, RedistributeOp, BarrierOp, CoordinateOp], [ArrayType, AxesAttr])

@@ -67,12 +67,7 @@ class GraphOp(IRDLOperation):
 
     def print(self, printer: Printer) -> None:
         print_func_op_like(
-            printer,
-            self.sym_name,
-            self.function_type,
-            self.body,
-            self.attributes,
-            reserved_attr_names=_SAID_BEFORE,
+            printer, self.sym_name, self.function_type, self.body, self.attributes, reserved_attr_names=_SAID_BEFORE
         )
 
     @classmethod

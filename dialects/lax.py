@@ -19,7 +19,7 @@ from xdsl.traits import NoMemoryEffect, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from .definitions.registry import definitions
-from .lax_shapes import check_constant, check_named, check_whole
+from .lax_shapes import check_constant, disagreement
 from .params import NO_PARAMS, ParamsAttr
 from .regions import BORDERS, CHECKS, Entry, count, entry_of
 from .signature import ArrayOp, Terminator, array_types, parse_operands, print_operands
@@ -79,7 +79,8 @@ class LaxOp(ArrayOp):
 
     def check(self, ins: tuple[ArrayType, ...], outs: tuple[ArrayType, ...]) -> None:
         """Raises VerifyException if the types disagree with the op's definition."""
-        check_named(self.primitive(), self.params, ins, outs)
+        if problem := disagreement(self.primitive(), self.params, ins, outs):
+            raise VerifyException(problem)
 
 
 @irdl_op_definition
@@ -100,7 +101,8 @@ class WholeOp(LaxOp):
     name = "lax.whole"
 
     def check(self, ins: tuple[ArrayType, ...], outs: tuple[ArrayType, ...]) -> None:
-        check_whole(self.params)
+        if not isinstance(self.params.get("primitive"), str):
+            raise VerifyException('`lax.whole` says which primitive it stands for: `{primitive = "name"}`')
 
 
 @irdl_op_definition

@@ -16,16 +16,13 @@ from .types import ArrayType
 Types = tuple[ArrayType, ...]
 
 
-def check_named(kind: str, params: ParamsAttr, ins: Types, outs: Types) -> None:
-    """Binds the definition and compares the extent of each index with every dim that it runs along."""
-    if problem := disagreement(kind, params, ins, outs):
-        raise VerifyException(problem)
-
-
 # A program repeats a few dozen signatures thousands of times.
 @lru_cache(maxsize=1 << 14)
 def disagreement(kind: str, params: ParamsAttr, ins: Types, outs: Types) -> str:
-    """How types disagree with the definition of `lax.KIND`; empty if they agree."""
+    """How types disagree with the definition of `lax.KIND`; empty if they agree.
+
+    Binds the definition and compares the extent of each index with every dim that it runs along.
+    """
     definition = definitions[kind]
     for side, arrays, formals in (("operand", ins, definition.operands), ("result", outs, definition.results)):
         if problem := _miscounted(side, arrays, formals):
@@ -91,8 +88,3 @@ def _fits(value: Literal, dtype: str) -> bool:
             return dtype.startswith("complex")
         case _:
             return False
-
-
-def check_whole(params: ParamsAttr) -> None:
-    if not isinstance(params.get("primitive"), str):
-        raise VerifyException('`lax.whole` says which primitive it stands for: `{primitive = "name"}`')

@@ -73,16 +73,6 @@ _FOLD = (Word("monoid", _read_monoid),)
 _OVER = Word("over", AxesAttr.read, "over")
 
 
-def _attribute(value: str | int | PairsAttr) -> Attribute:
-    match value:
-        case str():
-            return StringAttr(value)
-        case int():
-            return IntAttr(value)
-        case PairsAttr():
-            return value
-
-
 class Collective(ArrayOp):
     """A collective from one local array to another, over the devices along `axes`.
 
@@ -128,7 +118,11 @@ class Collective(ArrayOp):
     def make(cls, x: SSAValue, axes: Sequence[str], mesh: Mesh, **properties: str | int | PairsAttr) -> Self:
         """The op with the result type that its operand gives: `AllGatherOp.make(x, ["data"], mesh, dim=0, block=8)`."""
         over = AxesAttr.of(axes)
-        all_of_them = {"over": over, **{name: _attribute(value) for name, value in properties.items()}}
+        all_of_them: dict[str, Attribute] = {"over": over}
+        for name, value in properties.items():
+            all_of_them[name] = (
+                StringAttr(value) if isinstance(value, str) else IntAttr(value) if isinstance(value, int) else value
+            )
         result = cls.result(array_types([x])[0], over.size(mesh), all_of_them)
         return cls.create(operands=[x], properties=all_of_them, result_types=[result])
 
@@ -267,7 +261,5 @@ class BarrierOp(Barrier):
 
 
 SPMD = Dialect(
-    "spmd",
-    [AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp, PermuteOp, SliceOp, CoordinateOp, BarrierOp],
-    [PairsAttr],
+    "spmd", [AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp, PermuteOp, SliceOp, CoordinateOp, BarrierOp], [PairsAttr]
 )

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from math import prod
 
 from xdsl.ir import TypeAttribute
@@ -86,7 +86,7 @@ class ArrayType(TextAttr[tuple[str, Layout]], TypeAttribute):
         start = parser.pos
         text = take(parser, _ARRAY, "an array type, like `f32[data*128, 256]`")
         try:
-            return _array(text)
+            return ArrayType.of(*parse_array(text))
         except Error as error:
             parser.raise_error(str(error), start, start + len(text))
 
@@ -101,11 +101,6 @@ def _local(array: ArrayType, mesh: Mesh) -> ArrayType:
     return ArrayType.whole(array.dtype, array.layout.local_shape(mesh))
 
 
-@lru_cache(maxsize=1 << 14)
-def _array(text: str) -> ArrayType:
-    return ArrayType.of(*parse_array(text))
-
-
 @irdl_attr_definition
 class AxesAttr(TextAttr[tuple[str, ...]]):
     """Mesh axes, major to minor: `(data, model)`.
@@ -117,7 +112,7 @@ class AxesAttr(TextAttr[tuple[str, ...]]):
 
     @staticmethod
     def of(axes: Iterable[str]) -> "AxesAttr":
-        return _axes(tuple(axes))
+        return AxesAttr(tuple(axes))
 
     @cached_property
     def text(self) -> str:
@@ -141,8 +136,3 @@ def _axis_size(axis: str, mesh: Mesh) -> int:
     if mesh[whole] % int(factor):
         raise Error(f"`{axis}` is not a factor of `{whole}`, which has {mesh[whole]} devices")
     return int(factor)
-
-
-@cache
-def _axes(axes: tuple[str, ...]) -> AxesAttr:
-    return AxesAttr(axes)

@@ -167,17 +167,9 @@ def _inner(block: Block) -> list[Block]:
 def _traced(body: Body, block: Block) -> Body:
     """The body as a traced program."""
     types = cast("Sequence[ArrayType]", block.arg_types)
-
-    def run(*given: Array) -> Sequence[Array]:
-        return body(given)
-
-    closed = jax.make_jaxpr(run)(*(jax.ShapeDtypeStruct(each.shape, each.dtype) for each in types))
+    closed = jax.make_jaxpr(partial(_branch, body))(*(jax.ShapeDtypeStruct(each.shape, each.dtype) for each in types))
     function = cast("Callable[..., Sequence[Array]]", jaxpr_as_fun(closed))
-
-    def traced(given: Sequence[Array]) -> Sequence[Array]:
-        return function(*given)
-
-    return traced
+    return lambda given: function(*given)
 
 
 def _run_ops(

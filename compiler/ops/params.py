@@ -141,31 +141,19 @@ def from_literal(value: Literal, foreign: Sequence[object] = ()) -> object:
 
 
 def decode(
-    name: str,
-    params: ParamsAttr,
-    in_shapes: tuple[Shape, ...],
-    outs: tuple[ArrayLike, ...],
-    foreign: Sequence[object] = (),
+    name: str, params: ParamsAttr, in_shapes: tuple[Shape, ...], outs: tuple[ArrayLike, ...], foreign: Sequence[object] = ()
 ) -> dict[str, object]:
     """The JAX parameters of `lax.NAME` for operands and results of these (local) types."""
-    if "foreign(" in params.text:
-        return _decode(name, params, in_shapes, outs, foreign)
-    return dict(_decoded(name, params, in_shapes, outs))
+    return {key: from_literal(each, foreign) for key, each in _every(name, params, in_shapes, outs)}
 
 
 @lru_cache(maxsize=1 << 14)
-def _decoded(name: str, params: ParamsAttr, in_shapes: tuple[Shape, ...], outs: tuple[ArrayLike, ...]) -> dict[str, object]:
-    return _decode(name, params, in_shapes, outs, ())
-
-
-def _decode(
-    name: str,
-    params: ParamsAttr,
-    in_shapes: tuple[Shape, ...],
-    outs: tuple[ArrayLike, ...],
-    foreign: Sequence[object],
-) -> dict[str, object]:
-    literals: dict[str, Literal] = dict(params.items())
-    if (definition := definitions.get(name)) is not None:
-        literals = {**dict(definition.defaults), **literals, **restore(definition, params, in_shapes, outs)}
-    return {key: from_literal(each, foreign) for key, each in literals.items()}
+def _every(
+    name: str, params: ParamsAttr, in_shapes: tuple[Shape, ...], outs: tuple[ArrayLike, ...]
+) -> tuple[tuple[str, Literal], ...]:
+    """The parameters, with those that the definition implies."""
+    definition = definitions.get(name)
+    if definition is None:
+        return params.items()
+    every = {**dict(definition.defaults), **dict(params.items()), **restore(definition, params, in_shapes, outs)}
+    return tuple(every.items())

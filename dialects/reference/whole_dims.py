@@ -12,7 +12,7 @@ from typing import cast
 
 import numpy as np
 
-from ..definitions.pools import moving
+from ..definitions.front_ends import moving
 from ..definitions.ragged import mode
 from ..dtypes import Array, dtype_of, widen
 from ..params import Literal, Record
