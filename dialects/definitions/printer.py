@@ -135,12 +135,10 @@ def _clauses(definition: Definition, printer: Printer) -> Iterator[str]:
         yield f"at {'; '.join(said)}"
     if definition.ravel is not None:
         yield "where ravel({}..) = ravel({}..)".format(*definition.ravel)
-    if definition.sizes:
-        yield "size " + ", ".join(f"{name} = {printer.expr(source)}" for name, source in definition.sizes)
-    if definition.extents:
-        yield "extents " + ", ".join(f"{name} = {printer.expr(expr)}" for name, expr in definition.extents)
-    if definition.defaults:
-        yield "default " + ", ".join(f"{name} = {printer.expr(tree.Number(value))}" for name, value in definition.defaults)
+    defaults = [(name, tree.Number(value)) for name, value in definition.defaults]
+    for clause, pairs in (("size", definition.sizes), ("extents", definition.extents), ("default", defaults)):
+        if pairs:
+            yield f"{clause} " + ", ".join(f"{name} = {printer.expr(each)}" for name, each in pairs)
     if definition.forgotten:
         yield f"drop {', '.join(sorted(definition.forgotten))}"
     if definition.front is not None:

@@ -136,18 +136,13 @@ class Otherwise(Generic[E]):
 
 def parts(node: object) -> tuple[object, ...]:
     """The direct children of a node of the tree, in any language, including the dims of reads."""
-    match node:
-        case Apply():
-            return cast("Apply[object]", node).args
-        case Fold():
-            return (cast("Fold[object, object]", node).body,)
-        case Otherwise():
-            both = cast("Otherwise[object]", node)
-            return (both.body, both.default)
-        case Read():
-            return cast("Read[object, object]", node).dims
-        case Guard(start=start):
-            return (start,)
+    match cast("Apply[object] | Read[object, object] | Fold[object, object] | Guard | Otherwise[object] | None", node):
+        case Apply(args=inside) | Read(dims=inside):
+            return inside
+        case Fold(body=inside) | Guard(start=inside):
+            return (inside,)
+        case Otherwise(body, default):
+            return (body, default)
         case _:
             return ()
 
