@@ -70,7 +70,6 @@ def count(op: str, params: ParamsAttr, name: str) -> int:
 
 
 def _check_scan(params: ParamsAttr, ins: Types, outs: Types, arguments: Sequence[Types], yields: Sequence[Types]) -> None:
-    """Consts and carries keep their types; scanned operands and stacked results have `length` as first dim."""
     (args,), (yielded,) = arguments, yields
     entry, length = entry_of("lax.scan", params, 1), count("lax.scan", params, "length")
     consts, kept = entry.carries.start, entry.carries.stop
@@ -99,7 +98,6 @@ def _check_scan(params: ParamsAttr, ins: Types, outs: Types, arguments: Sequence
 
 
 def _check_while(params: ParamsAttr, ins: Types, outs: Types, args: Sequence[Types], yielded: Sequence[Types]) -> None:
-    """The condition takes its consts and the carries and yields the predicate; the body its own, and yields the carries."""
     entry = entry_of("lax.while", params, 2)
     asked, fixed = (len(range(each.start or 0, each.stop)) for each in entry.consts)
     if asked + fixed > len(ins):
@@ -115,13 +113,12 @@ def _check_while(params: ParamsAttr, ins: Types, outs: Types, args: Sequence[Typ
         raise VerifyException(f"`lax.while`: the condition yields one bool[], not {_text(yielded[0])}")
 
 
-def _check_cond(_: ParamsAttr, ins: Types, outs: Types, args: Sequence[Types], yielded: Sequence[Types]) -> None:
-    """The branch's number, then the operands of every branch; every branch yields the results of the op."""
+def _check_cond(params: ParamsAttr, ins: Types, outs: Types, args: Sequence[Types], yielded: Sequence[Types]) -> None:
     if not ins or ins[0] is not ArrayType.whole("int32"):
         raise VerifyException(f"`lax.cond`: the first operand is an i32[], the branch's number, not {_text(ins[:1])}")
     if not args:
         raise VerifyException("`lax.cond` has at least one branch")
-    entry = entry_of("lax.cond", _, len(args))
+    entry = entry_of("lax.cond", params, len(args))
     for branch, (takes, gives) in enumerate(zip(args, yielded, strict=True)):
         _alike("cond", f"arguments of branch {branch}", takes, "operands for it", tuple(entry.arguments(branch, ins, ())))
         _alike("cond", f"values that branch {branch} yields", gives, "results", outs)

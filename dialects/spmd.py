@@ -167,27 +167,29 @@ class AllReduceOp(Collective):
     WORDS: ClassVar = (_OVER,)
 
 
-@irdl_op_definition
-class AllGatherOp(Collective):
-    """The operands of all devices of the group, concatenated block by block: `spmd.all_gather %x dim 0 block 8 over (data)`."""
+class Blocked(Collective):
+    """A collective that splits or joins one dim."""
 
-    name = "spmd.all_gather"
     dim = prop_def(IntAttr)
     block = prop_def(IntAttr)
     WORDS: ClassVar = (*_numbers("dim", "block"), _OVER)
+
+
+@irdl_op_definition
+class AllGatherOp(Blocked):
+    """The operands of all devices of the group, concatenated block by block: `spmd.all_gather %x dim 0 block 8 over (data)`."""
+
+    name = "spmd.all_gather"
     JOINS: ClassVar = ("dim", "block")
 
 
 @irdl_op_definition
-class ReduceScatterOp(Collective):
+class ReduceScatterOp(Blocked):
     """This device's blocks of the fold: `spmd.reduce_scatter add %x dim 0 block 8 over (data)`."""
 
     name = "spmd.reduce_scatter"
     monoid = prop_def(StringAttr)
-    dim = prop_def(IntAttr)
-    block = prop_def(IntAttr)
     FIRST: ClassVar = _FOLD
-    WORDS: ClassVar = (*_numbers("dim", "block"), _OVER)
     SPLITS: ClassVar = ("dim", "block")
 
 
@@ -233,16 +235,13 @@ class PermuteOp(Collective):
 
 
 @irdl_op_definition
-class SliceOp(Collective):
+class SliceOp(Blocked):
     """This device's blocks of a dim that is replicated in the group: the inverse of all_gather, without communication.
 
     `spmd.slice %x dim 0 block 64 over (data)`.
     """
 
     name = "spmd.slice"
-    dim = prop_def(IntAttr)
-    block = prop_def(IntAttr)
-    WORDS: ClassVar = (*_numbers("dim", "block"), _OVER)
     SPLITS: ClassVar = ("dim", "block")
 
 

@@ -45,11 +45,9 @@ def copies(definition: Definition) -> tuple[int, frozenset[str]]:
     if any(read.spread for read in reads) or not many or more:
         return 1, frozenset()
     count = definition.arity[0] if any(formal.variadic for formal in definition.operands) else definition.arity[1]
-    joined = {name for read in (*reads, *definition.targets) for t in read.dims if isinstance(t, Concat) for name in names(t)}
-    if joined:
-        return count, frozenset(joined)
-    own = {name for read in (*reads, *definition.targets) for term in read.dims for name in names(term)}
-    return count, frozenset(own)
+    terms = [term for read in (*reads, *definition.targets) for term in read.dims]
+    joined = [term for term in terms if isinstance(term, Concat)]
+    return count, frozenset(name for term in joined or terms for name in names(term))
 
 
 class Sites:

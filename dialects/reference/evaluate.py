@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..definitions.ground_form import ELEMENT, Access, Dim, Equation, Ground, Grounded, Guarded, Lands, along
+from ..definitions.ground_form import ELEMENT, Access, Dim, Ground, Grounded, Guarded, Lands, along
 from ..definitions.grounding import ground
 from ..definitions.registry import definitions
 from ..definitions.signs import ARITHMETIC
@@ -59,10 +59,8 @@ def _ground(name: str, params: ParamsAttr, ins: tuple[tuple[int, ...], ...], out
     return ground(definitions[name], params, ins, outs)
 
 
-_ARITHMETIC: Mapping[str, Callable[..., Array]] = {
-    # Integers divide as integers.
-    **{name: scalars.divide if name == "div" else sign.function for name, sign in ARITHMETIC.items()}
-}
+# Integers divide as integers.
+_ARITHMETIC = {name: sign.function for name, sign in ARITHMETIC.items()} | {"div": scalars.divide}
 _NOWHERE: Mapping[int, Labelled] = {}
 
 
@@ -98,20 +96,15 @@ class _Evaluator:
         for equation in self.form.equations:
             first = -1 - equation.targets[0].array
             context = _Context(dtype_of(self.out_types[first][0]))
-            values, default = self.values(equation, context)
+            body, default = equation.body, None
+            if isinstance(body, Otherwise) and any(not isinstance(dim, Group) for dim in equation.targets[0].dims):
+                # The default is for elements that are not written.
+                body, default = body.body, self.value(body.default, context)
+            values = self.apply(body, context) if isinstance(body, Apply) else [self.value(body, context)]
             for target, value in zip(equation.targets, values, strict=True):
                 at = -1 - target.array
                 results[at] = self.write(target, value, results[at], default)
         return [np.asarray(each) for each in results]
-
-    def values(self, equation: Equation, context: _Context) -> tuple[list[Labelled], Labelled | None]:
-        """The value of each target, and the default for elements that are not written."""
-        body = equation.body
-        if isinstance(body, Apply):
-            return self.apply(body, context), None
-        if isinstance(body, Otherwise) and any(not isinstance(dim, Group) for dim in equation.targets[0].dims):
-            return [self.value(body.body, context)], self.value(body.default, context)
-        return [self.value(body, context)], None
 
     # Results
 

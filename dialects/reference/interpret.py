@@ -135,9 +135,6 @@ class Machine:
 
     def named(self, op: lax.LaxOp, operands: list[Value]) -> list[Value]:
         """A named op on every device; devices that hold the same arrays share the work."""
-        if isinstance(op, lax.ConstantOp):
-            value = evaluate("constant", op.params, [], [(_type(op.results[0]).dtype, ())])[0]
-            return [[value] * self.mesh.size]
         done: dict[tuple[int, ...], list[Array]] = {}
         results: list[Value] = [[] for _ in op.results]
         for device in range(self.mesh.size):
@@ -155,7 +152,6 @@ class Machine:
         return evaluate(op.primitive(), op.params, inputs, types)
 
     def scan(self, op: lax.ScanOp, operands: list[Value], env: dict[SSAValue, Value]) -> list[Value]:
-        """Runs the trips one after another."""
         entry, trips = op.entry, range(op.length)
         carry, rows = operands[entry.carries], operands[entry.rows]
         carries = len(carry)
@@ -171,7 +167,6 @@ class Machine:
         return [*carry, *ys]
 
     def while_(self, op: lax.WhileOp, operands: list[Value], env: dict[SSAValue, Value]) -> list[Value]:
-        """Runs trips while the condition holds."""
         entry = op.entry
         carry = operands[entry.carries]
         test, body = (region.block for region in op.regions)
@@ -180,7 +175,6 @@ class Machine:
         return carry
 
     def cond(self, op: lax.CondOp, operands: list[Value], env: dict[SSAValue, Value]) -> list[Value]:
-        """Runs the branch with the given number."""
         which = min(max(int(self.agreed(op, operands[0])), 0), len(op.regions) - 1)
         return self.block(op.regions[which].block, op.entry.arguments(which, operands, ()), env)
 

@@ -10,7 +10,6 @@ Rare special functions come from SciPy, which JAX requires, and are imported at 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast
 
@@ -95,10 +94,6 @@ def _remainder(left: Array, right: Array) -> Array:
     return np.where(right == 0, left, np.fmod(left, np.where(right == 0, np.ones_like(right), right)))
 
 
-def _sign(x: Array) -> Array:
-    return np.where(x == 0, x, x / np.abs(x)) if x.dtype.kind == "c" else np.sign(x)
-
-
 def _total(compare: Function) -> Function:
     """Comparison in the total order of floats: -NaN < -inf < ... < -0 < 0 < ... < inf < NaN."""
 
@@ -151,10 +146,6 @@ def _leading_zeros(x: Array) -> Array:
     return np.asarray(np.vectorize(lambda value: bits - int(value).bit_length(), otypes=[np.int64])(unsigned))
 
 
-def _by_element(function: Callable[[float], float]) -> Function:
-    return lambda x: np.asarray(np.vectorize(function, otypes=[np.float64])(x))
-
-
 def _power(x: Array, y: Array) -> Array:
     return np.power(x, y.astype(x.dtype) if x.dtype.kind in "fc" else y)
 
@@ -176,22 +167,19 @@ def _igamma_grad_a(a: Array, x: Array) -> Array:
 # NumPy has these under the same names.
 _NUMPY = """
 abs acos acosh asin asinh atan atanh cbrt ceil conj cos cosh exp exp2 expm1 floor imag log log1p
-real sin sinh sqrt square tan tanh
+real sign sin sinh sqrt square tan tanh
 """
 _FUNCTIONS: dict[str, Function] = {
     **{name: getattr(np, name) for name in _NUMPY.split()},
     **{name: sign.function for name, sign in COMPARISONS.items()},
     "atan2": _atan2,
     "complex": lambda real, imag: real + 1j * imag,
-    "erf": _by_element(math.erf),
-    "erfc": _by_element(math.erfc),
     "igamma_grad_a": _igamma_grad_a,
     "is_finite": np.isfinite,
     "logistic": lambda x: 1 / (1 + np.exp(-x)),
     "pow": _power,
     "rem": _remainder,
     "rsqrt": lambda x: 1 / np.sqrt(x),
-    "sign": _sign,
 }
 
 
@@ -222,7 +210,9 @@ _SPECIAL: dict[str, str] = {
     "bessel_i0e": "i0e",
     "bessel_i1e": "i1e",
     "digamma": "digamma",
+    "erf": "erf",
     "erf_inv": "erfinv",
+    "erfc": "erfc",
     "igamma": "gammainc",
     "igammac": "gammaincc",
     "lgamma": "gammaln",
