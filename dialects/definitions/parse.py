@@ -70,15 +70,14 @@ class _Reader:
 
     def unread(self, error: UnexpectedInput) -> Error:
         """The error for a text that the grammar does not accept."""
-        word, label = " ", "the definition ends too early"
+        word = ""
         if isinstance(error, UnexpectedCharacters):
-            sign = [*self.source.splitlines(), ""][error.line - 1][error.column - 1 : error.column]
-            label = f"`{sign}` is not expected here" if sign else label
+            word = [*self.source.splitlines(), ""][error.line - 1][error.column - 1 : error.column]
         elif isinstance(error, UnexpectedToken):
             token = cast(Token, error.token)  # pyright: ignore[reportUnknownMemberType]
-            if token.type not in ("$END", "_NL"):
-                word, label = str(token), f"`{token}` is not expected here"
-        location = self.location(error.line, error.column, error.column + len(word))
+            word = "" if token.type in ("$END", "_NL") else str(token)
+        label = f"`{word}` is not expected here" if word else "the definition ends too early"
+        location = self.location(error.line, error.column, error.column + len(word or " "))
         return Error("this definition cannot be read", location=location, label=label)
 
     def definition(self, tree: Node) -> Definition:

@@ -121,12 +121,8 @@ def definition(definition: Definition) -> str:
     many = {each.name for each in definition.results if each.variadic}
     targets = (tree.Read(each.array, each.dims, each.array in many) for each in definition.targets)
     left = ", ".join(folds.get(each.array, "") + printer.expr(each) for each in targets)
-    head = f"{definition.name}({', '.join(map(_formal, definition.operands))})"
+    head = f"{definition.name}({', '.join(each.name + '*' * each.variadic for each in definition.operands)})"
     return "   ".join([head, f"{left} = {printer.expr(definition.body)}", *_clauses(definition, printer)])
-
-
-def _formal(formal: tree.Formal) -> str:
-    return formal.name + "*" * formal.variadic
 
 
 def _clauses(definition: Definition, printer: Printer) -> Iterator[str]:

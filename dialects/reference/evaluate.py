@@ -242,7 +242,9 @@ class _Evaluator:
         values = [self.value(arg, context) for arg in body.args]
         if body.function in _ARITHMETIC:
             with np.errstate(all="ignore"):
-                return [self.meet(_ARITHMETIC[body.function], *map(_computable, values))]
+                # Integers of less than a byte wrap around when they are written.
+                wide = (Labelled(widen(each.array), each.ids) if is_narrow(each.array.dtype) else each for each in values)
+                return [self.meet(_ARITHMETIC[body.function], *wide)]
         ids = tuple(dict.fromkeys(i for value in values for i in value.ids))
         arrays = [self.align(value, ids) for value in values]
         if name in whole_dims.FUNCTIONS:
@@ -364,11 +366,6 @@ class _Evaluator:
         flat = result.reshape(-1)
         monoid.put(flat, at, self.spread(updates, over)[keep].astype(dtype))
         return Labelled(flat.reshape(shape), ids)
-
-
-def _computable(value: Labelled) -> Labelled:
-    """Widens integers of less than a byte; they wrap around when they are written."""
-    return Labelled(widen(value.array), value.ids) if is_narrow(value.array.dtype) else value
 
 
 def _unmove(array: Array, target: Access, count: int) -> Array:
