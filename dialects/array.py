@@ -127,7 +127,7 @@ class BuildOp(ArrayOp):
     traits = traits_def(RecursiveMemoryEffect())
 
     def __init__(self, axes: Sequence[str], body: Region, result_types: Sequence[ArrayType]):
-        super().__init__(properties={"place": AxesAttr.of(axes)}, regions=[body], result_types=[result_types])
+        super().__init__(properties={"place": AxesAttr(tuple(axes))}, regions=[body], result_types=[result_types])
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -267,7 +267,7 @@ class Coordinate(ArrayOp):
     traits = traits_def(NoMemoryEffect())
 
     def __init__(self, axes: Sequence[str]):
-        super().__init__(properties={"along": AxesAttr.of(axes)}, result_types=[ArrayType.whole("int32")])
+        super().__init__(properties={"along": AxesAttr(tuple(axes))}, result_types=[ArrayType.whole("int32")])
 
     @property
     def axes(self) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.utils import parse_func_op_like, print_func_op_like
-from xdsl.ir import Attribute, Dialect, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Dialect, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -90,16 +90,12 @@ class GraphOp(IRDLOperation):
             raise VerifyException("`flow.return` returns other types than `flow.graph` declares")
         # One look at the module for all kernels: a lookup for each would be quadratic in a graph cut at every
         # collective.
-        kernels = _functions(self)
+        module = next((each for each in around(self) if isinstance(each, ModuleOp)), None)
+        beside = () if module is None else module.body.block.ops
+        kernels = {each.sym_name.data: each for each in beside if isinstance(each, FuncOp)}
         for op in self.body.block.ops:
             if isinstance(op, KernelOp):
                 _check_kernel(op, kernels)
-
-
-def _functions(op: Operation) -> dict[str, FuncOp]:
-    module = next((each for each in around(op) if isinstance(each, ModuleOp)), None)
-    ops = () if module is None else module.body.block.ops
-    return {each.sym_name.data: each for each in ops if isinstance(each, FuncOp)}
 
 
 def _check_kernel(op: "KernelOp", kernels: dict[str, FuncOp]) -> None:

@@ -28,7 +28,8 @@ def disagreement(kind: str, params: ParamsAttr, ins: Types, outs: Types) -> str:
         if problem := _miscounted(side, arrays, formals):
             return f"`lax.{kind}` {problem}"
     try:
-        instance = bind(definition, params, _plain(ins), _plain(outs))
+        values = ([(array.dtype, array.shape) for array in arrays] for arrays in (ins, outs))
+        instance = bind(definition, params, *values)
     except Error as error:
         # The error begins with the primitive's name.
         return error.title.replace(f"`{kind}`", f"`lax.{kind}`", 1)
@@ -60,10 +61,6 @@ def _misfit(side: str, arrays: Types, tables: Sequence[Dims], instance: Instance
             if indices and walked != size:
                 return f"dim {dim} of {side} {position}, {array.text}, is {size}, and its index runs to {walked}"
     return ""
-
-
-def _plain(arrays: Types) -> list[tuple[str, tuple[int, ...]]]:
-    return [(array.dtype, array.shape) for array in arrays]
 
 
 def check_constant(params: ParamsAttr, ins: Types, outs: Types) -> None:

@@ -97,10 +97,6 @@ def _negative_zero(dtype: np.dtype[Any]) -> Array:
     return zero if dtype.kind == "b" else -zero
 
 
-def _all_bits(dtype: np.dtype[Any]) -> Array:
-    return np.invert(np.zeros((), dtype))
-
-
 def _last(_: Array, then: Array) -> Array:
     return then
 
@@ -110,7 +106,7 @@ _TABLE: Sequence[Monoid] = (
     Monoid("prod", "mul", np.multiply, _number(1), gathered="reduce_prod", scan="cumprod"),
     Monoid("max", "max", np.maximum, least, "", ("maximum",), idempotent=True, ordered=True, collective=True, scan="cummax"),
     Monoid("min", "min", np.minimum, largest, "", ("minimum",), idempotent=True, ordered=True, collective=True, scan="cummin"),
-    Monoid("all", "and", np.bitwise_and, _all_bits, idempotent=True, on_bool="min", gathered="reduce_and"),
+    Monoid("all", "and", np.bitwise_and, _number(-1), idempotent=True, on_bool="min", gathered="reduce_and"),
     Monoid("any", "or", np.bitwise_or, _number(0), idempotent=True, on_bool="max", gathered="reduce_or"),
     Monoid("xor", "xor", np.bitwise_xor, _number(0), gathered="reduce_xor"),
     Monoid("logsumexp", "logaddexp", np.logaddexp, least, ordered=True, scan="cumlogsumexp"),

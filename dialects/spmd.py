@@ -56,10 +56,6 @@ class PairsAttr(TextAttr[tuple[tuple[int, int], ...]]):
             parser.raise_error("expected pairs of devices, like `[(0, 1), (1, 0)]`", start, start + len(text))
 
 
-def _read_monoid(parser: Parser) -> StringAttr:
-    return StringAttr(parser.parse_identifier(": the monoid that folds, like `add`"))
-
-
 def _numbers(dim: str, block: str) -> tuple[Word, Word]:
     """The words of a dim, and of the size of its blocks."""
 
@@ -69,7 +65,7 @@ def _numbers(dim: str, block: str) -> tuple[Word, Word]:
     return Word(dim, read, dim), Word(block, read, "block")
 
 
-_FOLD = (Word("monoid", _read_monoid),)
+_FOLD = (Word("monoid", lambda parser: StringAttr(parser.parse_identifier(": the monoid that folds, like `add`"))),)
 _OVER = Word("over", AxesAttr.read, "over")
 
 
@@ -117,7 +113,7 @@ class Collective(ArrayOp):
     @classmethod
     def make(cls, x: SSAValue, axes: Sequence[str], mesh: Mesh, **properties: str | int | PairsAttr) -> Self:
         """The op with the result type that its operand gives: `AllGatherOp.make(x, ["data"], mesh, dim=0, block=8)`."""
-        over = AxesAttr.of(axes)
+        over = AxesAttr(tuple(axes))
         all_of_them: dict[str, Attribute] = {"over": over}
         for name, value in properties.items():
             all_of_them[name] = (

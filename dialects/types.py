@@ -1,7 +1,6 @@
 """The type of every value: an element type and a layout, and the attribute that names mesh axes."""
 
 import re
-from collections.abc import Iterable
 from functools import cached_property, lru_cache
 from math import prod
 
@@ -110,10 +109,6 @@ class AxesAttr(TextAttr[tuple[str, ...]]):
 
     name = "array.axes"
 
-    @staticmethod
-    def of(axes: Iterable[str]) -> "AxesAttr":
-        return AxesAttr(tuple(axes))
-
     @cached_property
     def text(self) -> str:
         return f"({', '.join(self.data)})"
@@ -125,7 +120,7 @@ class AxesAttr(TextAttr[tuple[str, ...]]):
     @classmethod
     def read(cls, parser: AttrParser) -> "AxesAttr":
         text = take(parser, _AXES, "mesh axes, like `(data, model)`")
-        return AxesAttr.of(axis.strip() for axis in text[1:-1].split(","))
+        return AxesAttr(tuple(axis.strip() for axis in text[1:-1].split(",")))
 
 
 def _axis_size(axis: str, mesh: Mesh) -> int:

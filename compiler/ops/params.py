@@ -106,19 +106,13 @@ def to_literal(value: object, foreign: Foreign) -> Literal:
             return Record("primitive", (("name", name_of(value)),))
         case np.dtype() if value.isbuiltin or value.kind in "Vf":
             return Record("dtype", (("name", cast("np.dtype[Any]", value).name),))
+        case _ if (kind := type(value).__name__) in _TUPLES:
+            names: Sequence[str] = [field.name for field in fields(value)] if is_dataclass(value) else cast(Any, value)._fields
+            return Record(kind, tuple((name, to_literal(getattr(value, name), foreign)) for name in names))
+        case _ if type(value) in (tuple, list):
+            return tuple(to_literal(each, foreign) for each in cast("Sequence[object]", value))
         case _:
-            return _compound(value, foreign)
-
-
-def _compound(value: object, foreign: Foreign) -> Literal:
-    kind = type(value).__name__
-    if kind in _TUPLES:
-        names: Sequence[str] = [field.name for field in fields(value)] if is_dataclass(value) else cast(Any, value)._fields
-        pairs = [(name, getattr(value, name)) for name in names]
-        return Record(kind, tuple((field, to_literal(each, foreign)) for field, each in pairs))
-    if kind in ("tuple", "list"):
-        return tuple(to_literal(each, foreign) for each in cast("Sequence[object]", value))
-    return foreign.record(value)
+            return foreign.record(value)
 
 
 def from_literal(value: Literal, foreign: Sequence[object] = ()) -> object:

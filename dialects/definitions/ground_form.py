@@ -112,13 +112,4 @@ def inner(body: Ground) -> tuple[Ground, ...]:
 
 def along(*dims: Dim) -> Ids:
     """The indices that move along these dims."""
-    ids: list[int] = []
-    for dim in dims:
-        match dim:
-            case Group(indices) | Concat(indices):
-                ids += indices
-            case Affine(_, moves):
-                ids += (index for index, _ in moves)
-            case Whole():
-                pass
-    return tuple(ids)
+    return tuple(index for dim in dims for index in dim.indices)

@@ -18,7 +18,7 @@ def ground(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], out
     """The ground form of a definition. Raises Error if the shapes do not fit."""
     sites = Sites(definition.with_arity(len(ins), len(outs)), params, ins, outs)
     indices = Indices(sites)
-    writer = _Writer(sites, indices)
+    writer = _Writer(indices)
     equations = tuple(writer.equation(copy) for copy in range(sites.copies))
     fixed = frozenset(i for key, ids in indices.ids.items() if key[0] in sites.sized for i in ids or ())
     return Grounded(sites.definition, tuple(indices.sizes), equations, indices.group_extents(), fixed, sites.front)
@@ -27,11 +27,9 @@ def ground(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], out
 class _Writer:
     """Writes the ground equations, once the indices are known."""
 
-    def __init__(self, sites: Sites, indices: Indices) -> None:
-        self.sites = sites
-        self.indices = indices
-        self.definition = sites.definition
-        self.params = sites.params
+    def __init__(self, indices: Indices) -> None:
+        self.indices, self.sites = indices, indices.sites
+        self.definition, self.params = self.sites.definition, self.sites.params
 
     def equation(self, copy: int) -> Equation:
         targets = tuple(

@@ -69,7 +69,6 @@ class _Reader:
             raise self.unread(error) from None
 
     def unread(self, error: UnexpectedInput) -> Error:
-        """The error for a text that the grammar does not accept."""
         word = ""
         if isinstance(error, UnexpectedCharacters):
             word = [*self.source.splitlines(), ""][error.line - 1][error.column - 1 : error.column]
@@ -181,7 +180,6 @@ class _Reader:
 
 
 def _factors(product: Node) -> Iterator[Node]:
-    """The factors of a product."""
     if product.data == "mul":
         for each in phrases(product):
             yield from _factors(each)

@@ -176,10 +176,8 @@ class _Roles:
         seen: set[int] = set()
         for dim in access.dims:
             match dim:
-                case Affine(_, factors, _):
-                    self.bar([index for index, _ in factors])
-                case Concat(ids):
-                    self.bar(ids)
+                case Affine() | Concat():
+                    self.bar(dim.indices)
                 case Whole():
                     pass
                 case Group(ids):

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import Generic, TypeAlias, TypeVar, cast
+from typing import ClassVar, Generic, TypeAlias, TypeVar, cast
 
 from ..errors import Span
 from ..params import Literal, ParamsAttr, Record
@@ -69,6 +69,10 @@ class Affine(Generic[I]):
     factors: tuple[tuple[I, int], ...]
     divisor: int = 1
 
+    @property
+    def indices(self) -> tuple[I, ...]:
+        return tuple(index for index, _ in self.factors)
+
 
 @dataclass(frozen=True, slots=True)
 class Whole:
@@ -76,6 +80,7 @@ class Whole:
 
     name: str
     many: bool = False
+    indices: ClassVar[tuple[()]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,7 +332,6 @@ class Definition:
 
     @cached_property
     def guards(self) -> tuple[Guard, ...]:
-        """Every guard."""
         return tuple(each for each in nodes(self.body) if isinstance(each, Guard))
 
     @cached_property

@@ -73,7 +73,6 @@ class Machine:
         self.mesh = mesh
 
     def enter(self, array: Array, type: ArrayType, position: int) -> Value:
-        """An argument, distributed by its type."""
         if array.shape != tuple(type.layout.global_shape(self.mesh)):
             title = f"argument {position} is {type.text}, and {array.dtype}{list(array.shape)} was given"
             raise Error(title, helps=["a kernel takes what each device holds: use `run_devices`"])
@@ -93,7 +92,6 @@ class Machine:
         raise AssertionError("a block ends in a terminator")
 
     def check(self, op: Operation, type: ArrayType, value: Value) -> None:
-        """Checks that the local arrays agree with the type."""
         local, dtype = type.layout.local_shape(self.mesh), dtype_of(type.dtype)
         for held in value:
             if held.shape != tuple(local) or held.dtype != dtype:
@@ -106,7 +104,8 @@ class Machine:
             case lax.WhileOp():
                 return self.while_(op, operands, env)
             case lax.CondOp():
-                return self.cond(op, operands, env)
+                which = min(max(int(self.agreed(op, operands[0])), 0), len(op.regions) - 1)
+                return self.block(op.regions[which].block, op.entry.arguments(which, operands, ()), env)
             case lax.LaxOp():
                 return self.named(op, operands)
             case array.BuildOp():
@@ -173,10 +172,6 @@ class Machine:
         while self.agreed(op, self.block(test, entry.arguments(0, operands, carry), env)[0]):
             carry = self.block(body, entry.arguments(1, operands, carry), env)
         return carry
-
-    def cond(self, op: lax.CondOp, operands: list[Value], env: dict[SSAValue, Value]) -> list[Value]:
-        which = min(max(int(self.agreed(op, operands[0])), 0), len(op.regions) - 1)
-        return self.block(op.regions[which].block, op.entry.arguments(which, operands, ()), env)
 
     def agreed(self, op: lax.RegionOp, value: Value) -> Array:
         """The common value of all devices. Raises Error if their values differ."""

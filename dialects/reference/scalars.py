@@ -129,11 +129,6 @@ def _arithmetic_right(x: Array, by: Array) -> Array:
     return np.asarray(np.right_shift(signed, by.astype(signed.dtype))).astype(signed.dtype).view(x.dtype)
 
 
-def _signs(x: Array) -> Array:
-    """All bits equal to the first."""
-    return _arithmetic_right(x, np.full_like(x, 8 * x.dtype.itemsize - 1))
-
-
 def _atan2(y: Array, x: Array) -> Array:
     if x.dtype.kind != "c":
         return np.arctan2(y, x)
@@ -144,14 +139,6 @@ def _leading_zeros(x: Array) -> Array:
     bits = x.dtype.itemsize * 8
     unsigned = x.astype(f"u{x.dtype.itemsize}")
     return np.asarray(np.vectorize(lambda value: bits - int(value).bit_length(), otypes=[np.int64])(unsigned))
-
-
-def _power(x: Array, y: Array) -> Array:
-    return np.power(x, y.astype(x.dtype) if x.dtype.kind in "fc" else y)
-
-
-def _select(which: Array, *cases: Array) -> Array:
-    return np.select([which == number for number in range(len(cases))], cases)
 
 
 def _igamma_grad_a(a: Array, x: Array) -> Array:
@@ -177,7 +164,7 @@ _FUNCTIONS: dict[str, Function] = {
     "igamma_grad_a": _igamma_grad_a,
     "is_finite": np.isfinite,
     "logistic": lambda x: 1 / (1 + np.exp(-x)),
-    "pow": _power,
+    "pow": lambda x, y: np.power(x, y.astype(x.dtype) if x.dtype.kind in "fc" else y),
     "rem": _remainder,
     "rsqrt": lambda x: 1 / np.sqrt(x),
 }
@@ -199,9 +186,11 @@ _EXACT: dict[str, Function] = {
     "not": np.invert,
     "or": np.bitwise_or,
     "population_count": lambda x: np.bitwise_count(x.astype(f"u{x.dtype.itemsize}")),
-    "select": _select,
+    "select": lambda which, *cases: np.select([which == number for number in range(len(cases))], cases),
     "shift_left": _shift(np.left_shift, np.zeros_like),
-    "shift_right_arithmetic": _shift(_arithmetic_right, _signs),
+    "shift_right_arithmetic": _shift(
+        _arithmetic_right, lambda x: _arithmetic_right(x, np.full_like(x, 8 * x.dtype.itemsize - 1))
+    ),
     "shift_right_logical": _shift(_logical_right, np.zeros_like),
     "xor": np.bitwise_xor,
 }
