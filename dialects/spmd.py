@@ -56,6 +56,10 @@ class PairsAttr(TextAttr[tuple[tuple[int, int], ...]]):
             parser.raise_error("expected pairs of devices, like `[(0, 1), (1, 0)]`", start, start + len(text))
 
 
+def _read_monoid(parser: Parser) -> StringAttr:
+    return StringAttr(parser.parse_identifier(": the monoid that folds, like `add`"))
+
+
 def _numbers(dim: str, block: str) -> tuple[Word, Word]:
     """The words of a dim, and of the size of its blocks."""
 
@@ -65,7 +69,7 @@ def _numbers(dim: str, block: str) -> tuple[Word, Word]:
     return Word(dim, read, dim), Word(block, read, "block")
 
 
-_FOLD = (Word("monoid", lambda parser: StringAttr(parser.parse_identifier(": the monoid that folds, like `add`"))),)
+_FOLD = (Word("monoid", _read_monoid),)
 _OVER = Word("over", AxesAttr.read, "over")
 
 
