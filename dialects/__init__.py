@@ -22,23 +22,30 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from xdsl.context import Context
+    from xdsl.ir import Dialect
+
+
+def dialects() -> "dict[str, Dialect]":
+    """Our dialects by name, imported here so that a mesh or an error costs no xDSL."""
+    from .array import ARRAY
+    from .flow import FLOW
+    from .lax import lax
+    from .spmd import SPMD
+
+    return {each.name: each for each in (ARRAY, FLOW, lax(), SPMD)}
 
 
 def context() -> "Context":
     """An xDSL context with our dialects beside `builtin` and `func`: what a parser of our programs needs."""
-    # Imported here, so that a mesh or an error costs no xDSL.
     from xdsl.context import Context
     from xdsl.dialects.builtin import Builtin
     from xdsl.dialects.func import Func
 
-    from .array import ARRAY
-    from .flow import FLOW
-    from .lax import defined, lax
-    from .spmd import SPMD
+    from .lax import defined
 
     made = Context()
-    for dialect in (Builtin, Func, ARRAY, FLOW, lax(), SPMD):
-        made.load_dialect(dialect)
+    for each in (Builtin, Func, *dialects().values()):
+        made.load_dialect(each)
     for op in defined():
         made.load_op(op)
     return made

@@ -12,12 +12,11 @@ communicates. The module's attribute `array.mesh` holds the mesh.
 """
 
 from collections.abc import Iterator, Sequence
-from functools import cache
+from typing import ClassVar
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
-    IRDLOperation,
     irdl_op_definition,
     operand_def,
     prop_def,
@@ -27,49 +26,34 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
-from xdsl.traits import IsTerminator, NoMemoryEffect, RecursiveMemoryEffect
+from xdsl.traits import NoMemoryEffect, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from .errors import Error
 from .layouts import Layout
 from .mesh import Mesh
-from .signature import PlainOp, array_types, parse_signature, print_operands, print_signature
-from .types import ArrayType, AxesAttr, parse_axes, parse_type
-
-__all__ = [
-    "ARRAY",
-    "ArrayType",
-    "AxesAttr",
-    "BarrierOp",
-    "BuildOp",
-    "CoordinateOp",
-    "RedistributeOp",
-    "SliceOp",
-    "YieldOp",
-    "mesh_of",
-    "set_mesh",
-]
+from .signature import ArrayOp, Terminator, Word, array_types
+from .types import ArrayType, AxesAttr
 
 MESH = "array.mesh"
 
 
-@cache
-def _mesh(text: str) -> Mesh:
-    return Mesh.parse(text)
+def around(op: Operation) -> Iterator[Operation]:
+    """The op, and the ops around it, innermost first."""
+    each: Operation | None = op
+    while each is not None:
+        yield each
+        each = each.parent_op()
 
 
 def mesh_of(op: Operation) -> Mesh:
     """The mesh of the module around `op`: the innermost that names one. Raises VerifyException if none does."""
-    around: Operation | None = op
-    while around is not None:
-        if isinstance(around, ModuleOp) and isinstance(mesh := around.attributes.get(MESH), StringAttr):
+    for each in around(op):
+        if isinstance(each, ModuleOp) and isinstance(mesh := each.attributes.get(MESH), StringAttr):
             try:
-                return _mesh(mesh.data)
+                return Mesh.parse(mesh.data)
             except Error as error:
                 raise VerifyException(f"`{MESH} = {mesh}` is not a mesh: {error.title}") from error
-        around = around.parent_op()
     raise VerifyException(f'`{op.name}` needs a mesh: write `module attributes {{{MESH} = "data=4"}}` around it')
 
 
@@ -81,20 +65,11 @@ def set_mesh(module: ModuleOp, mesh: Mesh) -> None:
 def group_size(op: Operation, axes: AxesAttr, mesh: Mesh) -> int:
     """The number of devices along all of `axes`. Raises VerifyException unless they are distinct axes of the mesh."""
     if len(set(axes.data)) != len(axes.data):
-        raise VerifyException(f"`{op.name}` names a mesh axis twice: {axes}")
+        raise VerifyException(f"`{op.name}` names a mesh axis twice: {axes.text}")
     try:
         return axes.size(mesh)
     except Error as error:
         raise VerifyException(f"`{op.name}`: {error.title}") from error
-
-
-def builds_around(op: Operation) -> Iterator["BuildOp"]:
-    """The builds around `op`, innermost first."""
-    around = op.parent_op()
-    while around is not None:
-        if isinstance(around, BuildOp):
-            yield around
-        around = around.parent_op()
 
 
 def _mesh_axis(factor: str) -> str:
@@ -103,7 +78,7 @@ def _mesh_axis(factor: str) -> str:
 
 
 def _check_inside(op: Operation, axes: Sequence[str]) -> None:
-    here = {_mesh_axis(axis) for build in builds_around(op) for axis in build.axes}
+    here = {_mesh_axis(axis) for build in around(op) if isinstance(build, BuildOp) for axis in build.axes}
     if missing := [axis for axis in axes if _mesh_axis(axis) not in here]:
         raise VerifyException(f"`{op.name}` uses axis `{missing[0]}`, which no build around it iterates over")
 
@@ -128,30 +103,15 @@ def check_same_value(op: Operation, source: ArrayType, target: ArrayType, mesh: 
         )
 
 
-def check_redistribution(op: Operation, source: ArrayType, target: ArrayType) -> None:
-    """The common checks of `array.redistribute` and `flow.redistribute`: one value, and no new pending reduction."""
-    mesh = mesh_of(op)
-    check_same_value(op, source, target, mesh)
-    if new := set(target.layout.pending) - set(source.layout.pending):
-        axes = ", ".join(f"`{each.axis}`" for each in new)
-        raise VerifyException(f"`{op.name}` resolves pending reductions, but {target.text} adds one over {axes}")
-
-
 @irdl_op_definition
-class YieldOp(PlainOp):
+class YieldOp(Terminator):
     """The values that one iteration of a build returns."""
 
     name = "array.yield"
-    values = var_operand_def(ArrayType)
-
-    traits = traits_def(IsTerminator())
-
-    def __init__(self, values: Sequence[SSAValue]):
-        super().__init__(operands=[values])
 
 
 @irdl_op_definition
-class BuildOp(IRDLOperation):
+class BuildOp(ArrayOp):
     """Runs its body once for every device along `axes`: the results are global values, the body sees local ones.
 
     Constraints: the axes are distinct axes of the mesh, and no build around this one has them; every axis that a
@@ -162,35 +122,22 @@ class BuildOp(IRDLOperation):
     place = prop_def(AxesAttr)
     outs = var_result_def(ArrayType)
     body = region_def("single_block")
+    WORDS: ClassVar = (Word("place", AxesAttr.read),)
 
     traits = traits_def(RecursiveMemoryEffect())
 
     def __init__(self, axes: Sequence[str], body: Region, result_types: Sequence[ArrayType]):
-        super().__init__(properties={"place": AxesAttr.of(axes)}, regions=[body], result_types=[result_types])
+        super().__init__(properties={"place": AxesAttr(tuple(axes))}, regions=[body], result_types=[result_types])
 
     @property
     def axes(self) -> tuple[str, ...]:
         return self.place.data
 
-    def print(self, printer: Printer) -> None:
-        printer.print_string(f" {self.place} ")
-        printer.print_region(self.body)
-        print_signature(printer, self)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> "BuildOp":
-        place = parse_axes(parser)
-        body = parser.parse_region()
-        _, signature = parse_signature(parser, ())
-        return cls.create(
-            properties={"place": place}, regions=[body], result_types=signature.results, attributes=signature.attributes
-        )
-
     def verify_(self) -> None:
         mesh = mesh_of(self)
         group_size(self, self.place, mesh)
-        for build in builds_around(self):
-            if again := set(build.axes) & set(self.axes):
+        for build in around(self):
+            if isinstance(build, BuildOp) and build is not self and (again := set(build.axes) & set(self.axes)):
                 raise VerifyException(f"a build around this one iterates over `{min(again)}` already")
         end = self.body.block.last_op
         if not isinstance(end, YieldOp):
@@ -213,7 +160,7 @@ class BuildOp(IRDLOperation):
 
 
 @irdl_op_definition
-class SliceOp(IRDLOperation):
+class SliceOp(ArrayOp):
     """The part of a global value that this iteration sees under `layout`.
 
     Constraints: the layout has the element type, global shape and pending reductions of the value, and an iteration takes
@@ -225,6 +172,7 @@ class SliceOp(IRDLOperation):
     source = operand_def(ArrayType)
     target = prop_def(ArrayType)
     out = result_def(ArrayType)
+    WORDS: ClassVar = (Word("target", ArrayType.read, "to"),)
 
     traits = traits_def(NoMemoryEffect())
 
@@ -236,24 +184,6 @@ class SliceOp(IRDLOperation):
     @property
     def layout(self) -> Layout:
         return self.target.layout
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        printer.print_string(f" to {self.target.text}")
-        print_signature(printer, self)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> "SliceOp":
-        source = parser.parse_unresolved_operand()
-        parser.parse_keyword("to")
-        target = parse_type(parser)
-        operands, signature = parse_signature(parser, [source])
-        return cls.create(
-            operands=operands,
-            properties={"target": target},
-            result_types=signature.results,
-            attributes=signature.attributes,
-        )
 
     def verify_(self) -> None:
         mesh = mesh_of(self)
@@ -275,7 +205,7 @@ class SliceOp(IRDLOperation):
             )
 
 
-class Redistribute(PlainOp):
+class Redistribute(ArrayOp):
     """The same value in another layout.
 
     Constraints: both types have one element type and one global shape; nothing is pending in the result that was not
@@ -292,7 +222,10 @@ class Redistribute(PlainOp):
 
     def verify_(self) -> None:
         source, target = array_types([self.source, self.out])
-        check_redistribution(self, source, target)
+        check_same_value(self, source, target, mesh_of(self))
+        if new := set(target.layout.pending) - set(source.layout.pending):
+            axes = ", ".join(f"`{each.axis}`" for each in new)
+            raise VerifyException(f"`{self.name}` resolves pending reductions, but {target.text} adds one over {axes}")
 
 
 @irdl_op_definition
@@ -302,7 +235,7 @@ class RedistributeOp(Redistribute):
     name = "array.redistribute"
 
 
-class Barrier(PlainOp):
+class Barrier(ArrayOp):
     """Returns its operands unchanged. None is used before all are available, and no later pass looks through it.
 
     Constraint: every result has the type of its operand.
@@ -326,30 +259,21 @@ class BarrierOp(Barrier):
     name = "array.barrier"
 
 
-class Coordinate(IRDLOperation):
+class Coordinate(ArrayOp):
     """The index of this iteration along `axes`, counted major to minor from 0: an `i32[]`."""
 
     along = prop_def(AxesAttr)
     out = result_def(ArrayType)
+    WORDS: ClassVar = (Word("along", AxesAttr.read),)
 
     traits = traits_def(NoMemoryEffect())
 
     def __init__(self, axes: Sequence[str]):
-        super().__init__(properties={"along": AxesAttr.of(axes)}, result_types=[ArrayType.whole("int32")])
+        super().__init__(properties={"along": AxesAttr(tuple(axes))}, result_types=[ArrayType.whole("int32")])
 
     @property
     def axes(self) -> tuple[str, ...]:
         return self.along.data
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(f" {self.along}")
-        print_signature(printer, self)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> "Coordinate":
-        along = parse_axes(parser)
-        _, signature = parse_signature(parser, ())
-        return cls.create(properties={"along": along}, result_types=signature.results, attributes=signature.attributes)
 
     def verify_(self) -> None:
         group_size(self, self.along, mesh_of(self))
@@ -368,8 +292,4 @@ class CoordinateOp(Coordinate):
         _check_inside(self, self.axes)
 
 
-ARRAY = Dialect(
-    "array",
-    [BuildOp, YieldOp, SliceOp, RedistributeOp, BarrierOp, CoordinateOp],
-    [ArrayType, AxesAttr],
-)
+ARRAY = Dialect("array", [BuildOp, YieldOp, SliceOp, RedistributeOp, BarrierOp, CoordinateOp], [ArrayType, AxesAttr])

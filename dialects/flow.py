@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.utils import parse_func_op_like, print_func_op_like
-from xdsl.ir import Dialect, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Dialect, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -33,14 +33,14 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import Parser
+from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from .array import Barrier, Redistribute, mesh_of
+from .array import Barrier, Redistribute, around, mesh_of
 from .errors import nearest
-from .signature import PlainOp, array_types, parse_operands, parse_signature, print_signature
+from .signature import ArrayOp, Terminator, array_types, parse_operands
 from .types import ArrayType
 
 _SAID_BEFORE = ("sym_name", "function_type")
@@ -67,12 +67,7 @@ class GraphOp(IRDLOperation):
 
     def print(self, printer: Printer) -> None:
         print_func_op_like(
-            printer,
-            self.sym_name,
-            self.function_type,
-            self.body,
-            self.attributes,
-            reserved_attr_names=_SAID_BEFORE,
+            printer, self.sym_name, self.function_type, self.body, self.attributes, reserved_attr_names=_SAID_BEFORE
         )
 
     @classmethod
@@ -95,18 +90,12 @@ class GraphOp(IRDLOperation):
             raise VerifyException("`flow.return` returns other types than `flow.graph` declares")
         # One look at the module for all kernels: a lookup for each would be quadratic in a graph cut at every
         # collective.
-        kernels = _functions(self)
+        module = next((each for each in around(self) if isinstance(each, ModuleOp)), None)
+        beside = () if module is None else module.body.block.ops
+        kernels = {each.sym_name.data: each for each in beside if isinstance(each, FuncOp)}
         for op in self.body.block.ops:
             if isinstance(op, KernelOp):
                 _check_kernel(op, kernels)
-
-
-def _functions(op: Operation) -> dict[str, FuncOp]:
-    module = op.parent_op()
-    while module is not None and not isinstance(module, ModuleOp):
-        module = module.parent_op()
-    ops = () if module is None else module.body.block.ops
-    return {each.sym_name.data: each for each in ops if isinstance(each, FuncOp)}
 
 
 def _check_kernel(op: "KernelOp", kernels: dict[str, FuncOp]) -> None:
@@ -129,7 +118,7 @@ def _check_kernel(op: "KernelOp", kernels: dict[str, FuncOp]) -> None:
 
 
 @irdl_op_definition
-class KernelOp(IRDLOperation):
+class KernelOp(ArrayOp):
     """Every device runs the function on its local arrays: `flow.kernel @step_0(%x) : f32[data*64] -> f32[data*64]`."""
 
     name = "flow.kernel"
@@ -146,25 +135,17 @@ class KernelOp(IRDLOperation):
     def name_of_kernel(self) -> str:
         return self.callee.string_value()
 
-    def print(self, printer: Printer) -> None:
+    def print_head(self, printer: Printer) -> None:
         printer.print_string(" ")
         printer.print_symbol_name(self.name_of_kernel)
         with printer.in_parens():
             printer.print_list(self.operands, printer.print_ssa_value)
-        print_signature(printer, self)
 
     @classmethod
-    def parse(cls, parser: Parser) -> "KernelOp":
+    def parse_head(cls, parser: Parser) -> tuple[list[UnresolvedOperand], dict[str, Attribute]]:
         callee = SymbolRefAttr(parser.parse_symbol_name())
         with parser.in_parens():
-            unresolved = parse_operands(parser)
-        operands, signature = parse_signature(parser, unresolved)
-        return cls.create(
-            operands=operands,
-            properties={"callee": callee},
-            result_types=signature.results,
-            attributes=signature.attributes,
-        )
+            return parse_operands(parser), {"callee": callee}
 
 
 @irdl_op_definition
@@ -182,16 +163,12 @@ class BarrierOp(Barrier):
 
 
 @irdl_op_definition
-class ReturnOp(PlainOp):
+class ReturnOp(Terminator):
     """The graph's results."""
 
     name = "flow.return"
-    values = var_operand_def(ArrayType)
 
     traits = lazy_traits_def(lambda: (IsTerminator(), HasParent(GraphOp)))
-
-    def __init__(self, values: Sequence[SSAValue]):
-        super().__init__(operands=[values])
 
 
 FLOW = Dialect("flow", [GraphOp, KernelOp, RedistributeOp, BarrierOp, ReturnOp])

@@ -11,51 +11,22 @@ from collections.abc import Sequence
 from functools import cache
 from typing import ClassVar, Self
 
-from xdsl.ir import Dialect, Region, SSAValue
-from xdsl.irdl import (
-    IRDLOperation,
-    irdl_op_definition,
-    prop_def,
-    traits_def,
-    var_operand_def,
-    var_region_def,
-    var_result_def,
-)
-from xdsl.parser import Parser
+from xdsl.ir import Attribute, Dialect, Region, SSAValue
+from xdsl.irdl import irdl_op_definition, prop_def, traits_def, var_operand_def, var_region_def, var_result_def
+from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
-from xdsl.traits import IsTerminator, NoMemoryEffect, RecursiveMemoryEffect
+from xdsl.traits import NoMemoryEffect, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from .definitions.registry import definitions
-from .lax_shapes import check_constant, check_named, check_whole
-from .params import NO_PARAMS, ParamsAttr, parse_params
-from .regions import BORDERS, CHECKS, Entry, cond_entry, count, scan_entry, while_entry
-from .signature import (
-    PlainOp,
-    array_types,
-    parse_operands,
-    parse_signature,
-    print_operands,
-    print_signature,
-)
+from .lax_shapes import check_constant, disagreement
+from .params import NO_PARAMS, ParamsAttr
+from .regions import BORDERS, CHECKS, Entry, count, entry_of
+from .signature import ArrayOp, Terminator, array_types, parse_operands, print_operands
 from .types import ArrayType
 
-__all__ = [
-    "OPS",
-    "CondOp",
-    "ConstantOp",
-    "LaxOp",
-    "RegionOp",
-    "ScanOp",
-    "WhileOp",
-    "WholeOp",
-    "YieldOp",
-    "defined",
-    "lax",
-]
 
-
-class LaxOp(IRDLOperation):
+class LaxOp(ArrayOp):
     """A primitive on whole arrays.
 
     `of` is the constructor to use where the types are known: like `create`, it checks nothing. Verifying binds the
@@ -82,30 +53,16 @@ class LaxOp(IRDLOperation):
         """Its name in the definitions and in JAX: `dot_general`."""
         return cls.name.removeprefix("lax.")
 
-    def print(self, printer: Printer) -> None:
+    def print_head(self, printer: Printer) -> None:
         print_operands(printer, self.operands)
         if self.params.data or self.regions:
             printer.print_string(f" {self.params.text}")
-        for region in self.regions:
-            printer.print_string(" ")
-            printer.print_region(region)
-        print_signature(printer, self)
 
     @classmethod
-    def parse(cls, parser: Parser) -> Self:
+    def parse_head(cls, parser: Parser) -> tuple[list[UnresolvedOperand], dict[str, Attribute]]:
         unresolved = parse_operands(parser)
-        params = parse_params(parser) if parser.lexer.input.content.startswith("{", parser.pos) else NO_PARAMS
-        regions: list[Region] = []
-        while (region := parser.parse_optional_region()) is not None:
-            regions.append(region)
-        operands, signature = parse_signature(parser, unresolved)
-        return cls.create(
-            operands=operands,
-            result_types=signature.results,
-            properties={"params": params},
-            attributes=signature.attributes,
-            regions=regions,
-        )
+        params = ParamsAttr.read(parser) if parser.lexer.input.content.startswith("{", parser.pos) else NO_PARAMS
+        return unresolved, {"params": params}
 
     def verify_(self) -> None:
         ins, outs = array_types(self.operands), array_types(self.results)
@@ -122,7 +79,8 @@ class LaxOp(IRDLOperation):
 
     def check(self, ins: tuple[ArrayType, ...], outs: tuple[ArrayType, ...]) -> None:
         """Raises VerifyException if the types disagree with the op's definition."""
-        check_named(self.primitive(), self.params, ins, outs)
+        if problem := disagreement(self.primitive(), self.params, ins, outs):
+            raise VerifyException(problem)
 
 
 @irdl_op_definition
@@ -143,20 +101,15 @@ class WholeOp(LaxOp):
     name = "lax.whole"
 
     def check(self, ins: tuple[ArrayType, ...], outs: tuple[ArrayType, ...]) -> None:
-        check_whole(self.params)
+        if not isinstance(self.params.get("primitive"), str):
+            raise VerifyException('`lax.whole` says which primitive it stands for: `{primitive = "name"}`')
 
 
 @irdl_op_definition
-class YieldOp(PlainOp):
+class YieldOp(Terminator):
     """The values that a region returns. A loop's body returns the next carries, then a scan's row of each stacked result."""
 
     name = "lax.yield"
-    values = var_operand_def(ArrayType)
-
-    traits = traits_def(IsTerminator())
-
-    def __init__(self, values: Sequence[SSAValue]):
-        super().__init__(operands=[values])
 
 
 class RegionOp(LaxOp):
@@ -168,7 +121,7 @@ class RegionOp(LaxOp):
     @property
     def entry(self) -> Entry:
         """Which operands enter which regions. Raises VerifyException for invalid parameters."""
-        raise NotImplementedError
+        return entry_of(self.name, self.params, len(self.regions))
 
     def verify_plain(self, ins: tuple[ArrayType, ...], outs: tuple[ArrayType, ...]) -> None:
         """Accepts any layout, because the op only passes values on, but requires regions."""
@@ -202,10 +155,6 @@ class ScanOp(RegionOp):
     traits = traits_def(RecursiveMemoryEffect())
 
     @property
-    def entry(self) -> Entry:
-        return scan_entry(self.params)
-
-    @property
     def length(self) -> int:
         """The trip count."""
         return count(self.name, self.params, "length")
@@ -232,10 +181,6 @@ class WhileOp(RegionOp):
     REGIONS: ClassVar[int] = 2
     traits = traits_def(RecursiveMemoryEffect())
 
-    @property
-    def entry(self) -> Entry:
-        return while_entry(self.params)
-
 
 @irdl_op_definition
 class CondOp(RegionOp):
@@ -256,10 +201,6 @@ class CondOp(RegionOp):
     name = "lax.cond"
     REGIONS: ClassVar[int] = 0
     traits = traits_def(RecursiveMemoryEffect())
-
-    @property
-    def entry(self) -> Entry:
-        return cond_entry(len(self.regions))
 
 
 class Ops(dict[str, type[LaxOp]]):

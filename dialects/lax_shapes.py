@@ -16,22 +16,20 @@ from .types import ArrayType
 Types = tuple[ArrayType, ...]
 
 
-def check_named(kind: str, params: ParamsAttr, ins: Types, outs: Types) -> None:
-    """Binds the definition and compares the extent of each index with every dim that it runs along."""
-    if problem := disagreement(kind, params, ins, outs):
-        raise VerifyException(problem)
-
-
 # A program repeats a few dozen signatures thousands of times.
 @lru_cache(maxsize=1 << 14)
 def disagreement(kind: str, params: ParamsAttr, ins: Types, outs: Types) -> str:
-    """How types disagree with the definition of `lax.KIND`; empty if they agree."""
+    """How types disagree with the definition of `lax.KIND`; empty if they agree.
+
+    Binds the definition and compares the extent of each index with every dim that it runs along.
+    """
     definition = definitions[kind]
     for side, arrays, formals in (("operand", ins, definition.operands), ("result", outs, definition.results)):
         if problem := _miscounted(side, arrays, formals):
             return f"`lax.{kind}` {problem}"
     try:
-        instance = bind(definition, params, _plain(ins), _plain(outs))
+        values = ([(array.dtype, array.shape) for array in arrays] for arrays in (ins, outs))
+        instance = bind(definition, params, *values)
     except Error as error:
         # The error begins with the primitive's name.
         return error.title.replace(f"`{kind}`", f"`lax.{kind}`", 1)
@@ -65,10 +63,6 @@ def _misfit(side: str, arrays: Types, tables: Sequence[Dims], instance: Instance
     return ""
 
 
-def _plain(arrays: Types) -> list[tuple[str, tuple[int, ...]]]:
-    return [(array.dtype, array.shape) for array in arrays]
-
-
 def check_constant(params: ParamsAttr, ins: Types, outs: Types) -> None:
     if ins or len(outs) != 1 or outs[0].shape or len(params) != 1 or "value" not in params:
         raise VerifyException("`lax.constant` has a `value`, no operands and one result of rank 0")
@@ -91,8 +85,3 @@ def _fits(value: Literal, dtype: str) -> bool:
             return dtype.startswith("complex")
         case _:
             return False
-
-
-def check_whole(params: ParamsAttr) -> None:
-    if not isinstance(params.get("primitive"), str):
-        raise VerifyException('`lax.whole` says which primitive it stands for: `{primitive = "name"}`')

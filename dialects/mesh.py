@@ -8,6 +8,7 @@ import operator
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Never
 
 from .errors import Error, did_you_mean
@@ -54,6 +55,7 @@ class Mesh(Interned, Mapping[str, int]):
         return Mesh, (dict(self.pairs),)
 
     @staticmethod
+    @cache
     def parse(text: str) -> Mesh:
         """The mesh that prints as `text`: `data=4, model=2`."""
         axes: dict[str, int] = {}

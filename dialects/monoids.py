@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -72,11 +72,13 @@ class Monoid:
 
     def reduce(self, array: Array, axes: tuple[int, ...]) -> Array:
         """The array folded over these axes, as numbers that NumPy computes with."""
-        return np.asarray(self._ufunc.reduce(widen(array), axis=axes, initial=widen(self.unit(array.dtype))[()]))
+        return np.asarray(
+            cast(np.ufunc, self.function).reduce(widen(array), axis=axes, initial=widen(self.unit(array.dtype))[()])
+        )
 
     def accumulate(self, array: Array, axis: int) -> Array:
         """The folds of all prefixes along an axis."""
-        return self._ufunc.accumulate(array, axis=axis, dtype=array.dtype)
+        return cast(np.ufunc, self.function).accumulate(array, axis=axis, dtype=array.dtype)
 
     def put(self, into: Array, at: Array, values: Array) -> None:
         """Folds values into the elements of a flat array at their positions, in order."""
@@ -84,11 +86,6 @@ class Monoid:
             self.function.at(into, at, values)
         else:
             into[at] = values
-
-    @property
-    def _ufunc(self) -> np.ufunc:
-        assert isinstance(self.function, np.ufunc)
-        return self.function
 
 
 def _number(value: int) -> Unit:
@@ -100,10 +97,6 @@ def _negative_zero(dtype: np.dtype[Any]) -> Array:
     return zero if dtype.kind == "b" else -zero
 
 
-def _all_bits(dtype: np.dtype[Any]) -> Array:
-    return np.invert(np.zeros((), dtype))
-
-
 def _last(_: Array, then: Array) -> Array:
     return then
 
@@ -113,7 +106,7 @@ _TABLE: Sequence[Monoid] = (
     Monoid("prod", "mul", np.multiply, _number(1), gathered="reduce_prod", scan="cumprod"),
     Monoid("max", "max", np.maximum, least, "", ("maximum",), idempotent=True, ordered=True, collective=True, scan="cummax"),
     Monoid("min", "min", np.minimum, largest, "", ("minimum",), idempotent=True, ordered=True, collective=True, scan="cummin"),
-    Monoid("all", "and", np.bitwise_and, _all_bits, idempotent=True, on_bool="min", gathered="reduce_and"),
+    Monoid("all", "and", np.bitwise_and, _number(-1), idempotent=True, on_bool="min", gathered="reduce_and"),
     Monoid("any", "or", np.bitwise_or, _number(0), idempotent=True, on_bool="max", gathered="reduce_or"),
     Monoid("xor", "xor", np.bitwise_xor, _number(0), gathered="reduce_xor"),
     Monoid("logsumexp", "logaddexp", np.logaddexp, least, ordered=True, scan="cumlogsumexp"),

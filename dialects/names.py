@@ -15,7 +15,6 @@ ARGUMENTS, RESULTS = "arg_names", "result_names"
 
 
 def set_names(program: Operation, arguments: Sequence[str], results: Sequence[str]) -> None:
-    """Names the arguments and the results."""
     for key, names in ((ARGUMENTS, arguments), (RESULTS, results)):
         program.attributes[key] = ArrayAttr([StringAttr(name) for name in names])
 

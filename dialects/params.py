@@ -14,12 +14,10 @@ from functools import cached_property, lru_cache
 from operator import itemgetter
 from typing import TypeAlias
 
-from xdsl.ir import Data
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
-from xdsl.printer import Printer
 
-from .text import go_on
+from .text import TextAttr, go_on
 
 Literal: TypeAlias = "bool | int | float | str | tuple[Literal, ...] | Record | None"
 
@@ -81,23 +79,8 @@ def read(text: str) -> "ParamsAttr":
 _MARK = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]')
 
 
-def parse_params(parser: AttrParser) -> "ParamsAttr":
-    """Reads `{name = value, ...}` at the parser's position; the values are Python literals and records of them."""
-    content, start = parser.lexer.input.content, parser.pos
-    marks = _MARK.finditer(content, start)
-    if not content.startswith("{", start) or (end := next((m.end() for m in marks if m[0] == "}"), None)) is None:
-        parser.raise_error("expected parameters, `{name = value, ...}`")
-    try:
-        params = read(content[start:end])
-    except (ValueError, SyntaxError) as error:
-        why = error.msg if isinstance(error, SyntaxError) else error
-        parser.raise_error(f"these parameters cannot be read: {why}", start, end)
-    go_on(parser, end)
-    return params
-
-
 @irdl_attr_definition
-class ParamsAttr(Data[tuple[tuple[str, Literal], ...]]):
+class ParamsAttr(TextAttr[tuple[tuple[str, Literal], ...]]):
     """An immutable mapping from parameter names to literals, sorted by name.
 
     Two are equal when they print alike: `1`, `1.0` and `True` are three different parameters, and so are `0.0` and
@@ -143,12 +126,18 @@ class ParamsAttr(Data[tuple[tuple[str, Literal], ...]]):
         return hash(self.text)
 
     @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> tuple[tuple[str, Literal], ...]:
-        with parser.in_angle_brackets():
-            return parse_params(parser).data
-
-    def print_parameter(self, printer: Printer) -> None:
-        printer.print_string(f"<{self.text}>")
+    def read(cls, parser: AttrParser) -> "ParamsAttr":
+        content, start = parser.lexer.input.content, parser.pos
+        marks = _MARK.finditer(content, start)
+        if not content.startswith("{", start) or (end := next((m.end() for m in marks if m[0] == "}"), None)) is None:
+            parser.raise_error("expected parameters, `{name = value, ...}`")
+        try:
+            params = read(content[start:end])
+        except (ValueError, SyntaxError) as error:
+            why = error.msg if isinstance(error, SyntaxError) else error
+            parser.raise_error(f"these parameters cannot be read: {why}", start, end)
+        go_on(parser, end)
+        return params
 
 
 NO_PARAMS = ParamsAttr.of()

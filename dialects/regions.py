@@ -48,21 +48,17 @@ class Entry:
         return [*operands[self.consts[region]], *carries, *rows]
 
 
-def scan_entry(params: ParamsAttr) -> Entry:
-    """Which operands of a `lax.scan` enter its body."""
-    consts, carries = (count("lax.scan", params, name) for name in ("num_consts", "num_carry"))
-    return Entry((slice(consts),), slice(consts, consts + carries), slice(consts + carries, None))
-
-
-def while_entry(params: ParamsAttr) -> Entry:
-    """Which operands of a `lax.while` enter its condition, and which its body."""
-    asked, fixed = (count("lax.while", params, name) for name in ("cond_nconsts", "body_nconsts"))
-    return Entry((slice(asked), slice(asked, asked + fixed)), slice(asked + fixed, None), NONE)
-
-
-def cond_entry(branches: int) -> Entry:
-    """Which operands of a `lax.cond` enter its branches: all but the branch's number."""
-    return Entry((slice(1, None),) * branches, NONE, NONE)
+def entry_of(op: str, params: ParamsAttr, regions: int) -> Entry:
+    """Which operands of an op of this name enter which of its regions. Raises VerifyException for invalid parameters."""
+    match op:
+        case "lax.scan":
+            consts, carries = (count(op, params, name) for name in ("num_consts", "num_carry"))
+            return Entry((slice(consts),), slice(consts, consts + carries), slice(consts + carries, None))
+        case "lax.while":
+            asked, fixed = (count(op, params, name) for name in ("cond_nconsts", "body_nconsts"))
+            return Entry((slice(asked), slice(asked, asked + fixed)), slice(asked + fixed, None), NONE)
+        case _:
+            return Entry((slice(1, None),) * regions, NONE, NONE)
 
 
 def count(op: str, params: ParamsAttr, name: str) -> int:
@@ -74,9 +70,8 @@ def count(op: str, params: ParamsAttr, name: str) -> int:
 
 
 def _check_scan(params: ParamsAttr, ins: Types, outs: Types, arguments: Sequence[Types], yields: Sequence[Types]) -> None:
-    """Consts and carries keep their types; scanned operands and stacked results have `length` as first dim."""
     (args,), (yielded,) = arguments, yields
-    entry, length = scan_entry(params), count("lax.scan", params, "length")
+    entry, length = entry_of("lax.scan", params, 1), count("lax.scan", params, "length")
     consts, kept = entry.carries.start, entry.carries.stop
     carries = kept - consts
     _same_number("scan", f"operands, {consts} consts and {carries} carries among them,", ins, "arguments of the body", args)
@@ -103,8 +98,7 @@ def _check_scan(params: ParamsAttr, ins: Types, outs: Types, arguments: Sequence
 
 
 def _check_while(params: ParamsAttr, ins: Types, outs: Types, args: Sequence[Types], yielded: Sequence[Types]) -> None:
-    """The condition takes its consts and the carries and yields the predicate; the body its own, and yields the carries."""
-    entry = while_entry(params)
+    entry = entry_of("lax.while", params, 2)
     asked, fixed = (len(range(each.start or 0, each.stop)) for each in entry.consts)
     if asked + fixed > len(ins):
         raise VerifyException(f"`lax.while`: {asked} and {fixed} consts, and {len(ins)} operands")
@@ -119,13 +113,12 @@ def _check_while(params: ParamsAttr, ins: Types, outs: Types, args: Sequence[Typ
         raise VerifyException(f"`lax.while`: the condition yields one bool[], not {_text(yielded[0])}")
 
 
-def _check_cond(_: ParamsAttr, ins: Types, outs: Types, args: Sequence[Types], yielded: Sequence[Types]) -> None:
-    """The branch's number, then the operands of every branch; every branch yields the results of the op."""
+def _check_cond(params: ParamsAttr, ins: Types, outs: Types, args: Sequence[Types], yielded: Sequence[Types]) -> None:
     if not ins or ins[0] is not ArrayType.whole("int32"):
         raise VerifyException(f"`lax.cond`: the first operand is an i32[], the branch's number, not {_text(ins[:1])}")
     if not args:
         raise VerifyException("`lax.cond` has at least one branch")
-    entry = cond_entry(len(args))
+    entry = entry_of("lax.cond", params, len(args))
     for branch, (takes, gives) in enumerate(zip(args, yielded, strict=True)):
         _alike("cond", f"arguments of branch {branch}", takes, "operands for it", tuple(entry.arguments(branch, ins, ())))
         _alike("cond", f"values that branch {branch} yields", gives, "results", outs)

@@ -1,31 +1,23 @@
-"""The common end of the text of all our ops: hints, operand types, result types.
+"""The text of our ops: operands, properties, regions, hints, operand types, result types.
 
-    lax.dot_general %0, %1 {...} attributes {provenance = "mlp.py:12"} : f32[64, 8], f32[8, 8] -> f32[64, 8]
-                                 |--------- signature ------------------------------------------------------|
+    %1 = spmd.all_gather %0 dim 0 block 8 over (data) attributes {provenance = "mlp.py:12"} : f32[8, 4] -> f32[32, 4]
+                         |--------- head -----------|                                       |---- signature ----|
 
 An op that has only operands or only results writes their types alone, without an arrow.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Self
+from collections.abc import Callable, Sequence
+from typing import ClassVar, NamedTuple, Self, cast
 
-from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import IRDLOperation
+from xdsl.dialects.builtin import IntAttr, StringAttr
+from xdsl.ir import Attribute, Region, SSAValue
+from xdsl.irdl import IRDLOperation, traits_def, var_operand_def
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
+from xdsl.traits import IsTerminator
 
-from .text import behind
-from .types import ArrayType, parse_type
-
-
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """The text after the operands: the types on both sides of the arrow, and attributes that are hints."""
-
-    operands: tuple[ArrayType, ...]
-    results: tuple[ArrayType, ...]
-    attributes: dict[str, Attribute]
+from .text import TextAttr, behind
+from .types import ArrayType
 
 
 def array_types(values: Sequence[SSAValue]) -> tuple[ArrayType, ...]:
@@ -33,21 +25,88 @@ def array_types(values: Sequence[SSAValue]) -> tuple[ArrayType, ...]:
     return tuple(value.type for value in values if isinstance(value.type, ArrayType))
 
 
-def type_list(types: Iterable[Attribute]) -> str:
-    return ", ".join(each.text if isinstance(each, ArrayType) else str(each) for each in types)
+class Word(NamedTuple):
+    """A property in the head of an op, after a word: `dim 0`."""
+
+    name: str
+    read: Callable[[Parser], Attribute]
+    word: str = ""
+
+    def text(self, value: Attribute) -> str:
+        said = value.text if isinstance(value, TextAttr) else str(cast("IntAttr | StringAttr", value).data)
+        return f" {self.word} {said}" if self.word else f" {said}"
+
+
+class ArrayOp(IRDLOperation):
+    """An op on arrays. Its head is the operands, with the properties of `FIRST` before them and those of `WORDS` after them."""
+
+    FIRST: ClassVar[Sequence[Word]] = ()
+    WORDS: ClassVar[Sequence[Word]] = ()
+
+    def print_head(self, printer: Printer) -> None:
+        printer.print_string("".join(word.text(self.properties[word.name]) for word in self.FIRST))
+        print_operands(printer, self.operands)
+        printer.print_string("".join(word.text(self.properties[word.name]) for word in self.WORDS))
+
+    @classmethod
+    def parse_head(cls, parser: Parser) -> tuple[list[UnresolvedOperand], dict[str, Attribute]]:
+        """Reads the operands and the properties."""
+        properties = {name: read(parser) for name, read, _ in cls.FIRST}
+        unresolved = parse_operands(parser)
+        for name, read, word in cls.WORDS:
+            if word:
+                parser.parse_keyword(word)
+            properties[name] = read(parser)
+        return unresolved, properties
+
+    def print(self, printer: Printer) -> None:
+        self.print_head(printer)
+        for region in self.regions:
+            printer.print_string(" ")
+            printer.print_region(region)
+        if self.attributes:
+            printer.print_op_attributes(self.attributes, print_keyword=True)
+        sides = [", ".join(type.text for type in array_types(each)) for each in (self.operands, self.results) if each]
+        printer.print_string(f" : {' -> '.join(sides) or '()'}")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        unresolved, properties = cls.parse_head(parser)
+        regions: list[Region] = []
+        while (region := parser.parse_optional_region()) is not None:
+            regions.append(region)
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        parser.parse_punctuation(":")
+        start = parser.pos
+        types = parse_types(parser)
+        results = types if not unresolved else parse_types(parser) if parser.parse_optional_punctuation("->") else ()
+        if unresolved and len(types) != len(unresolved):
+            end = start + len(behind(parser, start))
+            parser.raise_error(f"{len(unresolved)} operands and {len(types)} types for them", start, end)
+        return cls.create(
+            operands=[parser.resolve_operand(each, type) for each, type in zip(unresolved, types, strict=False)],
+            result_types=results,
+            properties=properties,
+            attributes={} if attributes is None else dict(attributes.data),
+            regions=regions,
+        )
+
+
+class Terminator(ArrayOp):
+    """The end of a block, with the values that the block returns."""
+
+    values = var_operand_def(ArrayType)
+
+    traits = traits_def(IsTerminator())
+
+    def __init__(self, values: Sequence[SSAValue]):
+        super().__init__(operands=[values])
 
 
 def print_operands(printer: Printer, operands: Sequence[SSAValue]) -> None:
     if operands:
         printer.print_string(" ")
         printer.print_list(operands, printer.print_ssa_value)
-
-
-def print_signature(printer: Printer, op: Operation) -> None:
-    if op.attributes:
-        printer.print_op_attributes(op.attributes, print_keyword=True)
-    sides = [type_list(each) for each in (op.operand_types, op.result_types) if each]
-    printer.print_string(f" : {' -> '.join(sides) or '()'}")
 
 
 def parse_operands(parser: Parser) -> list[UnresolvedOperand]:
@@ -59,48 +118,12 @@ def parse_operands(parser: Parser) -> list[UnresolvedOperand]:
     return operands
 
 
-def parse_attributes(parser: Parser) -> dict[str, Attribute]:
-    attributes = parser.parse_optional_attr_dict_with_keyword()
-    return {} if attributes is None else dict(attributes.data)
-
-
 def parse_types(parser: Parser) -> tuple[ArrayType, ...]:
     """Reads `f32[8], i32[]`, or `()`."""
     if parser.parse_optional_punctuation("(") is not None:
         parser.parse_punctuation(")")
         return ()
-    types = [parse_type(parser)]
+    types = [ArrayType.read(parser)]
     while parser.parse_optional_punctuation(",") is not None:
-        types.append(parse_type(parser))
+        types.append(ArrayType.read(parser))
     return tuple(types)
-
-
-def parse_signature(parser: Parser, unresolved: Sequence[UnresolvedOperand]) -> tuple[Sequence[SSAValue], Signature]:
-    """Reads the end of an op and resolves the operands read before it."""
-    attributes = parse_attributes(parser)
-    parser.parse_punctuation(":")
-    start = parser.pos
-    left = parse_types(parser)
-    if unresolved:
-        operands = left
-        results = parse_types(parser) if parser.parse_optional_punctuation("->") is not None else ()
-    else:
-        operands, results = (), left
-    if len(operands) != len(unresolved):
-        end = start + len(behind(parser, start))
-        parser.raise_error(f"{len(unresolved)} operands and {len(operands)} types for them", start, end)
-    values = [parser.resolve_operand(each, type) for each, type in zip(unresolved, operands, strict=True)]
-    return values, Signature(operands, results, attributes)
-
-
-class PlainOp(IRDLOperation):
-    """An op whose text is only its operands and its signature: terminators, barriers, redistributions."""
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self.operands)
-        print_signature(printer, self)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        operands, signature = parse_signature(parser, parse_operands(parser))
-        return cls.create(operands=operands, result_types=signature.results, attributes=signature.attributes)

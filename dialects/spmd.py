@@ -14,30 +14,22 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import ClassVar, Self, TypeAlias, cast
 
 from xdsl.dialects.builtin import IntAttr, StringAttr
-from xdsl.ir import Attribute, Data, Dialect, SSAValue
-from xdsl.irdl import (
-    IRDLOperation,
-    irdl_attr_definition,
-    irdl_op_definition,
-    operand_def,
-    prop_def,
-    result_def,
-    traits_def,
-)
+from xdsl.ir import Attribute, Dialect, SSAValue
+from xdsl.irdl import irdl_attr_definition, irdl_op_definition, operand_def, prop_def, result_def, traits_def
 from xdsl.parser import AttrParser, Parser
-from xdsl.printer import Printer
 from xdsl.traits import NoMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from .array import Barrier, Coordinate, group_size, mesh_of
 from .mesh import Mesh
 from .monoids import NAMES
-from .signature import array_types, parse_signature, print_operands, print_signature
-from .text import take
-from .types import ArrayType, AxesAttr, parse_axes
+from .signature import ArrayOp, Word, array_types
+from .text import TextAttr, take
+from .types import ArrayType, AxesAttr
 
 Properties: TypeAlias = Mapping[str, Attribute]
 
@@ -45,52 +37,51 @@ _PAIRS = re.compile(r"\[[\s(),\d]*\]")
 
 
 @irdl_attr_definition
-class PairsAttr(Data[tuple[tuple[int, int], ...]]):
+class PairsAttr(TextAttr[tuple[tuple[int, int], ...]]):
     """The (sender, receiver) pairs of a group: `[(0, 1), (1, 0)]`."""
 
     name = "spmd.pairs"
 
-    def __str__(self) -> str:
+    @cached_property
+    def text(self) -> str:
         return str(list(self.data))
 
     @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> tuple[tuple[int, int], ...]:
-        with parser.in_angle_brackets():
-            return parse_pairs(parser).data
-
-    def print_parameter(self, printer: Printer) -> None:
-        printer.print_string(f"<{self}>")
-
-
-def parse_pairs(parser: AttrParser) -> PairsAttr:
-    """Reads `[(0, 1), (1, 0)]`."""
-    start = parser.pos
-    text = take(parser, _PAIRS, "pairs of devices, like `[(0, 1), (1, 0)]`")
-    try:
-        return PairsAttr(tuple((source, target) for source, target in ast.literal_eval(text)))
-    except (ValueError, TypeError, SyntaxError):
-        parser.raise_error("expected pairs of devices, like `[(0, 1), (1, 0)]`", start, start + len(text))
+    def read(cls, parser: AttrParser) -> "PairsAttr":
+        start = parser.pos
+        text = take(parser, _PAIRS, "pairs of devices, like `[(0, 1), (1, 0)]`")
+        try:
+            return PairsAttr(tuple((source, target) for source, target in ast.literal_eval(text)))
+        except (ValueError, TypeError, SyntaxError):
+            parser.raise_error("expected pairs of devices, like `[(0, 1), (1, 0)]`", start, start + len(text))
 
 
-def _number(properties: Properties, name: str) -> int:
-    return cast(IntAttr, properties[name]).data
+def _read_monoid(parser: Parser) -> StringAttr:
+    return StringAttr(parser.parse_identifier(": the monoid that folds, like `add`"))
 
 
-def _attribute(value: str | int | PairsAttr) -> Attribute:
-    match value:
-        case str():
-            return StringAttr(value)
-        case int():
-            return IntAttr(value)
-        case PairsAttr():
-            return value
+def _numbers(dim: str, block: str) -> tuple[Word, Word]:
+    """The words of a dim, and of the size of its blocks."""
+
+    def read(parser: Parser) -> IntAttr:
+        return IntAttr(parser.parse_integer(allow_boolean=False))
+
+    return Word(dim, read, dim), Word(block, read, "block")
 
 
-class Collective(IRDLOperation):
+_FOLD = (Word("monoid", _read_monoid),)
+_OVER = Word("over", AxesAttr.read, "over")
+
+
+class Collective(ArrayOp):
     """A collective from one local array to another, over the devices along `axes`.
 
-    Constraints of all of them: the axes are distinct axes of the mesh, nothing is placed or pending in the types, and
-    the result has the shape that the operand's shape, the blocks and the size of the group give.
+    A device splits the dim of `SPLITS` into blocks, and keeps or sends a share of them; it joins the blocks that it receives
+    along the dim of `JOINS`. Both name two properties: the dim, and the size of its blocks.
+
+    Constraints of all of them: the axes are distinct axes of the mesh, nothing is placed or pending in the types, blocks hold
+    at least one element and divide their dim, and the result has the shape that the operand's shape, the blocks and the
+    size of the group give.
     """
 
     x = operand_def(ArrayType)
@@ -99,61 +90,41 @@ class Collective(IRDLOperation):
 
     traits = traits_def(NoMemoryEffect())
 
-    # The words of the text that a number follows, and the property that holds it.
-    NUMBERS: ClassVar[tuple[tuple[str, str], ...]] = ()
-    FOLDS: ClassVar[bool] = False
+    SPLITS: ClassVar[tuple[str, str] | None] = None
+    JOINS: ClassVar[tuple[str, str] | None] = None
 
     @property
     def axes(self) -> tuple[str, ...]:
         return self.over.data
 
     def number(self, name: str) -> int:
-        """One of the properties in `NUMBERS`: `op.number("block")`."""
+        """A property that is a number: `op.number("block")`."""
         return _number(self.properties, name)
 
     @classmethod
     def result(cls, array: ArrayType, group: int, properties: Properties) -> ArrayType:
         """The result type for an operand of this type. Raises VerifyException if the operand does not fit."""
-        raise NotImplementedError
+        if cls.SPLITS is not None:
+            dim, block = (_number(properties, name) for name in cls.SPLITS)
+            _check_dim(cls, array, dim, block, group * block, f"{group} devices with blocks of {block}")
+            array = _resized(array, dim, array.shape[dim] // group)
+        if cls.JOINS is not None:
+            dim, block = (_number(properties, name) for name in cls.JOINS)
+            _check_dim(cls, array, dim, block, block, f"blocks of {block}")
+            array = _resized(array, dim, array.shape[dim] * group)
+        return array
 
     @classmethod
     def make(cls, x: SSAValue, axes: Sequence[str], mesh: Mesh, **properties: str | int | PairsAttr) -> Self:
         """The op with the result type that its operand gives: `AllGatherOp.make(x, ["data"], mesh, dim=0, block=8)`."""
-        over = AxesAttr.of(axes)
-        all_of_them = {"over": over, **{name: _attribute(value) for name, value in properties.items()}}
+        over = AxesAttr(tuple(axes))
+        all_of_them: dict[str, Attribute] = {"over": over}
+        for name, value in properties.items():
+            all_of_them[name] = (
+                StringAttr(value) if isinstance(value, str) else IntAttr(value) if isinstance(value, int) else value
+            )
         result = cls.result(array_types([x])[0], over.size(mesh), all_of_them)
         return cls.create(operands=[x], properties=all_of_them, result_types=[result])
-
-    def print(self, printer: Printer) -> None:
-        if isinstance(monoid := self.properties.get("monoid"), StringAttr):
-            printer.print_string(f" {monoid.data}")
-        print_operands(printer, self.operands)
-        numbers = "".join(f" {word} {self.number(name)}" for word, name in self.NUMBERS)
-        printer.print_string(f"{numbers} over {self.over}")
-        if isinstance(pairs := self.properties.get("pairs"), PairsAttr):
-            printer.print_string(f" pairs {pairs}")
-        print_signature(printer, self)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        properties: dict[str, Attribute] = {}
-        if cls.FOLDS:
-            properties["monoid"] = StringAttr(parser.parse_identifier(": the monoid that folds, like `add`"))
-        x = parser.parse_unresolved_operand()
-        for word, name in cls.NUMBERS:
-            parser.parse_keyword(word)
-            properties[name] = IntAttr(parser.parse_integer(allow_boolean=False))
-        parser.parse_keyword("over")
-        properties["over"] = parse_axes(parser)
-        if parser.parse_optional_keyword("pairs") is not None:
-            properties["pairs"] = parse_pairs(parser)
-        operands, signature = parse_signature(parser, [x])
-        return cls.create(
-            operands=operands,
-            properties=properties,
-            result_types=signature.results,
-            attributes=signature.attributes,
-        )
 
     def verify_(self) -> None:
         array, out = array_types([self.x, self.out])
@@ -168,16 +139,8 @@ class Collective(IRDLOperation):
             raise VerifyException(f"`{self.name}` of {array.text} over {group} devices is {wanted.text}, not {out.text}")
 
 
-def _spread(op: type[Collective], array: ArrayType, dim: int, block: int, group: int) -> ArrayType:
-    """`M·block --> M·group·block` in one dim."""
-    _check_dim(op, array, dim, block, block, f"blocks of {block}")
-    return _resized(array, dim, array.shape[dim] * group)
-
-
-def _share(op: type[Collective], array: ArrayType, dim: int, block: int, group: int) -> ArrayType:
-    """`M·group·block --> M·block` in one dim."""
-    _check_dim(op, array, dim, block, group * block, f"{group} devices with blocks of {block}")
-    return _resized(array, dim, array.shape[dim] // group)
+def _number(properties: Properties, name: str) -> int:
+    return cast(IntAttr, properties[name]).data
 
 
 def _check_dim(op: type[Collective], array: ArrayType, dim: int, block: int, unit: int, what: str) -> None:
@@ -200,47 +163,34 @@ class AllReduceOp(Collective):
 
     name = "spmd.all_reduce"
     monoid = prop_def(StringAttr)
-    FOLDS: ClassVar[bool] = True
-
-    @classmethod
-    def result(cls, array: ArrayType, group: int, properties: Properties) -> ArrayType:
-        return array
+    FIRST: ClassVar = _FOLD
+    WORDS: ClassVar = (_OVER,)
 
 
-@irdl_op_definition
-class AllGatherOp(Collective):
-    """The operands of all devices of the group, concatenated block by block: `spmd.all_gather %x dim 0 block 8 over (data)`.
+class Blocked(Collective):
+    """A collective that splits or joins one dim."""
 
-    Constraint: `block` divides the dim.
-    """
-
-    name = "spmd.all_gather"
     dim = prop_def(IntAttr)
     block = prop_def(IntAttr)
-    NUMBERS: ClassVar[tuple[tuple[str, str], ...]] = (("dim", "dim"), ("block", "block"))
-
-    @classmethod
-    def result(cls, array: ArrayType, group: int, properties: Properties) -> ArrayType:
-        return _spread(cls, array, _number(properties, "dim"), _number(properties, "block"), group)
+    WORDS: ClassVar = (*_numbers("dim", "block"), _OVER)
 
 
 @irdl_op_definition
-class ReduceScatterOp(Collective):
-    """This device's blocks of the fold: `spmd.reduce_scatter add %x dim 0 block 8 over (data)`.
+class AllGatherOp(Blocked):
+    """The operands of all devices of the group, concatenated block by block: `spmd.all_gather %x dim 0 block 8 over (data)`."""
 
-    Constraint: the number of devices times `block` divides the dim.
-    """
+    name = "spmd.all_gather"
+    JOINS: ClassVar = ("dim", "block")
+
+
+@irdl_op_definition
+class ReduceScatterOp(Blocked):
+    """This device's blocks of the fold: `spmd.reduce_scatter add %x dim 0 block 8 over (data)`."""
 
     name = "spmd.reduce_scatter"
     monoid = prop_def(StringAttr)
-    dim = prop_def(IntAttr)
-    block = prop_def(IntAttr)
-    NUMBERS: ClassVar[tuple[tuple[str, str], ...]] = (("dim", "dim"), ("block", "block"))
-    FOLDS: ClassVar[bool] = True
-
-    @classmethod
-    def result(cls, array: ArrayType, group: int, properties: Properties) -> ArrayType:
-        return _share(cls, array, _number(properties, "dim"), _number(properties, "block"), group)
+    FIRST: ClassVar = _FOLD
+    SPLITS: ClassVar = ("dim", "block")
 
 
 @irdl_op_definition
@@ -248,7 +198,6 @@ class AllToAllOp(Collective):
     """Blocks of one dim for blocks of another: `spmd.all_to_all %x split 0 block 4 concat 1 block 8 over (data)`.
 
     The split comes first: if both dims are the same, `concat`'s block counts elements of the split dim.
-    Constraints: the number of devices times the split's block divides the split dim; the other block divides the other.
     """
 
     name = "spmd.all_to_all"
@@ -256,18 +205,9 @@ class AllToAllOp(Collective):
     split_block = prop_def(IntAttr)
     concat = prop_def(IntAttr)
     concat_block = prop_def(IntAttr)
-    NUMBERS: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("split", "split"),
-        ("block", "split_block"),
-        ("concat", "concat"),
-        ("block", "concat_block"),
-    )
-
-    @classmethod
-    def result(cls, array: ArrayType, group: int, properties: Properties) -> ArrayType:
-        numbers = {name: _number(properties, name) for _, name in cls.NUMBERS}
-        part = _share(cls, array, numbers["split"], numbers["split_block"], group)
-        return _spread(cls, part, numbers["concat"], numbers["concat_block"], group)
+    WORDS: ClassVar = (*_numbers("split", "split_block"), *_numbers("concat", "concat_block"), _OVER)
+    SPLITS: ClassVar = ("split", "split_block")
+    JOINS: ClassVar = ("concat", "concat_block")
 
 
 @irdl_op_definition
@@ -280,6 +220,7 @@ class PermuteOp(Collective):
 
     name = "spmd.permute"
     pairs = prop_def(PairsAttr)
+    WORDS: ClassVar = (_OVER, Word("pairs", PairsAttr.read, "pairs"))
 
     @classmethod
     def result(cls, array: ArrayType, group: int, properties: Properties) -> ArrayType:
@@ -294,20 +235,14 @@ class PermuteOp(Collective):
 
 
 @irdl_op_definition
-class SliceOp(Collective):
+class SliceOp(Blocked):
     """This device's blocks of a dim that is replicated in the group: the inverse of all_gather, without communication.
 
-    `spmd.slice %x dim 0 block 64 over (data)`. Constraint: the number of devices times `block` divides the dim.
+    `spmd.slice %x dim 0 block 64 over (data)`.
     """
 
     name = "spmd.slice"
-    dim = prop_def(IntAttr)
-    block = prop_def(IntAttr)
-    NUMBERS: ClassVar[tuple[tuple[str, str], ...]] = (("dim", "dim"), ("block", "block"))
-
-    @classmethod
-    def result(cls, array: ArrayType, group: int, properties: Properties) -> ArrayType:
-        return _share(cls, array, _number(properties, "dim"), _number(properties, "block"), group)
+    SPLITS: ClassVar = ("dim", "block")
 
 
 @irdl_op_definition
@@ -325,16 +260,5 @@ class BarrierOp(Barrier):
 
 
 SPMD = Dialect(
-    "spmd",
-    [
-        AllReduceOp,
-        AllGatherOp,
-        ReduceScatterOp,
-        AllToAllOp,
-        PermuteOp,
-        SliceOp,
-        CoordinateOp,
-        BarrierOp,
-    ],
-    [PairsAttr],
+    "spmd", [AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp, PermuteOp, SliceOp, CoordinateOp, BarrierOp], [PairsAttr]
 )

@@ -5,18 +5,23 @@ take the raw text at the parser's position instead of its tokens. Only this file
 """
 
 import re
+from functools import cached_property
 from itertools import pairwise
+from typing import Self, TypeVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Data
 from xdsl.parser import AttrParser, Parser
 from xdsl.parser.generic_parser import ParserState
+from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.lexer import Input, Position, Span
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken
 
 from .errors import Error, Location
 
+T = TypeVar("T")
 _STRING = re.compile(r'"(?:[^"\\\n\v\f]|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
 
 
@@ -90,3 +95,24 @@ def go_on(parser: AttrParser, position: int) -> None:
 def behind(parser: AttrParser, start: int) -> str:
     """The text from `start` up to the parser's current token, without trailing blanks."""
     return parser.lexer.input.content[start : parser.pos].rstrip()
+
+
+class TextAttr(Data[T]):
+    """An attribute with a text of its own, which our ops write as it is and MLIR's syntax writes in angle brackets."""
+
+    @cached_property
+    def text(self) -> str:
+        """The bare text, which `read` reads."""
+        raise NotImplementedError
+
+    @classmethod
+    def read(cls, parser: AttrParser) -> Self:
+        raise NotImplementedError
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> T:
+        with parser.in_angle_brackets():
+            return cls.read(parser).data
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f"<{self.text}>")

@@ -1,20 +1,18 @@
 """The type of every value: an element type and a layout, and the attribute that names mesh axes."""
 
 import re
-from collections.abc import Iterable
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from math import prod
 
-from xdsl.ir import Data, TypeAttribute
+from xdsl.ir import TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
-from xdsl.printer import Printer
 
 from .errors import Error
 from .layouts import Layout, parse_array
 from .mesh import Mesh
 from .ranges.algebra import Extent
-from .text import take
+from .text import TextAttr, take
 
 # A dim may contain a sub-range, `512[0 : 256 : 1]`, with plain numbers as bounds: brackets nest at most twice.
 # Pending reductions follow without a blank, so a `{` after a blank is always something else.
@@ -27,7 +25,7 @@ _made: dict[tuple[str, Layout], "ArrayType"] = {}
 
 
 @irdl_attr_definition
-class ArrayType(Data[tuple[str, Layout]], TypeAttribute):
+class ArrayType(TextAttr[tuple[str, Layout]], TypeAttribute):
     """An array of `dtype` (a NumPy name) with a `layout`: `!array.array<f32[data*128, 256]{+model}>`.
 
     Two types are equal exactly if they are the same object, however they were made.
@@ -83,12 +81,13 @@ class ArrayType(Data[tuple[str, Layout]], TypeAttribute):
         return _local(self, mesh)
 
     @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> tuple[str, Layout]:
-        with parser.in_angle_brackets():
-            return parse_type(parser).data
-
-    def print_parameter(self, printer: Printer) -> None:
-        printer.print_string(f"<{self.text}>")
+    def read(cls, parser: AttrParser) -> "ArrayType":
+        start = parser.pos
+        text = take(parser, _ARRAY, "an array type, like `f32[data*128, 256]`")
+        try:
+            return ArrayType.of(*parse_array(text))
+        except Error as error:
+            parser.raise_error(str(error), start, start + len(text))
 
     def __eq__(self, other: object) -> bool:
         return self is other
@@ -101,23 +100,8 @@ def _local(array: ArrayType, mesh: Mesh) -> ArrayType:
     return ArrayType.whole(array.dtype, array.layout.local_shape(mesh))
 
 
-@lru_cache(maxsize=1 << 14)
-def _array(text: str) -> ArrayType:
-    return ArrayType.of(*parse_array(text))
-
-
-def parse_type(parser: AttrParser) -> ArrayType:
-    """Reads a bare array type, `f32[data*128, 256]{+model}`, as it stands in the text of our ops."""
-    start = parser.pos
-    text = take(parser, _ARRAY, "an array type, like `f32[data*128, 256]`")
-    try:
-        return _array(text)
-    except Error as error:
-        parser.raise_error(str(error), start, start + len(text))
-
-
 @irdl_attr_definition
-class AxesAttr(Data[tuple[str, ...]]):
+class AxesAttr(TextAttr[tuple[str, ...]]):
     """Mesh axes, major to minor: `(data, model)`.
 
     A factor of an axis is written `data.0:2`, as in a layout, or by its name `data.0` if the mesh is refined.
@@ -125,11 +109,8 @@ class AxesAttr(Data[tuple[str, ...]]):
 
     name = "array.axes"
 
-    @staticmethod
-    def of(axes: Iterable[str]) -> "AxesAttr":
-        return _axes(tuple(axes))
-
-    def __str__(self) -> str:
+    @cached_property
+    def text(self) -> str:
         return f"({', '.join(self.data)})"
 
     def size(self, mesh: Mesh) -> int:
@@ -137,12 +118,9 @@ class AxesAttr(Data[tuple[str, ...]]):
         return prod(_axis_size(axis, mesh) for axis in self.data)
 
     @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> tuple[str, ...]:
-        with parser.in_angle_brackets():
-            return parse_axes(parser).data
-
-    def print_parameter(self, printer: Printer) -> None:
-        printer.print_string(f"<{self}>")
+    def read(cls, parser: AttrParser) -> "AxesAttr":
+        text = take(parser, _AXES, "mesh axes, like `(data, model)`")
+        return AxesAttr(tuple(axis.strip() for axis in text[1:-1].split(",")))
 
 
 def _axis_size(axis: str, mesh: Mesh) -> int:
@@ -153,14 +131,3 @@ def _axis_size(axis: str, mesh: Mesh) -> int:
     if mesh[whole] % int(factor):
         raise Error(f"`{axis}` is not a factor of `{whole}`, which has {mesh[whole]} devices")
     return int(factor)
-
-
-@cache
-def _axes(axes: tuple[str, ...]) -> AxesAttr:
-    return AxesAttr(axes)
-
-
-def parse_axes(parser: AttrParser) -> AxesAttr:
-    """Reads `(data, model)`."""
-    text = take(parser, _AXES, "mesh axes, like `(data, model)`")
-    return AxesAttr.of(axis.strip() for axis in text[1:-1].split(","))

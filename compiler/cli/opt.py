@@ -19,14 +19,14 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 from ...dialects.errors import Error, nearest
 from ...dialects.text import error_of, read_module
 from .passes import PASSES
-from .universe import DIALECTS
+from .universe import UNIVERSE
 
 
 class PartitaOpt(xDSLOptMain):
     """xDSL's driver. If this package is installed, xDSL has already found Partita's dialects."""
 
     def register_all_dialects(self) -> None:
-        for name, dialect in {**Universe.get_multiverse().all_dialects, **DIALECTS}.items():
+        for name, dialect in {**Universe.get_multiverse().all_dialects, **UNIVERSE.all_dialects}.items():
             self.ctx.register_dialect(name, dialect)
 
     def register_all_passes(self) -> None:

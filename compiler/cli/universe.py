@@ -4,23 +4,16 @@ Everything is loaded on first use, because xDSL's tools read the universe of eve
 """
 
 from collections.abc import Callable
-from functools import partial
 
 from xdsl.ir import Dialect
 from xdsl.universe import Universe
 
+from ...dialects import dialects
 from .passes import PASSES
 
 
-def _dialect(name: str) -> Dialect:
-    from ...dialects.array import ARRAY
-    from ...dialects.flow import FLOW
-    from ...dialects.lax import lax
-    from ...dialects.spmd import SPMD
-
-    return {"array": ARRAY, "flow": FLOW, "lax": lax(), "spmd": SPMD}[name]
+def _dialect(name: str) -> Callable[[], Dialect]:
+    return lambda: dialects()[name]
 
 
-DIALECTS: dict[str, Callable[[], Dialect]] = {name: partial(_dialect, name) for name in ("array", "flow", "lax", "spmd")}
-
-UNIVERSE = Universe(all_dialects=DIALECTS, all_passes=PASSES)
+UNIVERSE = Universe(all_dialects={name: _dialect(name) for name in ("array", "flow", "lax", "spmd")}, all_passes=PASSES)

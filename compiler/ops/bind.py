@@ -18,7 +18,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.definitions.registry import definitions
 from ...dialects.params import Literal, ParamsAttr, Record
-from ...dialects.regions import cond_entry, scan_entry, while_entry
+from ...dialects.regions import entry_of
 from ...dialects.types import ArrayType
 from ..jax_private import jax, jnp, lax
 from .barrier import barrier_p
@@ -28,7 +28,7 @@ from .primitives import find
 from .prng_keys import unwrap, wrap
 from .shard_map import run_mapped
 
-Body: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
+Body: TypeAlias = Callable[..., list[Array]]
 """A region: from the arguments of its block to the values that it yields."""
 RunOp: TypeAlias = Callable[[Operation, Sequence[Array], Sequence[object]], list[Array]]
 """Runs one op on its operands, given the program's parameters without text."""
@@ -116,38 +116,33 @@ def _whole(params: ParamsAttr, inputs: Sequence[Array], foreign: Sequence[object
 
 def _scan(params: ParamsAttr, inputs: Sequence[Array], bodies: Sequence[Body]) -> list[Array]:
     (body,) = bodies
-    entry = scan_entry(params)
-    first, rows = inputs[entry.carries], inputs[entry.rows]
+    entry = entry_of("lax.scan", params, 1)
+    first, rows = list(inputs[entry.carries]), list(inputs[entry.rows])
 
-    def trip(carry: Sequence[Array], row: Sequence[Array]) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-        results = body(entry.arguments(0, inputs, carry, row))
-        return tuple(results[: len(first)]), tuple(results[len(first) :])
+    def trip(carry: list[Array], row: list[Array]) -> tuple[list[Array], list[Array]]:
+        results = body(*entry.arguments(0, inputs, carry, row))
+        return results[: len(first)], results[len(first) :]
 
     how = {key: params[key] for key in ("length", "reverse", "unroll")}
-    carry, ys = lax.scan(trip, tuple(first), tuple(rows), **cast(Any, how))
+    carry, ys = lax.scan(trip, first, rows, **cast(Any, how))
     return [*carry, *ys]
 
 
 def _while(params: ParamsAttr, inputs: Sequence[Array], bodies: Sequence[Body]) -> list[Array]:
     test, body = bodies
-    entry = while_entry(params)
+    entry = entry_of("lax.while", params, 2)
 
-    def goes_on(carry: Sequence[Array]) -> Array:
-        return test(entry.arguments(0, inputs, carry))[0]
+    def goes_on(carry: list[Array]) -> Array:
+        return test(*entry.arguments(0, inputs, carry))[0]
 
-    def trip(carry: Sequence[Array]) -> tuple[Array, ...]:
-        return tuple(body(entry.arguments(1, inputs, carry)))
+    def trip(carry: list[Array]) -> list[Array]:
+        return body(*entry.arguments(1, inputs, carry))
 
-    return list(lax.while_loop(goes_on, trip, tuple(inputs[entry.carries])))
+    return lax.while_loop(goes_on, trip, list(inputs[entry.carries]))
 
 
 def _cond(params: ParamsAttr, inputs: Sequence[Array], bodies: Sequence[Body]) -> list[Array]:
-    given = cond_entry(len(bodies)).arguments(0, inputs, ())
-    return list(lax.switch(inputs[0], [partial(_branch, body) for body in bodies], *given))
-
-
-def _branch(body: Body, *given: Array) -> tuple[Array, ...]:
-    return tuple(body(given))
+    return lax.switch(inputs[0], bodies, *entry_of("lax.cond", params, len(bodies)).arguments(0, inputs, ()))
 
 
 _REGIONS: Mapping[str, Callable[[ParamsAttr, Sequence[Array], Sequence[Body]], list[Array]]] = {
@@ -176,20 +171,15 @@ def _inner(block: Block) -> list[Block]:
     return found[:0:-1]
 
 
-def _traced(body: Body, block: Block) -> Body:
-    """The body as a traced program."""
+def _traced(run: Callable[[Sequence[Array]], list[Array]], block: Block) -> Body:
+    """A function on the arguments of a block, as a traced program."""
+
+    def body(*given: Array) -> list[Array]:
+        return run(given)
+
     types = cast("Sequence[ArrayType]", block.arg_types)
-
-    def run(*given: Array) -> Sequence[Array]:
-        return body(given)
-
-    closed = jax.make_jaxpr(run)(*(jax.ShapeDtypeStruct(each.shape, each.dtype) for each in types))
-    function = cast("Callable[..., Sequence[Array]]", jaxpr_as_fun(closed))
-
-    def traced(given: Sequence[Array]) -> Sequence[Array]:
-        return function(*given)
-
-    return traced
+    closed = jax.make_jaxpr(body)(*(jax.ShapeDtypeStruct(each.shape, each.dtype) for each in types))
+    return cast(Body, jaxpr_as_fun(closed))
 
 
 def _run_ops(

@@ -16,30 +16,28 @@ class Spelled:
     """A monoid in JAX.
 
     * `combine`: the function of two arrays of one shape; `reduce`: the fold over dims, which is also the name of its primitive.
-    * `numpy`: the fold in `jax.numpy`: the folds that people write in index notation.
     * `across`: the primitive that folds over the devices of mesh axes.
     """
 
     combine: Callable[[Array, Array], Array]
     reduce: Callable[[Array, Sequence[int]], Array] | None = None
-    numpy: str = ""
     across: str = ""
 
 
 SPELLED: Mapping[str, Spelled] = {
-    "sum": Spelled(lax.add, lax.reduce_sum, "sum", "psum"),
-    "prod": Spelled(lax.mul, lax.reduce_prod, "prod"),
-    "max": Spelled(lax.max, lax.reduce_max, "max", "pmax"),
-    "min": Spelled(lax.min, lax.reduce_min, "min", "pmin"),
-    "all": Spelled(lax.bitwise_and, lax.reduce_and, "all"),
-    "any": Spelled(lax.bitwise_or, lax.reduce_or, "any"),
+    "sum": Spelled(lax.add, lax.reduce_sum, "psum"),
+    "prod": Spelled(lax.mul, lax.reduce_prod),
+    "max": Spelled(lax.max, lax.reduce_max, "pmax"),
+    "min": Spelled(lax.min, lax.reduce_min, "pmin"),
+    "all": Spelled(lax.bitwise_and, lax.reduce_and),
+    "any": Spelled(lax.bitwise_or, lax.reduce_or),
     "xor": Spelled(lax.bitwise_xor, lax.reduce_xor),
     "logsumexp": Spelled(jnp.logaddexp),
 }
 """By the monoid's name in index notation."""
 
-WRITTEN: Sequence[str] = [fold for fold, each in SPELLED.items() if each.numpy]
-"""The folds of index notation."""
+WRITTEN: Sequence[str] = [fold for fold in SPELLED if hasattr(jnp, fold)]
+"""The folds that people write in index notation: those of `jax.numpy`."""
 
 
 def pools(fold: str) -> bool:

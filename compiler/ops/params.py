@@ -106,19 +106,13 @@ def to_literal(value: object, foreign: Foreign) -> Literal:
             return Record("primitive", (("name", name_of(value)),))
         case np.dtype() if value.isbuiltin or value.kind in "Vf":
             return Record("dtype", (("name", cast("np.dtype[Any]", value).name),))
+        case _ if (kind := type(value).__name__) in _TUPLES:
+            names: Sequence[str] = [field.name for field in fields(value)] if is_dataclass(value) else cast(Any, value)._fields
+            return Record(kind, tuple((name, to_literal(getattr(value, name), foreign)) for name in names))
+        case _ if type(value) in (tuple, list):
+            return tuple(to_literal(each, foreign) for each in cast("Sequence[object]", value))
         case _:
-            return _compound(value, foreign)
-
-
-def _compound(value: object, foreign: Foreign) -> Literal:
-    kind = type(value).__name__
-    if kind in _TUPLES:
-        names: Sequence[str] = [field.name for field in fields(value)] if is_dataclass(value) else cast(Any, value)._fields
-        pairs = [(name, getattr(value, name)) for name in names]
-        return Record(kind, tuple((field, to_literal(each, foreign)) for field, each in pairs))
-    if kind in ("tuple", "list"):
-        return tuple(to_literal(each, foreign) for each in cast("Sequence[object]", value))
-    return foreign.record(value)
+            return foreign.record(value)
 
 
 def from_literal(value: Literal, foreign: Sequence[object] = ()) -> object:
@@ -141,31 +135,19 @@ def from_literal(value: Literal, foreign: Sequence[object] = ()) -> object:
 
 
 def decode(
-    name: str,
-    params: ParamsAttr,
-    in_shapes: tuple[Shape, ...],
-    outs: tuple[ArrayLike, ...],
-    foreign: Sequence[object] = (),
+    name: str, params: ParamsAttr, in_shapes: tuple[Shape, ...], outs: tuple[ArrayLike, ...], foreign: Sequence[object] = ()
 ) -> dict[str, object]:
     """The JAX parameters of `lax.NAME` for operands and results of these (local) types."""
-    if "foreign(" in params.text:
-        return _decode(name, params, in_shapes, outs, foreign)
-    return dict(_decoded(name, params, in_shapes, outs))
+    return {key: from_literal(each, foreign) for key, each in _every(name, params, in_shapes, outs)}
 
 
 @lru_cache(maxsize=1 << 14)
-def _decoded(name: str, params: ParamsAttr, in_shapes: tuple[Shape, ...], outs: tuple[ArrayLike, ...]) -> dict[str, object]:
-    return _decode(name, params, in_shapes, outs, ())
-
-
-def _decode(
-    name: str,
-    params: ParamsAttr,
-    in_shapes: tuple[Shape, ...],
-    outs: tuple[ArrayLike, ...],
-    foreign: Sequence[object],
-) -> dict[str, object]:
-    literals: dict[str, Literal] = dict(params.items())
-    if (definition := definitions.get(name)) is not None:
-        literals = {**dict(definition.defaults), **literals, **restore(definition, params, in_shapes, outs)}
-    return {key: from_literal(each, foreign) for key, each in literals.items()}
+def _every(
+    name: str, params: ParamsAttr, in_shapes: tuple[Shape, ...], outs: tuple[ArrayLike, ...]
+) -> tuple[tuple[str, Literal], ...]:
+    """The parameters, with those that the definition implies."""
+    definition = definitions.get(name)
+    if definition is None:
+        return params.items()
+    every = {**dict(definition.defaults), **dict(params.items()), **restore(definition, params, in_shapes, outs)}
+    return tuple(every.items())

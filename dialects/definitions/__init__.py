@@ -6,7 +6,7 @@
       signs           the signs of expressions
     parse, phrases    text to tree, by the grammar `definitions.lark`
     printer           tree to text
-    front_ends        dimension numbers that a line cannot say: `gathers`, `pools`, `ragged`
+    front_ends        dimension numbers that a line cannot say: `gathers`, `ragged`
     grounding         a definition written out for operands of given shapes
       ground_form     the result: each dim an index, each index an extent
       dims, indices   which dims the terms take, and which variables are one index

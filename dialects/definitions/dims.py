@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from ..errors import Error
 from ..params import Literal, ParamsAttr
 from .front_ends import FRONT_ENDS
 from .ground_form import Dims
-from .tree import Apply, Concat, Definition, Group, Number, Param, Reading, Shape, Source, Term, Whole, names
+from .tree import Apply, Concat, Definition, Number, Param, Reading, Shape, Source, Term, Whole, names, variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +32,7 @@ class Site:
 
 def groups(term: Term) -> tuple[str, ...]:
     """The groups of a term, which takes one dim for each of their indices."""
-    match term:
-        case Group(indices):
-            return tuple(index.name for index in indices if index.many)
-        case Apply(_, args):
-            return tuple(name for arg in args for name in groups(arg))
-        case _:
-            return ()
+    return () if isinstance(term, Whole | Concat) else tuple(var.name for var in variables(term) if var.many)
 
 
 def copies(definition: Definition) -> tuple[int, frozenset[str]]:
@@ -50,11 +45,9 @@ def copies(definition: Definition) -> tuple[int, frozenset[str]]:
     if any(read.spread for read in reads) or not many or more:
         return 1, frozenset()
     count = definition.arity[0] if any(formal.variadic for formal in definition.operands) else definition.arity[1]
-    joined = {name for read in (*reads, *definition.targets) for t in read.dims if isinstance(t, Concat) for name in names(t)}
-    if joined:
-        return count, frozenset(joined)
-    own = {name for read in (*reads, *definition.targets) for term in read.dims for name in names(term)}
-    return count, frozenset(own)
+    terms = [term for read in (*reads, *definition.targets) for term in read.dims]
+    joined = [term for term in terms if isinstance(term, Concat)]
+    return count, frozenset(name for term in joined or terms for name in names(term))
 
 
 class Sites:
@@ -122,50 +115,34 @@ class Sites:
         if not rank and not any(isinstance(term, Whole) for term in site.terms):
             # A scalar may be any operand of an elementwise op, so it does not determine the lengths of the groups.
             return True
-        placed: dict[int, Dims] = {}
-        for number, term in enumerate(site.terms):
-            dims = self.dims_at(site, term)
-            if dims is not None:
-                placed[number] = dims
-        taken = {dim for dims in placed.values() for dim in dims}
+        placed = [self.dims_at(site, term) for term in site.terms]
+        taken = {dim for dims in placed for dim in dims or ()}
         free = [dim for dim in range(rank) if dim not in taken]
-        counts = self.counts(site, placed, len(free), least)
-        if counts is None:
+        counts = [self.length(site, term, least) if dims is None else 0 for term, dims in zip(site.terms, placed, strict=True)]
+        if counts.count(None) > 1:
             return False
+        left = len(free) - sum(count or 0 for count in counts)
+        # Only the index vectors' last dim belongs to no term.
+        if left < 0 or (None not in counts and left and self.front is None):
+            raise Error(f"`{self.definition.name}` does not take an array of shape {self.shape(site.array)} as `{site.name}`")
         rest = iter(free)
-        for number, term in enumerate(site.terms):
-            dims = placed[number] if number in placed else tuple(next(rest) for _ in range(counts[number]))
+        for number, (term, dims, count) in enumerate(zip(site.terms, placed, counts, strict=True)):
+            if dims is None:
+                dims = tuple(islice(rest, left if count is None else count))
             site.placed.extend((number, k, dim) for k, dim in enumerate(dims) if dim is not None)
-            for group in groups(term):
-                self.lengths[self.scope(group, site.copy)] = len(dims)
+            self.lengths |= {self.scope(group, site.copy): len(dims) for group in groups(term)}
         return True
 
-    def counts(self, site: Site, placed: dict[int, Dims], free: int, least: bool) -> dict[int, int] | None:
-        """How many of the free dims each term without `at` takes: at most one group takes the remaining dims."""
-        counts: dict[int, int] = {}
-        guess: int | None = None
-        for number, term in enumerate(site.terms):
-            scopes = [self.scope(group, site.copy) for group in groups(term)]
-            known = [self.lengths[scope] for scope in scopes if scope in self.lengths]
-            if isinstance(term, Whole) and term.name in self.sized:
-                known = [len(self.sized[term.name])]
-            if number in placed:
-                continue
-            if known or not (scopes or (isinstance(term, Whole) and term.many)):
-                counts[number] = known[0] if known else 1
-            elif least and isinstance(term, Whole):
-                counts[number] = 0
-            elif guess is not None:
-                return None
-            else:
-                guess = number
-        left = free - sum(counts.values())
-        if guess is not None:
-            counts[guess] = left
-        # Only the index vectors' last dim belongs to no term.
-        if left < 0 or (guess is None and left and self.front is None):
-            raise Error(f"`{self.definition.name}` does not take an array of shape {self.shape(site.array)} as `{site.name}`")
-        return counts
+    def length(self, site: Site, term: Term, least: bool) -> int | None:
+        """How many of the free dims a term without `at` takes; None: the remaining ones."""
+        if isinstance(term, Whole) and term.name in self.sized:
+            return len(self.sized[term.name])
+        known = [self.lengths[scope] for group in groups(term) if (scope := self.scope(group, site.copy)) in self.lengths]
+        if known:
+            return known[0]
+        if not groups(term) and not (isinstance(term, Whole) and term.many):
+            return 1
+        return 0 if least and isinstance(term, Whole) else None
 
     def scope(self, name: str, copy: int) -> tuple[str, int]:
         return (name, copy if name in self.fresh else 0)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from ..errors import Error
 from ..params import Literal, ParamsAttr, Record
 from .ground_form import Dims
@@ -55,15 +57,10 @@ def _full(known: tuple[int, ...], looked: Dims, rank: int) -> tuple[int, ...]:
     return tuple(sizes.get(dim, 1) for dim in range(rank))
 
 
-_FUNCTIONS = {**{name: ARITHMETIC[name].function for name in ("add", "sub", "mul")}, "maximum": max}
+_FUNCTIONS = {**{name: ARITHMETIC[name].function for name in ("add", "sub", "mul")}, "maximum": np.maximum}
 
 
 def _arithmetic(function: str, left: Literal, right: Literal) -> Literal:
     """Combines the numbers elementwise; an absent parameter (`strides=None`) counts as 1."""
-    if isinstance(left, tuple) or isinstance(right, tuple):
-        length = len(left) if isinstance(left, tuple) else len(right) if isinstance(right, tuple) else 0
-        lefts = left if isinstance(left, tuple) else (left,) * length
-        rights = right if isinstance(right, tuple) else (right,) * length
-        return tuple(_arithmetic(function, a, b) for a, b in zip(lefts, rights, strict=True))
-    a, b = (each if isinstance(each, int) else 1 for each in (left, right))
-    return _FUNCTIONS[function](a, b)
+    found = _FUNCTIONS[function](*(np.asarray(1 if each is None else each, np.int64) for each in (left, right)))
+    return tuple(found.tolist()) if found.ndim else found.item()

@@ -37,11 +37,9 @@ class Form:
         return cast(Record, self.params["mode"])
 
     def with_params(self, **changed: Literal) -> Form:
-        """The same with other parameters."""
         return replace(self, params=ParamsAttr.of(**{**dict(self.params.items()), **changed}))
 
     def with_numbers(self, numbers: Numbers) -> Form:
-        """The same with other dimension numbers."""
         kind = "GatherDimensionNumbers" if self.kind == "gather" else "ScatterDimensionNumbers"
         record = Record(kind, tuple(zip(FIELDS[kind], numbers, strict=True)))
         return replace(self.with_params(dimension_numbers=record), numbers=numbers)

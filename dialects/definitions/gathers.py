@@ -49,20 +49,12 @@ class Numbers(NamedTuple):
 
 
 FIELDS: Mapping[str, Sequence[str]] = {
-    "GatherDimensionNumbers": (
-        "offset_dims",
-        "collapsed_slice_dims",
-        "start_index_map",
-        "operand_batching_dims",
-        "start_indices_batching_dims",
-    ),
-    "ScatterDimensionNumbers": (
-        "update_window_dims",
-        "inserted_window_dims",
-        "scatter_dims_to_operand_dims",
-        "operand_batching_dims",
-        "scatter_indices_batching_dims",
-    ),
+    "GatherDimensionNumbers": """
+        offset_dims collapsed_slice_dims start_index_map operand_batching_dims start_indices_batching_dims
+        """.split(),
+    "ScatterDimensionNumbers": """
+        update_window_dims inserted_window_dims scatter_dims_to_operand_dims operand_batching_dims scatter_indices_batching_dims
+        """.split(),
 }
 """JAX's names of the dimension numbers."""
 

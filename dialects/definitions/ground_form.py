@@ -110,12 +110,6 @@ def inner(body: Ground) -> tuple[Ground, ...]:
     return () if isinstance(body, Read) else cast("tuple[Ground, ...]", parts(body))
 
 
-def along(dim: Dim) -> Ids:
-    """The indices that move along a dim."""
-    match dim:
-        case Group(ids) | Concat(ids):
-            return ids
-        case Affine(_, moves):
-            return tuple(index for index, _ in moves)
-        case Whole():
-            return ()
+def along(*dims: Dim) -> Ids:
+    """The indices that move along these dims."""
+    return tuple(index for dim in dims for index in dim.indices)

@@ -6,37 +6,19 @@ from collections.abc import Iterator, Sequence
 
 from ..errors import Error
 from ..params import ParamsAttr
+from . import tree
 from .dims import Sites
 from .ground_form import ELEMENT, Access, Dim, Equation, Ground, Grounded, Guarded, Ids, Lands
 from .indices import Indices, Key
 from .signs import ARITHMETIC
-from .tree import (
-    Affine,
-    Apply,
-    Concat,
-    Definition,
-    Expr,
-    Fold,
-    Group,
-    Guard,
-    Number,
-    Otherwise,
-    Param,
-    Read,
-    Reading,
-    Shape,
-    Size,
-    Term,
-    Var,
-    Whole,
-)
+from .tree import Definition, Shape
 
 
 def ground(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> Grounded:
     """The ground form of a definition. Raises Error if the shapes do not fit."""
     sites = Sites(definition.with_arity(len(ins), len(outs)), params, ins, outs)
     indices = Indices(sites)
-    writer = _Writer(sites, indices)
+    writer = _Writer(indices)
     equations = tuple(writer.equation(copy) for copy in range(sites.copies))
     fixed = frozenset(i for key, ids in indices.ids.items() if key[0] in sites.sized for i in ids or ())
     return Grounded(sites.definition, tuple(indices.sizes), equations, indices.group_extents(), fixed, sites.front)
@@ -45,11 +27,9 @@ def ground(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], out
 class _Writer:
     """Writes the ground equations, once the indices are known."""
 
-    def __init__(self, sites: Sites, indices: Indices) -> None:
-        self.sites = sites
-        self.indices = indices
-        self.definition = sites.definition
-        self.params = sites.params
+    def __init__(self, indices: Indices) -> None:
+        self.indices, self.sites = indices, indices.sites
+        self.definition, self.params = self.sites.definition, self.sites.params
 
     def equation(self, copy: int) -> Equation:
         targets = tuple(
@@ -66,56 +46,56 @@ class _Writer:
         }
         return tuple(said.get(target.array, ("", ())) for target in targets) if said else ()
 
-    def access(self, array: int, read: Reading, copy: int) -> Access:
+    def access(self, array: int, read: tree.Reading, copy: int) -> Access:
         site = self.sites.table[array, read.dims, copy]
         shape = self.sites.shape(array)
-        dims: list[Dim] = [Whole("")] * len(shape)
+        dims: list[Dim] = [tree.Whole("")] * len(shape)
         for number, component, dim in site.placed:
             dims[dim] = self.dim(read.dims[number], copy, component, shape[dim])
-        return Read(array, tuple(dims))
+        return tree.Read(array, tuple(dims))
 
-    def dim(self, term: Term, copy: int, component: int, extent: int) -> Dim:
+    def dim(self, term: tree.Term, copy: int, component: int, extent: int) -> Dim:
         match term:
-            case Whole():
+            case tree.Whole():
                 return term
             # The sum of one range is that range.
-            case Concat(indices) if self.sites.copies == 1:
-                return self.dim(Group(indices), copy, component, extent)
-            case Concat((Var(name),)):
-                return Concat(self.indices.of(self.indices.key(name, copy)) or (), copy)
-            case Group((Var(name),)):
+            case tree.Concat(indices) if self.sites.copies == 1:
+                return self.dim(tree.Group(indices), copy, component, extent)
+            case tree.Concat((tree.Var(name),)):
+                return tree.Concat(self.indices.of(self.indices.key(name, copy)) or (), copy)
+            case tree.Group((tree.Var(name),)):
                 if extent == 1:
-                    return Group(())
+                    return tree.Group(())
                 ids = self.indices.of(self.indices.key(name, copy, component))
-                return Whole(name) if ids is None else Group(ids)
-            case Group(joined):
-                return Group(tuple(i for var in joined for i in self.indices.of(self.indices.key(var.name, copy)) or ()))
+                return tree.Whole(name) if ids is None else tree.Group(ids)
+            case tree.Group(joined):
+                return tree.Group(tuple(i for var in joined for i in self.indices.of(self.indices.key(var.name, copy)) or ()))
             case _:
                 return self.affine(term, copy, component, extent)
 
-    def affine(self, term: Term, copy: int, component: int, extent: int) -> Dim:
+    def affine(self, term: tree.Term, copy: int, component: int, extent: int) -> Dim:
         offset, factors, divisor = self.line(term, copy, component)
         plain = {key: factor for key, factor in factors.items() if self.indices.extents.get(key, 1) != 1}
         if offset == 0 and divisor == 1 and list(plain.values()) == [1] and self.indices.extents[next(iter(plain))] == extent:
-            return Group(self.indices.of(next(iter(plain))) or ())
+            return tree.Group(self.indices.of(next(iter(plain))) or ())
         if extent == 1 and not plain and not offset:
-            return Group(())
+            return tree.Group(())
         numbered = tuple((i, factor) for key, factor in plain.items() for i in self.indices.of(key) or ())
-        return Affine(offset, numbered, divisor)
+        return tree.Affine(offset, numbered, divisor)
 
-    def line(self, term: Term, copy: int, component: int) -> tuple[int, dict[Key, int], int]:
+    def line(self, term: tree.Term, copy: int, component: int) -> tuple[int, dict[Key, int], int]:
         """An index expression as offset, factors and divisor."""
         match term:
-            case Group((Var(name),)):
+            case tree.Group((tree.Var(name),)):
                 return 0, {self.indices.key(name, copy, component): 1}, 1
-            case Apply("div", (left, right)):
+            case tree.Apply("div", (left, right)):
                 offset, factors, _ = self.line(left, copy, component)
                 return offset, factors, self.number(right, component)
-            case Apply("mul", (left, right)):
+            case tree.Apply("mul", (left, right)):
                 offset, factors, divisor = self.line(left, copy, component)
                 by = self.number(right, component)
                 return offset * by, {key: factor * by for key, factor in factors.items()}, divisor
-            case Apply("add" | "sub" as name, (left, right)):
+            case tree.Apply("add" | "sub" as name, (left, right)):
                 offset, factors, divisor = self.line(left, copy, component)
                 more, others, _ = self.line(right, copy, component)
                 by = 1 if name == "add" else -1
@@ -123,60 +103,62 @@ class _Writer:
             case _:
                 return self.number(term, component), {}, 1
 
-    def number(self, expr: Term, component: int) -> int:
+    def number(self, expr: tree.Term, component: int) -> int:
         """An integer expression of literals and parameters, for one component; an absent parameter is 1."""
         match expr:
-            case Number(value):
+            case tree.Number(value):
                 return 1 if value is None else value
-            case Size(variable):
+            case tree.Size(variable):
                 return self.indices.extents.get(self.indices.key(variable.name, 0, component), 1)
-            case Param():
+            case tree.Param():
                 value = expr.value(self.params)
                 part = value[component] if isinstance(value, tuple) else value
                 return part if isinstance(part, int) else 1
-            case Apply("add" | "sub" | "mul" | "neg" as name, args):
+            case tree.Apply("add" | "sub" | "mul" | "neg" as name, args):
                 return ARITHMETIC[name].function(*(self.number(arg, component) for arg in args))
             case _:
                 raise Error(f"`{self.definition.name}`: expected an integer expression as an index")
 
-    def expr(self, expr: Expr, copy: int) -> Ground:
+    def expr(self, expr: tree.Expr, copy: int) -> Ground:
         match expr:
-            case Read():
+            case tree.Read():
                 return self.access(self.sites.arrays(expr, copy)[0], expr, copy)
-            case Apply(function, args):
-                return Apply(function, tuple(part for arg in args for part in self.argument(arg, copy)))
-            case Fold(monoid, variables, body, upto):
+            case tree.Apply(function, args):
+                return tree.Apply(function, tuple(part for arg in args for part in self.argument(arg, copy)))
+            case tree.Fold(monoid, variables, body, upto):
                 flag = self.definition.backwards
                 backwards = flag is not None and self.params.get(flag) is True
-                return Fold(monoid, self.folded(variables, copy), self.expr(body, copy), self.folded(upto, copy), backwards)
-            case Guard():
+                return tree.Fold(
+                    monoid, self.folded(variables, copy), self.expr(body, copy), self.folded(upto, copy), backwards
+                )
+            case tree.Guard():
                 return self.guarded(expr, copy)
-            case Otherwise(body, default):
-                return Otherwise(self.expr(body, copy), self.expr(default, copy))
-            case Group(indices):
-                return Group(self.folded([Var(index.name) for index in indices], copy))
-            case Number(value):
-                return Number(value)
-            case Param():
-                return Number(expr.value(self.params))
-            case Size(variable):
-                return Number(self.indices.extents.get(self.indices.key(variable.name, copy), 1))
+            case tree.Otherwise(body, default):
+                return tree.Otherwise(self.expr(body, copy), self.expr(default, copy))
+            case tree.Group(indices):
+                return tree.Group(self.folded([tree.Var(index.name) for index in indices], copy))
+            case tree.Number(value):
+                return tree.Number(value)
+            case tree.Param():
+                return tree.Number(expr.value(self.params))
+            case tree.Size(variable):
+                return tree.Number(self.indices.extents.get(self.indices.key(variable.name, copy), 1))
 
-    def folded(self, variables: Sequence[Var], copy: int) -> Ids:
+    def folded(self, variables: Sequence[tree.Var], copy: int) -> Ids:
         keys = [key for var in variables for key in self.variable(var, copy)]
         return tuple(dict.fromkeys(i for key in keys for i in self.indices.of(key) or ()))
 
-    def variable(self, var: Var, copy: int) -> list[Key]:
+    def variable(self, var: tree.Var, copy: int) -> list[Key]:
         return self.indices.keys(var.name, copy) if var.many else [self.indices.key(var.name, copy)]
 
-    def argument(self, arg: Expr, copy: int) -> Iterator[Ground]:
-        if isinstance(arg, Read) and arg.spread:
+    def argument(self, arg: tree.Expr, copy: int) -> Iterator[Ground]:
+        if isinstance(arg, tree.Read) and arg.spread:
             for array in self.sites.arrays(arg, copy):
                 yield self.access(array, arg, copy)
         else:
             yield self.expr(arg, copy)
 
-    def guarded(self, guard: Guard, copy: int) -> Guarded:
+    def guarded(self, guard: tree.Guard, copy: int) -> Guarded:
         arrays = self.sites.arrays(guard.start, copy)
         folded = self.definition.looks_up(guard)
         if guard.window is None:

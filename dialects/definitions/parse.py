@@ -58,6 +58,10 @@ class _Reader:
         location = self.location(line, column, token.end_column or column + 1)
         raise Error(title, location=location, label=label, helps=did_you_mean(bare(token), among))
 
+    def expect(self, token: Token, among: Collection[str], title: str, label: str = "") -> None:
+        if bare(token) not in among:
+            self.fail(token, title, label, among)
+
     def tree(self) -> Node:
         try:
             return grammar.read(_GRAMMAR, self.source)
@@ -65,16 +69,14 @@ class _Reader:
             raise self.unread(error) from None
 
     def unread(self, error: UnexpectedInput) -> Error:
-        """The error for a text that the grammar does not accept."""
-        word, label = " ", "the definition ends too early"
+        word = ""
         if isinstance(error, UnexpectedCharacters):
-            sign = [*self.source.splitlines(), ""][error.line - 1][error.column - 1 : error.column]
-            label = f"`{sign}` is not expected here" if sign else label
+            word = [*self.source.splitlines(), ""][error.line - 1][error.column - 1 : error.column]
         elif isinstance(error, UnexpectedToken):
             token = cast(Token, error.token)  # pyright: ignore[reportUnknownMemberType]
-            if token.type not in ("$END", "_NL"):
-                word, label = str(token), f"`{token}` is not expected here"
-        location = self.location(error.line, error.column, error.column + len(word))
+            word = "" if token.type in ("$END", "_NL") else str(token)
+        label = f"`{word}` is not expected here" if word else "the definition ends too early"
+        location = self.location(error.line, error.column, error.column + len(word or " "))
         return Error("this definition cannot be read", location=location, label=label)
 
     def definition(self, tree: Node) -> Definition:
@@ -117,18 +119,17 @@ class _Reader:
                 return replace(definition, sizes=tuple(map(assign, phrases(tree))))
             case "extents" | "defaults":
                 pairs = [(str(words(each)[0]), expr(phrases(each)[0], bound)) for each in phrases(tree)]
-                values = [(name, each.value) for name, each in pairs if isinstance(each, Number)]
-                if tree.data == "defaults":
-                    return replace(definition, defaults=tuple(values))
-                return replace(definition, extents=tuple(pairs))
+                if tree.data == "extents":
+                    return replace(definition, extents=tuple(pairs))
+                values = ((name, each.value) for name, each in pairs if isinstance(each, Number))
+                return replace(definition, defaults=tuple(values))
             case "backwards":
                 return replace(definition, backwards=str(words(tree)[0]))
             case "drop":
                 return replace(definition, forgotten=frozenset(map(str, words(tree))))
             case _:
                 (front,) = words(tree)
-                if front not in FRONT_ENDS:
-                    self.fail(front, f"no front end is called `{front}`", among=FRONT_ENDS)
+                self.expect(front, FRONT_ENDS, f"no front end is called `{front}`")
                 return replace(definition, front=str(front))
 
     def check_reads(self, body: Node, operands: list[str]) -> None:
@@ -137,10 +138,8 @@ class _Reader:
             token = words(each)[0]
             if token.endswith("*") and id(each) not in listed:
                 self.fail(token, f"`{token}` stands for several operands", f"read each of them as `{bare(token)}`")
-            if bare(token) not in operands:
-                self.fail(
-                    token, f"`{bare(token)}` is not an operand", "the operands are listed in the parentheses before", operands
-                )
+            label = "the operands are listed in the parentheses before"
+            self.expect(token, operands, f"`{bare(token)}` is not an operand", label)
 
     def check_guards(self, body: Node, front: str | None) -> None:
         """Checks that a guard is a factor of a fold's operand, and the only guard there."""
@@ -148,17 +147,12 @@ class _Reader:
         alone = [id(guards[0]) for each in factors if len(guards := [one for one in each if one.data == "guard"]) == 1]
         for guard in body.find_data("guard"):
             if id(guard) not in alone:
-                variable = words(phrases(guard)[0])[0]
-                self.fail(
-                    variable,
-                    "a guard is a factor of what a fold folds, and the only guard there",
-                    "write it as in `sum(i) [v = ids[i]] * x[i]`",
-                )
+                title = "a guard is a factor of what a fold folds, and the only guard there"
+                self.fail(words(phrases(guard)[0])[0], title, "write it as in `sum(i) [v = ids[i]] * x[i]`")
             window = words(guard)
             if window and front is None:
-                self.fail(
-                    window[0], f"nothing says where the window `{window[0]}` lies", "`by windows` does, for ops like `gather`"
-                )
+                title = f"nothing says where the window `{window[0]}` lies"
+                self.fail(window[0], title, "`by windows` does, for ops like `gather`")
 
     def check_results(self, targets: Node, body: Node) -> None:
         """Checks that only an op's own function gives several results, or folds on the left."""
@@ -174,22 +168,18 @@ class _Reader:
         sizes = [phrases(each)[0] for each in tree.find_data("size")]
         for each in (*tree.find_data("group"), *sizes):
             (token,) = words(each)
-            if bare(token) not in bound:
-                self.fail(token, f"`{token}` is not bound", "write an index on the left of `=`, or fold over it", bound)
+            self.expect(token, bound, f"`{token}` is not bound", "write an index on the left of `=`, or fold over it")
 
     def check_placing(self, tree: Node, definition: Definition, bound: Collection[str]) -> None:
         known = [each.name for each in (*definition.operands, *definition.results)]
         for token in words(tree):
-            if token not in known:
-                self.fail(token, f"`{token}` is neither an operand nor a result", among=known)
+            self.expect(token, known, f"`{token}` is neither an operand nor a result")
         for each in phrases(tree):
             variable = words(each)[0]
-            if variable not in bound:
-                self.fail(variable, f"`{variable}` is not an index of this definition", among=bound)
+            self.expect(variable, bound, f"`{variable}` is not an index of this definition")
 
 
 def _factors(product: Node) -> Iterator[Node]:
-    """The factors of a product."""
     if product.data == "mul":
         for each in phrases(product):
             yield from _factors(each)

@@ -7,28 +7,8 @@ from collections.abc import Collection
 from lark import Token
 
 from ..grammar import Node, phrases, words
+from . import tree
 from .signs import ARITHMETIC
-from .tree import (
-    Apply,
-    At,
-    Concat,
-    Expr,
-    Fold,
-    Formal,
-    Group,
-    Guard,
-    Number,
-    Otherwise,
-    Param,
-    Partial,
-    Read,
-    Reading,
-    Size,
-    Source,
-    Term,
-    Var,
-    Whole,
-)
 
 
 def bare(token: Token) -> str:
@@ -36,113 +16,116 @@ def bare(token: Token) -> str:
     return token.rstrip(".:*")
 
 
-def formal(tree: Node) -> Formal:
+def formal(node: Node) -> tree.Formal:
     """An operand in the head: `lhs`, `cases*`."""
-    return Formal(bare(words(tree)[0]), tree.data == "many")
+    return tree.Formal(bare(words(node)[0]), node.data == "many")
 
 
-def source(tree: Node) -> Source:
+def source(node: Node) -> tree.Source:
     """The right side of `at k = axes`."""
-    match tree.data, *words(tree):
+    match node.data, *words(node):
         case "behind", name, number:
-            return Apply("sub", (Param(str(name)), Number(int(number))))
+            return tree.Apply("sub", (tree.Param(str(name)), tree.Number(int(number))))
         case "last", number:
-            return Number(-int(number))
+            return tree.Number(-int(number))
         case "number", number:
-            return Number(int(number))
+            return tree.Number(int(number))
         case _, token:
-            name, *steps = token.split(".")
-            return Param(name, tuple(steps))
+            return _param(token)
         case _:
-            raise TypeError(tree)
+            raise TypeError(node)
 
 
-def assign(tree: Node) -> tuple[str, Source]:
-    return str(words(tree)[0]), source(phrases(tree)[0])
+def assign(node: Node) -> tuple[str, tree.Source]:
+    return str(words(node)[0]), source(phrases(node)[0])
 
 
-def placing(tree: Node) -> list[At]:
+def placing(node: Node) -> list[tree.At]:
     """`rhs b = axes, k = dims`, or without `rhs` for all arrays."""
-    array = tree.children[0]
-    return [At(str(array) if isinstance(array, Token) else None, *assign(each)) for each in phrases(tree)]
+    array = node.children[0]
+    return [tree.At(str(array) if isinstance(array, Token) else None, *assign(each)) for each in phrases(node)]
 
 
-def read(tree: Node, bound: Collection[str]) -> Reading:
+def read(node: Node, bound: Collection[str]) -> tree.Reading:
     """`x[i.., j]`."""
-    token = words(tree)[0]
-    terms = [each for part in phrases(tree) for each in phrases(part)]
-    return Read(bare(token), tuple(term(each, bound) for each in terms), token.endswith("*"))
+    token = words(node)[0]
+    terms = [each for part in phrases(node) for each in phrases(part)]
+    return tree.Read(bare(token), tuple(term(each, bound) for each in terms), token.endswith("*"))
 
 
-def target(tree: Node, bound: Collection[str]) -> tuple[Reading, Partial | None]:
+def target(node: Node, bound: Collection[str]) -> tuple[tree.Reading, tree.Partial | None]:
     """A result on the left of `=`, and its fold: `dx[b.., d:]`, `sum(b..) dw[d:]`."""
-    if tree.data == "read":
-        return read(tree, bound), None
-    groups, result = phrases(tree)
+    if node.data == "read":
+        return read(node, bound), None
+    groups, result = phrases(node)
     made = read(result, bound)
-    return made, Partial(made.array, str(words(tree)[0]), tuple(variables(groups)))
+    return made, tree.Partial(made.array, str(words(node)[0]), tuple(variables(groups)))
 
 
-def term(tree: Node, bound: Collection[str]) -> Term:
+def term(node: Node, bound: Collection[str]) -> tree.Term:
     """One dim of a read."""
-    said = words(tree)
-    match tree.data:
+    said = words(node)
+    match node.data:
         case "whole":
-            return Whole(bare(said[0]), said[0].endswith("..:"))
+            return tree.Whole(bare(said[0]), said[0].endswith("..:"))
         case "concat":
-            return Concat((Var(str(said[0])),))
+            return tree.Concat((tree.Var(str(said[0])),))
         case "join":
-            return Group(tuple(Var(str(word)) for word in said))
+            return tree.Group(tuple(tree.Var(str(word)) for word in said))
         case _:
-            return expr(tree, bound)
+            return expr(node, bound)
 
 
-def expr(tree: Node, bound: Collection[str]) -> Expr:
+def expr(node: Node, bound: Collection[str]) -> tree.Expr:
     """An expression; a single name is an index if it is bound and a parameter otherwise."""
-    inner = [each for each in phrases(tree) if each.data not in ("variable", "variables", "arguments")]
-    match tree.data:
+    inner = [each for each in phrases(node) if each.data not in ("variable", "variables", "arguments")]
+    match node.data:
         case name if name in ARITHMETIC:
-            return Apply(name, tuple(expr(each, bound) for each in inner))
+            return tree.Apply(name, tuple(expr(each, bound) for each in inner))
         case "otherwise":
-            return Otherwise(expr(inner[0], bound), expr(inner[1], bound))
+            return tree.Otherwise(expr(inner[0], bound), expr(inner[1], bound))
         case "own" | "call":
-            args = tuple(expr(each, bound) for each in phrases(phrases(tree)[-1]))
-            return Apply("@" if tree.data == "own" else str(words(tree)[0]), args)
+            args = tuple(expr(each, bound) for each in phrases(phrases(node)[-1]))
+            return tree.Apply("@" if node.data == "own" else str(words(node)[0]), args)
         case "fold":
-            folded, upto = variables(phrases(tree)[0]), variables(tree)
-            return Fold(str(words(tree)[0]), tuple(folded), expr(inner[0], bound), tuple(upto))
+            folded, upto = variables(phrases(node)[0]), variables(node)
+            return tree.Fold(str(words(node)[0]), tuple(folded), expr(inner[0], bound), tuple(upto))
         case "guard":
-            (variable,) = variables(tree)
-            window = words(tree)
-            return Guard(variable, read(inner[0], bound), _group(window[0]) if window else None)
+            (variable,) = variables(node)
+            window = words(node)
+            return tree.Guard(variable, read(inner[0], bound), _group(window[0]) if window else None)
         case "read":
-            return read(tree, bound)
+            return read(node, bound)
         case _:
-            return _leaf(tree, bound)
+            return _leaf(node, bound)
 
 
-def variables(tree: Node) -> list[Var]:
+def variables(node: Node) -> list[tree.Var]:
     """`i`, `j..` after a fold or at the head of a guard."""
-    return [_group(words(each)[0]) for each in phrases(tree) if each.data == "variable"]
+    return [_group(words(each)[0]) for each in phrases(node) if each.data == "variable"]
 
 
-def _group(token: Token) -> Var:
-    return Var(bare(token), token.endswith(".."))
+def _group(token: Token) -> tree.Var:
+    return tree.Var(bare(token), token.endswith(".."))
 
 
-def _leaf(tree: Node, bound: Collection[str]) -> Expr:
-    if tree.data == "size":
-        return Size(variables(tree)[0])
-    (token,) = words(tree)
-    match tree.data:
+def _leaf(node: Node, bound: Collection[str]) -> tree.Expr:
+    if node.data == "size":
+        return tree.Size(variables(node)[0])
+    (token,) = words(node)
+    match node.data:
         case "constant":
-            return Number(False if token == "false" else None)
+            return tree.Number(False if token == "false" else None)
         case "number":
-            return Number(int(token))
+            return tree.Number(int(token))
         case "group":
-            return Group((_group(token),))
+            return tree.Group((_group(token),))
         case _ if str(token) in bound:
-            return Group((Var(str(token)),))
+            return tree.Group((tree.Var(str(token)),))
         case _:
-            name, *steps = token.split(".")
-            return Param(name, tuple(steps))
+            return _param(token)
+
+
+def _param(token: Token) -> tree.Param:
+    name, *steps = token.split(".")
+    return tree.Param(name, tuple(steps))

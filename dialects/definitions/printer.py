@@ -10,27 +10,13 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from ..params import Literal
+from . import tree
 from .signs import ATOM, COMPARISON, FOLD, LEAST, NEGATIVE, PRODUCT, SIGNS, SUM
-from .tree import (
-    Affine,
-    Apply,
-    Concat,
-    Definition,
-    Fold,
-    Formal,
-    Group,
-    Guard,
-    Number,
-    Otherwise,
-    Param,
-    Read,
-    Size,
-    Var,
-    Whole,
-)
+from .tree import Definition, Var
 
-_Leaf: TypeAlias = "Number[Literal] | Group[Var] | Affine[Var] | Whole | Concat[Var] | Param | Size | Guard"
-Said: TypeAlias = "_Leaf | Read[str, Said] | Apply[Said] | Fold[Var, Said] | Otherwise[Said]"
+Leaf: TypeAlias = "tree.Group[Var] | tree.Whole | tree.Concat[Var] | tree.Param | tree.Size"
+_Part: TypeAlias = "Leaf | tree.Number[Literal] | tree.Affine[Var] | tree.Guard"
+Said: TypeAlias = "_Part | tree.Read[str, Said] | tree.Apply[Said] | tree.Fold[Var, Said] | tree.Otherwise[Said]"
 """The nodes that can be printed. A number given as a string is printed unchanged."""
 
 
@@ -50,30 +36,30 @@ class Printer:
     def said(self, expr: Said) -> tuple[str, int]:
         """The text of an expression, and how strongly it binds."""
         match expr:
-            case Number(value):
+            case tree.Number(value):
                 text = (
                     "none" if value is None else "false" if value is False else value if isinstance(value, str) else repr(value)
                 )
                 return text, NEGATIVE if text.startswith("-") else ATOM
-            case Affine():
+            case tree.Affine():
                 return affine(expr), SUM
-            case Apply():
+            case tree.Apply():
                 return self.apply(expr)
-            case Fold(monoid, indices, body, upto):
+            case tree.Fold(monoid, indices, body, upto):
                 bound = ", ".join(map(self.bound, indices)) + "".join(f" <= {index(each)}" for each in upto)
                 return f"{monoid}({bound}) {self.expr(body, PRODUCT)}", FOLD
-            case Otherwise(body, default):
+            case tree.Otherwise(body, default):
                 return f"{self.expr(body, SUM)} else {self.expr(default, SUM)}", LEAST
-            case Read(array, dims, spread):
+            case tree.Read(array, dims, spread):
                 inside = f"[{self.listed(dims)}]" if dims or not self.bare else ""
                 return f"{array}{'*' * spread}{inside}", ATOM
-            case Guard(variable, start, window):
+            case tree.Guard(variable, start, window):
                 slides = f" + {index(window)}" if window is not None else ""
                 return f"[{index(variable)} = {self.expr(start)}{slides}]", ATOM
             case _:
                 return leaf(expr), ATOM
 
-    def apply(self, apply: Apply[Said]) -> tuple[str, int]:
+    def apply(self, apply: tree.Apply[Said]) -> tuple[str, int]:
         """A sign between its operands, or a function with its arguments and parameters."""
         sign = SIGNS.get(apply.function)
         if sign is None:
@@ -100,25 +86,25 @@ def index(variable: Var) -> str:
     return variable.name + ".." * variable.many
 
 
-def leaf(expr: Group[Var] | Whole | Concat[Var] | Param | Size) -> str:
+def leaf(expr: Leaf) -> str:
     match expr:
-        case Group(()):
+        case tree.Group(()):
             return "0"
-        case Group((variable,)):
+        case tree.Group((variable,)):
             return index(variable)
-        case Group(indices):
+        case tree.Group(indices):
             return f"({' '.join(map(index, indices))})"
-        case Whole(name, many):
+        case tree.Whole(name, many):
             return f"{name}{'..' * many}:"
-        case Concat(indices):
+        case tree.Concat(indices):
             return "+" + " ".join(map(index, indices))
-        case Param(name, steps):
+        case tree.Param(name, steps):
             return ".".join((name, *steps))
-        case Size(variable):
+        case tree.Size(variable):
             return f"|{index(variable)}|"
 
 
-def affine(dim: Affine[Var]) -> str:
+def affine(dim: tree.Affine[Var]) -> str:
     """`2*i + j - 1`: added terms come before subtracted ones. A part of a dim that begins at 0 is printed as `i + 0`."""
     said = [(factor, index(each) if abs(factor) == 1 else f"{abs(factor)}*{index(each)}") for each, factor in dim.factors]
     said += [(dim.offset, str(abs(dim.offset)))] if dim.offset else []
@@ -133,14 +119,10 @@ def definition(definition: Definition) -> str:
     printer = Printer()
     folds = {each.result: f"{each.monoid}({', '.join(map(index, each.variables))}) " for each in definition.partials}
     many = {each.name for each in definition.results if each.variadic}
-    targets = (Read(each.array, each.dims, each.array in many) for each in definition.targets)
+    targets = (tree.Read(each.array, each.dims, each.array in many) for each in definition.targets)
     left = ", ".join(folds.get(each.array, "") + printer.expr(each) for each in targets)
-    head = f"{definition.name}({', '.join(map(_formal, definition.operands))})"
+    head = f"{definition.name}({', '.join(each.name + '*' * each.variadic for each in definition.operands)})"
     return "   ".join([head, f"{left} = {printer.expr(definition.body)}", *_clauses(definition, printer)])
-
-
-def _formal(formal: Formal) -> str:
-    return formal.name + "*" * formal.variadic
 
 
 def _clauses(definition: Definition, printer: Printer) -> Iterator[str]:
@@ -149,12 +131,10 @@ def _clauses(definition: Definition, printer: Printer) -> Iterator[str]:
         yield f"at {'; '.join(said)}"
     if definition.ravel is not None:
         yield "where ravel({}..) = ravel({}..)".format(*definition.ravel)
-    if definition.sizes:
-        yield "size " + ", ".join(f"{name} = {printer.expr(source)}" for name, source in definition.sizes)
-    if definition.extents:
-        yield "extents " + ", ".join(f"{name} = {printer.expr(expr)}" for name, expr in definition.extents)
-    if definition.defaults:
-        yield "default " + ", ".join(f"{name} = {printer.expr(Number(value))}" for name, value in definition.defaults)
+    defaults = [(name, tree.Number(value)) for name, value in definition.defaults]
+    for clause, pairs in (("size", definition.sizes), ("extents", definition.extents), ("default", defaults)):
+        if pairs:
+            yield f"{clause} " + ", ".join(f"{name} = {printer.expr(each)}" for name, each in pairs)
     if definition.forgotten:
         yield f"drop {', '.join(sorted(definition.forgotten))}"
     if definition.front is not None:

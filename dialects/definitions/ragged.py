@@ -21,7 +21,7 @@ _Ints = tuple[int, ...]
 
 def ragged(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> DimNumbers:
     """The dims of all groups in both factors, in the sizes and in the result."""
-    numbers = _numbers(params)
+    numbers = cast(Record, params["ragged_dot_dimension_numbers"])
     (left_k, right_k), (left_b, right_b) = cast(
         "tuple[tuple[_Ints, _Ints], tuple[_Ints, _Ints]]", numbers["dot_dimension_numbers"]
     )
@@ -60,13 +60,7 @@ def _before(cut: int, batch: _Ints, free: _Ints, folded: _Ints) -> _Ints:
 
 def mode(params: ParamsAttr) -> str:
     """What the ragged dim is: `free`, `folded` or `batch`."""
-    numbers = _numbers(params)
+    numbers = cast(Record, params["ragged_dot_dimension_numbers"])
     (cut,) = cast(_Ints, numbers["lhs_ragged_dimensions"])
     (folded, _), _ = cast("tuple[tuple[_Ints, _Ints], tuple[_Ints, _Ints]]", numbers["dot_dimension_numbers"])
     return "free" if numbers["rhs_group_dimensions"] else "folded" if cut in folded else "batch"
-
-
-def _numbers(params: ParamsAttr) -> Record:
-    numbers = params["ragged_dot_dimension_numbers"]
-    assert isinstance(numbers, Record)
-    return numbers

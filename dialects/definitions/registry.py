@@ -1,7 +1,4 @@
-"""The definitions of `definitions.def`, and those that users add: a mapping by the op's name.
-
-Programs refer to ops by name, so a name is given once. A definition that replaces another gets a new name.
-"""
+"""The definitions of `definitions.def`, and those that users add: a mapping by the op's name."""
 
 from __future__ import annotations
 

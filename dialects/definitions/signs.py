@@ -33,18 +33,7 @@ class Sign:
 
 LEAST, OR, AND, NOT, COMPARISON, NEGATIVE, SUM, FOLD, PRODUCT, ATOM = range(10)
 """The levels, weakest first. A fold extends to the end of a product."""
-COMPARISONS: Mapping[str, Sign] = {
-    each.name: each
-    for each in (
-        Sign("eq", "==", COMPARISON, operator.eq, ast.Eq),
-        Sign("ne", "!=", COMPARISON, operator.ne, ast.NotEq),
-        Sign("lt", "<", COMPARISON, operator.lt, ast.Lt),
-        Sign("le", "<=", COMPARISON, operator.le, ast.LtE),
-        Sign("gt", ">", COMPARISON, operator.gt, ast.Gt),
-        Sign("ge", ">=", COMPARISON, operator.ge, ast.GtE),
-    )
-}
-ARITHMETIC: Mapping[str, Sign] = {
+SIGNS: Mapping[str, Sign] = {
     each.name: each
     for each in (
         Sign("add", "+", SUM, operator.add, ast.Add),
@@ -52,15 +41,17 @@ ARITHMETIC: Mapping[str, Sign] = {
         Sign("mul", "*", PRODUCT, operator.mul, ast.Mult),
         Sign("div", "/", PRODUCT, operator.truediv, ast.Div),
         Sign("neg", "-", NEGATIVE, operator.neg, ast.USub),
-    )
-}
-LOGICAL: Mapping[str, Sign] = {
-    each.name: each
-    for each in (
+        Sign("eq", "==", COMPARISON, operator.eq, ast.Eq),
+        Sign("ne", "!=", COMPARISON, operator.ne, ast.NotEq),
+        Sign("lt", "<", COMPARISON, operator.lt, ast.Lt),
+        Sign("le", "<=", COMPARISON, operator.le, ast.LtE),
+        Sign("gt", ">", COMPARISON, operator.gt, ast.Gt),
+        Sign("ge", ">=", COMPARISON, operator.ge, ast.GtE),
         Sign("or", "or", OR, operator.or_, ast.BitOr),
         Sign("and", "and", AND, operator.and_, ast.BitAnd),
         Sign("not", "not", NOT, operator.invert, ast.Invert),
     )
 }
-SIGNS: Mapping[str, Sign] = {**ARITHMETIC, **COMPARISONS, **LOGICAL}
 """Every sign by the name of its op."""
+COMPARISONS = {name: sign for name, sign in SIGNS.items() if sign.level == COMPARISON}
+ARITHMETIC = {name: sign for name, sign in SIGNS.items() if sign.level > COMPARISON}

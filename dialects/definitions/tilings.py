@@ -12,13 +12,13 @@ coordinate, a mask) follow from the position of the index in the body:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from math import prod
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ..monoids import MONOIDS, Monoid
 from ..params import ParamsAttr
-from .ground_form import ELEMENT, Access, Dim, Equation, Ground, Grounded, Guarded, inner
+from .ground_form import ELEMENT, Access, Dim, Equation, Ground, Grounded, Guarded, Ids, inner
 from .grounding import ground
 from .tree import Affine, Apply, Concat, Definition, Fold, Group, Otherwise, Read, Value, Whole, factors
 
@@ -113,20 +113,6 @@ def bind(definition: Definition, params: ParamsAttr, in_types: Sequence[Value], 
     return roles.instance(len(in_types), len(out_types), moves)
 
 
-@dataclass(slots=True)
-class _Role:
-    """The facts found about one index so far; `free` until something shows that it cannot be placed."""
-
-    monoid: str | None = None
-    value: bool = False
-    lookups: list[Lookup] = field(default_factory=list[Lookup])
-    masked: list[int] = field(default_factory=list[int])
-    once: tuple[int, ...] = ()
-    scan: Scan | None = None
-    filled: tuple[int, ...] | None = ()
-    free: bool = True
-
-
 @dataclass(frozen=True, slots=True)
 class _Context:
     """The functions between an expression and the result, and the operands of their other arguments."""
@@ -154,11 +140,10 @@ class _Roles:
     def __init__(self, form: Grounded, dtype: str) -> None:
         self.form = form
         self.dtype = dtype
-        self.roles = [_Role() for _ in form.extents]
-        # The index under a prefix fold is the same as its upper limit.
+        self.roles = [Index(extent) for extent in form.extents]
+        self.barred = set(form.fixed)
         self.same: dict[int, int] = {}
         self.arrays: dict[int, tuple[Dim, ...]] = {}
-        self.bar(form.fixed)
         for equation in form.equations:
             targets = [{i for dim in target.dims if isinstance(dim, Group) for i in dim.indices} for target in equation.targets]
             self.targets, self.lone = set[int].union(*targets), len(targets) == 1
@@ -180,21 +165,22 @@ class _Roles:
         (monoid,) = monoids if len(monoids) == 1 and not independent else (None,)
         if monoid is None:
             self.bar([index])
-        elif self.roles[index].free:
-            self.roles[index].monoid, self.roles[index].filled = monoid.name, None
+        elif index not in self.barred:
+            self.tell(index, monoid=monoid.name, filled=None)
+
+    def tell(self, index: int, **facts: Any) -> None:
+        self.roles[index] = replace(self.roles[index], **facts)
 
     def bar(self, ids: Iterable[int]) -> None:
-        for index in ids:
-            self.roles[index].free = False
+        """These indices cannot be placed."""
+        self.barred.update(ids)
 
     def access(self, access: Access) -> None:
         seen: set[int] = set()
         for dim in access.dims:
             match dim:
-                case Affine(_, factors, _):
-                    self.bar([index for index, _ in factors])
-                case Concat(ids):
-                    self.bar(ids)
+                case Affine() | Concat():
+                    self.bar(dim.indices)
                 case Whole():
                     pass
                 case Group(ids):
@@ -213,8 +199,9 @@ class _Roles:
             case Group(ids):
                 # Only a result that *is* the index can be corrected by adding the offset.
                 for index in ids:
-                    self.roles[index].value = True
-                    self.roles[index].free &= not context.functions and len(ids) == 1
+                    self.tell(index, value=True)
+                if context.functions or len(ids) != 1:
+                    self.bar(ids)
             case Apply(function, args):
                 for number, arg in enumerate(args):
                     self.visit(arg, context.under(function, *args[:number], *args[number + 1 :]))
@@ -237,10 +224,9 @@ class _Roles:
             monoid = None
         for index in fold.indices:
             if index not in self.targets:
-                self.roles[index].monoid = monoid and monoid.name
                 # An idempotent monoid may take an operand on every coordinate.
-                self.roles[index].once = () if monoid is None or monoid.idempotent else context.beside
-                self.roles[index].filled = _filled(fold)
+                once = () if monoid is None or monoid.idempotent else tuple(dict.fromkeys(context.beside))
+                self.tell(index, monoid=monoid and monoid.name, once=once, filled=_filled(fold))
         product = factors(fold.body)
         for factor in product:
             if isinstance(factor, Guarded):
@@ -257,7 +243,7 @@ class _Roles:
             self.bar((k, j))
         else:
             self.same[k] = j
-            self.roles[j].scan, self.roles[j].filled = Scan(monoid.name, fold.backwards), _filled(fold)
+            self.tell(j, scan=Scan(monoid.name, fold.backwards), filled=_filled(fold))
         self.visit(fold.body, _Context((fold.monoid,)))
         # If it shares a dim with other indices, or is also read directly, it is not a scan along a dim.
         dims = [dim.indices for access in accesses(fold.body) for dim in access.dims if isinstance(dim, Group)]
@@ -282,52 +268,48 @@ class _Roles:
             if lands.start is None or len(lands.dim) != 1 or not allowed or (element and not folded and not beside):
                 self.bar(lands.dim)
                 continue
-            role = self.roles[lands.dim[0]]
-            role.lookups.append(Lookup(lands.start.array, lands.component, lands.width))
-            role.masked += [-1] if folded else beside if element else ()
+            (index,) = lands.dim
+            role, lookup = self.roles[index], Lookup(lands.start.array, lands.component, lands.width)
+            masked = (-1,) if folded else beside if element else ()
+            masked = tuple(dict.fromkeys((*role.masked, *masked)))
+            self.tell(index, lookups=(*role.lookups, lookup), masked=masked)
 
     def instance(self, operands: int, results: int, moves: bool) -> Instance:
         arrays = [*range(operands), *range(-1, -1 - results, -1)]
         for k, j in self.same.items():
-            self.roles[j].free &= self.roles[k].free
-            self.arrays = {array: tuple(renamed(dim, k, j) for dim in dims) for array, dims in self.arrays.items()}
-        dims = {array: [self.placeable(dim) for dim in self.arrays.get(array, ())] for array in arrays}
-        while any(self.close(dims[array], self.arrays.get(array, ())) for array in arrays):
-            dims = {array: [self.placeable(dim) for dim in self.arrays.get(array, ())] for array in arrays}
+            if k in self.barred:
+                self.bar([j])
+        groups = {array: [self.group(dim) for dim in self.arrays.get(array, ())] for array in arrays}
+        while True:
+            dims = {array: [self.placeable(ids) for ids in groups[array]] for array in arrays}
+            # A dim is placed as all of its indices, except blocks, or not at all.
+            pairs = [pair for array in arrays for pair in zip(dims[array], groups[array], strict=True)]
+            lost = {index for kept, ids in pairs if not kept.indices for index in ids} - self.barred
+            if not lost:
+                break
+            self.bar(lost)
         used = dict.fromkeys(i for array in reversed(arrays) for dim in dims[array] for i in dim.indices)
         number = {index: n for n, index in enumerate(used)}
         numbered = {a: tuple(Placeable(tuple(number[i] for i in dim.indices), dim.block) for dim in dims[a]) for a in arrays}
         return Instance(
             self.form.definition,
-            tuple(self.index(index) for index in used),
+            tuple(self.roles[index] for index in used),
             tuple(numbered[array] for array in range(operands)),
             tuple(numbered[-1 - result] for result in range(results)),
             moves,
         )
 
-    def placeable(self, dim: Dim) -> Placeable:
-        if not isinstance(dim, Group):
-            return Placeable()
-        lead = dim.indices
+    def group(self, dim: Dim) -> Ids:
+        """The indices of a dim; that of a prefix fold is the same as its upper limit."""
+        return tuple(self.same.get(index, index) for index in dim.indices) if isinstance(dim, Group) else ()
+
+    def placeable(self, ids: Ids) -> Placeable:
+        lead = ids
         while lead and lead[-1] in self.form.fixed:
             lead = lead[:-1]
-        if not lead or not all(self.roles[i].free and self.form.extents[i] > 1 for i in lead):
+        if not lead or not all(i not in self.barred and self.form.extents[i] > 1 for i in lead):
             return Placeable()
-        return Placeable(lead, prod(self.form.extents[i] for i in dim.indices[len(lead) :]))
-
-    def close(self, dims: list[Placeable], every: tuple[Dim, ...]) -> bool:
-        """A dim is placed as all of its indices, except blocks, or not at all. True if this bars further indices."""
-        pairs = zip(dims, every, strict=True)
-        lost = [i for kept, dim in pairs if not kept.indices and isinstance(dim, Group) for i in dim.indices]
-        lost = [index for index in lost if self.roles[index].free]
-        self.bar(lost)
-        return bool(lost)
-
-    def index(self, index: int) -> Index:
-        role = self.roles[index]
-        masked, once = tuple(dict.fromkeys(role.masked)), tuple(dict.fromkeys(role.once))
-        lookups = tuple(role.lookups)
-        return Index(self.form.extents[index], role.monoid, role.value, lookups, masked, once, role.scan, role.filled)
+        return Placeable(lead, prod(self.form.extents[i] for i in ids[len(lead) :]))
 
 
 def _filled(fold: Fold[int, Ground]) -> tuple[int, ...] | None:
@@ -336,8 +318,3 @@ def _filled(fold: Fold[int, Ground]) -> tuple[int, ...] | None:
     plain = [read.array for read in reads if isinstance(read, Read)]
     alone = len(plain) == 1 or (MONOIDS[fold.monoid].has_unit_zero and MONOIDS[fold.monoid].linear)
     return tuple(dict.fromkeys(plain)) if alone and len(plain) == len(reads) else None
-
-
-def renamed(dim: Dim, old: int, new: int) -> Dim:
-    """A dim with one index replaced by another."""
-    return Group(tuple(new if index == old else index for index in dim.indices)) if isinstance(dim, Group) else dim

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import chain
-from typing import Generic, TypeAlias, TypeVar, cast
+from typing import ClassVar, Generic, TypeAlias, TypeVar, cast
 
 from ..errors import Span
 from ..params import Literal, ParamsAttr, Record
@@ -69,6 +69,10 @@ class Affine(Generic[I]):
     factors: tuple[tuple[I, int], ...]
     divisor: int = 1
 
+    @property
+    def indices(self) -> tuple[I, ...]:
+        return tuple(index for index, _ in self.factors)
+
 
 @dataclass(frozen=True, slots=True)
 class Whole:
@@ -76,6 +80,7 @@ class Whole:
 
     name: str
     many: bool = False
+    indices: ClassVar[tuple[()]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,18 +141,13 @@ class Otherwise(Generic[E]):
 
 def parts(node: object) -> tuple[object, ...]:
     """The direct children of a node of the tree, in any language, including the dims of reads."""
-    match node:
-        case Apply():
-            return cast("Apply[object]", node).args
-        case Fold():
-            return (cast("Fold[object, object]", node).body,)
-        case Otherwise():
-            both = cast("Otherwise[object]", node)
-            return (both.body, both.default)
-        case Read():
-            return cast("Read[object, object]", node).dims
-        case Guard(start=start):
-            return (start,)
+    match cast("Apply[object] | Read[object, object] | Fold[object, object] | Guard | Otherwise[object] | None", node):
+        case Apply(args=inside) | Read(dims=inside):
+            return inside
+        case Fold(body=inside) | Guard(start=inside):
+            return (inside,)
+        case Otherwise(body, default):
+            return (body, default)
         case _:
             return ()
 
@@ -295,12 +295,28 @@ class Definition:
     def with_arity(self, operands: int, results: int) -> Definition:
         """This definition for the given numbers of operands and results; itself, if nothing in it is variadic."""
         arity = _stands_for(self.operands, operands), _stands_for(self.results, results)
-        return self if arity == self.arity else _with_arity(self, arity)
+        if arity != self.arity and arity not in self._of_arity:
+            self._of_arity[arity] = replace(self, arity=arity)
+        return self if arity == self.arity else self._of_arity[arity]
 
     def positions(self, name: str) -> range:
         """The operand positions of `name`; results count -1, -2, ..."""
-        found = _positions(self).get(name)
-        assert found is not None, f"{self.name} has no {name}"
+        return self._positions[name]
+
+    @cached_property
+    def _of_arity(self) -> dict[tuple[int, int], Definition]:
+        return {}
+
+    @cached_property
+    def _positions(self) -> dict[str, range]:
+        found: dict[str, range] = {}
+        sides = (self.operands, 1, self.arity[0]), (self.results, -1, self.arity[1])
+        for formals, step, arity in sides:
+            at = 0 if step == 1 else -1
+            for formal in formals:
+                end = at + step * (arity if formal.variadic else 1)
+                found[formal.name] = range(at, end, step)
+                at = end
         return found
 
     @property
@@ -316,7 +332,6 @@ class Definition:
 
     @cached_property
     def guards(self) -> tuple[Guard, ...]:
-        """Every guard."""
         return tuple(each for each in nodes(self.body) if isinstance(each, Guard))
 
     @cached_property
@@ -357,24 +372,6 @@ def _stands_for(formals: tuple[Formal, ...], count: int) -> int:
     return (count - len(formals) + many) // many if many else 1
 
 
-@cache
-def _with_arity(definition: Definition, arity: tuple[int, int]) -> Definition:
-    return replace(definition, arity=arity)
-
-
-@cache
-def _positions(definition: Definition) -> dict[str, range]:
-    found: dict[str, range] = {}
-    sides = (definition.operands, 1, definition.arity[0]), (definition.results, -1, definition.arity[1])
-    for formals, step, arity in sides:
-        at = 0 if step == 1 else -1
-        for formal in formals:
-            end = at + step * (arity if formal.variadic else 1)
-            found[formal.name] = range(at, end, step)
-            at = end
-    return found
-
-
 def children(term: Term) -> tuple[Term, ...]:
     """The expressions directly inside one, and the dims of a read."""
     return cast("tuple[Term, ...]", parts(term))
@@ -397,17 +394,22 @@ def with_reads(expr: Expr, change: Callable[[Reading], Reading]) -> Expr:
             return expr
 
 
-def names(term: Term) -> tuple[str, ...]:
+def variables(term: Term) -> tuple[Var, ...]:
     """The variables of a term, the one that `at` may name among them."""
     match term:
         case Group(indices) | Concat(indices):
-            return tuple(index.name for index in indices)
-        case Whole(name, _):
-            return (name,)
+            return indices
+        case Whole(name, many):
+            return (Var(name, many),)
         case Apply(_, args):
-            return tuple(name for arg in args for name in names(arg))
+            return tuple(var for arg in args for var in variables(arg))
         case _:
             return ()
+
+
+def names(term: Term) -> tuple[str, ...]:
+    """The names of its variables."""
+    return tuple(var.name for var in variables(term))
 
 
 def nodes(expr: Term) -> Iterator[Term]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial, reduce
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from ..definitions.ground_form import ELEMENT, Access, Dim, Equation, Ground, Grounded, Guarded, Lands, along
+from ..definitions.ground_form import ELEMENT, Access, Dim, Ground, Grounded, Guarded, Lands, along
 from ..definitions.grounding import ground
 from ..definitions.registry import definitions
 from ..definitions.signs import ARITHMETIC
@@ -23,8 +24,8 @@ from ..dtypes import Array, dtype_of, is_narrow, kind_of, largest, least, widen
 from ..errors import Error
 from ..monoids import MONOIDS
 from ..params import Literal, ParamsAttr, Record
-from . import scalars
-from . import whole_dims as wholes
+from . import scalars, whole_dims
+from .linalg import Task
 from .scalars import cast_to
 from .scans import scan
 from .user_functions import FUNCTIONS
@@ -58,10 +59,8 @@ def _ground(name: str, params: ParamsAttr, ins: tuple[tuple[int, ...], ...], out
     return ground(definitions[name], params, ins, outs)
 
 
-_ARITHMETIC: Mapping[str, Callable[..., Array]] = {
-    # Integers divide as integers.
-    **{name: scalars.divide if name == "div" else sign.function for name, sign in ARITHMETIC.items()}
-}
+# Integers divide as integers.
+_ARITHMETIC = {name: sign.function for name, sign in ARITHMETIC.items()} | {"div": scalars.divide}
 _NOWHERE: Mapping[int, Labelled] = {}
 
 
@@ -97,20 +96,15 @@ class _Evaluator:
         for equation in self.form.equations:
             first = -1 - equation.targets[0].array
             context = _Context(dtype_of(self.out_types[first][0]))
-            values, default = self.values(equation, context)
+            body, default = equation.body, None
+            if isinstance(body, Otherwise) and any(not isinstance(dim, Group) for dim in equation.targets[0].dims):
+                # The default is for elements that are not written.
+                body, default = body.body, self.value(body.default, context)
+            values = self.apply(body, context) if isinstance(body, Apply) else [self.value(body, context)]
             for target, value in zip(equation.targets, values, strict=True):
                 at = -1 - target.array
                 results[at] = self.write(target, value, results[at], default)
         return [np.asarray(each) for each in results]
-
-    def values(self, equation: Equation, context: _Context) -> tuple[list[Labelled], Labelled | None]:
-        """The value of each target, and the default for elements that are not written."""
-        body = equation.body
-        if isinstance(body, Apply):
-            return self.apply(body, context), None
-        if isinstance(body, Otherwise) and any(not isinstance(dim, Group) for dim in equation.targets[0].dims):
-            return [self.value(body.body, context)], self.value(body.default, context)
-        return [self.value(body, context)], None
 
     # Results
 
@@ -118,19 +112,14 @@ class _Evaluator:
         dtype, shape = self.out_types[-1 - target.array]
         array = cast_to(value.array, dtype_of(dtype))
         if not any(isinstance(dim, Affine | Concat) for dim in target.dims):
-            ids = tuple(i for dim in target.dims for i in along(dim))
-            aligned = self.align(Labelled(array, value.ids), ids)
-            wholes = aligned.shape[len(ids) :]
-            aligned = np.broadcast_to(aligned, (*(self.form.extents[i] for i in ids), *wholes))
-            return _unmove(aligned, target, len(ids)).reshape(shape)
+            ids = along(*target.dims)
+            return _unmove(self.spread(Labelled(array, value.ids), ids), target, len(ids)).reshape(shape)
         result = before if before is not None else np.zeros(shape, dtype_of(dtype))
         if before is None and default is not None:
             result = np.broadcast_to(default.array.astype(dtype_of(dtype)), shape).copy()
         positions = [self.positions(dim, at, target.array).array.reshape(-1) for at, dim in enumerate(target.dims)]
         kept = [np.flatnonzero((each >= 0) & (each < size)) for each, size in zip(positions, shape, strict=True)]
-        ids = tuple(i for dim in target.dims for i in along(dim))
-        value_array = np.broadcast_to(self.align(Labelled(array, value.ids), ids), [self.form.extents[i] for i in ids])
-        value_array = value_array.reshape([len(each) for each in positions])
+        value_array = self.spread(Labelled(array, value.ids), along(*target.dims)).reshape([len(each) for each in positions])
         result[np.ix_(*(each[keep] for each, keep in zip(positions, kept, strict=True)))] = value_array[np.ix_(*kept)]
         return result
 
@@ -169,25 +158,18 @@ class _Evaluator:
 
     def access(self, access: Access, context: _Context) -> Labelled:
         array = self.inputs[access.array]
-        plain = all(
-            isinstance(dim, Whole) or (isinstance(dim, Group) and context.found.keys().isdisjoint(dim.indices))
-            for dim in access.dims
-        )
-        return self.read(access, array) if plain else self.look(access, context)
+        ids = along(*access.dims)
+        plain = all(isinstance(dim, Whole | Group) for dim in access.dims) and context.found.keys().isdisjoint(ids)
+        # `x[i, i]` is a diagonal.
+        return self.read(access, array) if plain and len(set(ids)) == len(ids) else self.look(access, context)
 
     def read(self, access: Access, array: Array) -> Labelled:
         """A read at plain indices: dims become axes, and unpartitioned dims go last."""
         whole = [at for at, dim in enumerate(access.dims) if isinstance(dim, Whole)]
         rest = [at for at in range(array.ndim) if at not in whole]
-        ids = tuple(i for at in rest for i in along(access.dims[at]))
+        ids = along(*(access.dims[at] for at in rest))
         shape = [self.form.extents[i] for i in ids] + [array.shape[at] for at in whole]
-        return self.diagonal(Labelled(array.transpose(rest + whole).reshape(shape), ids))
-
-    def diagonal(self, value: Labelled) -> Labelled:
-        unique = tuple(dict.fromkeys(value.ids))
-        if len(unique) == len(value.ids):
-            return value
-        return Labelled(np.einsum(value.array, list(value.ids), list(unique)), unique)
+        return Labelled(array.transpose(rest + whole).reshape(shape), ids)
 
     def look(self, access: Access, context: _Context) -> Labelled:
         """A read at computed positions; outside the array it is the unit of the enclosing fold."""
@@ -212,9 +194,17 @@ class _Evaluator:
         moved = value.array.transpose(order + rest)
         return moved.reshape([*shape, *(value.array.shape[at] for at in rest)])
 
+    def spread(self, value: Labelled, ids: tuple[int, ...]) -> Array:
+        """The array with one axis for each of `ids`, of its full extent."""
+        aligned = self.align(value, ids)
+        return np.broadcast_to(aligned, (*(self.form.extents[i] for i in ids), *aligned.shape[len(ids) :]))
+
     def meet(self, function: Callable[..., Any], *values: Labelled) -> Labelled:
         ids = tuple(dict.fromkeys(i for value in values for i in value.ids))
         return Labelled(np.asarray(function(*(self.align(value, ids) for value in values))), ids)
+
+    def product(self, values: Sequence[Labelled]) -> Labelled:
+        return reduce(partial(self.meet, np.multiply), values)
 
     # Bodies
 
@@ -252,11 +242,13 @@ class _Evaluator:
         values = [self.value(arg, context) for arg in body.args]
         if body.function in _ARITHMETIC:
             with np.errstate(all="ignore"):
-                return [self.meet(_ARITHMETIC[body.function], *map(_computable, values))]
+                # Integers of less than a byte wrap around when they are written.
+                wide = (Labelled(widen(each.array), each.ids) if is_narrow(each.array.dtype) else each for each in values)
+                return [self.meet(_ARITHMETIC[body.function], *wide)]
         ids = tuple(dict.fromkeys(i for value in values for i in value.ids))
         arrays = [self.align(value, ids) for value in values]
-        if wholes.known(name):
-            results = wholes.run(name, wholes.Task(arrays, self.params, self.out_types))
+        if name in whole_dims.FUNCTIONS:
+            results = whole_dims.FUNCTIONS[name](Task(arrays, self.params, self.out_types, len(ids)))
         else:
             results = scalars.apply(name, arrays, self.params, context.dtype)
         return [Labelled(result, ids) for result in results]
@@ -278,14 +270,14 @@ class _Evaluator:
         """The product of the values, folded over indices."""
         if fold == "sum":
             return self.contract(ids, values, context.dtype)
-        value = self.meet(np.multiply, *values) if len(values) > 1 else values[0]
+        value = self.product(values)
         axes = tuple(value.ids.index(i) for i in ids if i in value.ids)
         folded = MONOIDS[fold].reduce(value.array, axes) if axes else value.array
         return Labelled(folded, tuple(i for i in value.ids if i not in ids))
 
     def scan(self, fold: Fold[int, Ground], values: Sequence[Labelled]) -> Labelled:
         """A prefix fold: element `j` of the result folds the elements at `k` up to `j`."""
-        value = self.meet(np.multiply, *values) if len(values) > 1 else values[0]
+        value = self.product(values)
         (k,), (j,) = fold.indices, fold.upto
         if k not in value.ids:
             value = self.meet(np.add, value, Labelled(np.zeros(self.form.extents[k], value.array.dtype), (k,)))
@@ -327,9 +319,8 @@ class _Evaluator:
         if not ids.ndim:
             return Labelled(ids.astype(np.int64))
         vectors = self.read(lands.start, ids)
-        if lands.component == ELEMENT:
-            return Labelled(vectors.array.astype(np.int64), vectors.ids)
-        return Labelled(vectors.array[..., lands.component].astype(np.int64), vectors.ids)
+        own = vectors.array if lands.component == ELEMENT else vectors.array[..., lands.component]
+        return Labelled(own.astype(np.int64), vectors.ids)
 
     def guarded(self, fold: Fold[int, Ground], guard: Guarded, others: list[Ground], context: _Context) -> Labelled:
         starts, inside = self.starts(guard)
@@ -339,17 +330,17 @@ class _Evaluator:
                 taken[lands.dim[0]] = self.meet(np.add, start, self.positions(Group(lands.window)))
         if guard.folded:
             found = self.gathered(taken, inside, others, context)
-            kept = {*taken, *(i for dim in self.form.equations[0].targets[0].dims for i in along(dim))}
+            kept = {*taken, *along(*self.form.equations[0].targets[0].dims)}
             beside = tuple(i for i in fold.indices if i not in kept)
             return self.reduced(fold.monoid, beside, [found], context) if beside else found
         values = [self.value(other, context.under(fold.monoid)) for other in others]
-        return self.scattered(fold, taken, inside, self.meet(np.multiply, *values) if len(values) > 1 else values[0], context)
+        return self.scattered(fold, taken, inside, self.product(values), context)
 
     def gathered(self, taken: dict[int, Labelled], inside: Labelled, others: list[Ground], context: _Context) -> Labelled:
         """`sum(v) [v = ids[i]] * src[v]` is `src[ids[i]]`, and the default (or 0) where that is outside."""
         inside_fold = replace(context.under(), found=taken)
         values = [self.value(other, inside_fold) for other in others]
-        value = self.meet(np.multiply, *values) if len(values) > 1 else values[0]
+        value = self.product(values)
         default = context.default or Labelled(np.zeros((), value.array.dtype))
         return self.meet(np.where, inside, value, default)
 
@@ -358,41 +349,28 @@ class _Evaluator:
     ) -> Labelled:
         """`sum(i) [v = ids[i]] * up[i]`: each update is folded into the element at its position."""
         target = self.form.equations[0].targets[0]
-        ids = tuple(i for dim in target.dims for i in along(dim))
+        ids = along(*target.dims)
         shape = [self.form.extents[i] for i in ids]
         monoid = MONOIDS[fold.monoid]
         dtype = widen(np.zeros((), updates.array.dtype)).dtype
         result = np.broadcast_to(monoid.unit(dtype), shape).copy()
         if context.default is not None:
-            result = np.broadcast_to(self.align(context.default, ids), shape).astype(dtype)
+            result = self.spread(context.default, ids).astype(dtype)
         own = [taken.get(i) or Labelled(np.arange(self.form.extents[i]), (i,)) for i in ids]
         over = tuple(dict.fromkeys([*updates.ids, *inside.ids, *(i for each in own for i in each.ids)]))
-        full = [self.form.extents[i] for i in over]
-        keep = np.broadcast_to(self.align(inside, over), full)
+        keep = self.spread(inside, over)
         # One number for each element, because there may be no dim to count along.
-        at = np.broadcast_to(np.int64(0), full)[keep]
+        at = np.zeros(np.count_nonzero(keep), np.int64)
         for each, extent in zip(own, shape, strict=True):
-            at = at * extent + np.broadcast_to(self.align(each, over), full)[keep]
-        values = np.broadcast_to(self.align(updates, over), full)[keep].astype(dtype)
+            at = at * extent + self.spread(each, over)[keep]
         flat = result.reshape(-1)
-        monoid.put(flat, at, values)
+        monoid.put(flat, at, self.spread(updates, over)[keep].astype(dtype))
         return Labelled(flat.reshape(shape), ids)
-
-
-def _computable(value: Labelled) -> Labelled:
-    """Widens integers of less than a byte; they wrap around when they are written."""
-    return Labelled(widen(value.array), value.ids) if is_narrow(value.array.dtype) else value
 
 
 def _unmove(array: Array, target: Access, count: int) -> Array:
     """Moves the unpartitioned dims from the end to their positions in the result; products of indices stay split."""
-    axes: list[int] = []
-    plain, whole = 0, count
-    for dim in target.dims:
-        if isinstance(dim, Whole):
-            axes.append(whole)
-            whole += 1
-        else:
-            axes += range(plain, plain + len(along(dim)))
-            plain += len(along(dim))
-    return array if whole > array.ndim or len(axes) != array.ndim else array.transpose(axes)
+    plain, whole = iter(range(count)), iter(range(count, array.ndim))
+    moves = (islice(whole, 1) if isinstance(dim, Whole) else islice(plain, len(along(dim))) for dim in target.dims)
+    axes = [axis for each in moves for axis in each]
+    return array.transpose(axes) if len(axes) == array.ndim else array

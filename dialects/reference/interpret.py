@@ -12,17 +12,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import SymbolTable
 
 from .. import array, flow, lax, spmd
-from ..array import MESH, Barrier, Coordinate, mesh_of
+from ..array import MESH, Barrier, Coordinate, around, mesh_of
 from ..dtypes import Array, dtype_of
 from ..errors import Error
 from ..mesh import Mesh
-from ..params import ParamsAttr
 from ..types import ArrayType
 from .evaluate import evaluate
 from .lockstep import Value, collect, cut, distribute, fold, groups, join, library, rank, redistribute, split
@@ -35,7 +34,9 @@ def interpret(program: Operation, args: Sequence[Array], mesh: Mesh | None = Non
     none. The mesh is the module's unless it is given.
     """
     entry = entry_of(program)
-    machine = Machine(mesh if mesh is not None else _mesh(entry))
+    if mesh is None:
+        mesh = mesh_of(entry) if any(MESH in each.attributes for each in around(entry)) else Mesh()
+    machine = Machine(mesh)
     block = entry.regions[0].block
     if len(args) != len(block.args):
         raise Error(f"the program takes {len(block.args)} arguments, not {len(args)}")
@@ -60,15 +61,6 @@ def entry_of(program: Operation) -> Operation:
     return starts[0]
 
 
-def _mesh(op: Operation) -> Mesh:
-    around: Operation | None = op
-    while around is not None:
-        if isinstance(around.attributes.get(MESH), StringAttr):
-            return mesh_of(op)
-        around = around.parent_op()
-    return Mesh()
-
-
 def _type(value: SSAValue) -> ArrayType:
     assert isinstance(value.type, ArrayType)
     return value.type
@@ -81,7 +73,6 @@ class Machine:
         self.mesh = mesh
 
     def enter(self, array: Array, type: ArrayType, position: int) -> Value:
-        """An argument, distributed by its type."""
         if array.shape != tuple(type.layout.global_shape(self.mesh)):
             title = f"argument {position} is {type.text}, and {array.dtype}{list(array.shape)} was given"
             raise Error(title, helps=["a kernel takes what each device holds: use `run_devices`"])
@@ -101,7 +92,6 @@ class Machine:
         raise AssertionError("a block ends in a terminator")
 
     def check(self, op: Operation, type: ArrayType, value: Value) -> None:
-        """Checks that the local arrays agree with the type."""
         local, dtype = type.layout.local_shape(self.mesh), dtype_of(type.dtype)
         for held in value:
             if held.shape != tuple(local) or held.dtype != dtype:
@@ -114,7 +104,8 @@ class Machine:
             case lax.WhileOp():
                 return self.while_(op, operands, env)
             case lax.CondOp():
-                return self.cond(op, operands, env)
+                which = min(max(int(self.agreed(op, operands[0])), 0), len(op.regions) - 1)
+                return self.block(op.regions[which].block, op.entry.arguments(which, operands, ()), env)
             case lax.LaxOp():
                 return self.named(op, operands)
             case array.BuildOp():
@@ -129,17 +120,20 @@ class Machine:
             case Coordinate():
                 return [[np.asarray(rank(op.axes, self.mesh, device), np.int32) for device in range(self.mesh.size)]]
             case spmd.Collective():
-                return [self.collective(op, operands[0])]
+                result = list(operands[0])
+                for group in groups(op.axes, self.mesh):
+                    for device, received in zip(group, _exchange(op, [operands[0][each] for each in group]), strict=True):
+                        result[device] = received
+                return [result]
             case CallOp() | flow.KernelOp():
-                return self.call(op, operands)
+                function = SymbolTable.lookup_symbol(op, op.callee)
+                assert isinstance(function, FuncOp)
+                return self.block(function.body.block, operands)
             case _:
                 raise Error(f"the interpreter does not know `{op.name}`")
 
     def named(self, op: lax.LaxOp, operands: list[Value]) -> list[Value]:
         """A named op on every device; devices that hold the same arrays share the work."""
-        if isinstance(op, lax.ConstantOp):
-            value = evaluate("constant", op.params, [], [(_type(op.results[0]).dtype, ())])[0]
-            return [[value] * self.mesh.size]
         done: dict[tuple[int, ...], list[Array]] = {}
         results: list[Value] = [[] for _ in op.results]
         for device in range(self.mesh.size):
@@ -157,36 +151,27 @@ class Machine:
         return evaluate(op.primitive(), op.params, inputs, types)
 
     def scan(self, op: lax.ScanOp, operands: list[Value], env: dict[SSAValue, Value]) -> list[Value]:
-        """Runs the trips one after another."""
-        params: ParamsAttr = op.params
-        entry, length = op.entry, op.length
+        entry, trips = op.entry, range(op.length)
         carry, rows = operands[entry.carries], operands[entry.rows]
         carries = len(carry)
         stacks: list[list[Value]] = []
-        trips = range(length - 1, -1, -1) if params["reverse"] else range(length)
-        for trip in trips:
+        for trip in reversed(trips) if op.params["reverse"] else trips:
             each = [[held[trip] for held in value] for value in rows]
             left = self.block(op.regions[0].block, entry.arguments(0, operands, carry, each), env)
             carry = left[:carries]
             stacks.append(left[carries:])
-        if params["reverse"]:
+        if op.params["reverse"]:
             stacks.reverse()
         ys = [self.stack([trip[at] for trip in stacks], _type(out)) for at, out in enumerate(op.results[carries:])]
         return [*carry, *ys]
 
     def while_(self, op: lax.WhileOp, operands: list[Value], env: dict[SSAValue, Value]) -> list[Value]:
-        """Runs trips while the condition holds."""
         entry = op.entry
         carry = operands[entry.carries]
         test, body = (region.block for region in op.regions)
         while self.agreed(op, self.block(test, entry.arguments(0, operands, carry), env)[0]):
             carry = self.block(body, entry.arguments(1, operands, carry), env)
         return carry
-
-    def cond(self, op: lax.CondOp, operands: list[Value], env: dict[SSAValue, Value]) -> list[Value]:
-        """Runs the branch with the given number."""
-        which = min(max(int(self.agreed(op, operands[0])), 0), len(op.regions) - 1)
-        return self.block(op.regions[which].block, op.entry.arguments(which, operands, ()), env)
 
     def agreed(self, op: lax.RegionOp, value: Value) -> Array:
         """The common value of all devices. Raises Error if their values differ."""
@@ -198,19 +183,6 @@ class Machine:
         if not trips:
             return [np.zeros(type.layout.local_shape(self.mesh), dtype_of(type.dtype))] * self.mesh.size
         return [np.stack([trip[device] for trip in trips]) for device in range(self.mesh.size)]
-
-    def call(self, op: CallOp | flow.KernelOp, operands: list[Value]) -> list[Value]:
-        function = SymbolTable.lookup_symbol(op, op.callee)
-        assert isinstance(function, FuncOp)
-        return self.block(function.body.block, operands)
-
-    def collective(self, op: spmd.Collective, value: Value) -> Value:
-        result = list(value)
-        for group in groups(op.axes, self.mesh):
-            held = [value[device] for device in group]
-            for device, received in zip(group, _exchange(op, held), strict=True):
-                result[device] = received
-        return result
 
 
 def _exchange(op: spmd.Collective, held: list[Array]) -> list[Array]:

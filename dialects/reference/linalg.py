@@ -11,23 +11,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from ..dtypes import Array, dtype_of
-from ..params import Literal, ParamsAttr
-
-Shape = tuple[int, ...]
+from ..params import ParamsAttr
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The arguments of a function: operands, parameters, and the dtype and shape of each result."""
+    """The arguments of a function: operands, parameters, and the dtype and shape of each result.
+
+    The first `lead` dims of every operand are indices, and the others are unpartitioned.
+    """
 
     args: Sequence[Array]
     params: ParamsAttr
-    outs: Sequence[tuple[str, Shape]]
+    outs: Sequence[tuple[str, tuple[int, ...]]]
+    lead: int
 
     def flag(self, name: str) -> bool:
         return self.params.get(name) is True
@@ -39,14 +41,14 @@ class Task:
 
 
 Function = Callable[..., Sequence[Array]]
+"""(task, the unpartitioned dims of each operand) -> those of each result."""
 
 
-def each(task: Task, ranks: Sequence[int], function: Function) -> list[Array]:
-    """Applies the function to the last `ranks` dims of each operand, for every position of the dims before them."""
-    leads = [array.shape[: array.ndim - rank] for array, rank in zip(task.args, ranks, strict=True)]
-    lead = np.broadcast_shapes(*leads)
-    args = [np.broadcast_to(a, (*lead, *a.shape[a.ndim - rank :])) for a, rank in zip(task.args, ranks, strict=True)]
-    found = [function(*(arg[at] for arg in args)) for at in np.ndindex(*lead)]
+def each(task: Task, function: Function) -> list[Array]:
+    """Applies the function to the unpartitioned dims of the operands, for every position of the dims before them."""
+    lead = np.broadcast_shapes(*(array.shape[: task.lead] for array in task.args))
+    args = [np.broadcast_to(array, (*lead, *array.shape[task.lead :])) for array in task.args]
+    found = [function(task, *(arg[at] for arg in args)) for at in np.ndindex(*lead)]
     if not found:
         return [np.zeros((*lead, *shape[len(lead) :]), dtype_of(dtype)) for dtype, shape in task.outs]
     return [np.stack(arrays).reshape(*lead, *arrays[0].shape) for arrays in zip(*found, strict=True)]
@@ -66,11 +68,7 @@ def _or_nan(function: Callable[..., Array], *args: Array) -> Array:
         return np.full_like(args[-1], np.nan)
 
 
-def _cholesky(x: Array) -> Sequence[Array]:
-    return [_or_nan(np.linalg.cholesky, x)]
-
-
-def _lu(x: Array) -> Sequence[Array]:
+def _lu(task: Task, x: Array) -> Sequence[Array]:
     (getrf,) = _scipy().get_lapack_funcs(("getrf",), (x,))
     packed, pivots, _ = getrf(x) if x.size else (x, np.zeros(min(x.shape), np.int32), 0)
     return [packed, pivots.astype(np.int32), _permutation(pivots, x.shape[0])]
@@ -84,93 +82,86 @@ def _permutation(pivots: Array, size: int) -> Array:
     return order
 
 
-def _qr(x: Array, pivoting: bool, full: bool) -> Sequence[Array]:
-    q, r, *order = _scipy().qr(x, pivoting=pivoting, mode="full" if full else "economic")
+def _qr(task: Task, x: Array) -> Sequence[Array]:
+    q, r, *order = _scipy().qr(x, pivoting=task.flag("pivoting"), mode="full" if task.flag("full_matrices") else "economic")
     return [q, r, *(each.astype(np.int32) for each in order)]
 
 
-def _geqrf(x: Array) -> Sequence[Array]:
+def _geqrf(task: Task, x: Array) -> Sequence[Array]:
     (packed, taus), _ = _scipy().qr(x, mode="raw")
     return [np.asarray(packed), taus]
 
 
-def _geqp3(x: Array, pivots: Array) -> Sequence[Array]:
+def _geqp3(task: Task, x: Array, pivots: Array) -> Sequence[Array]:
     (geqp3,) = _scipy().get_lapack_funcs(("geqp3",), (x,))
     packed, order, taus, *_ = geqp3(x)
     return [packed, order.astype(pivots.dtype), taus]
 
 
-def _reflections(x: Array, taus: Array) -> list[Array]:
-    """The reflections `1 - tau v v*` whose vectors are stored below the diagonal."""
-    found: list[Array] = []
+def _orthogonal(x: Array, taus: Array) -> Array:
+    """The product of the reflections `1 - tau v v*` whose vectors are stored below the diagonal."""
+    product = np.eye(x.shape[0], dtype=x.dtype)
     for at, tau in enumerate(taus):
         v = np.concatenate([np.zeros(at, x.dtype), np.ones(1, x.dtype), x[at + 1 :, at]])
-        found.append(np.eye(len(v), dtype=x.dtype) - tau * np.outer(v, v.conj()))
-    return found
-
-
-def _orthogonal(x: Array, taus: Array) -> Array:
-    product = np.eye(x.shape[0], dtype=x.dtype)
-    for reflection in _reflections(x, taus):
-        product = product @ reflection
+        product = product @ (np.eye(len(v), dtype=x.dtype) - tau * np.outer(v, v.conj()))
     return product
 
 
-def _householder_product(x: Array, taus: Array) -> Sequence[Array]:
-    return [_orthogonal(x, taus)[:, : x.shape[1]]]
-
-
-def _ormqr(x: Array, taus: Array, b: Array, left: bool, transpose: bool) -> Sequence[Array]:
+def _ormqr(task: Task, x: Array, taus: Array, b: Array) -> Sequence[Array]:
     """On one column, or from the right on one row, of `b`."""
     q = _orthogonal(x, taus)
-    q = q.conj().T if transpose else q
-    return [q @ b if left else b @ q]
+    q = q.conj().T if task.flag("transpose") else q
+    return [q @ b if task.flag("left") else b @ q]
 
 
-def _eig(x: Array, left: bool, right: bool) -> Sequence[Array]:
+def _eig(task: Task, x: Array) -> Sequence[Array]:
+    left, right = task.flag("compute_left_eigenvectors"), task.flag("compute_right_eigenvectors")
     values, *vectors = _scipy().eig(x, left=left, right=right) if left or right else (_scipy().eigvals(x),)
     return [values, *vectors]
 
 
-def _eigh(x: Array, lower: bool, subset: Literal) -> Sequence[Array]:
-    values, vectors = np.linalg.eigh(x, UPLO="L" if lower else "U")
-    start, end = subset if isinstance(subset, tuple) else (0, len(values))
-    assert isinstance(start, int) and isinstance(end, int)
-    return [vectors[:, start:end], values[start:end]]
+def _subset(task: Task) -> slice:
+    """The values that a decomposition keeps."""
+    subset = task.params.get("subset_by_index")
+    return slice(*cast("tuple[int, int]", subset)) if subset is not None else slice(None)
 
 
-def _svd(x: Array, vectors: bool, full: bool, subset: Literal) -> Sequence[Array]:
-    start, end = subset if isinstance(subset, tuple) else (0, min(x.shape))
-    assert isinstance(start, int) and isinstance(end, int)
-    if not vectors:
-        return [np.linalg.svd(x, compute_uv=False)[start:end]]
+def _eigh(task: Task, x: Array) -> Sequence[Array]:
+    values, vectors = np.linalg.eigh(x, UPLO="L" if task.flag("lower") else "U")
+    return [vectors[:, _subset(task)], values[_subset(task)]]
+
+
+def _svd(task: Task, x: Array) -> Sequence[Array]:
+    kept, full = _subset(task), task.flag("full_matrices")
+    if not task.flag("compute_uv"):
+        return [np.linalg.svd(x, compute_uv=False)[kept]]
     u, values, v = np.linalg.svd(x, full_matrices=full)
-    return [values, u, v] if full else [values[start:end], u[:, start:end], v[start:end]]
+    return [values, u, v] if full else [values[kept], u[:, kept], v[kept]]
 
 
-def _schur(x: Array, vectors: bool) -> Sequence[Array]:
+def _schur(task: Task, x: Array) -> Sequence[Array]:
     form, basis = _scipy().schur(x, output="complex" if x.dtype.kind == "c" else "real")
-    return [form, basis] if vectors else [form]
+    return [form, basis] if task.flag("compute_schur_vectors") else [form]
 
 
-def _hessenberg(x: Array) -> Sequence[Array]:
+def _hessenberg(task: Task, x: Array) -> Sequence[Array]:
     (gehrd,) = _scipy().get_lapack_funcs(("gehrd",), (x,))
     packed, taus, *_ = gehrd(x)
     return [packed, taus]
 
 
-def _tridiagonal(x: Array, lower: bool) -> Sequence[Array]:
+def _tridiagonal(task: Task, x: Array) -> Sequence[Array]:
     (reduce,) = _scipy().get_lapack_funcs(("hetrd" if x.dtype.kind == "c" else "sytrd",), (x,))
-    packed, diagonal, beside, taus, *_ = reduce(x, lower=lower)
+    packed, diagonal, beside, taus, *_ = reduce(x, lower=task.flag("lower"))
     return [packed, diagonal, beside, taus]
 
 
-def _tridiagonal_solve(low: Array, diagonal: Array, high: Array, b: Array) -> Sequence[Array]:
+def _tridiagonal_solve(task: Task, low: Array, diagonal: Array, high: Array, b: Array) -> Sequence[Array]:
     whole = np.diag(diagonal) + np.diag(low[1:], -1) + np.diag(high[:-1], 1)
     return [_or_nan(np.linalg.solve, whole, b)]
 
 
-def _triangular_solve(a: Array, b: Array, task: Task) -> Sequence[Array]:
+def _triangular_solve(task: Task, a: Array, b: Array) -> Sequence[Array]:
     """For one column of `b`, or from the right for one row."""
     a = np.tril(a) if task.flag("lower") else np.triu(a)
     if task.flag("unit_diagonal"):
@@ -180,29 +171,28 @@ def _triangular_solve(a: Array, b: Array, task: Task) -> Sequence[Array]:
     return [_or_nan(np.linalg.solve, a if task.flag("left_side") else a.T, b)]
 
 
-def _symmetric_product(a: Array, c: Array, task: Task) -> Sequence[Array]:
+def _symmetric_product(task: Task, a: Array, c: Array) -> Sequence[Array]:
     alpha, beta = (np.asarray(task.params[name]).astype(a.dtype) for name in ("alpha", "beta"))
     return [alpha * (a @ a.T) + beta * c]
 
 
-FUNCTIONS: dict[str, Callable[[Task], list[Array]]] = {
-    "cholesky": lambda t: each(t, [2], _cholesky),
-    "eig": lambda t: each(t, [2], lambda x: _eig(x, t.flag("compute_left_eigenvectors"), t.flag("compute_right_eigenvectors"))),
-    "eigh": lambda t: each(t, [2], lambda x: _eigh(x, t.flag("lower"), t.params.get("subset_by_index"))),
-    "geqp3": lambda t: each(t, [2, 1], _geqp3),
-    "geqrf": lambda t: each(t, [2], _geqrf),
-    "hessenberg": lambda t: each(t, [2], _hessenberg),
-    "householder_product": lambda t: each(t, [2, 1], _householder_product),
-    "lu": lambda t: each(t, [2], _lu),
-    "lu_pivots_to_permutation": lambda t: each(t, [1], lambda x: [_permutation(x, t.number("permutation_size"))]),
-    "ormqr": lambda t: each(t, [2, 1, 1], lambda x, taus, b: _ormqr(x, taus, b, t.flag("left"), t.flag("transpose"))),
-    "qr": lambda t: each(t, [2], lambda x: _qr(x, t.flag("pivoting"), t.flag("full_matrices"))),
-    "schur": lambda t: each(t, [2], lambda x: _schur(x, t.flag("compute_schur_vectors"))),
-    "svd": lambda t: each(
-        t, [2], lambda x: _svd(x, t.flag("compute_uv"), t.flag("full_matrices"), t.params.get("subset_by_index"))
-    ),
-    "symmetric_product": lambda t: each(t, [2, 2], lambda a, c: _symmetric_product(a, c, t)),
-    "triangular_solve": lambda t: each(t, [2, 1], lambda a, b: _triangular_solve(a, b, t)),
-    "tridiagonal": lambda t: each(t, [2], lambda x: _tridiagonal(x, t.flag("lower"))),
-    "tridiagonal_solve": lambda t: each(t, [1, 1, 1, 1], _tridiagonal_solve),
+FUNCTIONS: dict[str, Function] = {
+    "cholesky": lambda task, x: [_or_nan(np.linalg.cholesky, x)],
+    "eig": _eig,
+    "eigh": _eigh,
+    "geqp3": _geqp3,
+    "geqrf": _geqrf,
+    "hessenberg": _hessenberg,
+    "householder_product": lambda task, x, taus: [_orthogonal(x, taus)[:, : x.shape[1]]],
+    "lu": _lu,
+    "lu_pivots_to_permutation": lambda task, x: [_permutation(x, task.number("permutation_size"))],
+    "ormqr": _ormqr,
+    "qr": _qr,
+    "schur": _schur,
+    "svd": _svd,
+    "symmetric_product": _symmetric_product,
+    "triangular_solve": _triangular_solve,
+    "tridiagonal": _tridiagonal,
+    "tridiagonal_solve": _tridiagonal_solve,
 }
+"""Functions of matrices; `each` applies them to a stack."""

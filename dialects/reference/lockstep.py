@@ -59,24 +59,11 @@ def rank(axes: Sequence[str], mesh: Mesh, device: int) -> int:
 @lru_cache(maxsize=1 << 12)
 def groups(axes: tuple[str, ...], mesh: Mesh) -> tuple[tuple[int, ...], ...]:
     """The devices that differ only along `axes`, each group in their order."""
-    found: dict[tuple[int, ...], list[int]] = {}
-    for device, at in enumerate(devices(mesh)):
-        left = dict(at)
-        for axis in axes:
-            name = axis.partition(":")[0]
-            if name in left:
-                left[name] = 0
-            else:
-                # A factor of an axis: its digit is taken out of the coordinate.
-                whole = name.partition(".")[0]
-                left[whole] -= coordinate(axis, mesh, device) * _stride(axis, whole, mesh)
-        found.setdefault(tuple(left.values()), []).append(device)
-    return tuple(tuple(sorted(group, key=lambda device: rank(axes, mesh, device))) for group in found.values())
-
-
-def _stride(axis: str, whole: str, mesh: Mesh) -> int:
-    factor = parse_range(axis)
-    return next((at for at in range(mesh[whole]) if denote(factor, {whole: at}, mesh) == [1]), 1)
+    ranks: dict[int, list[int]] = {}
+    for device in range(mesh.size):
+        ranks.setdefault(rank(axes, mesh, device), []).append(device)
+    # The devices of one rank are in the order of their other coordinates, which is the same for every rank.
+    return tuple(zip(*(ranks[number] for number in sorted(ranks)), strict=True))
 
 
 def distribute(array: Array, layout: Layout, mesh: Mesh, among: Sequence[int] | None = None) -> Value:

@@ -10,13 +10,13 @@ Rare special functions come from SciPy, which JAX requires, and are imported at 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast
 
 import ml_dtypes
 import numpy as np
 
+from ..definitions.signs import COMPARISONS
 from ..dtypes import Array, is_float, is_narrow, kind_of, widen
 from ..errors import Error, did_you_mean
 from ..params import ParamsAttr, Record
@@ -76,12 +76,7 @@ def _function(name: str) -> Function:
         import scipy.special  # pyright: ignore[reportMissingTypeStubs]
 
         return cast(Function, getattr(scipy.special, _SPECIAL[name]))
-    raise Error(f"no scalar function is called `{name}`", helps=did_you_mean(name, [*_FUNCTIONS, *_SPECIAL]))
-
-
-def known(name: str) -> bool:
-    """Whether there is a scalar function of this name."""
-    return name in {*_FUNCTIONS, *_SPECIAL, *_EXACT, *_WITH_PARAMS, "cast", "threefry2x32"}
+    raise Error(f"no scalar function is called `{name}`", helps=did_you_mean(name, NAMES))
 
 
 def divide(left: Array, right: Array) -> Array:
@@ -97,10 +92,6 @@ def _remainder(left: Array, right: Array) -> Array:
     if left.dtype.kind not in "iu":
         return np.fmod(left, right)
     return np.where(right == 0, left, np.fmod(left, np.where(right == 0, np.ones_like(right), right)))
-
-
-def _sign(x: Array) -> Array:
-    return np.where(x == 0, x, x / np.abs(x)) if x.dtype.kind == "c" else np.sign(x)
 
 
 def _total(compare: Function) -> Function:
@@ -138,11 +129,6 @@ def _arithmetic_right(x: Array, by: Array) -> Array:
     return np.asarray(np.right_shift(signed, by.astype(signed.dtype))).astype(signed.dtype).view(x.dtype)
 
 
-def _signs(x: Array) -> Array:
-    """All bits equal to the first."""
-    return _arithmetic_right(x, np.full_like(x, 8 * x.dtype.itemsize - 1))
-
-
 def _atan2(y: Array, x: Array) -> Array:
     if x.dtype.kind != "c":
         return np.arctan2(y, x)
@@ -155,18 +141,6 @@ def _leading_zeros(x: Array) -> Array:
     return np.asarray(np.vectorize(lambda value: bits - int(value).bit_length(), otypes=[np.int64])(unsigned))
 
 
-def _by_element(function: Callable[[float], float]) -> Function:
-    return lambda x: np.asarray(np.vectorize(function, otypes=[np.float64])(x))
-
-
-def _power(x: Array, y: Array) -> Array:
-    return np.power(x, y.astype(x.dtype) if x.dtype.kind in "fc" else y)
-
-
-def _select(which: Array, *cases: Array) -> Array:
-    return np.select([which == number for number in range(len(cases))], cases)
-
-
 def _igamma_grad_a(a: Array, x: Array) -> Array:
     """The derivative of the regularized lower incomplete gamma function by `a`: five points of it in double precision."""
     from scipy.special import gammainc  # pyright: ignore[reportMissingTypeStubs]
@@ -177,51 +151,24 @@ def _igamma_grad_a(a: Array, x: Array) -> Array:
     return (8 * near - far) / (12 * step)
 
 
+# NumPy has these under the same names.
+_NUMPY = """
+abs acos acosh asin asinh atan atanh cbrt ceil conj cos cosh exp exp2 expm1 floor imag log log1p
+real sign sin sinh sqrt square tan tanh
+"""
 _FUNCTIONS: dict[str, Function] = {
-    "abs": np.abs,
-    "acos": np.arccos,
-    "acosh": np.arccosh,
-    "asin": np.arcsin,
-    "asinh": np.arcsinh,
-    "atan": np.arctan,
+    **{name: getattr(np, name) for name in _NUMPY.split()},
+    **{name: sign.function for name, sign in COMPARISONS.items()},
     "atan2": _atan2,
-    "atanh": np.arctanh,
-    "cbrt": np.cbrt,
-    "ceil": np.ceil,
     "complex": lambda real, imag: real + 1j * imag,
-    "conj": np.conj,
-    "cos": np.cos,
-    "cosh": np.cosh,
-    "erf": _by_element(math.erf),
-    "erfc": _by_element(math.erfc),
-    "exp": np.exp,
-    "exp2": np.exp2,
-    "expm1": np.expm1,
-    "floor": np.floor,
-    "ge": np.greater_equal,
-    "gt": np.greater,
-    "eq": np.equal,
     "igamma_grad_a": _igamma_grad_a,
-    "imag": np.imag,
     "is_finite": np.isfinite,
-    "le": np.less_equal,
-    "log": np.log,
-    "log1p": np.log1p,
     "logistic": lambda x: 1 / (1 + np.exp(-x)),
-    "lt": np.less,
-    "ne": np.not_equal,
-    "pow": _power,
-    "real": np.real,
+    "pow": lambda x, y: np.power(x, y.astype(x.dtype) if x.dtype.kind in "fc" else y),
     "rem": _remainder,
     "rsqrt": lambda x: 1 / np.sqrt(x),
-    "sign": _sign,
-    "sin": np.sin,
-    "sinh": np.sinh,
-    "sqrt": np.sqrt,
-    "square": np.square,
-    "tan": np.tan,
-    "tanh": np.tanh,
 }
+
 
 # These take elements without widening: they read bits, or only choose among elements.
 _EXACT: dict[str, Function] = {
@@ -239,9 +186,11 @@ _EXACT: dict[str, Function] = {
     "not": np.invert,
     "or": np.bitwise_or,
     "population_count": lambda x: np.bitwise_count(x.astype(f"u{x.dtype.itemsize}")),
-    "select": _select,
+    "select": lambda which, *cases: np.select([which == number for number in range(len(cases))], cases),
     "shift_left": _shift(np.left_shift, np.zeros_like),
-    "shift_right_arithmetic": _shift(_arithmetic_right, _signs),
+    "shift_right_arithmetic": _shift(
+        _arithmetic_right, lambda x: _arithmetic_right(x, np.full_like(x, 8 * x.dtype.itemsize - 1))
+    ),
     "shift_right_logical": _shift(_logical_right, np.zeros_like),
     "xor": np.bitwise_xor,
 }
@@ -250,7 +199,9 @@ _SPECIAL: dict[str, str] = {
     "bessel_i0e": "i0e",
     "bessel_i1e": "i1e",
     "digamma": "digamma",
+    "erf": "erf",
     "erf_inv": "erfinv",
+    "erfc": "erfc",
     "igamma": "gammainc",
     "igammac": "gammaincc",
     "lgamma": "gammaln",
@@ -292,6 +243,9 @@ _WITH_PARAMS: dict[str, Callable[..., Array]] = {
     "reduce_precision": _reduce_precision,
     "round": _round,
 }
+
+NAMES = [*_FUNCTIONS, *_SPECIAL, *_EXACT, *_WITH_PARAMS, "cast", "threefry2x32"]
+"""Every scalar function."""
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 

@@ -7,54 +7,37 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import cast
 
 import numpy as np
 
-from ..definitions.pools import moving
+from ..definitions.front_ends import moving
 from ..definitions.ragged import mode
 from ..dtypes import Array, dtype_of, widen
-from ..params import Literal, Record
+from ..params import Record
 from . import linalg
 from .linalg import Task, each
 
 
-def run(name: str, task: Task) -> list[Array]:
-    """The results of the op `name`."""
-    return _FUNCTIONS[name](task)
-
-
-def known(name: str) -> bool:
-    return name in _FUNCTIONS
-
-
-def _arg(choose: Callable[..., Array]) -> Callable[[Task], list[Array]]:
-    def run(task: Task) -> list[Array]:
-        x = task.args[0]
-        # NaN wins, as in XLA; NumPy agrees for its own floats only.
-        return [np.asarray(choose(widen(x), axis=-1)).astype(dtype_of(task.outs[0][0]))]
-
-    return run
+def _arg(choose: Callable[..., Array], task: Task) -> list[Array]:
+    # NaN wins, as in XLA; NumPy agrees for its own floats only.
+    return [np.asarray(choose(widen(task.args[0]), axis=-1)).astype(dtype_of(task.outs[0][0]))]
 
 
 def _sort(task: Task) -> list[Array]:
     """Sorts all arrays by the first `num_keys` of them; NumPy's last key is the primary one."""
-    count = task.params["num_keys"]
-    assert isinstance(count, int)
-    order = np.lexsort([widen(key) for key in reversed(task.args[:count])], axis=-1)
+    order = np.lexsort([widen(key) for key in reversed(task.args[: task.number("num_keys")])], axis=-1)
     return [np.take_along_axis(each, order, axis=-1) for each in task.args]
 
 
-def _top_k(task: Task) -> list[Array]:
-    x = task.args[0]
-    count = task.params.get("k")
-    axis = task.params["axis"]
-    assert isinstance(axis, int)
-    count = count if isinstance(count, int) else task.outs[0][1][axis]
-    # Stable, so of equal elements the first comes first.
-    order = np.flip(np.argsort(np.flip(widen(x), -1), axis=-1, stable=True), -1)[..., :count]
-    order = x.shape[-1] - 1 - order
-    return [np.take_along_axis(x, order, axis=-1), order.astype(dtype_of(task.outs[1][0]))]
+def _best(task: Task, dim: str, largest: bool) -> list[Array]:
+    """The largest (smallest) elements, best first; of equal ones the first comes first."""
+    x = widen(task.args[0])
+    order = np.argsort(np.flip(x, -1) if largest else x, axis=-1, stable=True)
+    order = x.shape[-1] - 1 - np.flip(order, -1) if largest else order
+    order = order[..., : task.outs[0][1][task.number(dim)]]
+    return [np.take_along_axis(task.args[0], order, axis=-1), order.astype(dtype_of(task.outs[1][0]))]
 
 
 def _bitcast(task: Task) -> list[Array]:
@@ -63,15 +46,6 @@ def _bitcast(task: Task) -> list[Array]:
     old, new = x.dtype.itemsize, to.itemsize
     shape = (*x.shape, old // new) if old > new else x.shape[: x.ndim - (new > old)]
     return [np.frombuffer(np.ascontiguousarray(x).tobytes(), to).reshape(shape)]
-
-
-def _approx_top_k(task: Task) -> list[Array]:
-    """The exact result, because the quality of the approximation depends on the device."""
-    x = task.args[0]
-    largest = task.flag("is_max_k")
-    count = task.outs[0][1][task.number("reduction_dimension")]
-    order = np.argsort(-widen(x) if largest else widen(x), axis=-1, stable=True)[..., :count]
-    return [np.take_along_axis(x, order, axis=-1), order.astype(dtype_of(task.outs[1][0]))]
 
 
 def _ragged_dot(task: Task) -> list[Array]:
@@ -97,7 +71,7 @@ def _scatter_add(task: Task) -> list[Array]:
     )
     first = np.greater_equal if task.params["select_prim"] == Record("primitive", (("name", "ge"),)) else np.less_equal
 
-    def one(source: Array, x: Array) -> list[Array]:
+    def one(task: Task, source: Array, x: Array) -> list[Array]:
         out = np.zeros_like(x)
         for position in np.ndindex(*source.shape):
             starts = [at * step - lo for at, step, (lo, _) in zip(position, stride, padding, strict=True)]
@@ -112,7 +86,7 @@ def _scatter_add(task: Task) -> list[Array]:
                 out[chosen] += source[position]
         return [out]
 
-    return each(task, [len(windowed)] * 2, one)
+    return each(task, one)
 
 
 def _fft(task: Task) -> list[Array]:
@@ -120,24 +94,21 @@ def _fft(task: Task) -> list[Array]:
     kind = task.params["fft_type"]
     assert isinstance(lengths, tuple) and isinstance(kind, Record)
     axes = range(-len(lengths), 0)
-    functions: dict[Literal, Callable[..., Array]] = {
-        "FFT": np.fft.fftn,
-        "IFFT": np.fft.ifftn,
-        "RFFT": np.fft.rfftn,
-        "IRFFT": np.fft.irfftn,
-    }
-    return [np.asarray(functions[kind["name"]](x, s=lengths, axes=axes)).astype(dtype_of(task.outs[0][0]))]
+    # `RFFT` is NumPy's `rfftn`.
+    function = cast("Callable[..., Array]", getattr(np.fft, f"{kind['name']}n".lower()))
+    return [np.asarray(function(x, s=lengths, axes=axes)).astype(dtype_of(task.outs[0][0]))]
 
 
-_FUNCTIONS: dict[str, Callable[[Task], list[Array]]] = {
-    **linalg.FUNCTIONS,
-    "approx_top_k": _approx_top_k,
-    "argmax": _arg(np.argmax),
-    "argmin": _arg(np.argmin),
+FUNCTIONS: dict[str, Callable[[Task], list[Array]]] = {
+    **{name: partial(each, function=function) for name, function in linalg.FUNCTIONS.items()},
+    # Exact, because the quality of the approximation depends on the device.
+    "approx_top_k": lambda task: _best(task, "reduction_dimension", task.flag("is_max_k")),
+    "argmax": partial(_arg, np.argmax),
+    "argmin": partial(_arg, np.argmin),
     "bitcast_convert_type": _bitcast,
     "fft": _fft,
     "ragged_dot_general": _ragged_dot,
     "select_and_scatter_add": _scatter_add,
     "sort": _sort,
-    "top_k": _top_k,
+    "top_k": lambda task: _best(task, "axis", largest=True),
 }

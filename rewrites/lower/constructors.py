@@ -268,7 +268,7 @@ class Fusing:
         """Closes the nest; its results are known at the end, when all later ops exist."""
         # A nest without ops may still build a value: a replicated one from outside, with another type.
         if self.nest.block.ops or self.nest.axes:
-            op = BuildOp.create(properties={"place": AxesAttr.of(())}, regions=[Region(self.nest.block)])
+            op = BuildOp.create(properties={"place": AxesAttr(())}, regions=[Region(self.nest.block)])
             self.block.add_op(op)
             self.ended.append((self.nest, op))
         self.nest = Nest()

@@ -23,7 +23,7 @@ from partita.dialects.flow import ReturnOp as GraphReturnOp
 from partita.dialects.lax import OPS, LaxOp
 from partita.dialects.layouts import parse_array
 from partita.dialects.mesh import Mesh
-from partita.dialects.params import NO_PARAMS, Literal, ParamsAttr, Record, parse_params, read
+from partita.dialects.params import NO_PARAMS, Literal, ParamsAttr, Record, read
 from partita.dialects.regions import BORDERS
 from partita.dialects.spmd import (
     AllGatherOp,
@@ -78,7 +78,7 @@ LITERALS: st.SearchStrategy[Literal] = st.recursive(SCALARS, inside, max_leaves=
 def test_any_parameters_come_back_exactly(values: dict[str, Literal]):
     params = ParamsAttr.of(**values)
     parser = Parser(CONTEXT, params.text + " : f32[]")
-    again = parse_params(parser)
+    again = ParamsAttr.read(parser)
     assert again.text == params.text
     assert again == params
     assert hash(again) == hash(params)

@@ -181,7 +181,7 @@ def _placed(head: str, args: list[Any]) -> Any:
         case "within", [_, m, n]:
             return COORDINATE * m + np.arange(int(m)) < n
         case "fill", [c, u, x]:
-            return np.where(c, x, u)
+            return cast(Array, np.where(c, x, u))
         case "mask", [c, x]:
             return np.where(c, x, 0)
         case "iota", [n]:
