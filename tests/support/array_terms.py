@@ -158,6 +158,7 @@ def masked(term: object) -> Any:
     return _placed(head, [masked(argument) for argument in args])
 
 
+# Long: the meaning of every term of the mask laws.
 def _placed(head: str, args: list[Any]) -> Any:
     match head, args:
         case "build", [_, _, x]:
