@@ -19,7 +19,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 
-from ...dialects.ranges.factor import Factor
+from ...dialects.ranges.factor import Factor, padded
 from ...dialects.regions import TRIPS
 from ..program.program import Digit, Node
 from .table import WHOLE, AxisTable, Blocked, Claim, Conflict, Table, claim_of
@@ -175,11 +175,11 @@ class _Sweep:
     def block(self, node: Node, position: int, claim: Claim, digits: tuple[Digit, ...]) -> None:
         value = node.end(position)
         extent = self.program.shape(value)[claim.at]
-        reason = self.reason(node, claim, digits)
+        reason = self.reason(node, position, claim, digits)
         key = (node.number, position, self.axis)
         self.table.blocked[key] = Blocked(node.number, position, self.axis, claim.at, extent, claim.factor.size, reason)
 
-    def reason(self, node: Node, claim: Claim, digits: tuple[Digit, ...]) -> str:
+    def reason(self, node: Node, position: int, claim: Claim, digits: tuple[Digit, ...]) -> str:
         """Why no index of the dim takes the claim."""
         if not digits:
             return "the trips of a loop run one after another" if node.kind in TRIPS else "this dim cannot be placed"
@@ -187,6 +187,9 @@ class _Sweep:
         beside = [a for a, t in self.table.axes.items() if (c := t.nodes[node.number]) is not None and c.at in indices]
         if beside:
             return f"its blocks of {claim.factor.stride} do not fit beside those of {', '.join(f'`{axis}`' for axis in beside)}"
+        extent = self.program.shape(node.end(position))[claim.at]
+        if padded(extent, [claim.factor]) > extent:
+            return "here its padding would count"
         return "does not divide"
 
     def argument(self, value: int) -> None:

@@ -208,6 +208,21 @@ def test_different_paddings_meet():
     agree(plan, function, X[:29])
 
 
+def test_an_op_whose_padding_would_count_is_left_out_and_listed():
+    @pt.define("sum_exp(x)   out[i] = sum(k) exp(x[i, k])")
+    def sum_exp(x: Any) -> Any:
+        return jnp.exp(x).sum(1)
+
+    def function(x: Any) -> Any:
+        return sum_exp(2 * x)
+
+    plan = placed(function, X.T, dim=1)
+    (blocked,) = plan.blocked
+    assert "sum_exp" in str(blocked) and "here its padding would count" in str(blocked)
+    assert plan.counts()["all_gather"] == 1
+    agree(plan, function, X.T)
+
+
 def test_only_the_first_axis_of_a_dim_pads_it():
     plan = pt.plan(lambda x: x.sum(0), pt.Mesh(a=2, b=4), X).tile("x", 0, "a")
     with pytest.raises(pt.Error, match="tile it on `b` first: only the first axis of a dim can pad it"):
