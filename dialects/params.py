@@ -12,8 +12,9 @@ import re
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from operator import itemgetter
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+import numpy as np
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 
@@ -34,6 +35,19 @@ class Record:
 
     def __str__(self) -> str:
         return show(self)
+
+
+def literal(number: Any) -> Literal:
+    """A NumPy number as plain data; a complex one is a record of its parts."""
+    match np.asarray(number).dtype.kind:
+        case "b":
+            return bool(number)
+        case "i" | "u":
+            return int(number)
+        case "c":
+            return Record("complex", (("real", float(number.real)), ("imag", float(number.imag))))
+        case _:
+            return float(number)
 
 
 def show(value: Literal) -> str:

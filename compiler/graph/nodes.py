@@ -17,7 +17,7 @@ from ...dialects.signature import array_types
 from ...dialects.types import ArrayType
 from ...rewrites.lower.to_flow import change
 from ...rewrites.program.executions import Marks, executions
-from ...rewrites.redistribute.steps import received
+from ...rewrites.redistribute.steps import Step
 from ..plan.exchanges import Exchange
 from ..plan.exchanges import received as total
 from .module import GraphModule
@@ -119,4 +119,4 @@ def exchanges(kernel: FuncOp, mesh: Mesh, marks: Marks) -> Iterator[Exchange]:
         if isinstance(op, spmd.Collective) and not isinstance(op, spmd.SliceOp):
             kind, group = op.name.removeprefix("spmd."), op.over.size(mesh)
             larger = max(_size(cast(ArrayType, value.type)) for value in (op.x, op.out))
-            yield Exchange(kind, op.axes, received(kind, larger, group), times, where)
+            yield Exchange(kind, op.axes, Step.known[kind].received(larger, group), times, where)

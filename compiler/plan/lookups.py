@@ -13,6 +13,8 @@ from collections.abc import Iterator
 
 from ...rewrites.decide.decide import Move
 from ...rewrites.program.program import Node
+from ...rewrites.redistribute.kinds.all_gather import AllGather
+from ...rewrites.redistribute.kinds.all_to_all import AllToAll
 from ...rewrites.redistribute.steps import Step
 from .state import State
 
@@ -83,7 +85,7 @@ def _reads(node: Node, index: int) -> bool:
 def _wanted_whole(plan: State, step: Step, number: int, position: int) -> str:
     """The reason if an axis leaves a dim that the use looks up."""
     nodes = plan.source.program.nodes
-    if number >= len(nodes) or step.kind not in ("all_gather", "all_to_all"):
+    if number >= len(nodes) or not isinstance(step, AllGather | AllToAll):
         return ""
     for digit in nodes[number].signature.operand_dims[position][step.dim]:
         info = nodes[number].signature.instance.indices[digit.at]

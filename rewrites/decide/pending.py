@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from ...dialects.dtypes import divides, widens
 from ...dialects.monoids import MONOIDS
 from ..program.program import Node, Program
-from ..redistribute.steps import received
+from ..redistribute.steps import devices, share
 from .linearity import linear_in, terms_beside
 from .min_cut import ENDLESS, Network
 from .op_layouts import Pend, Placed, Placements
@@ -279,9 +279,7 @@ def _price(placements: Placements, reach: _Reach, value: int) -> int:
     axes = {each.axis for each in pend}
     wanted = [placements.wanted(number, position) for number, position in placements.uses(value)]
     sliced = bool(wanted) and all(axes.issubset(layout.axes()) for layout in wanted)
-    group = 1
-    for axis in axes:
-        group *= placements.mesh[axis]
+    group = devices(axes, placements.mesh)
     local = placements.local_bytes(value, reach.layouts[value].without(axes, placements.mesh))
-    bytes = received("reduce_scatter" if sliced else "all_reduce", local, group) * placements.trips(value)
+    bytes = share(local, group, times=1 if sliced else 2) * placements.trips(value)
     return int(bytes * RESOLVED) + 1

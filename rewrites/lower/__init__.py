@@ -8,7 +8,6 @@
       emit          small local ops: numbers, casts, selects
     fuse            the same from text, for the pass `fuse` of `partita-opt`
     to_spmd         the placed program as one device-local function with explicit collectives
-      step_ops      one step of a redistribution as an op
       scan_blocks   combines scans of blocks into a scan of the whole
       gathered_folds  folds across devices without a collective
     to_flow         the placed program as a graph of kernels

@@ -23,7 +23,6 @@ from ...dialects.mesh import Mesh
 from ...dialects.types import ArrayType, AxesAttr
 from ..redistribute.search import path
 from ..rules.files import rules
-from .step_ops import emit_step
 
 
 @dataclass(eq=False, slots=True)
@@ -206,7 +205,9 @@ class Fusing:
         """A device's own part of its local array, without communication."""
         mesh = self.mesh
         for step in path(own.layout, target.layout, itemsize(own.dtype), mesh).steps:
-            local = emit_step(step, local, mesh, self)
+            for op in step.ops(local, mesh):
+                self.append(op)
+                local = op.results[0]
             self.nest.axes.update(step.axes)
         return local
 

@@ -13,7 +13,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from ...dialects.dtypes import dtype_of
 from ...dialects.lax import OPS
 from ...dialects.monoids import MONOIDS
-from ...dialects.params import NO_PARAMS, Literal, ParamsAttr, Record
+from ...dialects.params import NO_PARAMS, Literal, ParamsAttr, Record, literal
 from ...dialects.types import ArrayType
 
 IDS = "int32"
@@ -67,16 +67,7 @@ class Emitter:
 
     def unit(self, monoid: str, dtype: str) -> SSAValue:
         """The unit of a monoid: elements of this value do not change its folds."""
-        unit = MONOIDS[monoid].unit(dtype_of(dtype))[()]
-        plain: Literal
-        if dtype.startswith("complex"):
-            whole = complex(unit)
-            plain = Record("complex", (("real", whole.real), ("imag", whole.imag)))
-        elif dtype == "bool":
-            plain = bool(unit)
-        else:
-            plain = int(unit) if dtype.startswith(EXACT) else float(unit)
-        return self.make("constant", (), dtype, (), value=plain)
+        return self.make("constant", (), dtype, (), value=literal(MONOIDS[monoid].unit(dtype_of(dtype))[()]))
 
     def zero(self, dtype: str) -> SSAValue:
         """Zero; -0.0 for floats, because adding it keeps the sign of a zero."""

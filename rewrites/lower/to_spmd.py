@@ -33,10 +33,8 @@ from ...dialects.mesh import Mesh
 from ...dialects.names import keep_names
 from ...dialects.types import ArrayType
 from ..redistribute.search import Step, path
-from .emit import Appending
 from .gathered_folds import fold_parts
 from .scan_blocks import Across
-from .step_ops import emit_step
 
 
 def to_spmd(module: ModuleOp) -> ModuleOp:
@@ -140,5 +138,7 @@ class Lowering:
 
     def walk(self, steps: Iterable[Step], local: SSAValue, target: Block) -> SSAValue:
         for step in steps:
-            local = emit_step(step, local, self.mesh, Appending(target))
+            ops = step.ops(local, self.mesh)
+            target.add_ops(ops)
+            local = ops[-1].results[0]
         return local

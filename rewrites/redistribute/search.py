@@ -14,17 +14,19 @@ could take apart.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from heapq import heappop, heappush
 from itertools import count
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from ...dialects.layouts import Layout, Pending
 from ...dialects.mesh import Mesh
 from ...dialects.ranges.factor import Factor, fit, padded
-from .collective_terms import Laws, Op, Spine, laws_on
-from .steps import Bytes, Path, Step, merged, received
+from .collective_terms import Laws, Spine, laws_on
+from .kinds.alone import Cut, Pad
+from .steps import Bytes, Path, Spots, Step, devices, in_order, merged
 
 __all__ = ["Path", "Step", "path"]
 
@@ -59,8 +61,8 @@ def path(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path:
     room = tuple(before if start.at(dim, mesh) else after for dim, (before, after) in enumerate(ends))
     source, aim = (Layout.of(room, layout.factors(mesh)) for layout in (start, target))
     best = _Problem(source, aim, itemsize, mesh, laws_on(mesh)).search(_naive(source, pending, aim, mesh))
-    pads = () if start.local_shape(mesh) == source.local_shape(mesh) else (Step("pad", (), 0, start, source),)
-    cuts = () if target.local_shape(mesh) == aim.local_shape(mesh) else (Step("cut", (), 0, aim, target),)
+    pads = () if start.local_shape(mesh) == source.local_shape(mesh) else (Pad(before=start, after=source),)
+    cuts = () if target.local_shape(mesh) == aim.local_shape(mesh) else (Cut(before=aim, after=target),)
     return Path((*pads, *best.steps, *cuts), best.bytes)
 
 
@@ -160,19 +162,21 @@ class _Problem:
 
     def price(self, spine: Spine) -> _Found | None:
         """The cost of the term; None if an intermediate layout is invalid."""
-        at = {factor.name: (dim, factor) for dim, factor in self.source.factors(self.mesh)}
+        at: Spots = {factor.name: (dim, factor) for dim, factor in self.source.factors(self.mesh)}
         steps: list[Step] = []
         sizes: list[int] = []
         now = self.source
         size = largest = self.local(now)
         for op in reversed(spine):
-            dim = _apply(op, at, self.mesh)
+            step = Step.known[cast(str, op[0])].of(*op[1:])
+            dim = step.place(at, self.mesh)
             if dim is not None and not self.fits(dim, [factor for on, factor in at.values() if on == dim]):
                 return None
             after = Layout.of(self.shape, at.values())
             before_size, size = size, self.local(after)
             sizes.append(max(before_size, size))
-            steps.append(_step(op, now, after, sizes[-1], self.mesh))
+            bytes = step.received(sizes[-1], devices(step.axes, self.mesh))
+            steps.append(replace(step, axes=in_order(step.axes, self.mesh), bytes=bytes, before=now, after=after))
             now, largest = after, max(largest, size)
         together = merged(steps, sizes, self.mesh)
         talking = sum(step.communicates for step in together)
@@ -180,49 +184,3 @@ class _Problem:
 
     def fits(self, dim: int, factors: list[Factor]) -> bool:
         return fit(self.shape[dim], factors) and padded(self.shape[dim], factors) == self.shape[dim]
-
-
-def _apply(op: Op, at: dict[str, tuple[int, Factor]], mesh: Mesh) -> int | None:
-    """Changes where the axes are placed as the step does; the dimension whose factors may have come to overlap."""
-    match op:
-        case (
-            ("slice", str(axis), int(dim), int(stride))
-            | ("reduce_scatter", _, str(axis), int(dim), int(stride))
-            | ("all_to_all", str(axis), _, _, int(dim), int(stride))
-        ):
-            at[axis] = dim, Factor.of(axis, stride, mesh)
-            return dim
-        case ("all_gather", str(axis), _, _):
-            del at[axis]
-        case ("permute", str(a), str(b)):
-            for axis, there in ((a, at.pop(b, None)), (b, at.pop(a, None))):
-                if there is not None:
-                    at[axis] = there[0], Factor.of(axis, there[1].stride, mesh)
-        case ("reorder", str(a), str(b), int(dim), int(stride)):
-            at[a], at[b] = (dim, Factor.of(a, stride, mesh)), (dim, Factor.of(b, stride * mesh[a], mesh))
-        case _:
-            pass
-    return None
-
-
-def _step(op: Op, before: Layout, after: Layout, larger: int, mesh: Mesh) -> Step:
-    def step(kind: str, axes: tuple[str, ...]) -> Step:
-        return Step(kind, axes, received(kind, larger, prod(mesh[axis] for axis in axes)), before, after)
-
-    match op:
-        case ("all_reduce", str(monoid), str(axis)):
-            made = step("all_reduce", (axis,))
-            return Step(made.kind, made.axes, made.bytes, before, after, monoid)
-        case ("reduce_scatter", str(monoid), str(axis), int(dim), int(stride)):
-            made = step("reduce_scatter", (axis,))
-            return Step(made.kind, made.axes, made.bytes, before, after, monoid, dim, stride)
-        case ("all_to_all", str(axis), int(dim), int(stride), int(to_dim), int(to_stride)):
-            made = step("all_to_all", (axis,))
-            return Step(made.kind, made.axes, made.bytes, before, after, "", dim, stride, to_dim, to_stride)
-        case ("permute" | "reorder", str(a), str(b), *_):
-            return step("permute", tuple(axis for axis in mesh if axis in (a, b)))
-        case (str(kind), str(axis), int(dim), int(stride)):
-            made = step(kind, (axis,))
-            return Step(kind, made.axes, made.bytes, before, after, "", dim, stride)
-        case _:
-            raise ValueError(f"no step: {op}")

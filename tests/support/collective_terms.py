@@ -91,18 +91,14 @@ def applied(head: str, args: tuple[Any, ...], now: Placed) -> Placed:
     """The value after a step, on all devices in lockstep."""
     if head in ("permute", "reorder"):
         return _renumbered(head, args, now)
-    if head in ("all_reduce", "reduce_scatter"):
-        monoid, axis, *place = args
-    else:
-        (axis, *place), monoid = args, ""
+    axis, *place = args[1:] if head in ("all_reduce", "reduce_scatter") else args
     kept = tuple(tile for tile in now.tiles if tile[0] != axis)
     put = () if head in ("all_gather", "all_reduce") else ((axis, *place[-2:]),)
     tiles = cast("tuple[Tile, ...]", (*kept, *put))
     if not now.valid(tiles):
         raise NoLayout(f"{head}{args} cannot be done to {now.tiles}")
-    dim, stride, to_dim, to_stride = (*place, -1, 0, -1, 0)[:4] if place else (-1, 0, -1, 0)
     before, after = (layout(now.shape, each, now.mesh) for each in (now.tiles, tiles))
-    step = Step(head, (axis,), 0, before, after, monoid, dim, stride, to_dim, to_stride)
+    step = replace(Step.known[head].of(*args), before=before, after=after)
     pending = tuple(each for each in now.pending if each[1] != axis)
     return replace(now, tiles=tiles, pending=pending, value=run(step, now.value, now.mesh))
 

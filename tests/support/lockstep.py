@@ -14,8 +14,12 @@ from numpy.typing import NDArray
 from tiles import Tile
 
 from partita.dialects.mesh import Mesh
-from partita.rewrites.redistribute.search import Step
-from partita.rewrites.redistribute.steps import pairs
+from partita.rewrites.redistribute.kinds.all_gather import AllGather
+from partita.rewrites.redistribute.kinds.all_to_all import AllToAll
+from partita.rewrites.redistribute.kinds.alone import Slice
+from partita.rewrites.redistribute.kinds.folds import AllReduce, ReduceScatter
+from partita.rewrites.redistribute.kinds.permute import Permute
+from partita.rewrites.redistribute.steps import Step
 
 Array = NDArray[np.int64]
 Device = tuple[int, ...]
@@ -88,25 +92,25 @@ def _group(step: Step, values: list[Array], mesh: Mesh) -> list[Array]:
     """One step on the devices of one group, numbered along its axes."""
     n = len(values)
     assert n == prod(mesh[axis] for axis in step.axes)
-    match step.kind:
-        case "slice":
+    match step:
+        case Slice():
             return [split(value, step.dim, step.block(mesh), n)[rank] for rank, value in enumerate(values)]
-        case "all_reduce":
+        case AllReduce():
             return [_fold(step.monoid, values)] * n
-        case "reduce_scatter":
+        case ReduceScatter():
             return split(_fold(step.monoid, values), step.dim, step.block(mesh), n)
-        case "all_gather":
+        case AllGather():
             return [join(values, step.dim, step.block(mesh))] * n
-        case "all_to_all":
-            sent = [split(value, step.to_dim, step.to_block(mesh), n) for value in values]
+        case AllToAll():
+            sent = [split(value, step.to_dim, step.split_block(mesh), n) for value in values]
             return [join([parts[rank] for parts in sent], step.dim, step.block(mesh)) for rank in range(n)]
-        case "permute":
-            moves = pairs(step, mesh)
+        case Permute():
+            moves = step.pairs(mesh)
             assert sorted(source for source, _ in moves) == sorted(target for _, target in moves) == list(range(n))
             sources = {target: source for source, target in moves}
             return [values[sources[rank]] for rank in range(n)]
-        case kind:
-            raise AssertionError(kind)
+        case _:
+            raise AssertionError(step)
 
 
 def _fold(monoid: str, values: list[Array]) -> Array:

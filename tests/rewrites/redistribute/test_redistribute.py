@@ -14,8 +14,9 @@ from tiles import Tile, Tiles, fits, layout, tiles_of
 
 from partita.dialects.layouts import Pending
 from partita.dialects.mesh import Mesh
+from partita.rewrites.redistribute.kinds.alone import Slice
 from partita.rewrites.redistribute.search import Path, path
-from partita.rewrites.redistribute.steps import Bytes, received
+from partita.rewrites.redistribute.steps import Bytes, share
 
 MESH = Mesh(a=4, b=2)
 CUBE = Mesh(a=4, b=4, c=2)
@@ -135,7 +136,7 @@ def check(
         after = prod(step.after.local_shape(mesh))
         assert next(iter(value.values())).size == after
         assert step.after.global_shape(mesh) == shape
-        paid += received(step.kind, 8 * max(before, after), prod(mesh[axis] for axis in step.axes))
+        paid += step.received(8 * max(before, after), prod(mesh[axis] for axis in step.axes))
     expected = distribute(whole, target, mesh)
     for device, part in value.items():
         np.testing.assert_array_equal(part, expected[device])
@@ -159,13 +160,13 @@ def naive(shape: tuple[int, ...], source: Tiles, pending: list[tuple[str, str]],
     """The bytes of summing, replicating and slicing again, with one all_reduce over all axes."""
     start = 8 * local(shape, source, mesh)
     whole = start * prod(mesh[tile[0]] for tile in source if tile not in target)
-    return received("all_reduce", start, prod(mesh[axis] for _, axis in pending)) + whole - start
+    return share(start, prod(mesh[axis] for _, axis in pending), times=2) + whole - start
 
 
 def slices_first(found: Path, shape: tuple[int, ...], mesh: Mesh) -> bool:
     """Whether a slice comes after a collective only if that uses its axis, or if its tile does not fit before."""
     for first, then in pairwise(found.steps):
-        if then.kind == "slice" and first.kind != "slice" and not set(then.axes) & set(first.axes):
+        if isinstance(then, Slice) and first.communicates and not set(then.axes) & set(first.axes):
             cut = (tile for tile in tiles_of(then.after, mesh) if tile[0] in then.axes)
             tiles = (*tiles_of(first.before, mesh), *cut)
             if valid(shape, tiles, then.dim, mesh):

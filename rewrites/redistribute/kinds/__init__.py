@@ -1,0 +1,17 @@
+"""The kinds of steps: what each does to a layout, its bytes, what it merges with, its op.
+
+To add one, write a file like these, its laws in `rules/collectives.rules`, and its op in the dialect `spmd`.
+
+    tiled           what steps that place or remove an axis of a dim have in common
+    alone           slice, pad, cut: what every device does alone
+    all_gather
+    folds           all_reduce, reduce_scatter
+    all_to_all
+    permute
+
+Imports `steps`.
+"""
+
+from . import all_gather, all_to_all, alone, folds, permute
+
+__all__ = ["all_gather", "all_to_all", "alone", "folds", "permute"]

@@ -1,0 +1,78 @@
+"""What every device does alone: it takes its part of an array, pads a dim to what its axes divide, or cuts the padding off.
+
+[32] over data=8: slice   -->   [data*4]            [30]: pad   -->   [32]            [32]: cut   -->   [30]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, cast
+
+from xdsl.ir import Operation, SSAValue
+
+from ....dialects import spmd
+from ....dialects.dtypes import dtype_of
+from ....dialects.lax import OPS
+from ....dialects.mesh import Mesh
+from ....dialects.monoids import MONOIDS
+from ....dialects.params import ParamsAttr, literal
+from ....dialects.types import ArrayType
+from ..steps import Bytes, Step
+from .tiled import Placing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice(Placing):
+    """Each device keeps its part."""
+
+    term: ClassVar[str] = "slice"
+    kind: ClassVar[str] = "slice"
+    communicates: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, *args: object) -> Slice:
+        axis, dim, stride = cast(tuple[str, int, int], args)
+        return cls(axes=(axis,), dim=dim, stride=stride)
+
+    @classmethod
+    def received(cls, larger: int, group: int) -> Bytes:
+        return 0
+
+    def ops(self, x: SSAValue, mesh: Mesh) -> Sequence[Operation]:
+        return [spmd.SliceOp.make(x, self.axes, mesh, dim=self.dim, block=self.block(mesh))]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pad(Step):
+    """Every dim of the local array as long as `after` says; the elements behind the end are zeros, and count for nothing."""
+
+    kind: ClassVar[str] = "pad"
+    communicates: ClassVar[bool] = False
+
+    def ops(self, x: SSAValue, mesh: Mesh) -> Sequence[Operation]:
+        type, shape = cast(ArrayType, x.type), self.after.local_shape(mesh)
+        value = literal(MONOIDS["pick"].unit(dtype_of(type.dtype))[()])
+        zero = OPS["constant"].of((), [ArrayType.whole(type.dtype, ())], ParamsAttr.of(value=value))
+        more = tuple((0, after - before, 0) for before, after in zip(type.shape, shape, strict=True))
+        params = ParamsAttr.of(padding_config=more)
+        return [zero, OPS["pad"].of([x, zero.results[0]], [ArrayType.whole(type.dtype, shape)], params)]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.before} to {self.after}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut(Step):
+    """The inverse of a pad."""
+
+    kind: ClassVar[str] = "cut"
+    communicates: ClassVar[bool] = False
+
+    def ops(self, x: SSAValue, mesh: Mesh) -> Sequence[Operation]:
+        shape = self.after.local_shape(mesh)
+        params = ParamsAttr.of(start_indices=(0,) * len(shape), strides=None)
+        return [OPS["slice"].of([x], [ArrayType.whole(cast(ArrayType, x.type).dtype, shape)], params)]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.before} to {self.after}"

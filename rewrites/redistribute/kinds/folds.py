@@ -1,0 +1,69 @@
+"""Folds over devices: all_reduce, and reduce_scatter, after which each device has its part.
+
+[256]{+data} --> [256]                    [256]{+data} --> [data*64]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, cast
+
+from xdsl.ir import Operation, SSAValue
+
+from ....dialects import spmd
+from ....dialects.mesh import Mesh
+from ..steps import Bytes, Step, in_order, share
+from .tiled import Placing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllReduce(Step):
+    """Every device receives the fold of all parts: a reduce_scatter and an all_gather, so twice their bytes."""
+
+    monoid: str
+    term: ClassVar[str] = "all_reduce"
+    kind: ClassVar[str] = "all_reduce"
+
+    @classmethod
+    def of(cls, *args: object) -> AllReduce:
+        monoid, axis = cast(tuple[str, str], args)
+        return cls(monoid=monoid, axes=(axis,))
+
+    @classmethod
+    def received(cls, larger: int, group: int) -> Bytes:
+        return share(larger, group, times=2)
+
+    def after_step(self, first: Step, mesh: Mesh) -> Step | None:
+        same = isinstance(first, AllReduce) and first.monoid == self.monoid
+        return replace(self, axes=in_order(first.axes + self.axes, mesh)) if same else None
+
+    def ops(self, x: SSAValue, mesh: Mesh) -> Sequence[Operation]:
+        return [spmd.AllReduceOp.make(x, self.axes, mesh, monoid=self.monoid)]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.monoid} over ({', '.join(self.axes)})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReduceScatter(Placing):
+    """Each device receives its part of the fold."""
+
+    monoid: str
+    term: ClassVar[str] = "reduce_scatter"
+    kind: ClassVar[str] = "reduce_scatter"
+
+    @classmethod
+    def of(cls, *args: object) -> ReduceScatter:
+        monoid, axis, dim, stride = cast(tuple[str, str, int, int], args)
+        return cls(monoid=monoid, axes=(axis,), dim=dim, stride=stride)
+
+    def after_step(self, first: Step, mesh: Mesh) -> Step | None:
+        same = isinstance(first, ReduceScatter) and first.monoid == self.monoid
+        return Placing.after_step(self, first, mesh) if same else None
+
+    def ops(self, x: SSAValue, mesh: Mesh) -> Sequence[Operation]:
+        return [spmd.ReduceScatterOp.make(x, self.axes, mesh, monoid=self.monoid, dim=self.dim, block=self.block(mesh))]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.monoid} over ({', '.join(self.axes)}) {self.dim}@{self.stride}"
