@@ -206,9 +206,9 @@ class ZeRO(Tactic):
     """Shard optimizer state (stages 1 and 2), and parameters too (stage 3), over an axis (arXiv 1910.02054).
 
     Each matched tensor is tiled on its first dim that divides, is free, and is not iterated over by a loop. With `padded`, if
-    none divides, it is tiled on the first such dim that is as long as the axis. Tensors without such a dim stay as they are.
-    Several axes are applied as separate tactics, one after another. Stages 1 and 2 keep the parameters and their successors
-    replicated; `results` names the successors where `plan.successors` lacks them.
+    none divides, it is tiled on the first such dim that is as long as the axis, and is whole on every device between calls.
+    Tensors without such a dim stay as they are. Several axes are applied as separate tactics. Stages 1 and 2 keep the
+    parameters and their successors replicated; `results` names the successors where `plan.successors` lacks them.
 
         ZeRO(3, "data", params="params", optimizer="opt"):   w: f32[512, 64] --> f32[data*64, 64], gathered at each use
     """
@@ -252,8 +252,8 @@ class ZeRO(Tactic):
             return Error(title, helps=['name it: optimizer="opt"', "or take stage 3, which shards the parameters"])
         shapes = [f"`{name}` {list(plan.source.shape(value))}" for name, value in sharded.items()]
         title = f"`ZeRO({self.stage}, ...)` shards nothing over `{axis}` ({plan.mesh[axis]} devices)"
-        notes = [f"no free dim of {', '.join(shapes[:4])} divides over it"]
-        return Error(title, notes=notes, helps=["take an axis of another size"])
+        notes = [f"no free dim of {', '.join(shapes[:4])} {'is as long' if self.padded else 'divides over it'}"]
+        return Error(title, notes=notes, helps=["take an axis of another size", *([] if self.padded else ["or padded=True"])])
 
     def kept(self, plan: Plan, params: Mapping[str, int], axis: str) -> Iterator[Seed]:
         """Replicate the parameters, and the results that become the parameters of the next step."""

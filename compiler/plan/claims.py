@@ -155,7 +155,7 @@ def _factor(plan: State, table: Table, seed: Seed) -> Factor:
     if 0 in shape:
         title = f"`{seed.name}` cannot be tiled: its dim {shape.index(0)} has no elements"
         raise Error(title, notes=[f"its shape is {list(shape)}"], helps=["leave it replicated"])
-    factor = next_factor(table, seed.value, seed.dim, seed.axis, seed.padded)
+    factor = next_factor(table, seed.value, seed.dim, seed.axis, seed.pads(plan.mesh))
     if factor is None:
         raise uneven(plan, table, seed)
     return factor

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar, cast
 
 from ...dialects.errors import Error
+from ...rewrites.decide.op_layouts import boundary
 from ..inputs.checks import shown
 from .collectives import bytes_per_device, counts
 from .counts import Counts
@@ -75,4 +76,4 @@ def _changed(
 def argument_bytes(plan: State) -> int:
     """Bytes of arguments that one device holds."""
     program, placements = plan.source.program, plan.decisions.placements
-    return sum(placements.local_bytes(value, placements.home(value)) for value in program.arguments)
+    return sum(placements.local_bytes(value, boundary(placements, value)) for value in program.arguments)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...dialects.errors import Error
+from ...dialects.mesh import Mesh
 from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor
 from .state import State
 
@@ -18,9 +19,13 @@ class Seed:
     axis: str
     name: str
     multiple: int = 0
-    """For a batch dim, which can be padded: its extent must be a multiple of this."""
+    """For a batch dim: the number of blocks that the tactic makes of it, over all of its axes."""
     padded: bool = False
     """Whether the dim may be padded if the axis does not divide it."""
+
+    def pads(self, mesh: Mesh) -> int:
+        """The number whose multiple the dim may be padded to; 0 if it may not be."""
+        return (self.multiple or mesh[self.axis]) if self.padded else 0
 
 
 def taken(plan: State, seed: Seed, have: Claim) -> Error:
@@ -57,16 +62,19 @@ def uneven(plan: State, table: Table, seed: Seed) -> Error:
         f"`{seed.name}` cannot be tiled: dim {seed.dim} has {extent} elements{left}, which do not divide over "
         f"`{seed.axis}` ({size} devices)",
         notes=[f"its shape is {list(shape)}"],
-        helps=[*(_padded(plan, table, seed) if seed.multiple else _instead(plan, table, seed)), *_pads(table, seed)],
+        helps=[*(_batch(plan, table, seed) if seed.multiple else _instead(plan, table, seed)), *_pads(table, seed)],
     )
 
 
 def _pads(table: Table, seed: Seed) -> list[str]:
-    """Padding, which the tactic can do for the first axis of a dim."""
+    """Padding, if that would help: a tactic pads a dim for all the axes that it places there, but not a tiled dim."""
     assert seed.dim is not None
-    if not table.on_dim(seed.value, seed.dim):
-        return ["or have it padded: padded=True"]
-    return [f"tile it on `{seed.axis}` first: only the first axis of a dim can pad it"] if seed.padded else []
+    on, pads = table.on_dim(seed.value, seed.dim), table.mesh[seed.axis]
+    if not on:
+        can = not seed.padded and next_factor(table, seed.value, seed.dim, seed.axis, pads) is not None
+        return ["or have it padded: padded=True"] if can else []
+    axes = ", ".join(f'"{each}"' for each in (*(factor.place for factor in on), seed.axis))
+    return [f"place all axes of the dim by one tactic, which pads for all: pt.DataParallel(({axes}), ..., padded=True)"]
 
 
 def _instead(plan: State, table: Table, seed: Seed) -> list[str]:
@@ -87,7 +95,7 @@ def _other_axes(plan: State, table: Table, value: int, dim: int, axis: str) -> l
     return [f"use {' or '.join(axes)}"] if axes else []
 
 
-def _padded(plan: State, table: Table, seed: Seed) -> list[str]:
+def _batch(plan: State, table: Table, seed: Seed) -> list[str]:
     """Pad the batch, or drop its last examples."""
     assert seed.dim is not None
     extent = plan.source.shape(seed.value)[seed.dim]

@@ -226,7 +226,7 @@ class _Roles:
             if index not in self.targets:
                 # An idempotent monoid may take an operand on every coordinate.
                 once = () if monoid is None or monoid.idempotent else tuple(dict.fromkeys(context.beside))
-                self.tell(index, monoid=monoid and monoid.name, once=once, filled=_filled(fold))
+                self.tell(index, monoid=monoid and monoid.name, once=once, filled=_filled(fold, index))
         product = factors(fold.body)
         for factor in product:
             if isinstance(factor, Guarded):
@@ -243,7 +243,7 @@ class _Roles:
             self.bar((k, j))
         else:
             self.same[k] = j
-            self.tell(j, scan=Scan(monoid.name, fold.backwards), filled=_filled(fold))
+            self.tell(j, scan=Scan(monoid.name, fold.backwards), filled=_filled(fold, k))
         self.visit(fold.body, _Context((fold.monoid,)))
         # If it shares a dim with other indices, or is also read directly, it is not a scan along a dim.
         dims = [dim.indices for access in accesses(fold.body) for dim in access.dims if isinstance(dim, Group)]
@@ -312,9 +312,10 @@ class _Roles:
         return Placeable(lead, prod(self.form.extents[i] for i in ids[len(lead) :]))
 
 
-def _filled(fold: Fold[int, Ground]) -> tuple[int, ...] | None:
-    """The operands that a fold reads, if its body is its unit where all of them are: one alone, or a sum of products."""
+def _filled(fold: Fold[int, Ground], index: int) -> tuple[int, ...] | None:
+    """The operands with the index, if the fold's body is its unit where all of them are: one read, or a product in a sum."""
     reads = [factor for factor in factors(fold.body) if not isinstance(factor, Guarded)]
-    plain = [read.array for read in reads if isinstance(read, Read)]
-    alone = len(plain) == 1 or (MONOIDS[fold.monoid].has_unit_zero and MONOIDS[fold.monoid].linear)
-    return tuple(dict.fromkeys(plain)) if alone and len(plain) == len(reads) else None
+    plain = [read for read in reads if isinstance(read, Read)]
+    own = [read.array for read in plain if any(isinstance(dim, Group) and index in dim.indices for dim in read.dims)]
+    is_sum = MONOIDS[fold.monoid].has_unit_zero and MONOIDS[fold.monoid].linear
+    return tuple(dict.fromkeys(own)) if own and len(plain) == len(reads) and (len(reads) == 1 or is_sum) else None

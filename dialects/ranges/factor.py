@@ -107,8 +107,12 @@ def padded(extent: int, factors: Iterable[Factor]) -> int:
     32, data*4 (8 devices)  -->  32          30, data*4 (8 devices)  -->  32
     ```
     """
-    major = max(factors, key=_stride_and_size, default=None)
-    return extent if major is None or major.stride >= extent else max(extent, major.span)
+    return max([extent, *(factor.span for factor in factors)])
+
+
+def is_padded(extent: int, factors: Iterable[Factor]) -> bool:
+    """Whether the factors reach beyond the extent."""
+    return padded(extent, factors) > extent
 
 
 def fit(extent: int, factors: Sequence[Factor]) -> bool:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 
-from ...dialects.ranges.factor import Factor, padded
+from ...dialects.ranges.factor import Factor, is_padded
 from ...dialects.regions import TRIPS
 from ..program.program import Digit, Node
 from .table import WHOLE, AxisTable, Blocked, Claim, Conflict, Table, claim_of
@@ -188,8 +188,11 @@ class _Sweep:
         if beside:
             return f"its blocks of {claim.factor.stride} do not fit beside those of {', '.join(f'`{axis}`' for axis in beside)}"
         extent = self.program.shape(node.end(position))[claim.at]
-        if padded(extent, [claim.factor]) > extent:
-            return "here its padding would count"
+        if is_padded(extent, [claim.factor]):
+            if claim.factor.inward(digits[0].minor) is None:
+                return f"its blocks of {claim.factor.stride} do not fit"
+            is_minor = node.signature.is_minor(digits[0].at)
+            return "here its padding would leave holes" if is_minor else "here its padding would count"
         return "does not divide"
 
     def argument(self, value: int) -> None:

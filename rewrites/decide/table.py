@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
-from ...dialects.ranges.factor import Factor, fit, is_contiguous, padded
+from ...dialects.ranges.factor import Factor, fit, is_contiguous, is_padded
 from ..program.program import Node, Program
 from .requirements import is_lawful
 
@@ -123,12 +123,12 @@ class Table:
             if claim is not None and claim.at == index:
                 factors.append(claim.factor)
         info = node.signature.instance.indices[index]
-        is_padded = padded(info.extent, factors) > info.extent
+        pads = is_padded(info.extent, factors)
         by_position = bool(info.value or info.lookups or info.scan)
-        whole_blocks = not (by_position or is_padded) or is_contiguous(info.extent, factors)
-        lawful = not (by_position or info.once or is_padded) or is_lawful(info, is_padded)
+        whole_blocks = not (by_position or pads) or is_contiguous(info.extent, factors)
+        lawful = not (by_position or info.once or pads) or is_lawful(info, pads)
         fits = fit(info.extent, factors) and whole_blocks and lawful and self.fits_results(node, index, factor)
-        return fits and not (is_padded and node.signature.is_minor(index))
+        return fits and not (pads and node.signature.is_minor(index))
 
     def fits_results(self, node: Node, index: int, factor: Factor) -> bool:
         """Whether a result that a tactic placed by itself, on other axes, has room for the index' factor too."""
@@ -181,17 +181,17 @@ def take(table: Table, value: int, axis: str, claim: Claim) -> None:
             table.touch(other).values[value] = own._replace(factor=own.factor.outward(left.factor.size))
 
 
-def next_factor(table: Table, value: int, dim: int, axis: str, pads: bool = False) -> Factor | None:
+def next_factor(table: Table, value: int, dim: int, axis: str, pads: int = 0) -> Factor | None:
     """The factor of `axis` that splits the local part of a dim; None if that does not divide.
 
-    With `pads`, a dim that is not tiled yet may be padded: 30 over 8 devices is `data*4 pad 30`.
+    With `pads`, a dim that is not tiled yet may be padded, to a multiple of it: 30 over 8 devices is `data*4 pad 30`.
     """
     strides = [factor.stride for factor in table.on_dim(value, dim)]
     block = min(strides, default=table.program.shape(value)[dim])
     size = table.mesh[axis]
-    if block % size and (strides or not pads or block == 1):
-        return None
-    return Factor.of(axis, -(-block // size), table.mesh)
+    if pads and not strides and block > 1:
+        block = -(-block // pads) * pads
+    return None if block % size else Factor.of(axis, block // size, table.mesh)
 
 
 def same(left: Mapping[str, AxisTable], right: Mapping[str, AxisTable]) -> bool:

@@ -20,7 +20,7 @@ from ...dialects.definitions.gather_form import general
 from ...dialects.definitions.gathers import DROPS
 from ...dialects.lax import OPS
 from ...dialects.params import NO_PARAMS, ParamsAttr
-from ...dialects.ranges.factor import Factor, padded
+from ...dialects.ranges.factor import Factor, is_padded
 from ...dialects.types import ArrayType
 from ..decide.op_layouts import Placed
 from ..decide.pending import Carry
@@ -138,8 +138,10 @@ class _Local:
 
     def filled(self, operand: int, index: int, block: int, n: int, monoid: str) -> SSAValue:
         """An operand with the monoid's unit in the rows of this block that are not among the first `n` of the whole array."""
-        emit, value, (dim, minor) = self.ops, self.locals[operand], self.node.signature.operand_at[operand][index]
+        emit, value, dim = self.ops, self.locals[operand], self.node.signature.operand_at[operand][index].dim
         shape = type_at(value).shape
+        # Other axes may be on the indices that are minor to this one.
+        minor = shape[dim] // block
         left = emit.make("sub", (emit.number(n, IDS), self.offset(index)), IDS, ())
         if minor > 1:
             left = emit.make("mul", (left, emit.number(minor, IDS)), IDS, ())
@@ -235,7 +237,7 @@ class _Local:
 
     def is_padded(self, index: int) -> bool:
         """Whether the devices together hold more than the index's values."""
-        return padded(self.indices[index].extent, self.factors(index)) > self.indices[index].extent
+        return is_padded(self.indices[index].extent, self.factors(index))
 
     def block(self, index: int) -> int:
         """How many of the index's values one device holds."""

@@ -23,7 +23,7 @@ from typing import NamedTuple, cast
 
 from ...dialects.layouts import Layout, Pending
 from ...dialects.mesh import Mesh
-from ...dialects.ranges.factor import Factor, fit, padded
+from ...dialects.ranges.factor import Factor, fit, is_padded
 from .collective_terms import Laws, Spine, laws_on
 from .kinds.alone import Cut, Pad
 from .steps import Bytes, Path, Spots, Step, devices, in_order, merged
@@ -183,4 +183,4 @@ class _Problem:
         return _Found(largest > self.limit, sum(step.bytes for step in together), talking, sum(sizes), together)
 
     def fits(self, dim: int, factors: list[Factor]) -> bool:
-        return fit(self.shape[dim], factors) and padded(self.shape[dim], factors) == self.shape[dim]
+        return fit(self.shape[dim], factors) and not is_padded(self.shape[dim], factors)

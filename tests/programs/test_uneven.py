@@ -19,7 +19,7 @@ from lowered import interpreted, lowered_text
 import partita as pt
 from partita.compiler.api.plan import Plan
 from partita.dialects.ranges.algebra import denote
-from partita.dialects.ranges.factor import Factor, fit, tiling
+from partita.dialects.ranges.factor import Factor, tiling
 
 MESH = pt.Mesh(data=8)
 X = np.random.default_rng(0).normal(size=(30, 6)).astype(np.float32)
@@ -223,10 +223,69 @@ def test_an_op_whose_padding_would_count_is_left_out_and_listed():
     agree(plan, function, X.T)
 
 
-def test_only_the_first_axis_of_a_dim_pads_it():
+def test_a_factor_without_the_folded_index_is_left_as_it_is():
+    @pt.define("scaled_sum(a, b)   out[i] = sum(k) a[i, k] * b[i]")
+    def scaled_sum(a: Any, b: Any) -> Any:
+        return (a * b[:, None]).sum(1)
+
+    def function(a: Any, b: Any) -> Any:
+        return scaled_sum(a, b)
+
+    agree(placed(function, X.T, X[0], dim=1), function, X.T, X[0])
+
+
+def test_padding_is_found_beside_indices_that_are_tiled_too():
+    @pt.define("fold_major(x, w)   out[j] = sum(k) x[(k j)] * w[k, j]")
+    def fold_major(x: Any, w: Any) -> Any:
+        return (x.reshape(w.shape) * w).sum(0)
+
+    def function(y: Any, w: Any) -> Any:
+        return fold_major((1 / y).reshape(180), w)
+
+    y = np.abs(X) + 1
+    plan = pt.plan(function, pt.Mesh(data=4, model=2), y, X).tile("y", 0, "data", padded=True).tile("y", 1, "model")
+    agree(plan, function, y, X)
+
+
+@pytest.mark.parametrize("axes", [("a", "b"), ("b", "a")])
+@pytest.mark.parametrize("rows", [3, 9, 30])
+def test_a_batch_over_two_axes_is_padded_for_both(axes: tuple[str, str], rows: int):
+    def function(x: Any) -> Any:
+        return jnp.exp(x).sum(0)
+
+    plan = pt.plan(function, pt.Mesh(a=2, b=4), X[:rows]).apply(pt.DataParallel(axes, "x", padded=True))
+    assert plan.layout("x") == {"x": f"f32[{'*'.join(axes)}{'*4' if rows == 30 else '*2' if rows == 9 else ''} pad {rows}, 6]"}
+    agree(plan, function, X[:rows])
+
+
+def test_a_dim_that_is_tiled_already_is_not_padded():
     plan = pt.plan(lambda x: x.sum(0), pt.Mesh(a=2, b=4), X).tile("x", 0, "a")
-    with pytest.raises(pt.Error, match="tile it on `b` first: only the first axis of a dim can pad it"):
+    with pytest.raises(pt.Error, match=r'one tactic, which pads for all: pt.DataParallel\(\("a", "b"\), ..., padded=True\)'):
         plan.tile("x", 0, "b", padded=True)
+
+
+def test_the_bytes_of_padded_arguments_are_those_of_whole_ones():
+    plan = pt.plan(lambda x: x.sum(0), MESH, X)
+    assert plan.tile("x", 0, "data", padded=True).diff(plan).memory == (X.nbytes, X.nbytes)
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (lambda x: x.reshape(5, 6, 6) + 1, "its blocks of 4 do not fit"),
+        (lambda x: x.T.reshape(180) + 1, "here its padding would leave holes"),
+    ],
+)
+def test_a_plan_says_why_padding_stops(function: Callable[[Any], Any], reason: str):
+    plan = placed(function, X)
+    assert reason in str(plan.blocked[0])
+    agree(plan, function, X)
+
+
+def test_an_extent_of_one_is_not_padded():
+    with pytest.raises(pt.Error, match="cannot be tiled") as caught:
+        placed(lambda x: x.sum(0), X[:1])
+    assert "padded=True" not in str(caught.value)
 
 
 def test_a_flag_is_a_truth_value():
@@ -251,9 +310,6 @@ def test_every_element_is_in_one_block_of_a_padded_extent(extent: int, devices: 
     factors = [Factor.of("a", block, mesh)]
     if block % more == 0:
         factors.append(Factor.of("b", block // more, mesh))
-    if not fit(extent, factors):
-        assert extent == 1
-        return
     r = tiling(extent, factors)
     axes = [factor.name for factor in factors]
     held = [p for at in pt.Mesh({name: mesh[name] for name in axes}).coordinates() for p in denote(r, at, mesh)]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from partita.dialects.layouts import Layout, Pending
 from partita.dialects.mesh import Mesh
-from partita.dialects.ranges.factor import Factor, fit, padded
+from partita.dialects.ranges.factor import Factor, fit, is_padded
 from partita.dialects.ranges.terms import Loop
 
 Tile = tuple[str, int, int]
@@ -28,4 +28,4 @@ def tiles_of(layout: Layout, mesh: Mesh) -> Tiles:
 def fits(extent: int, factors: Iterable[tuple[int, int]]) -> bool:
     """Whether (stride, size) factors tile an extent together."""
     made = [Factor(Loop(f"t{n}", 1), size, stride) for n, (stride, size) in enumerate(factors)]
-    return padded(extent, made) == extent and fit(extent, made)
+    return not is_padded(extent, made) and fit(extent, made)
