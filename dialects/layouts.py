@@ -140,11 +140,11 @@ class Layout(Interned):
 
     def padded_shape(self, mesh: Mesh) -> tuple[int, ...]:
         """The shape with its padding: `[data*4 pad 30, 16], data=8 --> (32, 16)`."""
-        return tuple(size(dim.base if isinstance(dim, Sub) and dim.is_padded else dim, mesh) for dim in self.dims)
+        return _padded_shape(self, mesh)
 
     def axes(self) -> tuple[str, ...]:
         """The mesh axes that the dims are placed on, dim by dim; those of pending reductions are not among them."""
-        return tuple(name for dim in self.dims for name in axes(dim))
+        return _axes(self)
 
     @property
     def rank(self) -> int:
@@ -226,6 +226,16 @@ def _natural(layout: Layout, mesh: Mesh) -> Layout:
 @lru_cache(maxsize=1 << 16)
 def _local_shape(layout: Layout, mesh: Mesh) -> tuple[int, ...]:
     return tuple(local(dim, mesh) for dim in layout.dims)
+
+
+@lru_cache(maxsize=1 << 16)
+def _axes(layout: Layout) -> tuple[str, ...]:
+    return tuple(name for dim in layout.dims for name in axes(dim))
+
+
+@lru_cache(maxsize=1 << 16)
+def _padded_shape(layout: Layout, mesh: Mesh) -> tuple[int, ...]:
+    return tuple(size(dim.base if isinstance(dim, Sub) and dim.is_padded else dim, mesh) for dim in layout.dims)
 
 
 @lru_cache(maxsize=1 << 16)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
 from ...dialects.ranges.factor import Factor, fit, is_contiguous, is_padded
-from ..program.program import Node, Program
+from ..program.program import Node, Program, Signature
 from .requirements import is_lawful
 
 WHOLE = -1
@@ -116,19 +116,16 @@ class Table:
         return fit(self.program.shape(value)[dim], [*self.on_dim(value, dim, factor.name), factor])
 
     def fits_node(self, node: Node, index: int, factor: Factor) -> bool:
-        """Whether a factor fits into an index beside the factors already there."""
-        axis, factors = factor.name, [factor]
-        for other, table in self.axes.items():
-            claim = table.nodes[node.number] if other != axis else None
+        """Whether a factor on an axis that the op does not use yet fits into an index beside the factors already there."""
+        factors = [factor]
+        for table in self.axes.values():
+            claim = table.nodes[node.number]
             if claim is not None and claim.at == index:
                 factors.append(claim.factor)
-        info = node.signature.instance.indices[index]
-        pads = is_padded(info.extent, factors)
-        by_position = bool(info.value or info.lookups or info.scan)
-        whole_blocks = not (by_position or pads) or is_contiguous(info.extent, factors)
-        lawful = not (by_position or info.once or pads) or is_lawful(info, pads)
-        fits = fit(info.extent, factors) and whole_blocks and lawful and self.fits_results(node, index, factor)
-        return fits and not (pads and node.signature.is_minor(index))
+        known, key = node.signature.fitting, (index, *factors)
+        if (fits := known.get(key)) is None:
+            fits = known[key] = _fits_index(node.signature, index, factors)
+        return fits and self.fits_results(node, index, factor)
 
     def fits_results(self, node: Node, index: int, factor: Factor) -> bool:
         """Whether a result that a tactic placed by itself, on other axes, has room for the index' factor too."""
@@ -141,6 +138,15 @@ class Table:
                 if not self.fits_value(value, dim, factor.outward(minor)):
                     return False
         return True
+
+
+def _fits_index(signature: Signature, index: int, factors: list[Factor]) -> bool:
+    """Whether an index can be placed by these factors together, by its extent and by the laws for what placing it requires."""
+    info = signature.instance.indices[index]
+    pads, by_position = is_padded(info.extent, factors), bool(info.value or info.lookups or info.scan)
+    whole_blocks = not (by_position or pads) or is_contiguous(info.extent, factors)
+    lawful = not (by_position or info.once or pads) or is_lawful(info, pads)
+    return fit(info.extent, factors) and whole_blocks and lawful and not (pads and signature.is_minor(index))
 
 
 def claim_of(program: Program, table: AxisTable, value: int) -> Claim | None:

@@ -45,7 +45,18 @@ Digits = tuple[tuple[Digit, ...], ...]
 class Signature:
     """An instance with its index tables in both directions: index -> position in a value, and dim -> indices in it."""
 
-    __slots__ = ("instance", "once", "operand_at", "operand_dims", "own", "placed", "result_at", "result_dims", "shapes")
+    __slots__ = (
+        "fitting",
+        "instance",
+        "once",
+        "operand_at",
+        "operand_dims",
+        "own",
+        "placed",
+        "result_at",
+        "result_dims",
+        "shapes",
+    )
 
     def __init__(self, instance: Instance, ins: Sequence[ArrayType], outs: Sequence[ArrayType]) -> None:
         self.instance = instance
@@ -56,6 +67,8 @@ class Signature:
             tuple(_dims(value, extents) for value in instance.results),
         )
         self.placed: dict[object, object] = {}
+        self.fitting: dict[object, bool] = {}
+        """Whether factors fit an index together, for those that were tried."""
         self.own: dict[str, int] = {}
         """For an op with its own mesh axes: axis -> the index that is always placed on it."""
         self.once = False
