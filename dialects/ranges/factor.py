@@ -56,11 +56,6 @@ class Factor(Interned):
         """How many elements all iterations together reach across."""
         return self.size * self.stride
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether every iteration has all elements."""
-        return self.stride == 0
-
     def at(self, stride: int) -> Factor:
         """The same place at another stride."""
         return self if stride == self.stride else Factor(self.place, self.size, stride)

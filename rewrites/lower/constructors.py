@@ -11,7 +11,7 @@ the plain text replays the same calls into `Fusing`, so the rules, not a second 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, cast
 
@@ -22,6 +22,7 @@ from ...dialects.dtypes import itemsize
 from ...dialects.mesh import Mesh
 from ...dialects.types import ArrayType, AxesAttr
 from ..redistribute.search import path
+from ..redistribute.steps import in_order
 from ..rules.files import rules
 
 
@@ -303,9 +304,3 @@ class Fusing:
             leaf.ssa.replace_all_uses_with(result)
         op.detach()
         op.erase()
-
-
-def in_order(axes: Iterable[str], mesh: Mesh) -> tuple[str, ...]:
-    """Axes in mesh order."""
-    wanted = set(axes)
-    return tuple(axis for axis in mesh.axes if axis in wanted)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
-from math import prod
 from typing import cast
 
 from xdsl.dialects import func
@@ -20,7 +18,6 @@ from ...dialects.array import ArrayType, mesh_of
 from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.tilings import Instance, Placeable, bind
 from ...dialects.definitions.tree import Leaf, Number, Param, Read
-from ...dialects.dtypes import itemsize
 from ...dialects.lax import RegionOp
 from ...dialects.names import ARGUMENTS, RESULTS, names_of
 from ...dialects.params import NO_PARAMS, ParamsAttr
@@ -58,7 +55,6 @@ def _value(program: Program, ssa: SSAValue, producer: int, region: int) -> int:
     number = len(program.types)
     type = cast(ArrayType, ssa.type)
     program.types.append(type)
-    program.bytes.append(_bytes(type))
     program.producer.append(producer)
     program.region.append(region)
     program.uses.append([])
@@ -66,11 +62,6 @@ def _value(program: Program, ssa: SSAValue, producer: int, region: int) -> int:
     program.parameter.append(False)
     program.numbers[ssa] = number
     return number
-
-
-@cache
-def _bytes(type: ArrayType) -> int:
-    return prod(type.shape) * itemsize(type.dtype)
 
 
 class _Flattener:

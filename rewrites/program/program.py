@@ -167,7 +167,6 @@ class Program:
     controls: list[list[Control]] = field(default_factory=list[list[Control]])
     """Per region the ops with regions in it, in program order."""
     types: list[ArrayType] = field(default_factory=list[ArrayType])
-    bytes: list[int] = field(default_factory=list[int])
     producer: list[int] = field(default_factory=list[int])
     region: list[int] = field(default_factory=list[int])
     """Per value the region in which it is made."""

@@ -45,16 +45,15 @@ class Step:
     after: Layout = NOT_YET
 
     kind: ClassVar[str] = ""
-    """Its name in reports."""
+    """Its name in reports, and the head of its terms unless `term` is another."""
     term: ClassVar[str] = ""
-    """The head of its terms; empty if it has none."""
     communicates: ClassVar[bool] = True
     known: ClassVar[dict[str, type[Step]]] = {}
     """The kinds of steps, by the heads of their terms."""
 
     def __init_subclass__(cls) -> None:
-        if cls.term:
-            Step.known[cls.term] = cls
+        if head := cls.term or cls.kind:
+            Step.known[head] = cls
 
     @property
     def is_idle(self) -> bool:
@@ -112,8 +111,10 @@ def devices(axes: Iterable[str], mesh: Mesh) -> int:
     return prod(mesh[axis] for axis in axes)
 
 
-def in_order(axes: Sequence[str], mesh: Mesh) -> tuple[str, ...]:
-    return tuple(axis for axis in mesh if axis in axes)
+def in_order(axes: Iterable[str], mesh: Mesh) -> tuple[str, ...]:
+    """Axes in mesh order."""
+    wanted = set(axes)
+    return tuple(axis for axis in mesh if axis in wanted)
 
 
 def merged(steps: Sequence[Step], local: Sequence[int], mesh: Mesh) -> tuple[Step, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from xdsl.ir import Operation, SSAValue
 
@@ -18,13 +18,7 @@ from .tiled import Tiled
 class AllGather(Tiled):
     """The axes leave a dim."""
 
-    term: ClassVar[str] = "all_gather"
     kind: ClassVar[str] = "all_gather"
-
-    @classmethod
-    def of(cls, *args: object) -> AllGather:
-        axis, dim, stride = cast(tuple[str, int, int], args)
-        return cls(axes=(axis,), dim=dim, stride=stride)
 
     def place(self, at: Spots, mesh: Mesh) -> None:
         del at[self.axes[0]]

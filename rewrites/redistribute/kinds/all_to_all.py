@@ -24,7 +24,6 @@ class AllToAll(Tiled):
 
     to_dim: int
     to_stride: int
-    term: ClassVar[str] = "all_to_all"
     kind: ClassVar[str] = "all_to_all"
 
     @classmethod

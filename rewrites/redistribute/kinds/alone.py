@@ -26,14 +26,8 @@ from .tiled import Placing
 class Slice(Placing):
     """Each device keeps its part."""
 
-    term: ClassVar[str] = "slice"
     kind: ClassVar[str] = "slice"
     communicates: ClassVar[bool] = False
-
-    @classmethod
-    def of(cls, *args: object) -> Slice:
-        axis, dim, stride = cast(tuple[str, int, int], args)
-        return cls(axes=(axis,), dim=dim, stride=stride)
 
     @classmethod
     def received(cls, larger: int, group: int) -> Bytes:
@@ -44,11 +38,20 @@ class Slice(Placing):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pad(Step):
+class Resized(Step):
+    """A local array of another length."""
+
+    communicates: ClassVar[bool] = False
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.before} to {self.after}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pad(Resized):
     """Every dim of the local array as long as `after` says; the elements behind the end are zeros, and count for nothing."""
 
     kind: ClassVar[str] = "pad"
-    communicates: ClassVar[bool] = False
 
     def ops(self, x: SSAValue, mesh: Mesh) -> Sequence[Operation]:
         type, shape = cast(ArrayType, x.type), self.after.local_shape(mesh)
@@ -58,21 +61,14 @@ class Pad(Step):
         params = ParamsAttr.of(padding_config=more)
         return [zero, OPS["pad"].of([x, zero.results[0]], [ArrayType.whole(type.dtype, shape)], params)]
 
-    def __str__(self) -> str:
-        return f"{self.kind} {self.before} to {self.after}"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut(Step):
+class Cut(Resized):
     """The inverse of a pad."""
 
     kind: ClassVar[str] = "cut"
-    communicates: ClassVar[bool] = False
 
     def ops(self, x: SSAValue, mesh: Mesh) -> Sequence[Operation]:
         shape = self.after.local_shape(mesh)
         params = ParamsAttr.of(start_indices=(0,) * len(shape), strides=None)
         return [OPS["slice"].of([x], [ArrayType.whole(cast(ArrayType, x.type).dtype, shape)], params)]
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.before} to {self.after}"

@@ -22,7 +22,6 @@ class AllReduce(Step):
     """Every device receives the fold of all parts: a reduce_scatter and an all_gather, so twice their bytes."""
 
     monoid: str
-    term: ClassVar[str] = "all_reduce"
     kind: ClassVar[str] = "all_reduce"
 
     @classmethod
@@ -50,7 +49,6 @@ class ReduceScatter(Placing):
     """Each device receives its part of the fold."""
 
     monoid: str
-    term: ClassVar[str] = "reduce_scatter"
     kind: ClassVar[str] = "reduce_scatter"
 
     @classmethod

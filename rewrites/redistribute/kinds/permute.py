@@ -20,7 +20,6 @@ from ..steps import Bytes, Spots, Step, in_order
 class Permute(Step):
     """Two axes exchange their coordinates."""
 
-    term: ClassVar[str] = "permute"
     kind: ClassVar[str] = "permute"
 
     @property

@@ -6,6 +6,7 @@ slice a@64, then slice b@32, both of dim 0, b=2   -->   slice over (a, b) 0@32
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import cast
 
 from ....dialects.mesh import Mesh
 from ....dialects.ranges.factor import Factor
@@ -18,6 +19,11 @@ class Tiled(Step):
 
     dim: int
     stride: int
+
+    @classmethod
+    def of(cls, *args: object) -> Step:
+        axis, dim, stride = cast(tuple[str, int, int], args)
+        return cls(axes=(axis,), dim=dim, stride=stride)
 
     def block(self, mesh: Mesh) -> int:
         """How many consecutive local elements stay together inward of the axes."""
