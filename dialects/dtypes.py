@@ -100,6 +100,19 @@ def largest(dtype: np.dtype[Any]) -> Array:
     return _end(dtype, "max", np.inf)
 
 
+def last(dtype: np.dtype[Any]) -> Array:
+    """The last number in the order of `descending`: the NaN whose bits are all ones, or the least integer."""
+    return np.asarray(-1, f"i{dtype.itemsize}").view(dtype) if is_float(dtype) else least(dtype)
+
+
+def descending(array: Array) -> Array:
+    """Keys that sort an array as XLA does, largest first: positive NaN, infinity, ..., 0.0, -0.0, ..., negative NaN."""
+    if not is_float(array.dtype):
+        return ~widen(array)
+    bits = array.view(f"i{array.dtype.itemsize}")
+    return np.where(bits < 0, bits & np.iinfo(bits.dtype).max, ~bits)
+
+
 def _end(dtype: np.dtype[Any], end: str, infinite: float) -> Array:
     match kind_of(dtype):
         case "f":

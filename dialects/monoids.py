@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from .dtypes import Array, largest, least, widen
+from .dtypes import Array, largest, last, least, widen
 
 Unit: TypeAlias = Callable[[np.dtype[Any]], Array]
 """The unit of a monoid on numbers of this type."""
@@ -118,6 +118,13 @@ _TABLE: Sequence[Monoid] = (
 MONOIDS: Mapping[str, Monoid] = {name: each for each in _TABLE for name in (each.fold, each.name) if name}
 """Each monoid, by either of its names."""
 
+SELECTIONS: Mapping[str, Unit] = {"argmax": least, "argmin": largest, "top": last}
+"""The folds to the best elements and their positions, each with an element that no other is worse than.
+
+The elements are lists, best first, of which the best of both together are chosen. Of equal elements the first one is better, so
+the positions of `argmax` are those of the first maximum. `top` orders floats by their bits, as XLA does: `-0.0` before `0.0`.
+"""
+
 FOLDS: Sequence[str] = [each.fold for each in _TABLE if each.fold]
 """The names of folds in index notation."""
 
@@ -126,3 +133,6 @@ NAMES: Sequence[str] = [each.name for each in _TABLE if each.name]
 
 SIGNS: Mapping[str, Monoid] = {each.sign: each for each in _TABLE if each.sign}
 """The monoids that a layout writes with a sign."""
+
+UNITS: Mapping[str, Unit] = {**{name: each.unit for name, each in MONOIDS.items()}, **SELECTIONS}
+"""The unit of each monoid and of each selection: elements of this value change no fold."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...rewrites.decide.decide import Move
+from ...rewrites.decide.decide import SELECTED, Move
 from ...rewrites.program.program import Node
 from ...rewrites.redistribute.kinds.all_gather import AllGather
 from ...rewrites.redistribute.kinds.all_to_all import AllToAll
@@ -22,11 +22,14 @@ IN_BLOCKS = "looked up in blocks: masked partial sum"
 WHOLE = "gathered for the lookup"
 WRITTEN = "gathered for the write"
 TOTALS = "the totals of the blocks of a scan"
+BEST = "the best elements of each block"
 PARTS = "the parts of a fold that has no collective"
 
 
 def why(plan: State, move: Move, step: Step) -> str:
     """How a collective relates to lookups, scans or gathered folds; empty for most."""
+    if any(position == SELECTED for _, position in move.uses):
+        return BEST
     if any(each.scans for each in move.pending):
         return TOTALS
     if gathers_parts(move, step):

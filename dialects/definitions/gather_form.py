@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from ..params import Literal, ParamsAttr, Record
-from .gathers import CLAMPS, DROPS, FIELDS, Ints, Numbers, numbers
+from .gathers import CLAMPS, DROPS, FIELDS, GATHER, Ints, Numbers, numbers
 from .tree import Definition, Shape
 
 
@@ -40,7 +40,7 @@ class Form:
         return replace(self, params=ParamsAttr.of(**{**dict(self.params.items()), **changed}))
 
     def with_numbers(self, numbers: Numbers) -> Form:
-        kind = "GatherDimensionNumbers" if self.kind == "gather" else "ScatterDimensionNumbers"
+        kind = GATHER if self.kind == "gather" else "ScatterDimensionNumbers"
         record = Record(kind, tuple(zip(FIELDS[kind], numbers, strict=True)))
         return replace(self.with_params(dimension_numbers=record), numbers=numbers)
 

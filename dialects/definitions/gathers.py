@@ -48,8 +48,9 @@ class Numbers(NamedTuple):
         return tuple(1 if (dim := spans.get(each)) is None else windows[dim] for each in range(rank))
 
 
+GATHER = "GatherDimensionNumbers"
 FIELDS: Mapping[str, Sequence[str]] = {
-    "GatherDimensionNumbers": """
+    GATHER: """
         offset_dims collapsed_slice_dims start_index_map operand_batching_dims start_indices_batching_dims
         """.split(),
     "ScatterDimensionNumbers": """

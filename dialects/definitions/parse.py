@@ -17,6 +17,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from .. import grammar
 from ..errors import Error, Location, did_you_mean
 from ..grammar import Node, phrases, words
+from ..monoids import SELECTIONS
 from .front_ends import FRONT_ENDS
 from .phrases import assign, bare, expr, formal, placing, target
 from .tree import Definition, Formal, Number, Read
@@ -156,6 +157,9 @@ class _Reader:
 
     def check_results(self, targets: Node, body: Node) -> None:
         """Checks that only an op's own function gives several results, or folds on the left."""
+        said = [*body.find_data("fold"), *targets.find_data("partial")]
+        for fold in (each for each in said if words(each)[0] in SELECTIONS):
+            return self.check_selection(fold, targets, body)
         if body.data == "own" or next(body.find_data("own"), None) is not None:
             return
         for partial in targets.find_data("partial"):
@@ -163,6 +167,15 @@ class _Reader:
         if len(phrases(targets)) > 1:
             second = words(phrases(targets)[1])[0]
             self.fail(second, "several results need the op's own function: `= @(...)`")
+
+    def check_selection(self, fold: Node, targets: Node, body: Node) -> None:
+        """Checks that a fold to the best elements is the whole definition, and that `top` returns them too."""
+        name, *inside = words(fold)[0], *phrases(fold)
+        if fold is not body or len(inside) > 2 or inside[-1].data != "read":
+            self.fail(name, f"`{name}` selects elements of one operand", f"write it as `out[i] = {name}(j) x[i, j]`")
+        if len(phrases(targets)) != (results := 2 if name == "top" else 1):
+            what = "the elements and their positions" if results > 1 else "positions"
+            self.fail(name, f"`{name}` has {results} result{'s' * (results > 1)}: {what}")
 
     def check_indices(self, tree: Node, bound: Collection[str]) -> None:
         sizes = [phrases(each)[0] for each in tree.find_data("size")]

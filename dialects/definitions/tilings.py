@@ -5,6 +5,7 @@ coordinate, a mask) follow from the position of the index in the body:
 
     out[b, m, n] = sum(k) lhs[b, m, k] * rhs[b, n, k]        b, m, n tile the result; k leaves it pending
     out[i, j] = sum(k <= j) src[i, k]                        j and k are one index; each block is scanned alone at first
+    out[i] = argmax(j) src[i, j]                             the best of each block of j are found, and the best of these
     out[i, j] = sum(v) [v = ids[i]] * src[v, j]              v is looked up: the block's offset is subtracted from ids
     out[v, j] = acc[v, j] + sum(i) [v = ids[i]] * up[i, j]   v likewise, other rows are dropped; for i, `acc` counts once
 """
@@ -16,7 +17,8 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
-from ..monoids import MONOIDS, Monoid
+from ..dtypes import dtype_of, itemsize, largest
+from ..monoids import MONOIDS, SELECTIONS, Monoid
 from ..params import ParamsAttr
 from .ground_form import ELEMENT, Access, Dim, Equation, Ground, Grounded, Guarded, Ids, inner
 from .grounding import ground
@@ -55,6 +57,14 @@ class Scan(NamedTuple):
     backwards: bool
 
 
+class Selection(NamedTuple):
+    """A fold to the `count` best elements. Together with their positions they are as many bytes as `cost` elements."""
+
+    fold: str
+    count: int
+    cost: int
+
+
 @dataclass(frozen=True, slots=True)
 class Index:
     """An index that may be placed, and what placing it requires of the local op.
@@ -69,6 +79,8 @@ class Index:
     * `masked`: the arrays to set to zero where ids leave the block, for ops that do not drop them; operands count 0, 1, ...,
       the result is -1.
     * `scan`: the index of a prefix fold: placing it leaves a scan of each block, and the fold of the blocks before is pending.
+    * `selects`: the op selects the best elements along the index: placing it leaves the best of each block, of which the op
+      selects again.
     * `once`: operands in terms that do not contain this folded index: they are zero except on coordinate 0.
     * `filled`: the operands of a fold or scan over the index. Where the index is padded, they get the monoid's unit behind its
       extent. None if the padding would count all the same, so that the index cannot be padded.
@@ -81,7 +93,14 @@ class Index:
     masked: tuple[int, ...] = ()
     once: tuple[int, ...] = ()
     scan: Scan | None = None
+    selects: Selection | None = None
     filled: tuple[int, ...] | None = ()
+
+    @property
+    def folds(self) -> str | None:
+        """The monoid or selection of the elements along it."""
+        by = self.scan.monoid if self.scan is not None else self.monoid
+        return self.selects.fold if self.selects is not None else by
 
     @property
     def reads(self) -> bool:
@@ -106,7 +125,7 @@ class Instance:
 def bind(definition: Definition, params: ParamsAttr, in_types: Sequence[Value], out_types: Sequence[Value]) -> Instance:
     """The tilings of an op on operands and results of these types. Raises Error where the shapes do not fit."""
     form = ground(definition, params, [shape for _, shape in in_types], [shape for _, shape in out_types])
-    roles = _Roles(form, out_types[0][0] if out_types else "")
+    roles = _Roles(form, [dtype for dtype, _ in in_types], [dtype for dtype, _ in out_types])
     extents = [prod(shape) for _, shape in (*in_types, *out_types)]
     one = len(definition.moved) == len(in_types) == len(out_types) == 1
     moves = one and definition.moves and extents[0] == extents[1]
@@ -137,9 +156,10 @@ def accesses(body: Ground) -> list[Access]:
 class _Roles:
     """Walks the ground equations once and records the facts about each index."""
 
-    def __init__(self, form: Grounded, dtype: str) -> None:
+    def __init__(self, form: Grounded, ins: Sequence[str], outs: Sequence[str]) -> None:
         self.form = form
-        self.dtype = dtype
+        self.ins, self.outs = ins, outs
+        self.dtype = outs[0] if outs else ""
         self.roles = [Index(extent) for extent in form.extents]
         self.barred = set(form.fixed)
         self.same: dict[int, int] = {}
@@ -218,6 +238,9 @@ class _Roles:
         if fold.upto:
             self.scan(fold, context)
             return
+        if fold.monoid in SELECTIONS:
+            self.select(fold)
+            return
         monoid = MONOIDS[fold.monoid].across_devices(self.dtype)
         if monoid is None or any(function not in monoid.through for function in context.functions):
             self.bar([index for index in fold.indices if index not in self.targets])
@@ -249,6 +272,21 @@ class _Roles:
         dims = [dim.indices for access in accesses(fold.body) for dim in access.dims if isinstance(dim, Group)]
         if any(j in dim or (k in dim and len(dim) > 1) for dim in dims):
             self.bar((k, j))
+
+    def select(self, fold: Fold[int, Ground]) -> None:
+        """A fold to the best elements is placed if the op can select from any array, and its results hold all positions."""
+        self.visit(fold.body, _Context((fold.monoid,)))
+        (equation,), (read,) = self.form.equations, accesses(fold.body)
+        extent = prod(self.form.extents[index] for index in fold.indices)
+        values, positions = self.ins[read.array], self.outs[-1]
+        alone = Group(fold.indices) in read.dims and len(fold.indices) == len(self.ins) == 1
+        if not alone or extent > largest(dtype_of(positions)):
+            self.bar(fold.indices)
+            return
+        whole = [dim.name for dim in equation.targets[-1].dims if isinstance(dim, Whole)]
+        count = prod(prod(self.form.groups[name, 0]) for name in whole)
+        cost = count + -(-count * itemsize(positions) // itemsize(values))
+        self.tell(fold.indices[0], selects=Selection(fold.monoid, count, cost), filled=(read.array,))
 
     def look(
         self, guard: Guarded, fold: Fold[int, Ground], monoid: Monoid | None, context: _Context, beside: tuple[int, ...]

@@ -22,7 +22,7 @@ from ..definitions.signs import ARITHMETIC
 from ..definitions.tree import Affine, Apply, Concat, Fold, Group, Number, Otherwise, Read, Whole, factors
 from ..dtypes import Array, dtype_of, is_narrow, kind_of, largest, least, widen
 from ..errors import Error
-from ..monoids import MONOIDS
+from ..monoids import MONOIDS, SELECTIONS
 from ..params import Literal, ParamsAttr, Record
 from . import scalars, whole_dims
 from .linalg import Task
@@ -100,7 +100,13 @@ class _Evaluator:
             if isinstance(body, Otherwise) and any(not isinstance(dim, Group) for dim in equation.targets[0].dims):
                 # The default is for elements that are not written.
                 body, default = body.body, self.value(body.default, context)
-            values = self.apply(body, context) if isinstance(body, Apply) else [self.value(body, context)]
+            match body:
+                case Apply():
+                    values = self.apply(body, context)
+                case Fold(monoid) if monoid in SELECTIONS:
+                    values = self.selected(body, context)
+                case _:
+                    values = [self.value(body, context)]
             for target, value in zip(equation.targets, values, strict=True):
                 at = -1 - target.array
                 results[at] = self.write(target, value, results[at], default)
@@ -274,6 +280,15 @@ class _Evaluator:
         axes = tuple(value.ids.index(i) for i in ids if i in value.ids)
         folded = MONOIDS[fold].reduce(value.array, axes) if axes else value.array
         return Labelled(folded, tuple(i for i in value.ids if i not in ids))
+
+    def selected(self, fold: Fold[int, Ground], context: _Context) -> list[Labelled]:
+        """The best elements along the folded indices, if the op returns them, and their positions."""
+        value = self.value(fold.body, context)
+        ids = tuple(i for i in value.ids if i not in fold.indices)
+        array = self.align(value, (*ids, *fold.indices))
+        length = math.prod(self.form.extents[i] for i in fold.indices)
+        task = Task([array.reshape(*array.shape[: len(ids)], length)], self.params, self.out_types, len(ids))
+        return [Labelled(result, ids) for result in whole_dims.FUNCTIONS[fold.monoid](task)]
 
     def scan(self, fold: Fold[int, Ground], values: Sequence[Labelled]) -> Labelled:
         """A prefix fold: element `j` of the result folds the elements at `k` up to `j`."""

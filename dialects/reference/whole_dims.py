@@ -6,6 +6,7 @@ Each takes its arrays, with the unpartitioned dims last, and the op's parameters
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import cast
@@ -14,7 +15,7 @@ import numpy as np
 
 from ..definitions.front_ends import moving
 from ..definitions.ragged import mode
-from ..dtypes import Array, dtype_of, widen
+from ..dtypes import Array, descending, dtype_of, widen
 from ..params import Record
 from . import linalg
 from .linalg import Task, each
@@ -31,13 +32,13 @@ def _sort(task: Task) -> list[Array]:
     return [np.take_along_axis(each, order, axis=-1) for each in task.args]
 
 
-def _best(task: Task, dim: str, largest: bool) -> list[Array]:
+def _best(task: Task, largest: bool) -> list[Array]:
     """The largest (smallest) elements, best first; of equal ones the first comes first."""
-    x = widen(task.args[0])
-    order = np.argsort(np.flip(x, -1) if largest else x, axis=-1, stable=True)
-    order = x.shape[-1] - 1 - np.flip(order, -1) if largest else order
-    order = order[..., : task.outs[0][1][task.number(dim)]]
-    return [np.take_along_axis(task.args[0], order, axis=-1), order.astype(dtype_of(task.outs[1][0]))]
+    (x,) = task.args
+    keys = descending(x)
+    count = math.prod(task.outs[0][1]) // max(1, math.prod(x.shape[:-1]))
+    order = np.argsort(keys if largest else ~keys, axis=-1, stable=True)[..., :count]
+    return [np.take_along_axis(x, order, axis=-1), order.astype(dtype_of(task.outs[1][0]))]
 
 
 def _bitcast(task: Task) -> list[Array]:
@@ -102,7 +103,7 @@ def _fft(task: Task) -> list[Array]:
 FUNCTIONS: dict[str, Callable[[Task], list[Array]]] = {
     **{name: partial(each, function=function) for name, function in linalg.FUNCTIONS.items()},
     # Exact, because the quality of the approximation depends on the device.
-    "approx_top_k": lambda task: _best(task, "reduction_dimension", task.flag("is_max_k")),
+    "approx_top_k": lambda task: _best(task, task.flag("is_max_k")),
     "argmax": partial(_arg, np.argmax),
     "argmin": partial(_arg, np.argmin),
     "bitcast_convert_type": _bitcast,
@@ -110,5 +111,5 @@ FUNCTIONS: dict[str, Callable[[Task], list[Array]]] = {
     "ragged_dot_general": _ragged_dot,
     "select_and_scatter_add": _scatter_add,
     "sort": _sort,
-    "top_k": lambda task: _best(task, "axis", largest=True),
+    "top": partial(_best, largest=True),
 }

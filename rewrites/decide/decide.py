@@ -15,13 +15,16 @@ from dataclasses import dataclass, field
 from ...dialects.dtypes import itemsize
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
+from ..program.program import Node
 from ..redistribute.search import Path, path
 from ..redistribute.steps import Bytes
-from .op_layouts import Pend, Placements, boundary, read
+from .op_layouts import Pend, Placements, Selected, boundary, read
 from .pending import Carry, through
 from .table import Table
 
 NO_NODE = -1
+SELECTED = -1
+"""The position of a use that reads what the op itself has selected of each block."""
 
 
 @dataclass(slots=True, eq=False)
@@ -87,6 +90,9 @@ class _Mover:
 
     def decisions(self) -> Decisions:
         self.fixed_values()
+        for node, placed in zip(self.program.nodes, self.placements.nodes, strict=True):
+            if placed.selected is not None:
+                self.gather(node, placed.selected)
         for (value, _), uses in sorted(self.mismatches().items()):
             self.move_value(value, uses)
         for move in self.result.moves:
@@ -119,6 +125,13 @@ class _Mover:
         move = self.make(value, source, pend, home, None, True, self.program.region[value])
         self.result.homes[value] = move
         self.result.moves.append(move)
+
+    def gather(self, node: Node, selected: Selected) -> None:
+        """Gathers the elements that an op has selected of each block, and their positions."""
+        for value in (node.operands[0], node.results[-1]):
+            move = self.make(value, selected.apart, (), selected.gathered, None, True, node.region)
+            move.uses.append((node.number, SELECTED))
+            self.result.moves.append(move)
 
     def mismatches(self) -> dict[tuple[int, int], list[tuple[int, int, Layout]]]:
         """(value, region) -> the uses there (node, operand, wanted layout) that need another layout.

@@ -75,7 +75,7 @@ class _Reader:
                 return reduce(lambda left, right: ("add", left, right), self.reads(expr))
             case Apply(function, args):
                 return self.call(self.definition.name if function == "@" else function, args)
-            case Fold(monoid, _, body) if MONOIDS[monoid].linear:
+            case Fold(monoid, _, body) if monoid in MONOIDS and MONOIDS[monoid].linear:
                 return ("sum", "k", self.term(body))
             case Fold(monoid, _, body):
                 return (monoid, self.term(body))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import repeat
 from math import prod
-from typing import cast
+from typing import NamedTuple, cast
 
 from ...dialects.dtypes import itemsize
 from ...dialects.layouts import Layout, Pending
@@ -24,6 +24,19 @@ Placement = tuple[tuple[int, Factor], ...]
 """The placed factors of an op's indices, in mesh order."""
 
 
+class Selected(NamedTuple):
+    """What an op selects of the blocks of a dim of its operand: one list for each block, on its device, and gathered.
+
+    ```
+    argmax of f32[data*4, model*512], model=8   -->   dim 1: [data*4, model*1], [data*4, 8]
+    ```
+    """
+
+    dim: int
+    apart: Layout
+    gathered: Layout
+
+
 @dataclass(frozen=True, slots=True)
 class Placed:
     """One op under one placement."""
@@ -32,6 +45,7 @@ class Placed:
     wanted: tuple[Layout, ...]
     produced: tuple[Layout, ...]
     pending: tuple[Pend, ...]
+    selected: Selected | None
 
 
 def place(signature: Signature, placement: Placement) -> Placed:
@@ -41,7 +55,7 @@ def place(signature: Signature, placement: Placement) -> Placed:
         ins, outs = signature.shapes
         wanted = tuple(_layout(shape, at, placement) for shape, at in zip(ins, signature.operand_at, strict=True))
         produced = tuple(_layout(shape, at, placement) for shape, at in zip(outs, signature.result_at, strict=True))
-        found = signature.placed[placement] = Placed(placement, wanted, produced, _pending(signature, placement))
+        found = signature.placed[placement] = Placed(placement, wanted, produced, _pending(signature, placement), _selected(signature, placement))
     return cast(Placed, found)
 
 
@@ -66,6 +80,22 @@ def _folds(signature: Signature, placement: Placement) -> tuple[Pend, ...]:
     monoids = [(factor.name, index, signature.instance.indices[index].monoid) for index, factor in placement]
     folded = [(axis, index, monoid) for axis, index, monoid in monoids if monoid is not None]
     return tuple(tuple(Pending(m, axis) for axis, index, m in folded if index not in at) for at in signature.result_at)
+
+
+def _selected(signature: Signature, placement: Placement) -> Selected | None:
+    """The lists that an op selects of blocks; None if it does not select along a placed index."""
+    found = ((i, selects) for i, _ in placement if (selects := signature.instance.indices[i].selects) is not None)
+    index, selects = next(found, (None, None))
+    if index is None or selects is None:
+        return None
+    at, own = signature.operand_at[0], [factor for i, factor in placement if i == index]
+    block = min(factor.stride for factor in own)
+    lists = [(index, factor.at(factor.stride // block * selects.count)) for factor in own]
+    others = tuple(each for each in placement if each[0] != index)
+    shape, dim = list(signature.shapes[0][0]), at[index].dim
+    shape[dim] = max(factor.span for _, factor in lists)
+    apart, gathered = (_layout(tuple(shape), at, each) for each in ((*others, *lists), others))
+    return Selected(dim, apart, gathered)
 
 
 @dataclass(slots=True)

@@ -187,6 +187,9 @@ class _Sweep:
         beside = [a for a, t in self.table.axes.items() if (c := t.nodes[node.number]) is not None and c.at in indices]
         if beside:
             return f"its blocks of {claim.factor.stride} do not fit beside those of {', '.join(f'`{axis}`' for axis in beside)}"
+        selects = node.signature.instance.indices[digits[0].at].selects
+        if selects is not None and claim.factor.stride <= selects.cost:
+            return f"its blocks of {claim.factor.stride} are no larger than what the op selects of each"
         extent = self.program.shape(node.end(position))[claim.at]
         if is_padded(extent, [claim.factor]):
             if claim.factor.inward(digits[0].minor) is None:

@@ -45,9 +45,8 @@ def requirements(
 
     The operands at `zeros` are zero, so they may count on every device.
     """
-    monoid = info.scan.monoid if info.scan is not None else info.monoid
-    if is_padded and monoid is not None and not info.lookups:
-        yield from (("extend", monoid, ("part", info.extent, ("build", index, block, each))) for each in info.filled or ())
+    if is_padded and info.folds is not None and not info.lookups:
+        yield from (("extend", info.folds, ("part", info.extent, ("build", index, block, each))) for each in info.filled or ())
     yield from (once(operand, index) for operand in info.once if operand not in zeros)
     for ids, component, width in info.lookups:
         k: Term = Elements(ids) if component == ELEMENT else Component(ids, component)
@@ -61,6 +60,8 @@ def requirements(
             yield ("slice", index, block, ("put", info.extent, k, OP))
     if info.scan is not None:
         yield ("scan", ("build", index, block, OP))
+    if info.selects is not None:
+        yield ("best", ("build", index, block, OP))
     if info.value:
         yield ("slice", index, block, ("iota", info.extent))
 

@@ -143,7 +143,9 @@ class Table:
 def _fits_index(signature: Signature, index: int, factors: list[Factor]) -> bool:
     """Whether an index can be placed by these factors together, by its extent and by the laws for what placing it requires."""
     info = signature.instance.indices[index]
-    pads, by_position = is_padded(info.extent, factors), bool(info.value or info.lookups or info.scan)
+    if info.selects is not None and min(factor.stride for factor in factors) <= info.selects.cost:
+        return False
+    pads, by_position = is_padded(info.extent, factors), bool(info.value or info.lookups or info.scan or info.selects)
     whole_blocks = not (by_position or pads) or is_contiguous(info.extent, factors)
     lawful = not (by_position or info.once or pads) or is_lawful(info, pads)
     return fit(info.extent, factors) and whole_blocks and lawful and not (pads and signature.is_minor(index))

@@ -10,9 +10,10 @@ from typing import Protocol, cast
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...dialects.dtypes import dtype_of
+from ...dialects.definitions.gathers import CLAMPS, FIELDS, GATHER, Numbers
+from ...dialects.dtypes import dtype_of, itemsize
 from ...dialects.lax import OPS
-from ...dialects.monoids import MONOIDS
+from ...dialects.monoids import UNITS
 from ...dialects.params import NO_PARAMS, Literal, ParamsAttr, Record, literal
 from ...dialects.types import ArrayType
 
@@ -67,7 +68,11 @@ class Emitter:
 
     def unit(self, monoid: str, dtype: str) -> SSAValue:
         """The unit of a monoid: elements of this value do not change its folds."""
-        return self.make("constant", (), dtype, (), value=literal(MONOIDS[monoid].unit(dtype_of(dtype))[()]))
+        unit = UNITS[monoid](dtype_of(dtype))
+        if unit != unit:
+            # The text of a constant has one NaN, and this one has all bits.
+            return self.bitcast(self.number((1 << 8 * itemsize(dtype)) - 1, f"uint{8 * itemsize(dtype)}"), dtype)
+        return self.make("constant", (), dtype, (), value=literal(unit[()]))
 
     def zero(self, dtype: str) -> SSAValue:
         """Zero; -0.0 for floats, because adding it keeps the sign of a zero."""
@@ -76,6 +81,19 @@ class Emitter:
     def cast(self, value: SSAValue, dtype: str) -> SSAValue:
         to = Record("dtype", (("name", dtype),))
         return self.make("convert_element_type", (value,), dtype, type_at(value).shape, new_dtype=to, weak_type=False)
+
+    def bitcast(self, value: SSAValue, dtype: str) -> SSAValue:
+        to = Record("dtype", (("name", dtype),))
+        return self.make("bitcast_convert_type", (value,), dtype, type_at(value).shape, new_dtype=to)
+
+    def take(self, x: SSAValue, at: SSAValue, dim: int) -> SSAValue:
+        """The elements of an array at these positions along one dim; the other dims are the same in both."""
+        shape = type_at(at).shape
+        others = tuple(each for each in range(len(shape)) if each != dim)
+        numbers = Record(GATHER, tuple(zip(FIELDS[GATHER], Numbers((), (dim,), (dim,), others, others), strict=True)))
+        inside = {"mode": CLAMPS, "fill_value": None, "indices_are_sorted": False, "unique_indices": False}
+        ids = self.reshape(self.narrow(at), (*shape, 1))
+        return self.make("gather", (x, ids), type_at(x).dtype, shape, dimension_numbers=numbers, **inside)
 
     def narrow(self, ids: SSAValue) -> SSAValue:
         """Ids as i32; ids outside every array stay outside."""

@@ -22,7 +22,7 @@ from ...dialects.lax import OPS
 from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.ranges.factor import Factor, is_padded
 from ...dialects.types import ArrayType
-from ..decide.op_layouts import Placed
+from ..decide.op_layouts import Placed, Selected
 from ..decide.pending import Carry
 from ..decide.requirements import Component, Elements, Term, law, once, requirements
 from ..program.program import Node, Position, Program
@@ -101,13 +101,37 @@ class _Local:
                 keep = self.condition(condition)
                 return [keep(self.result(inner, rest)[0], self.node.signature.result_at[0])]
             case ("add", inner, ("offset", int(index), _)):
-                return [self.plus_offset(self.result(inner, rest)[0], index)]
+                *others, positions = self.result(inner, rest)
+                return [*others, self.plus_offset(positions, index)]
+            case ("best", str()):
+                return self.lists(self.emit(rest))
+            case ("best", ("gather", _, inner)):
+                return self.best(self.result(inner, rest))
             case (str(head), *args):
                 for argument in args:
                     self.argument(argument, head == "put")
                 return self.emit(rest)
             case _:
                 return self.emit(rest)
+
+    def lists(self, found: list[SSAValue]) -> list[SSAValue]:
+        """The elements that the op selects of this block, and their positions in it, along the dim that it selects along."""
+        dim, apart, _ = cast(Selected, self.placed.selected)
+        shape = apart.local_shape(self.into.mesh)
+        *values, positions = (self.ops.reshape(each, shape) for each in found)
+        return [*(values or [self.ops.take(self.locals[0], positions, dim)]), positions]
+
+    def best(self, lists: list[SSAValue]) -> list[SSAValue]:
+        """The results of the op, from the lists of all blocks: gathered, and selected again."""
+        into, (dim, apart, whole) = self.into, cast(Selected, self.placed.selected)
+        before, after = ([ArrayType.of(type_at(each).dtype, layout) for each in lists] for layout in (apart, whole))
+        built = into.close(list(zip(lists, before, strict=True)), [factor.name for _, factor in self.placed.placement])
+        gathered = [into.redistribute(each, type) for each, type in zip(built, after, strict=True)]
+        into.open()
+        values, positions = (into.slice(each, type) for each, type in zip(gathered, after, strict=True))
+        *others, order = self.op([values])
+        taken = self.ops.take(positions, self.ops.reshape(order, apart.local_shape(into.mesh)), dim)
+        return [*others, self.ops.reshape(taken, type_at(order).shape)]
 
     def argument(self, term: Term, drops: bool) -> None:
         """Changes the operand that an argument of the op is about; `drops` if the op drops positions outside the array."""

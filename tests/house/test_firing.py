@@ -129,6 +129,7 @@ def watched() -> Iterator[Table]:
     looking = pt.plan(looked_up, MESH, SQUARE, ids, SQUARE, SQUARE)
     yield looking.tile(["table", "acc"], 0, "a").table
     yield looking.tile("rows", 0, "b").table
+    yield pt.plan(lambda x: jnp.argmax(x, 0), MESH, SQUARE).tile("x", 0, "a").table
     yield pt.plan(lambda x: x.sum(0), pt.Mesh(a=3), SQUARE).tile("x", 0, "a", padded=True).table
     yield elements()
 

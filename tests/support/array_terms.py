@@ -145,7 +145,7 @@ def mask_instance(rule: Rule, random: Random) -> tuple[Bindings, Environment]:
         bound |= {"k": same(TRIPS * BLOCK)[:, :1], "w": BLOCK}
     if rule.name == "padded":
         bound |= {"n": random.randint(1, TRIPS * BLOCK), "u": -7}
-    blocks = rule.name in ("lookup", "scanned", "padded")
+    blocks = rule.name in ("lookup", "scanned", "padded", "selected")
     bound["x"] = generator.integers(0, 9, (TRIPS, BLOCK)) if blocks else same(9)
     bound["y"] = generator.integers(0, 9, (TRIPS, COUNT))
     return bound, {}
@@ -188,7 +188,11 @@ def _placed(head: str, args: list[Any]) -> Any:
         case "iota", [n]:
             return np.tile(np.arange(int(n)), (TRIPS, 1))
         case "add", [x, y]:
-            return x + y
+            return x + (y if x.ndim == y.ndim else np.stack([0 * y, y], -1))
+        case "best", [x]:
+            return _best(x if x.ndim == 3 else np.stack([x, np.tile(np.arange(x.shape[1]), (TRIPS, 1))], -1))
+        case "gather", [_, x]:
+            return np.stack([x.reshape(-1, 2)] * TRIPS)
         case "take", [k, x]:
             # A row of another iteration is read as any row, and masked.
             return np.take_along_axis(x, k % x.shape[1], axis=1)
@@ -216,3 +220,9 @@ def _put(extent: int, k: Array, x: Array) -> Array:
         inside = (k[trip] >= 0) & (k[trip] < extent)
         np.add.at(result[trip], k[trip][inside], x[trip][inside])
     return result
+
+
+def _best(lists: Array) -> Array:
+    """The two best of (element, position), the first of equal ones first."""
+    order = np.argsort(-lists[..., 0], axis=1, stable=True)[:, :2, None]
+    return np.take_along_axis(lists, order, axis=1)

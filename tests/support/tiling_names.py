@@ -34,7 +34,7 @@ class Tilings:
         )
 
     def __str__(self) -> str:
-        pending = [f"{name}: {MONOIDS[monoid].sign or monoid}" for name, monoid in sorted(self.pending)]
+        pending = [f"{name}: {_sign(monoid)}" for name, monoid in sorted(self.pending)]
         looked_up = [f"{name}: looked up" for name in sorted(self.looked_up)]
         scanned = [f"{', '.join(sorted(self.scanned))}: scanned"] if self.scanned else []
         return "; ".join(part for part in [", ".join(sorted(self.plain)), *pending, *looked_up, *scanned] if part)
@@ -65,6 +65,12 @@ def _named(site: Site, instance: Instance) -> Iterator[tuple[str, int]]:
 def _role(name: str, index: Index) -> Tilings:
     if index.scan is not None:
         return Tilings(scanned=frozenset({name}))
+    if index.selects is not None:
+        return Tilings(pending=frozenset({(name, index.selects.fold)}))
     if index.lookups:
         return Tilings(looked_up=frozenset({name}))
     return Tilings(frozenset({name})) if index.monoid is None else Tilings(pending=frozenset({(name, index.monoid)}))
+
+
+def _sign(fold: str) -> str:
+    return (MONOIDS[fold].sign if fold in MONOIDS else "") or fold

@@ -48,6 +48,7 @@ def role(index: Index) -> str:
     said = [index.monoid] if index.monoid else []
     said += ["value"] if index.value else []
     said += [f"scan {index.scan.monoid}" + " backwards" * index.scan.backwards] if index.scan else []
+    said += [f"{index.selects.fold} {index.selects.count}/{index.selects.cost}"] if index.selects else []
     said += [f"lookup{operand}.{component}" + f"w{width}" * (width > 1) for operand, component, width in index.lookups]
     said += [f"mask{operand}" for operand in index.masked] + [f"once{operand}" for operand in index.once]
     return ",".join(said)
@@ -126,11 +127,11 @@ TABLE: list[tuple[str, Shapes, Shapes, dict[str, Literal], str]] = [
     ("reduce_sum", [(3, 6, 4)], [(3, 4)], {"axes": (1,)}, "acb -> ab c:add"),
     ("reduce_max", [(3, 6)], [()], {"axes": (0, 1)}, "ab -> - a:max b:max"),
     ("reduce_prod", [(3, 6, 4)], [(3, 4)], {"axes": (1,)}, "acb -> ab c:mul"),
-    ("argmax", [(3, 6)], [(3,)], {"axes": (1,)}, "a. -> a"),
+    ("argmax", [(3, 6)], [(3,)], {"axes": (1,)}, "ab -> a b:argmax 1/2"),
     ("cumsum", [(3, 6)], [(3, 6)], {"axis": 1}, "ab -> ab b:scan add"),
     ("cummax", [(3, 6)], [(3, 6)], {"axis": 0, "reverse": True}, "ab -> ab a:scan max backwards"),
     ("sort", [(6, 8), (6, 8)], [(6, 8), (6, 8)], {"dimension": 1}, "a. a. -> a. a."),
-    ("top_k", [(6, 8)], [(6, 2), (6, 2)], {"axis": 1}, "a. -> a. a."),
+    ("top_k", [(6, 8)], [(6, 2), (6, 2)], {"axis": 1}, "ab -> a. a. b:top 2/4"),
     (
         "reduce_window_sum",
         [(6, 8)],
