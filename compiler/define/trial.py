@@ -148,6 +148,8 @@ class Trial:
         info = self.signature.instance.indices[index]
         if index in self.signature.result_at[result]:
             return "are concatenated" if info.scan is None else "are concatenated, each combined with those before it"
+        if info.selects is not None:
+            return f"are merged by `{info.selects.fold}`"
         return "are equal" if info.monoid is None else f"are combined by `{MONOIDS[info.monoid].fold}`"
 
     def function(self, operands: Sequence[Array], outs: Sequence[Type]) -> Sequence[Array]:

@@ -158,8 +158,9 @@ class _Reader:
     def check_results(self, targets: Node, body: Node) -> None:
         """Checks that only an op's own function gives several results, or folds on the left."""
         said = [*body.find_data("fold"), *targets.find_data("partial")]
-        for fold in (each for each in said if words(each)[0] in SELECTIONS):
-            return self.check_selection(fold, targets, body)
+        if selections := [each for each in said if words(each)[0] in SELECTIONS]:
+            self.check_selection(selections[0], targets, body)
+            return
         if body.data == "own" or next(body.find_data("own"), None) is not None:
             return
         for partial in targets.find_data("partial"):

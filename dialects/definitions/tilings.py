@@ -58,10 +58,10 @@ class Scan(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """A fold to the `count` best elements. Together with their positions they are as many bytes as `cost` elements."""
+    """A fold to the `best` elements. Together with their positions they are as many bytes as `cost` elements."""
 
     fold: str
-    count: int
+    best: int
     cost: int
 
 
@@ -284,9 +284,9 @@ class _Roles:
             self.bar(fold.indices)
             return
         whole = [dim.name for dim in equation.targets[-1].dims if isinstance(dim, Whole)]
-        count = prod(prod(self.form.groups[name, 0]) for name in whole)
-        cost = count + -(-count * itemsize(positions) // itemsize(values))
-        self.tell(fold.indices[0], selects=Selection(fold.monoid, count, cost), filled=(read.array,))
+        best = prod(prod(self.form.groups[name, 0]) for name in whole)
+        cost = best + -(-best * itemsize(positions) // itemsize(values))
+        self.tell(fold.indices[0], selects=Selection(fold.monoid, best, cost), filled=(read.array,))
 
     def look(
         self, guard: Guarded, fold: Fold[int, Ground], monoid: Monoid | None, context: _Context, beside: tuple[int, ...]

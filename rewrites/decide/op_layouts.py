@@ -55,7 +55,9 @@ def place(signature: Signature, placement: Placement) -> Placed:
         ins, outs = signature.shapes
         wanted = tuple(_layout(shape, at, placement) for shape, at in zip(ins, signature.operand_at, strict=True))
         produced = tuple(_layout(shape, at, placement) for shape, at in zip(outs, signature.result_at, strict=True))
-        found = signature.placed[placement] = Placed(placement, wanted, produced, _pending(signature, placement), _selected(signature, placement))
+        found = signature.placed[placement] = Placed(
+            placement, wanted, produced, _pending(signature, placement), _selected(signature, placement)
+        )
     return cast(Placed, found)
 
 
@@ -90,7 +92,7 @@ def _selected(signature: Signature, placement: Placement) -> Selected | None:
         return None
     at, own = signature.operand_at[0], [factor for i, factor in placement if i == index]
     block = min(factor.stride for factor in own)
-    lists = [(index, factor.at(factor.stride // block * selects.count)) for factor in own]
+    lists = [(index, factor.at(factor.stride // block * selects.best)) for factor in own]
     others = tuple(each for each in placement if each[0] != index)
     shape, dim = list(signature.shapes[0][0]), at[index].dim
     shape[dim] = max(factor.span for _, factor in lists)

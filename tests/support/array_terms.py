@@ -190,7 +190,7 @@ def _placed(head: str, args: list[Any]) -> Any:
         case "add", [x, y]:
             return x + (y if x.ndim == y.ndim else np.stack([0 * y, y], -1))
         case "best", [x]:
-            return _best(x if x.ndim == 3 else np.stack([x, np.tile(np.arange(x.shape[1]), (TRIPS, 1))], -1))
+            return _best(x if x.ndim == 3 else np.stack([x, np.tile(np.arange(int(x.shape[1])), (TRIPS, 1))], -1))
         case "gather", [_, x]:
             return np.stack([x.reshape(-1, 2)] * TRIPS)
         case "take", [k, x]:

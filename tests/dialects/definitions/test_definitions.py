@@ -48,7 +48,7 @@ def role(index: Index) -> str:
     said = [index.monoid] if index.monoid else []
     said += ["value"] if index.value else []
     said += [f"scan {index.scan.monoid}" + " backwards" * index.scan.backwards] if index.scan else []
-    said += [f"{index.selects.fold} {index.selects.count}/{index.selects.cost}"] if index.selects else []
+    said += [f"{index.selects.fold} {index.selects.best}/{index.selects.cost}"] if index.selects else []
     said += [f"lookup{operand}.{component}" + f"w{width}" * (width > 1) for operand, component, width in index.lookups]
     said += [f"mask{operand}" for operand in index.masked] + [f"once{operand}" for operand in index.once]
     return ",".join(said)
