@@ -276,7 +276,7 @@ class _Roles:
     def select(self, fold: Fold[int, Ground]) -> None:
         """A fold to the best elements is placed if the op can select from any array, and its results hold all positions."""
         self.visit(fold.body, _Context((fold.monoid,)))
-        (equation,), (read,) = self.form.equations, accesses(fold.body)
+        equation, (read,) = self.form.equations[0], accesses(fold.body)
         extent = prod(self.form.extents[index] for index in fold.indices)
         values, positions = self.ins[read.array], self.outs[-1]
         alone = Group(fold.indices) in read.dims and len(fold.indices) == len(self.ins) == 1

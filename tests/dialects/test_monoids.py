@@ -1,17 +1,23 @@
 """The table of monoids is correct, and the grammars and JAX's names agree with it."""
 
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false
+
 import random
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 from lark.exceptions import UnexpectedInput
 
 import partita as pt
 from partita.compiler.ops.monoids import SPELLED, WRITTEN
 from partita.dialects.definitions.parse import parse_definitions
 from partita.dialects.definitions.tree import Fold
+from partita.dialects.dtypes import descending, dtype_of
 from partita.dialects.layouts import Layout, Pending, parse_array
-from partita.dialects.monoids import FOLDS, MONOIDS, NAMES, Monoid
+from partita.dialects.monoids import FOLDS, MONOIDS, NAMES, UNITS, Monoid
 from partita.dialects.ranges.algebra import parse_range
 
 TABLE = [MONOIDS[fold] for fold in FOLDS]
@@ -51,7 +57,7 @@ def test_jax_has_a_collective_for_each_monoid_that_claims_one() -> None:
     assert {fold for fold, each in SPELLED.items() if each.across} == {each.fold for each in TABLE if each.collective}
 
 
-@pytest.mark.parametrize("fold", FOLDS)
+@pytest.mark.parametrize("fold", [*FOLDS, "argmax", "argmin"])
 def test_the_grammar_of_definitions_reads_its_fold(fold: str) -> None:
     (definition,) = parse_definitions(f"own(x)  out[i] = {fold}(k) x[i, k]\n").values()
     assert isinstance(definition.body, Fold) and definition.body.monoid == fold
@@ -73,3 +79,14 @@ def test_the_notation_reads_the_folds_that_jax_numpy_has(fold: str) -> None:
 def test_a_layout_reads_back_what_it_prints_of_it(name: str) -> None:
     layout = Layout((parse_range("8"),), (Pending(name, "data"),))
     assert parse_array(layout.text("float32")) == ("float32", layout)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "int8", "uint8", "int32", "bool"])
+def test_the_keys_of_a_selection_order_numbers_as_xla_does(dtype: str) -> None:
+    """Also a NaN with a sign, which comes after minus infinity; nothing comes after the unit of `top`."""
+    numbers = [np.nan, -np.nan, -np.inf, np.inf, 0.0, -0.0, 1.0, -1.0] if "float" in dtype else [3, 0, 1, 2]
+    x = np.asarray([*numbers, 0], dtype_of(dtype))
+    x[-1] = UNITS["top"](x.dtype)
+    order = np.argsort(descending(x), stable=True)
+    np.testing.assert_array_equal(order, lax.top_k(jnp.asarray(x), len(x))[1])
+    assert descending(x)[-1] == descending(x).max()

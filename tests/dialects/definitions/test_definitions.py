@@ -132,6 +132,7 @@ TABLE: list[tuple[str, Shapes, Shapes, dict[str, Literal], str]] = [
     ("cummax", [(3, 6)], [(3, 6)], {"axis": 0, "reverse": True}, "ab -> ab a:scan max backwards"),
     ("sort", [(6, 8), (6, 8)], [(6, 8), (6, 8)], {"dimension": 1}, "a. a. -> a. a."),
     ("top_k", [(6, 8)], [(6, 2), (6, 2)], {"axis": 1}, "ab -> a. a. b:top 2/4"),
+    ("approx_top_k", [(6, 8)], [(6, 2), (6, 2)], {"reduction_dimension": 1}, "a. -> a. a."),
     (
         "reduce_window_sum",
         [(6, 8)],
@@ -206,6 +207,14 @@ def test_logical_folds_have_a_collective_for_booleans_only(name: str, monoid: st
     assert tilings_of("bool", name, [(3, 6)], [(3,)], axes=(1,)) == f"ab -> a b:{monoid}"
     assert tilings_of("int32", name, [(3, 6)], [(3,)], axes=(1,)) == f"ab -> a b:{bits}"
     assert tilings_of("int4", name, [(3, 6)], [(3,)], axes=(1,)) == "a. -> a"
+
+
+def test_a_selection_is_placed_where_its_positions_fit_their_type() -> None:
+    def argmax(extent: int) -> str:
+        types = [("bfloat16", (3, extent))], [("int8", (3,))]
+        return written(bind(definitions["argmax"], ParamsAttr.of(axes=(1,)), *types))
+
+    assert (argmax(127), argmax(128)) == ("ab -> a b:argmax 1/2", "a. -> a")
 
 
 def test_a_window_over_everything_is_a_plain_index_only_if_it_cannot_move() -> None:
@@ -412,6 +421,30 @@ error: several results need the op's own function: `= @(...)`
    |
  1 | both(x)  left[i], right[i] = x[i]
    |                   ^^^^^""",
+    "next(x)  out[i] = 1 + argmax(j) x[i, j]": """\
+error: `argmax` selects elements of one operand
+  --> <definitions>:1:23
+   |
+ 1 | next(x)  out[i] = 1 + argmax(j) x[i, j]
+   |                       ^^^^^^ write it as `out[i] = argmax(j) x[i, j]`""",
+    "least(x)  out[i, j] = argmin(k <= j) x[i, k]": """\
+error: `argmin` selects elements of one operand
+  --> <definitions>:1:23
+   |
+ 1 | least(x)  out[i, j] = argmin(k <= j) x[i, k]
+   |                       ^^^^^^ write it as `out[i] = argmin(j) x[i, j]`""",
+    "best(x)  out[i, k:] = top(j) x[i, j]": """\
+error: `top` has 2 results: the elements and their positions
+  --> <definitions>:1:23
+   |
+ 1 | best(x)  out[i, k:] = top(j) x[i, j]
+   |                       ^^^""",
+    "best(x)  value[i], out[i] = argmax(j) x[i, j]": """\
+error: `argmax` has 1 result: positions
+  --> <definitions>:1:29
+   |
+ 1 | best(x)  value[i], out[i] = argmax(j) x[i, j]
+   |                             ^^^^^^""",
 }
 
 
