@@ -235,6 +235,21 @@ def test_a_prefix_fold_is_cut_along_its_dim(fold: str, function: Any, reverse: b
     assert disagreement([plan.compile()(x)], [running(x)]) == ""
 
 
+def test_a_function_selects_from_blocks_and_then_from_what_it_selected():
+    @pt.define("best_of_rows(x)  best[i.., k:], at[i.., k:] = top(j) x[i.., j]  extents k = |k|")
+    def best_of_rows(x: Any, k: int) -> Any:
+        return jax.lax.top_k(x, k)
+
+    def two_best(x: Any) -> Any:
+        return best_of_rows(x, k=2)
+
+    x = normal(8, 64)
+    plan = pt.plan(two_best, MESH, x).tile("x", 1, "a")
+    assert plan.counts()["all_gather"] == 2 and plan.bytes_per_device() == 2 * 8 * (2 * 3 * 4)
+    for found, wanted in zip(plan.compile()(x), jax.lax.top_k(x, 2), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
 def test_looked_up_rows_are_folded_over_an_index_of_the_ids():
     def bags(table: Any, ids: Any) -> Any:
         return table[ids].sum(1)
