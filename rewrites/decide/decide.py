@@ -127,8 +127,8 @@ class _Mover:
         self.result.moves.append(move)
 
     def gather(self, node: Node, selected: Selected) -> None:
-        """Gathers the elements that an op has selected of each block, and their positions."""
-        for value in (node.operands[0], node.results[-1]):
+        """Gathers the elements that an op has selected of each block, and their positions, if these are read."""
+        for value in (node.operands[0], *filter(self.program.is_read, node.results[-1:])):
             move = self.make(value, selected.apart, (), selected.gathered, None, True, node.region)
             move.uses.append((node.number, SELECTED))
             self.result.moves.append(move)

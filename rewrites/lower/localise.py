@@ -122,16 +122,20 @@ class _Local:
         return [*(values or [self.ops.take(self.locals[0], positions, dim)]), positions]
 
     def best(self, lists: list[SSAValue]) -> list[SSAValue]:
-        """The results of the op, from the lists of all blocks: gathered, and selected again."""
+        """The results of the op, from the lists of all blocks: gathered, and selected again. Unread positions stay behind."""
         into, (dim, apart, whole) = self.into, cast(Selected, self.placed.selected)
-        before, after = ([ArrayType.of(type_at(each).dtype, layout) for each in lists] for layout in (apart, whole))
-        built = into.close(list(zip(lists, before, strict=True)), [factor.name for _, factor in self.placed.placement])
+        sent = lists if self.program.is_read(self.node.results[-1]) else lists[:1]
+        before, after = ([ArrayType.of(type_at(each).dtype, layout) for each in sent] for layout in (apart, whole))
+        built = into.close(list(zip(sent, before, strict=True)), [factor.name for _, factor in self.placed.placement])
         gathered = [into.redistribute(each, type) for each, type in zip(built, after, strict=True)]
         into.open()
-        values, positions = (into.slice(each, type) for each, type in zip(gathered, after, strict=True))
-        *others, order = self.op([values])
-        taken = self.ops.take(positions, self.ops.reshape(order, apart.local_shape(into.mesh)), dim)
-        return [*others, self.ops.reshape(taken, type_at(order).shape)]
+        values, *positions = (into.slice(each, type) for each, type in zip(gathered, after, strict=True))
+        *others, at = self.op([values])
+        shape = type_at(at).shape
+        for each in positions:
+            in_list = self.ops.reshape(at, apart.local_shape(into.mesh))
+            at = self.ops.reshape(self.ops.take(each, in_list, dim), shape)
+        return [*others, at]
 
     def argument(self, term: Term, drops: bool) -> None:
         """Changes the operand that an argument of the op is about; `drops` if the op drops positions outside the array."""

@@ -194,6 +194,10 @@ class Program:
         """The global extents of a value."""
         return self.types[value].shape
 
+    def is_read(self, value: int) -> bool:
+        """Whether an op reads the value, or the program returns it."""
+        return bool(self.uses[value]) or value in self.returned
+
     def zeros(self, node: Node) -> frozenset[int]:
         """The operands of a node that are known to be zero."""
         return frozenset([at for at, value in enumerate(node.operands) if self.zero[value]])

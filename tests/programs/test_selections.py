@@ -81,6 +81,16 @@ def test_rows_stay_tiled_beside_a_selection():
     agree(plan, SELECTIONS["top_k"], X)
 
 
+def test_positions_that_nothing_reads_are_not_sent():
+    def threshold(x: Any) -> Any:
+        return jnp.where(x < lax.top_k(x, 4)[0][:, -1:], -jnp.inf, x)
+
+    plan = tiled(threshold, X)
+    assert plan.layout("result") == {"result": "f32[6, x*16]"}
+    assert plan.bytes_per_device() == 6 * (4 * 3 * 4)
+    agree(plan, threshold, X)
+
+
 def test_blocks_that_are_no_larger_than_what_is_selected_are_gathered():
     def best(x: Any) -> Any:
         return lax.top_k(x, 10)
