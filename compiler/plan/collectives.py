@@ -12,7 +12,7 @@ from ..inputs.lines import Source
 from ..ops.shard_map import own_collectives
 from .counts import Counts
 from .exchanges import Exchange, counted, received
-from .lookups import gathers_parts, made_by, why
+from .lookups import gathers_best, gathers_parts, made_by, why
 from .state import State
 
 
@@ -25,7 +25,7 @@ class Collective(Exchange):
     source: Source | None = field(kw_only=True)
     tactic: str = field(kw_only=True)
     why: str = field(kw_only=True, default="")
-    """How it relates to lookups, scans or gathered folds, if at all."""
+    """How it relates to lookups, scans, selections or gathered folds, if at all."""
 
     def __str__(self) -> str:
         where = f" at {self.source}" if self.source is not None else ""
@@ -103,8 +103,8 @@ def _cause(plan: State, move: Move, step: Step) -> str:
     axis = step.axes[0]
     nodes = plan.table.axes[axis].nodes
     folds = step.kind in ("all_reduce", "reduce_scatter") or gathers_parts(move, step)
-    fold = made_by(plan, move.value) if folds else None
     use = use_of(plan, move) if move.uses else None
+    fold = use if gathers_best(move) else made_by(plan, move.value) if folds else None
     placed, used = (None if node is None else nodes[node.number] for node in (fold, use))
     for claim in (placed, plan.table.claim(move.value, axis), used):
         if claim is not None:

@@ -14,7 +14,7 @@ from ...rewrites.decide.decide import Move
 from ...rewrites.decide.table import WHOLE
 from ..inputs.names import Patterns
 from .collectives import line_of, use_of
-from .lookups import lines, why
+from .lookups import gathers_best, lines, why
 from .state import State
 
 MOST = 3
@@ -72,7 +72,7 @@ def _moved(plan: State, move: Move) -> Iterator[str]:
 def _lost(plan: State, move: Move, axis: str) -> str:
     """How the tactic of the value loses at the use, if an earlier tactic made the claim of the use; otherwise empty."""
     node = use_of(plan, move)
-    if node is None or not move.uses:
+    if node is None or not move.uses or gathers_best(move):
         return ""
     claim, own = plan.table.axes[axis].nodes[node.number], plan.table.claim(move.value, axis)
     if claim is None or own is None or own.at == WHOLE or claim.tactic >= own.tactic:

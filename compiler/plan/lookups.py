@@ -1,4 +1,4 @@
-"""Describes how lookups, writes, scans and gathered folds run: in blocks, or on a gathered array.
+"""Describes how lookups, writes, scans, selections and gathered folds run: in blocks, or on a gathered array.
 
 An axis on a looked-up dim leaves a choice: either each device looks up in its block and the partial results are summed, or
 the array is gathered first. The order of tactics decides, and these texts report it.
@@ -27,8 +27,8 @@ PARTS = "the parts of a fold that has no collective"
 
 
 def why(plan: State, move: Move, step: Step) -> str:
-    """How a collective relates to lookups, scans or gathered folds; empty for most."""
-    if any(position == SELECTED for _, position in move.uses):
+    """How a collective relates to lookups, scans, selections or gathered folds; empty for most."""
+    if gathers_best(move):
         return BEST
     if any(each.scans for each in move.pending):
         return TOTALS
@@ -43,6 +43,11 @@ def why(plan: State, move: Move, step: Step) -> str:
 def gathers_parts(move: Move, step: Step) -> bool:
     """Whether the step gathers what devices have folded, for a fold that has no collective."""
     return step.kind == "all_gather" and any(each.is_gathered and each.axis in step.axes for each in move.pending)
+
+
+def gathers_best(move: Move) -> bool:
+    """Whether an op gathers what it has selected of each block."""
+    return any(position == SELECTED for _, position in move.uses)
 
 
 def made_by(plan: State, value: int) -> Node | None:

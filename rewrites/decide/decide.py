@@ -23,8 +23,8 @@ from .pending import Carry, through
 from .table import Table
 
 NO_NODE = -1
-SELECTED = -1
-"""The position of a use that reads what the op itself has selected of each block."""
+SELECTED = 1 << 30
+"""The position of a use that reads what the op itself has selected of each block: after all its operands."""
 
 
 @dataclass(slots=True, eq=False)

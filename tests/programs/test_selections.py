@@ -68,6 +68,15 @@ def test_the_largest_of_a_vocabulary_costs_under_a_kilobyte():
     assert "f32[8, 8] by all_gather over (m) 1@1 (the best elements of each block)" in plan.explain("x")
 
 
+def test_the_tactic_that_placed_the_selection_causes_its_gathers():
+    x, w = np.ones((8, 6), np.float32), np.ones((6, 64), np.float32)
+    plan = pt.plan(lambda x, w: jnp.argmax(x @ w, 1), MESH, x, w).tile("w", 1, "x").tile("w", 0, "y").tile("result", 0, "x")
+    folded, values, positions = plan.collectives()
+    assert (folded.kind, values.kind, positions.kind) == ("all_reduce", "all_gather", "all_gather")
+    assert values.tactic == positions.tactic == "tile('w', 1, 'x')"
+    assert plan.layout("result") == {"result": "i32[x*2]"} and "loses" not in plan.explain("result")
+
+
 def test_an_unplaced_selection_is_the_primitive():
     (text,) = [line for line in str(pt.plan(SELECTIONS["argmax"], MESH, X).spmd()).splitlines() if "argmax" in line]
     assert "lax.argmax %0 {axes = (1,)" in text
