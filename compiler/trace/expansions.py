@@ -110,6 +110,13 @@ def _unstack(eqn: JaxprEqn) -> Function:
     return unstacked
 
 
+def _apart(eqn: JaxprEqn) -> Function:
+    """The parts are slices, each of which is placed by itself."""
+    axis, sizes = cast(int, eqn.params["axis"]), cast("tuple[int, ...]", eqn.params["sizes"])
+    ends = np.cumsum(sizes).tolist()
+    return lambda x: [lax.slice_in_dim(x, end - size, end, axis=axis) for size, end in zip(sizes, ends, strict=True)]
+
+
 def _tile(eqn: JaxprEqn) -> Function:
     reps = cast("tuple[int, ...]", eqn.params["reps"])
 
@@ -214,6 +221,7 @@ _RULES: Mapping[str, Rule] = {
     "reduce": reduce,
     "reduce_window": reduce_window,
     "slice": _slice,
+    "split": _apart,
     "reshape": _reshape,
     "stack": _stack,
     "tile": _tile,

@@ -119,15 +119,6 @@ def clamp(draw: Draw) -> Call:
     return Call("clamp", lax.clamp, (bounds[0], values(draw, "clamp", shape, dtype), bounds[1]))
 
 
-def split(draw: Draw) -> Call:
-    shape = list(shape_of(draw, least=1))
-    axis = draw(st.integers(0, len(shape) - 1))
-    sizes = [draw(extents) for _ in range(draw(st.integers(1, 3)))]
-    shape[axis] = sum(sizes)
-    x = values(draw, "split", tuple(shape), draw(st.sampled_from(DTYPES)))
-    return Call("split", lambda x: lax.split(x, sizes, axis), (x,), f"{sizes}, {axis}")
-
-
 def bitcast(draw: Draw) -> Call:
     old, new = (draw(st.sampled_from(("int8", "uint8", "int16", "float16", "bfloat16", "int32", "uint32"))) for _ in range(2))
     shape = shape_of(draw, most=3)
@@ -376,7 +367,6 @@ _PLAIN: Mapping[str, Callable[[Draw], Call]] = {
     "rev": rev,
     "select_n": select_n,
     "slice": sliced,
-    "split": split,
     "squeeze": squeeze,
     "top_k": top_k,
 }
