@@ -5,8 +5,6 @@ mlp.functions["mlp"](x, w1, w2)      a function like any other: jax.jit, jax.gra
 mlp.plan("zero3").counts()           the plan of that name, with the annotations of the text
 """
 
-from __future__ import annotations
-
 import inspect
 import itertools
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The nodes and edges of a graph, for people and other tools: read off the flow dialect, never stored separately."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod

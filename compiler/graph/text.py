@@ -1,7 +1,5 @@
 """A graph for other tools: JSON for programs, Graphviz for people."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 

@@ -6,8 +6,6 @@ positions, which may not reach the end of the array. So positions of narrow type
 never reach XLA.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TypeAlias, cast

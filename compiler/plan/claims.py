@@ -5,8 +5,6 @@ An action changes a plan or fails with a reason. It never applies partially, bec
     tile(plan, "x", 0, "data")    -->    the plan with x: f32[data*64, 8], and everything that follows by propagation
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """The collectives of a plan, each with its provenance: the value sent, how often, and the tactic that causes it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 

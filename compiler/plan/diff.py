@@ -1,7 +1,5 @@
 """What changed from one plan to another of the same program: layouts, collectives, bytes, memory."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar, cast

@@ -3,8 +3,6 @@
 A plan adds the reason of each (`Collective`), a graph its node. Counts and bytes are sums over exchanges.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

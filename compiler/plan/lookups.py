@@ -7,8 +7,6 @@ the array is gathered first. The order of tactics decides, and these texts repor
       looked up in blocks by `gather` at lm.py:12: masked partial sum over `model`
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...rewrites.decide.decide import Move

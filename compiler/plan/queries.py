@@ -1,7 +1,5 @@
 """Queries on a plan, read off its decisions and its table, never computed twice."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import cast
 

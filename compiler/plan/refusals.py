@@ -1,7 +1,5 @@
 """The errors of `claims`: why a claim cannot be made, and an alternative."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ...dialects.errors import Error

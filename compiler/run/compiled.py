@@ -3,8 +3,6 @@
 JAX compiles and dispatches; Partita adds nothing to a call. Checks run when JAX traces, or when a call fails.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterable, Sequence
 from functools import cached_property

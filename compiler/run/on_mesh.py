@@ -3,8 +3,6 @@
 over_devices(f, mesh, [P("data")], [P()])(x)    -->    f(x[0:64]) on the first of four devices, f(x[64:128]) on the next
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Sequence
 from typing import TypeVar, cast

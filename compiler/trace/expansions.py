@@ -6,8 +6,6 @@ elements of an array of keys moves the rows of the `uint32` array that holds the
     random_bits {shape = (4, 8)} %key  -->  %lo = iota(0) * 8 + iota(1);  %a, %b = threefry2x32 %k1, %k2, 0, %lo;  xor %a, %b
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from math import prod

@@ -8,8 +8,6 @@ thousands of equations, but only hundreds of signatures.
     %0 = lax.mul %a, %b : f32[4], f32[4] -> f32[4];  %1 = lax.constant {value = 1.0} : f32[];  %2 = lax.add %0, %1 ...
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
