@@ -24,8 +24,7 @@ from ..notation.diagnostics import Text
 from ..notation.elaborate import elaborate
 from ..notation.terms import Function
 from .notation_plans import Block, annotated, block
-from .plan import Plan
-from .plan import plan as make_plan
+from .plan import Plan, plan as make_plan
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,7 @@ from functools import cache
 from typing import TypeAlias, cast
 
 import numpy as np
-from jax import Array
-from jax import lax as lax_types
+from jax import Array, lax as lax_types
 
 from ...dialects.definitions.gathers import Numbers
 from ...dialects.definitions.registry import definitions

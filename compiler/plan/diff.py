@@ -28,14 +28,12 @@ class Diff:
     bytes: tuple[int, int]
     memory: tuple[int, int]
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         lines = [f"{name}: {old} --> {new}" for name, (old, new) in self.layouts.items()]
         lines += [f"{kind}: {old} --> {new}" for kind, (old, new) in (*self.counts.items(), *self.inside.items())]
         lines.append(f"bytes received by a device: {self.bytes[0]:,} --> {self.bytes[1]:,}")
         lines.append(f"bytes of arguments on a device: {self.memory[0]:,} --> {self.memory[1]:,}")
         return "\n".join(lines)
-
-    __repr__ = __str__
 
 
 def diff(before: object, after: State) -> Diff:

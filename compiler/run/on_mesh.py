@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
 from jax import Array
-from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
-from jax.sharding import Mesh as DeviceMesh
+from jax.sharding import AbstractMesh, AxisType, Mesh as DeviceMesh, NamedSharding, PartitionSpec
 
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
