@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from .terms import Window
+from .terms import Axis, Loop, Pad, Range, Sub, SubAxis, Window
+
+
+def windows_of(r: Range) -> Window | None:
+    """The windows that the iterations of a place hold of a range, one each: those that a halo makes; None if it has none.
+
+    ```
+    win<64,66,1,1>(data)[1 : 512 : 1]   -->   win<64,66,1,1>(data)
+    ```
+    """
+    while isinstance(r, Sub | Pad):
+        r = r.base
+    return r if isinstance(r, Window) and isinstance(r.base, Axis | SubAxis | Loop) else None
 
 
 def reads(window: Window, begin: int, end: int) -> tuple[int, int]:

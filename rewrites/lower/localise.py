@@ -25,9 +25,9 @@ from ...dialects.types import ArrayType
 from ..decide.op_layouts import Placed
 from ..decide.pending import Carry
 from ..decide.requirements import Component, Elements, Term, law, once, requirements
+from ..emit import IDS, Emitter, type_at
 from ..program.program import Node, Position, Program
 from .constructors import Constructor
-from .emit import IDS, Emitter, type_at
 from .lookups import Vectors, masked, shifted
 
 PROMISES = ("indices_are_sorted", "unique_indices")

@@ -26,6 +26,7 @@ from ...dialects.mesh import Mesh
 from ...dialects.ranges.factor import Factor, fit, is_padded
 from .collective_terms import Laws, Spine, laws_on
 from .kinds.alone import Cut, Pad
+from .kinds.halo import Halo
 from .steps import Bytes, Path, Spots, Step, devices, in_order, merged
 
 __all__ = ["Path", "Step", "path"]
@@ -53,7 +54,9 @@ def path(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path:
         before = totals(start, scans[0].dim, itemsize, mesh) if scans else parts(start, folds, itemsize, mesh)
         later = start.with_pending(tuple(each for each in pending if each not in early))
         rest = path(later, target, itemsize, mesh)
-        return Path(before.steps + rest.steps, before.bytes + rest.bytes)
+        return _joined(before, rest)
+    if way := _through_windows(start.with_pending(pending), target, itemsize, mesh):
+        return way
     if way := _through_whole_dims(start.with_pending(pending), target, itemsize, mesh):
         return way
     # Inside, all dims are as long as their padding: a dim that is padded later is padded first, and cut at the end.
@@ -66,6 +69,55 @@ def path(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path:
     return Path((*pads, *best.steps, *cuts), best.bytes)
 
 
+def _through_windows(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path | None:
+    """The way if a dim has a halo in a layout: to blocks of the dim, on from there, and to a halo at the end."""
+    here, there = ({dim: factor for dim, factor in layout.factors(mesh) if factor.has_halo} for layout in (source, target))
+    if not here and not there:
+        return None
+    if source is target:
+        return Path((), 0)
+    kept = [dim for dim, factor in here.items() if there.get(dim) is factor]
+    ways: list[Path] = []
+    for dim, factor in here.items():
+        if dim not in kept or kept == list(here) == list(there):
+            blocks = _alone(target, dim, factor, mesh) if dim not in kept else []
+            between = _changed(source.with_pending(()), dim, blocks or [_even(source, dim, factor, mesh)], mesh)
+            first = Halo.between(source.with_pending(()), between, dim, itemsize, mesh)
+            return _joined(Path((first,), first.bytes), path(between.with_pending(source.pending), target, itemsize, mesh))
+    dim, factor = next(each for each in there.items() if each[0] not in kept)
+    for each in (_alone(source, dim, factor, mesh), [_even(target, dim, factor, mesh)], []):
+        between = _changed(target, dim, each, mesh)
+        last = Halo.between(between, target, dim, itemsize, mesh)
+        ways.append(_joined(path(source, between, itemsize, mesh), Path((last,), last.bytes)))
+    return min(ways, key=lambda way: (way.bytes, way.collectives, len(way.steps)))
+
+
+def _joined(first: Path, then: Path) -> Path:
+    return Path(first.steps + then.steps, first.bytes + then.bytes)
+
+
+def _changed(layout: Layout, dim: int, factors: list[Factor], mesh: Mesh) -> Layout:
+    """The layout with these factors on a dim, and no others."""
+    rest = [each for each in layout.factors(mesh) if each[0] != dim]
+    return Layout.of(layout.global_shape(mesh), [*rest, *((dim, factor) for factor in factors)])
+
+
+def _alone(layout: Layout, dim: int, factor: Factor, mesh: Mesh) -> list[Factor]:
+    """The factors of a dim, if it is only on the factor's place, one run of elements a device; otherwise none."""
+    factors = layout.at(dim, mesh)
+    alone = [
+        each
+        for each in factors
+        if each.place == factor.place and (each.has_halo or each.span >= layout.global_shape(mesh)[dim])
+    ]
+    return alone if len(factors) == 1 else []
+
+
+def _even(layout: Layout, dim: int, factor: Factor, mesh: Mesh) -> Factor:
+    """The factor's place on the whole dim, in blocks of one size."""
+    return factor.at(-(-layout.global_shape(mesh)[dim] // factor.size))
+
+
 def _through_whole_dims(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path | None:
     """The way if a dim is tiled in both layouts, but padded to different lengths: it is gathered, and cut or padded there."""
     ends = zip(source.padded_shape(mesh), target.padded_shape(mesh), strict=True)
@@ -76,7 +128,7 @@ def _through_whole_dims(source: Layout, target: Layout, itemsize: int, mesh: Mes
         return None
     whole = source.without([factor.name for dim in both for factor in source.at(dim, mesh)], mesh)
     first, then = path(source, whole.with_pending(()), itemsize, mesh), path(whole.with_pending(()), target, itemsize, mesh)
-    return Path(first.steps + then.steps, first.bytes + then.bytes)
+    return _joined(first, then)
 
 
 def totals(source: Layout, dim: int, itemsize: int, mesh: Mesh) -> Path:

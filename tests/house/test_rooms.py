@@ -31,7 +31,7 @@ ROOMS = {
         decide
         redistribute
         program
-        rules
+        rules emit
         """,
     "dialects": """
         .
