@@ -33,8 +33,8 @@ from .windows import windows_of
 class Factor(Interned):
     """A place, how many iterations run there, and how many elements lie between neighbouring ones: `data*128`.
 
-    With stride 0 every iteration has the same elements: the range is replicated over the place. `before` and `after` are how
-    many elements it reads beyond its block on either side; a negative number says that it reads fewer than its block.
+    With stride 0 every iteration has the same elements: the range is replicated over the place. With a `halo`, iterations hold
+    windows of the range: so many elements before and after the block; a negative number says that a window has fewer than that.
 
     ```
     iteration i holds   [i·stride - before, (i + 1)·stride + after)   of the range; outside of the range they are zeros
@@ -44,11 +44,10 @@ class Factor(Interned):
     place: Placed
     size: int
     stride: int
-    before: int
-    after: int
+    halo: tuple[int, int] | None
 
-    def __new__(cls, place: Placed, size: int, stride: int, before: int = 0, after: int = 0) -> Factor:
-        return intern(cls, place, size, stride, before, after)
+    def __new__(cls, place: Placed, size: int, stride: int, halo: tuple[int, int] | None = None) -> Factor:
+        return intern(cls, place, size, stride, halo)
 
     @staticmethod
     def of(text: str, stride: int, mesh: Mesh) -> Factor:
@@ -69,19 +68,43 @@ class Factor(Interned):
         return self.size * self.stride
 
     @property
+    def before(self) -> int:
+        """How many elements an iteration holds before its block."""
+        return self.halo[0] if self.halo is not None else 0
+
+    @property
+    def after(self) -> int:
+        """How many elements an iteration holds after its block."""
+        return self.halo[1] if self.halo is not None else 0
+
+    @property
     def width(self) -> int:
         """How many elements an iteration holds where no other factor is minor to it: its block and its halo."""
         return self.before + self.stride + self.after
 
     @property
     def has_halo(self) -> bool:
-        """Whether an iteration holds anything but its block."""
-        return self.before != 0 or self.after != 0
+        """Whether iterations hold windows of the range, and not the blocks of a tiling."""
+        return self.halo is not None
 
     def covers(self, extent: int) -> bool:
         """Whether every element of a range of this extent is held by an iteration."""
         end = (self.size - 1) * self.stride - self.before + self.width
         return self.before >= 0 and end >= extent and (self.width >= self.stride or self.size == 1)
+
+    def overhangs(self, extent: int) -> bool:
+        """Whether an iteration reaches beyond a range of this extent."""
+        return self.before > 0 or (self.size - 1) * self.stride - self.before + self.width > extent
+
+    def window(self, iteration: int, extent: int) -> range:
+        """What an iteration holds of a range of this extent."""
+        start = iteration * self.stride - self.before
+        return range(max(0, start), max(0, start, min(start + self.width, extent)))
+
+    def holds(self, other: Factor, extent: int) -> bool:
+        """Whether every iteration holds what it has in the other factor, which is on the same place."""
+        pairs = ((self.window(i, extent), other.window(i, extent)) for i in range(self.size))
+        return all(not its or (mine.start <= its.start and its.stop <= mine.stop) for mine, its in pairs)
 
     def at(self, stride: int) -> Factor:
         """The same place at another stride, without a halo."""
@@ -94,9 +117,9 @@ class Factor(Interned):
         dim of (i: 8, j: 64), data at 2 of i   -->   data at 128 of the dim
         ```
         """
-        return (
-            self if minor == 1 else Factor(self.place, self.size, *(n * minor for n in (self.stride, self.before, self.after)))
-        )
+        if minor == 1:
+            return self
+        return Factor(self.place, self.size, self.stride * minor, self.halo and (self.before * minor, self.after * minor))
 
     def inward(self, minor: int, extent: int | None = None) -> Factor | None:
         """The inverse of `outward`, for an index of `extent` values; None if the factor does not lie in the index.
@@ -107,12 +130,11 @@ class Factor(Interned):
         dim of (i: 8, j: 64), data at 128 of the dim   -->   data at 2 of i, and None for j
         ```
         """
-        parts = self.stride, self.before, self.after
-        if minor > self.stride or any(n % minor for n in parts):
+        if minor > self.stride or any(n % minor for n in (self.stride, self.before, self.after)):
             return None
         if extent is not None and (self.has_halo or self.span > minor * extent):
             return None
-        return Factor(self.place, self.size, *(n // minor for n in parts))
+        return Factor(self.place, self.size, self.stride // minor, self.halo and (self.before // minor, self.after // minor))
 
     def __str__(self) -> str:
         halo = f" halo {self.before}, {self.after}" if self.has_halo else ""
@@ -201,7 +223,7 @@ def halo_of(dim: Range, mesh: Mesh) -> Factor | None:
     if win is None:
         return None
     (place,) = placed(win)
-    return Factor(place, size(place, mesh), win.stride, win.lo, win.width - win.stride - win.lo)
+    return Factor(place, size(place, mesh), win.stride, (win.lo, win.width - win.stride - win.lo))
 
 
 def is_contiguous(extent: int, factors: Sequence[Factor]) -> bool:
@@ -216,6 +238,27 @@ def natural(extent: int, factors: Iterable[Factor]) -> list[Factor]:
         extent //= factor.size
         moved.append(factor.at(extent))
     return moved
+
+
+def hull(extent: int, factors: Iterable[Factor]) -> Factor | None:
+    """The least windows with all that the factors have of a range, and with all of the range; None if blocks differ.
+
+    ```
+    514, data*64 halo -1, 1 and data*64 halo -2, 2 (8 devices)   -->   data*64 halo 0, 2
+    ```
+    """
+    one, *others = factors
+    if any(each.place != one.place or each.stride != one.stride for each in others):
+        return None
+    before = max(0, one.before, *(each.before for each in others))
+    after = max(one.after, extent - one.span, -before, *(each.after for each in others))
+    return windowed(extent, one.at(one.stride), before, after) if before + after <= one.stride else None
+
+
+def windowed(extent: int, blocks: Factor, before: int, after: int) -> Factor:
+    """The windows that reach so far beyond the blocks; the blocks themselves, if windows are no more and no less."""
+    plain = not before and not after and blocks.span >= extent
+    return blocks if plain else Factor(blocks.place, blocks.size, blocks.stride, (before, after))
 
 
 def major_first(factors: Iterable[Factor]) -> list[Factor]:

@@ -12,8 +12,12 @@ def windows_of(r: Range) -> Window | None:
     win<64,66,1,1>(data)[1 : 512 : 1]   -->   win<64,66,1,1>(data)
     ```
     """
+    is_padded = isinstance(r, Pad)
     while isinstance(r, Sub | Pad):
-        r = r.base
+        is_padded, r = is_padded or isinstance(r, Pad), r.base
+    if is_padded and isinstance(r, Axis | SubAxis | Loop):
+        # A window of one element a place is the place, by the laws.
+        return Window(r, 1, 1)
     return r if isinstance(r, Window) and isinstance(r.base, Axis | SubAxis | Loop) else None
 
 

@@ -126,6 +126,13 @@ def _through_whole_dims(source: Layout, target: Layout, itemsize: int, mesh: Mes
     ]
     if not both:
         return None
+    for dim in both:
+        (here, *_), mine, theirs = source.at(dim, mesh), source.with_pending(()), target.at(dim, mesh)
+        if _alone(source, dim, here, mesh) and theirs == _alone(target, dim, here, mesh):
+            between = _changed(mine, dim, theirs, mesh)
+            step = Halo.between(mine, between, dim, itemsize, mesh)
+            rest = path(between.with_pending(source.pending), target, itemsize, mesh)
+            return _joined(Path((step,), step.bytes), rest)
     whole = source.without([factor.name for dim in both for factor in source.at(dim, mesh)], mesh)
     first, then = path(source, whole.with_pending(()), itemsize, mesh), path(whole.with_pending(()), target, itemsize, mesh)
     return _joined(first, then)

@@ -86,7 +86,7 @@ class Halo(Step):
             out = rows.joined(x, self.have)
         else:
             out = rows.written(x, self.have)
-        if self.have is not None and is_padded(self.extent, [self.have]):
+        if self.have is not None and self.want.has_halo and is_padded(self.extent, [self.have]):
             rows.inside(out)
         return made
 

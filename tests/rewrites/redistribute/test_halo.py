@@ -19,7 +19,7 @@ from partita.rewrites.redistribute.search import Path, path
 
 def factor(mesh: Mesh, axis: str, stride: int, before: int = 0, after: int = 0) -> Factor:
     plain = Factor.of(axis, stride, mesh)
-    return Factor(plain.place, plain.size, stride, before, after)
+    return Factor(plain.place, plain.size, stride, (before, after) if before or after else None)
 
 
 def run(way: Path, value: Value, source: Layout, mesh: Mesh) -> Value:
