@@ -17,8 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from call import Call
 from drawn import DTYPES, LARGEST, Array, Shape, arrays, derivable, derived, extents, restacked
-from hypothesis import assume
-from hypothesis import strategies as st
+from hypothesis import assume, strategies as st
 from jax import lax
 
 from partita.dialects.definitions.registry import definitions
