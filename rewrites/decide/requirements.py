@@ -65,6 +65,12 @@ def requirements(
         yield ("scan", ("build", index, block, OP))
     if info.selects is not None:
         yield ("best", ("build", index, block, OP))
+    if info.pieces:
+        (_, first), *parts = info.pieces
+        chain: Term = first
+        for begin, operand in parts:
+            chain = ("chain", begin, chain, operand)
+        yield ("slice", index, block, chain)
     if info.value:
         yield ("slice", index, block, ("iota", info.extent))
 

@@ -146,7 +146,10 @@ def _fits_index(signature: Signature, index: int, factors: list[Factor]) -> bool
     info = signature.instance.indices[index]
     if info.selects is not None and min(factor.stride for factor in factors) <= info.selects.cost:
         return False
-    pads, by_position = is_padded(info.extent, factors), bool(info.value or info.lookups or info.scan or info.selects)
+    pads, by_position = (
+        is_padded(info.extent, factors),
+        bool(info.value or info.lookups or info.scan or info.pieces or info.selects),
+    )
     whole_blocks = not (by_position or pads) or is_contiguous(info.extent, factors)
     lawful = not (by_position or info.once or info.windows or pads) or is_lawful(info, pads)
     if any(factor.has_halo for factor in factors) and not signature.follows_windows(index):
