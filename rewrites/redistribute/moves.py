@@ -28,6 +28,11 @@ Spot: TypeAlias = tuple[int, int] | str | None
 State: TypeAlias = tuple[Spot, ...]
 """The spot of each axis."""
 
+# In so many states, axes may lie anywhere on the way; beyond that only one axis away from an end of a dim or a factor. The most
+# steps that a search tries once it knows a way are fewer there.
+SMALL = 8000
+PATIENCE = {True: 5000, False: 1500}
+
 
 class Run(NamedTuple):
     """Neighbours on a dim, major to minor, the stride of the minor one, and how many elements they reach across."""
@@ -49,16 +54,21 @@ class Space:
         names = in_order([*(f.name for _, f in factors), *(each.axis for each in source.pending)], mesh)
         self.size = {name: mesh[name] for name in names}
         self.start, self.goal = self.state(source), self.state(target)
-        strides = {dim: self._strides(dim, [f for on, f in factors if on == dim]) for dim in self.dims}
-        self.places = [(dim, stride) for dim in self.dims for stride in strides[dim]]
+        self.places, self.patience = list[tuple[int, int]](), 0
+        for between in (True, False):
+            strides = {dim: self._strides(dim, [f for on, f in factors if on == dim], between=between) for dim in self.dims}
+            self.places = [(dim, stride) for dim in self.dims for stride in strides[dim]]
+            self.patience = PATIENCE[between]
+            if len(self.places) ** len(self.size) <= SMALL:
+                break
         self.on, self.local = cache(self._on), cache(self._local)
         self.group, self.filled = cache(self._group), cache(self._filled)
 
-    def _strides(self, dim: int, factors: list[Factor]) -> list[int]:
-        """Where axes can lie on a dim: next to an end of it or to a factor of either layout, others perhaps between."""
+    def _strides(self, dim: int, factors: list[Factor], *, between: bool) -> list[int]:
+        """Where axes can lie on a dim: next to an end of it or to a factor of either layout, and with several others between."""
         extent, wide = self.shape[dim], {1}
         for size in self.size.values():
-            wide |= {size * n for n in wide}
+            wide |= {size * n for n in wide} if between else {size}
         ends = {1, extent, *(f.stride for f in factors), *(f.span for f in factors)}
         found = {end * n for end in ends for n in wide} | {end // n for end in ends for n in wide if end % n == 0}
         return sorted((n for n in found if extent % n == 0), reverse=True)

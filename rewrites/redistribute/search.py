@@ -104,6 +104,9 @@ def parts(source: Layout, folds: tuple[Pending, ...], itemsize: int, mesh: Mesh)
     return path(Layout.of(stacked, [*outer, *inner]), Layout.of(stacked, inner), itemsize, mesh)
 
 
+# Steps in the order in which they come if they may change places: slices shrink a value, gathers let it grow.
+RANKS = ("slice", "reduce_scatter", "all_to_all", "permute", "all_reduce", "all_gather")
+
 _Paid: TypeAlias = tuple[Bytes, int, int]
 """Bytes, the number of collectives, and local sizes in bytes, all added up."""
 
@@ -135,12 +138,12 @@ class _Search:
         assert way is not None, "gathering everything leads everywhere"
         return tuple(self.step(*each) for each in self.merged(way.steps()))
 
-    def way(self, limit: int) -> _Way | None:
-        """The least bytes, then the fewest collectives, then the smallest local sizes."""
-        space, order, done = self.space, count(), set[State]()
+    def way(self, most: int) -> _Way | None:
+        """The least bytes, then the fewest collectives, then the smallest local sizes. When it has tried many steps, the best so far."""
+        space, tried, done = self.space, count(), set[State]()
         heap: list[tuple[_Paid, int, _Paid, _Way]] = [((0, 0, 0), 0, (0, 0, 0), _Way(space.start))]
         while heap:
-            _, _, (bytes, collectives, sizes), way = heappop(heap)
+            _, number, paid, way = heappop(heap)
             if way.at == space.goal:
                 return way
             if way.at in done:
@@ -148,16 +151,34 @@ class _Search:
             done.add(way.at)
             before = space.local(way.at)
             for op, after in space.moves(way.at):
-                if after in done or (size := space.local(after)) > limit:
+                number = next(tried)
+                if after in done or (size := space.local(after)) > most or self.comes_before(op, after, way):
                     continue
-                size = max(before, size)
-                more = self.received(op, size)
-                talks = Step.known[cast(str, op[0])].communicates
-                paid = bytes + more, collectives + talks, sizes + size
-                missing = self.missing(after)
-                least = paid[0] + missing, paid[1] + (missing > 0), paid[2]
-                heappush(heap, (least, next(order), paid, _Way(after, op, way)))
+                more = Step.known[cast(str, op[0])].communicates
+                now = (paid[0] + self.received(op, max(before, size)), paid[1] + more, paid[2] + max(before, size))
+                left = self.missing(after)
+                heappush(heap, ((now[0] + left, now[1] + (left > 0), now[2]), number, now, _Way(after, op, way)))
+            if number > space.patience and (known := min((each for each in heap if each[-1].at == space.goal), default=None)):
+                return known[-1]
         return None
+
+    def comes_before(self, op: Op, after: State, way: _Way) -> bool:
+        """Whether a step and the last one may change places, and are as good or better the other way round."""
+        if way.before is None:
+            return False
+        rank, last = RANKS.index(cast(str, op[0])), RANKS.index(cast(str, way.op[0]))
+        space, before = self.space, way.before.at
+        moves = list(zip(before, way.at, after, strict=True))
+        if way.op[0] == "permute":
+            return (
+                rank < last and len({size for size, (a, b, _) in zip(space.size.values(), moves, strict=True) if a != b}) == 1
+            )
+        if rank > last or op[0] == "all_gather" or any(a != b != c for a, b, c in moves):
+            return False
+        if rank == last and op[1:] > way.op[1:]:
+            return False
+        other = tuple(a if b == c else c for a, b, c in moves)
+        return all(space.fits(other, dim) for dim in space.dims)
 
     def missing(self, at: State) -> int:
         """The bytes of its part in the target that some device does not have, and receives on any way: A*'s bound."""
