@@ -164,8 +164,8 @@ class SliceOp(ArrayOp):
     """The part of a global value that this iteration sees under `layout`.
 
     Constraints: the layout has the element type, global shape and pending reductions of the value, and an iteration takes
-    its own operand of these; the layout keeps every tile of the value and uses only axes of the enclosing builds; the
-    result is the local array of one device.
+    its own operand of these; the layout keeps every tile of the value, or a part of each, and uses only axes of
+    the enclosing builds; the result is the local array of one device.
     """
 
     name = "array.slice"
@@ -192,9 +192,12 @@ class SliceOp(ArrayOp):
             raise VerifyException(f"`array.slice` cannot resolve a pending reduction: {source.text} to {target.text}")
         check_same_value(self, source, target, mesh)
         _check_inside(self, [*target.layout.axes(), *(each.axis for each in target.layout.pending)])
-        kept = target.layout.factors(mesh)
+        kept, shape = target.layout.factors(mesh), source.layout.global_shape(mesh)
         for dim, factor in source.layout.factors(mesh):
-            if (dim, factor) not in kept:
+            parts = [
+                each for on, each in kept if on == dim and each.place == factor.place and (each.has_halo or factor.has_halo)
+            ]
+            if (dim, factor) not in kept and not any(factor.holds(each, shape[dim]) for each in parts):
                 raise VerifyException(
                     f"`array.slice` keeps every tile: dim {dim} of {source.text} is over `{factor.place}`, "
                     f"but in {target.text} it is not"

@@ -14,7 +14,7 @@ from .interned import Interned, intern
 from .mesh import Mesh
 from .monoids import MONOIDS, NAMES
 from .ranges.algebra import Axis, Extent, Product, Range, Sub, SubAxis, axes, local, placed, size, twice
-from .ranges.factor import Factor, natural, place_of, tiling
+from .ranges.factor import Factor, halo_of, natural, place_of, tiling
 from .ranges.text import PendingText, parse_array_text
 
 
@@ -119,7 +119,7 @@ class Layout(Interned):
     def natural(self, mesh: Mesh) -> Layout:
         """The same axes on the same dims, in blocks of consecutive elements: `2*data*64 --> data*128`.
 
-        Axes on padded dims are left out: no `NamedSharding` has blocks that do not divide.
+        Axes on padded dims and on dims with a halo are left out: no `NamedSharding` has blocks that do not divide, or overlap.
         """
         return _natural(self, mesh)
 
@@ -196,6 +196,9 @@ def _of(shape: tuple[int, ...], factors: tuple[tuple[int, Factor], ...], pending
 def _factors(layout: Layout, mesh: Mesh) -> tuple[tuple[int, Factor], ...]:
     found: list[tuple[int, Factor]] = []
     for i, dim in enumerate(layout.dims):
+        if (reaching := halo_of(dim, mesh)) is not None:
+            found.append((i, reaching))
+            continue
         whole = dim.base if isinstance(dim, Sub) and dim.is_padded else dim
         parts = whole.factors if isinstance(whole, Product) else (whole,)
         stride = math.prod(size(part, mesh) for part in parts)
@@ -219,7 +222,8 @@ def _without(layout: Layout, names: frozenset[str], mesh: Mesh) -> Layout:
 def _natural(layout: Layout, mesh: Mesh) -> Layout:
     shape = layout.global_shape(mesh)
     even = [dim for dim, extent in enumerate(shape) if extent == layout.padded_shape(mesh)[dim]]
-    moved = ((dim, factor) for dim in even for factor in natural(shape[dim], layout.at(dim, mesh)))
+    blocks = [dim for dim in even if halo_of(layout.dims[dim], mesh) is None]
+    moved = ((dim, factor) for dim in blocks for factor in natural(shape[dim], layout.at(dim, mesh)))
     return Layout.of(shape, moved, layout.pending)
 
 

@@ -115,7 +115,7 @@ def _claimed(plan: State, seeds: Sequence[Seed], number: int, propagate: bool, h
             # Also if the claim already holds: an earlier action may not have propagated it.
             changed.append(seed.value)
         if propagate:
-            carry(table, axis, changed, number, held)
+            carry(table, axis, changed, number, held, any(seed.padded for seed in seeds))
     return table
 
 

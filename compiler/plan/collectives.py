@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ...rewrites.decide.decide import Move
 from ...rewrites.program.program import Node
-from ...rewrites.redistribute.steps import Step
+from ...rewrites.redistribute.steps import Bytes, Step
 from ..inputs.lines import Source
 from ..ops.shard_map import own_collectives
 from .counts import Counts
@@ -50,28 +50,28 @@ def bytes_per_device(plan: State) -> int:
 
 def _exchanges(plan: State) -> Iterator[Exchange]:
     where = plan.source.program.where
-    return (Exchange(step.kind, step.axes, step.bytes, move.trips, where(move.region)) for move, step in _steps(plan))
+    return (Exchange(step.kind, step.axes, part, move.trips, where(move.region)) for move, step, part in _parts(plan))
 
 
-def _steps(plan: State) -> Iterator[tuple[Move, Step]]:
-    """Every step that communicates. (A dead value is never moved to its home.)"""
+def _parts(plan: State) -> Iterator[tuple[Move, Step, Bytes]]:
+    """Every collective, of the step of a move, with its bytes. (A dead value is never moved to its home.)"""
     for move in plan.decisions.moves:
         for step in move.path.steps:
-            if step.communicates:
-                yield move, step
+            for part in step.parts:
+                yield move, step, part
 
 
 def collectives(plan: State) -> list[Collective]:
-    return [_collective(plan, move, step) for move, step in _steps(plan)]
+    return [_collective(plan, *each) for each in _parts(plan)]
 
 
-def _collective(plan: State, move: Move, step: Step) -> Collective:
+def _collective(plan: State, move: Move, step: Step, bytes: Bytes) -> Collective:
     addresses = plan.source.addresses
     node = use_of(plan, move)
     return Collective(
         step.kind,
         step.axes,
-        step.bytes,
+        bytes,
         move.trips,
         plan.source.program.where(move.region),
         value=addresses.names[move.value],

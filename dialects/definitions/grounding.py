@@ -64,9 +64,10 @@ class _Writer:
             case tree.Concat((tree.Var(name),)):
                 return tree.Concat(self.indices.of(self.indices.key(name, copy)) or (), copy)
             case tree.Group((tree.Var(name),)):
-                if extent == 1:
+                key = self.indices.key(name, copy, component)
+                if extent == 1 and (key not in self.indices.windowed or self.indices.extents.get(key, 1) != 1):
                     return tree.Group(())
-                ids = self.indices.of(self.indices.key(name, copy, component))
+                ids = self.indices.of(key)
                 return tree.Whole(name) if ids is None else tree.Group(ids)
             case tree.Group(joined):
                 return tree.Group(tuple(i for var in joined for i in self.indices.of(self.indices.key(var.name, copy)) or ()))
@@ -75,13 +76,34 @@ class _Writer:
 
     def affine(self, term: tree.Term, copy: int, component: int, extent: int) -> Dim:
         offset, factors, divisor = self.line(term, copy, component)
-        plain = {key: factor for key, factor in factors.items() if self.indices.extents.get(key, 1) != 1}
+        plain = {
+            key: factor
+            for key, factor in factors.items()
+            if self.indices.extents.get(key, 1) != 1 or key in self.indices.windowed
+        }
         if offset == 0 and divisor == 1 and list(plain.values()) == [1] and self.indices.extents[next(iter(plain))] == extent:
             return tree.Group(self.indices.of(next(iter(plain))) or ())
         if extent == 1 and not plain and not offset:
             return tree.Group(())
         numbered = tuple((i, factor) for key, factor in plain.items() for i in self.indices.of(key) or ())
-        return tree.Affine(offset, numbered, divisor)
+        return tree.Affine(offset, numbered, divisor, self.moved(term, component))
+
+    def moved(self, term: tree.Term, component: int) -> tuple[tree.Param, int] | None:
+        """The one parameter that is added to an index expression, or subtracted from it."""
+        match term:
+            case tree.Apply("div", (left, _)):
+                return self.moved(left, component)
+            case tree.Apply("add" | "sub" as name, (left, right)):
+                found = [
+                    (each, sign)
+                    for each, sign in ((left, 1), (right, 1 if name == "add" else -1))
+                    if isinstance(each, tree.Param)
+                ]
+                if found and isinstance(found[0][0].value(self.params), tuple):
+                    return found[0][0].of(component), found[0][1]
+                return self.moved(left, component)
+            case _:
+                return None
 
     def line(self, term: tree.Term, copy: int, component: int) -> tuple[int, dict[Key, int], int]:
         """An index expression as offset, factors and divisor."""

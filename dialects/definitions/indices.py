@@ -7,13 +7,14 @@ A guard and a `where` unify two variables into one index, or into a product of s
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TypeAlias
 
 from ..errors import Error
 from ..ranges.ravel import refine_dims
 from .dims import Site, Sites
 from .ground_form import Ids
-from .tree import Group, Guard, Var, Whole, names
+from .tree import Apply, Group, Guard, Var, Whole, names
 
 Key: TypeAlias = tuple[str, int, int]
 """A variable: its name, the copy of the equation it is in (0 if they share it), its number in its group."""
@@ -29,6 +30,7 @@ class Indices:
         self.found_in: dict[Key, str] = {}
         self.ids: dict[Key, Ids | None] = {}
         self.sizes: list[int] = []
+        self.windowed = {key for site in sites.all for key in self.under_windows(site)}
         for name, values in sites.sized.items():
             self.extents |= {(name, 0, k): each for k, each in enumerate(values)}
         for site in sites.all:
@@ -42,6 +44,13 @@ class Indices:
 
     def key(self, name: str, copy: int, component: int = 0) -> Key:
         return (*self.sites.scope(name, copy), component)
+
+    def under_windows(self, site: Site) -> Iterator[Key]:
+        """The variables of results that move a window: one of extent 1 is an index all the same, so that it can be placed."""
+        results = {name for target in self.sites.definition.targets for term in target.dims for name in names(term)}
+        for number, component, _ in site.placed:
+            if isinstance(term := site.terms[number], Apply):
+                yield from (self.key(name, site.copy, component) for name in names(term) if name in results)
 
     def measure(self, site: Site) -> None:
         shape = self.sites.shape(site.array)
@@ -103,7 +112,7 @@ class Indices:
         """The indices of a variable's component; None if it cannot be partitioned."""
         if key not in self.ids:
             extent = self.extents.get(key, 1)
-            self.ids[key] = () if extent == 1 else (self.new(extent),)
+            self.ids[key] = () if extent == 1 and key not in self.windowed else (self.new(extent),)
         return self.ids[key]
 
     def ravel(self, left: str, right: str) -> None:

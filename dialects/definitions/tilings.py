@@ -18,20 +18,24 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ..monoids import MONOIDS, Monoid
 from ..params import ParamsAttr
+from ..ranges.reach import Reach
 from .ground_form import ELEMENT, Access, Dim, Equation, Ground, Grounded, Guarded, Ids, inner
 from .grounding import ground
-from .tree import Affine, Apply, Concat, Definition, Fold, Group, Otherwise, Read, Value, Whole, factors
+from .tree import Affine, Apply, Concat, Definition, Fold, Group, Otherwise, Param, Read, Value, Whole, factors
 
 
 class Placeable(NamedTuple):
     """The indices of a dim that can be placed, major to minor, and how many elements inside them stay together.
 
-    A dim without indices cannot be placed: it is constant, unpartitioned, or under a window. `(i b)` with `size b = 16` is one
-    index over blocks of 16.
+    A dim without indices cannot be placed: it is constant or unpartitioned. `(i b)` with `size b = 16` is one index over
+    blocks of 16. Under a window, `reaches` says how each index reads the dim; one of them is placed at a time, and `moved` is
+    the parameter that says where the window begins, and its sign.
     """
 
     indices: tuple[int, ...] = ()
     block: int = 1
+    reaches: tuple[Reach, ...] = ()
+    moved: tuple[Param, int] | None = None
 
 
 Dims: TypeAlias = tuple[Placeable, ...]
@@ -69,6 +73,8 @@ class Index:
     * `masked`: the arrays to set to zero where ids leave the block, for ops that do not drop them; operands count 0, 1, ...,
       the result is -1.
     * `scan`: the index of a prefix fold: placing it leaves a scan of each block, and the fold of the blocks before is pending.
+    * `windows`: the operands that it reads through a window, each with what stands for elements outside of them: the unit
+      of the fold around it, or an operand of rank 0.
     * `once`: operands in terms that do not contain this folded index: they are zero except on coordinate 0.
     * `filled`: the operands of a fold or scan over the index. Where the index is padded, they get the monoid's unit behind its
       extent. None if the padding would count all the same, so that the index cannot be padded.
@@ -82,6 +88,7 @@ class Index:
     once: tuple[int, ...] = ()
     scan: Scan | None = None
     filled: tuple[int, ...] | None = ()
+    windows: tuple[tuple[int, str | int], ...] = ()
 
     @property
     def reads(self) -> bool:
@@ -93,7 +100,8 @@ class Index:
 class Instance:
     """A definition bound to types: for each dim of each operand and result its indices, major to minor.
 
-    `moves` says that the op only moves or casts the elements of its one operand.
+    `moves` says that the op only moves or casts the elements of its one operand, `shifts` that it moves elements, some of
+    them by a window: it costs nothing, so its result is made where it is read.
     """
 
     definition: Definition
@@ -102,15 +110,19 @@ class Instance:
     results: tuple[Dims, ...]
     moves: bool
 
+    @property
+    def shifts(self) -> bool:
+        return self.definition.moves and any(dim.reaches for dims in self.operands for dim in dims)
+
 
 def bind(definition: Definition, params: ParamsAttr, in_types: Sequence[Value], out_types: Sequence[Value]) -> Instance:
     """The tilings of an op on operands and results of these types. Raises Error where the shapes do not fit."""
     form = ground(definition, params, [shape for _, shape in in_types], [shape for _, shape in out_types])
-    roles = _Roles(form, out_types[0][0] if out_types else "")
+    roles = _Roles(form, out_types[0][0] if out_types else "", [shape for _, shape in in_types])
     extents = [prod(shape) for _, shape in (*in_types, *out_types)]
     one = len(definition.moved) == len(in_types) == len(out_types) == 1
     moves = one and definition.moves and extents[0] == extents[1]
-    return roles.instance(len(in_types), len(out_types), moves)
+    return roles.instance(len(out_types), moves)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +149,14 @@ def accesses(body: Ground) -> list[Access]:
 class _Roles:
     """Walks the ground equations once and records the facts about each index."""
 
-    def __init__(self, form: Grounded, dtype: str) -> None:
+    def __init__(self, form: Grounded, dtype: str, shapes: Sequence[tuple[int, ...]]) -> None:
         self.form = form
         self.dtype = dtype
+        self.shapes = shapes
         self.roles = [Index(extent) for extent in form.extents]
         self.barred = set(form.fixed)
         self.same: dict[int, int] = {}
+        self.windowed: set[int] = set()
         self.arrays: dict[int, tuple[Dim, ...]] = {}
         for equation in form.equations:
             targets = [{i for dim in target.dims if isinstance(dim, Group) for i in dim.indices} for target in equation.targets]
@@ -179,6 +193,10 @@ class _Roles:
         seen: set[int] = set()
         for dim in access.dims:
             match dim:
+                case Affine() if access.array >= 0 and dim.moved is not None and all(by > 0 for _, by in dim.factors):
+                    self.bar([index for index in dim.indices if index in seen])
+                    seen.update(dim.indices)
+                    self.windowed.update(dim.indices)
                 case Affine() | Concat():
                     self.bar(dim.indices)
                 case Whole():
@@ -190,7 +208,7 @@ class _Roles:
         known = self.arrays.setdefault(access.array, access.dims)
         for one, other in zip(known, access.dims, strict=True):
             if one != other:
-                self.bar([i for dim in (one, other) if isinstance(dim, Group) for i in dim.indices])
+                self.bar([i for dim in (one, other) if isinstance(dim, Group | Affine) for i in dim.indices])
 
     def visit(self, body: Ground, context: _Context) -> None:
         match body:
@@ -206,6 +224,8 @@ class _Roles:
                 for number, arg in enumerate(args):
                     self.visit(arg, context.under(function, *args[:number], *args[number + 1 :]))
             case Otherwise(inside, default):
+                if isinstance(inside, Read) and isinstance(default, Read):
+                    self.under_window(inside, default.array)
                 self.visit(inside, context if not accesses(default) else context.under("else", default))
                 self.visit(default, context.under("else"))
             case Fold():
@@ -229,11 +249,18 @@ class _Roles:
                 self.tell(index, monoid=monoid and monoid.name, once=once, filled=_filled(fold, index))
         product = factors(fold.body)
         for factor in product:
+            if isinstance(factor, Read):
+                self.under_window(factor, fold.monoid)
             if isinstance(factor, Guarded):
                 others = tuple(other.array for other in product if isinstance(other, Read))
                 self.look(factor, fold, monoid, context, others)
             else:
                 self.visit(factor, _Context(("mul",)) if len(product) > 1 else _Context((fold.monoid,)))
+
+    def under_window(self, access: Access, outside: str | int) -> None:
+        """What stands for elements outside of an operand that is read through a window."""
+        for index in {i for dim in access.dims if isinstance(dim, Affine) for i in dim.indices}:
+            self.tell(index, windows=(*self.roles[index].windows, (access.array, outside)))
 
     def scan(self, fold: Fold[int, Ground], context: _Context) -> None:
         """A prefix fold: it is one index from its operand to the result, if the result is the fold and nothing else."""
@@ -274,7 +301,8 @@ class _Roles:
             masked = tuple(dict.fromkeys((*role.masked, *masked)))
             self.tell(index, lookups=(*role.lookups, lookup), masked=masked)
 
-    def instance(self, operands: int, results: int, moves: bool) -> Instance:
+    def instance(self, results: int, moves: bool) -> Instance:
+        operands = len(self.shapes)
         arrays = [*range(operands), *range(-1, -1 - results, -1)]
         for k, j in self.same.items():
             if k in self.barred:
@@ -288,9 +316,12 @@ class _Roles:
             if not lost:
                 break
             self.bar(lost)
+        for array in range(operands):
+            windows = zip(self.arrays.get(array, ()), self.shapes[array], strict=False)
+            dims[array] = [self.window(dim, size) or kept for kept, (dim, size) in zip(dims[array], windows, strict=False)]
         used = dict.fromkeys(i for array in reversed(arrays) for dim in dims[array] for i in dim.indices)
         number = {index: n for n, index in enumerate(used)}
-        numbered = {a: tuple(Placeable(tuple(number[i] for i in dim.indices), dim.block) for dim in dims[a]) for a in arrays}
+        numbered = {a: tuple(dim._replace(indices=tuple(number[i] for i in dim.indices)) for dim in dims[a]) for a in arrays}
         return Instance(
             self.form.definition,
             tuple(self.roles[index] for index in used),
@@ -303,11 +334,23 @@ class _Roles:
         """The indices of a dim; that of a prefix fold is the same as its upper limit."""
         return tuple(self.same.get(index, index) for index in dim.indices) if isinstance(dim, Group) else ()
 
+    def window(self, dim: Dim, size: int) -> Placeable | None:
+        """A dim under a window: the index with the most values first; None if it is no such dim, or its indices are barred."""
+        if not isinstance(dim, Affine):
+            return None
+        extents, steps = self.form.extents, dict(dim.factors)
+        width = 1 + sum((extents[i] - 1) * step for i, step in steps.items())
+        free = sorted((i for i in steps if i not in self.barred), key=lambda i: -extents[i])
+        reaches = tuple(
+            Reach(steps[i], dim.offset, width - (extents[i] - 1) * steps[i], dim.divisor, size, extents[i]) for i in free
+        )
+        return Placeable(tuple(free), 1, reaches, dim.moved)
+
     def placeable(self, ids: Ids) -> Placeable:
         lead = ids
         while lead and lead[-1] in self.form.fixed:
             lead = lead[:-1]
-        if not lead or not all(i not in self.barred and self.form.extents[i] > 1 for i in lead):
+        if not lead or not all(i not in self.barred and (self.form.extents[i] > 1 or i in self.windowed) for i in lead):
             return Placeable()
         return Placeable(lead, prod(self.form.extents[i] for i in ids[len(lead) :]))
 

@@ -63,11 +63,15 @@ class Group(Generic[I]):
 
 @dataclass(frozen=True, slots=True)
 class Affine(Generic[I]):
-    """A dim at `(offset + sum(index * factor)) / divisor`; outside the dim, nothing is read."""
+    """A dim at `(offset + sum(index * factor)) / divisor`; outside the dim, nothing is read.
+
+    `moved` names the parameter that is added to the offset (or subtracted, with sign -1): another value moves what is read.
+    """
 
     offset: int
     factors: tuple[tuple[I, int], ...]
     divisor: int = 1
+    moved: tuple[Param, int] | None = None
 
     @property
     def indices(self) -> tuple[I, ...]:
@@ -184,6 +188,15 @@ class Param:
         """Raises KeyError if the op has no such parameter."""
         return _steps(params[self.name], self.steps)
 
+    def of(self, component: int) -> Param:
+        """The part for one component of a group: of `padding.*.0` it is `padding.1.0` for the second."""
+        steps = tuple(str(component) if step == "*" else step for step in self.steps)
+        return Param(self.name, steps if "*" in self.steps else (*steps, str(component)))
+
+    def put(self, params: ParamsAttr, *values: int) -> ParamsAttr:
+        """The parameters with these values in this part and in those after it: low and high padding."""
+        return ParamsAttr.of(**{**dict(params.items()), self.name: _put(params[self.name], self.steps, values)})
+
 
 def _steps(value: Literal, steps: tuple[str, ...]) -> Literal:
     for number, step in enumerate(steps):
@@ -199,6 +212,14 @@ def _steps(value: Literal, steps: tuple[str, ...]) -> Literal:
             case _:
                 raise KeyError(step)
     return value
+
+
+def _put(value: Literal, steps: tuple[str, ...], values: tuple[int, ...]) -> Literal:
+    assert isinstance(value, tuple)
+    at = int(steps[0])
+    if len(steps) > 1:
+        return (*value[:at], _put(value[at], steps[1:], values), *value[at + 1 :])
+    return (*value[:at], *values, *value[at + len(values) :])
 
 
 @dataclass(frozen=True, slots=True)

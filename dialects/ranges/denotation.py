@@ -34,7 +34,7 @@ from .terms import (
     Window,
     placed,
 )
-from .windows import reads
+from .windows import reads, windows_of
 
 _NOWHERE = Mesh()
 _Point = tuple[int, int | None]
@@ -73,6 +73,8 @@ def local(r: Range, mesh: Mesh = _NOWHERE) -> int:
     """
     if isinstance(r, Sub) and r.is_padded:
         return local(r.base, mesh)
+    if (windows := windows_of(r)) is not None:
+        return windows.width
     if not _even(r):
         return max(len(denote(r, at, mesh)) for at in _iterations(r, mesh))
     match r:
@@ -98,9 +100,12 @@ def denote(r: Range, coordinates: Mapping[str, int], mesh: Mesh = _NOWHERE) -> l
 
 
 def block(r: Range, coordinates: Mapping[str, int], mesh: Mesh = _NOWHERE) -> list[int | None]:
-    """What the iteration holds in an array of `local(r)` elements: as `denote`, and None behind the end of a padded range."""
+    """What the iteration holds in an array of `local(r)` elements: as `denote`, and None where it is outside of the range."""
     if isinstance(r, Sub) and r.is_padded:
         return [p if p is not None and p < r.length else None for p in denote(r.base, coordinates, mesh)]
+    if (windows := windows_of(r)) is not None:
+        extent = size(r, mesh)
+        return [p if 0 <= p < extent else None for p in _interval(windows, coordinates, mesh)]
     return denote(r, coordinates, mesh)
 
 

@@ -6,6 +6,10 @@ A range of 512 is the product `4 * 128`. With its factor 4 on the mesh axis `dat
     512, data at 128               -->  data*128
     512, data at 128, model at 64  -->  data*model*64
     12, model at 6, data at 1      -->  model*2*data
+
+It may read beyond its block, as a window over the range does: the halo. A device then holds more than its block, or less.
+
+    512, data at 128, one element before and one after   -->   win<128,130,1,1>(data)[1 : 512 : 1]
 """
 
 from __future__ import annotations
@@ -19,24 +23,31 @@ from ..errors import Error
 from ..interned import Interned, intern
 from ..mesh import Mesh
 from .denotation import size
-from .laws import product, sub
+from .laws import pad, product, sub, window
 from .terms import Placed, Range, SubAxis, placed
 from .text import parse_range
+from .windows import windows_of
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Factor(Interned):
     """A place, how many iterations run there, and how many elements lie between neighbouring ones: `data*128`.
 
-    With stride 0 every iteration has the same elements: the range is replicated over the place.
+    With stride 0 every iteration has the same elements: the range is replicated over the place. With a `halo`, iterations hold
+    windows of the range: so many elements before and after the block; a negative number says that a window has fewer than that.
+
+    ```
+    iteration i holds   [i·stride - before, (i + 1)·stride + after)   of the range; outside of the range they are zeros
+    ```
     """
 
     place: Placed
     size: int
     stride: int
+    halo: tuple[int, int] | None
 
-    def __new__(cls, place: Placed, size: int, stride: int) -> Factor:
-        return intern(cls, place, size, stride)
+    def __new__(cls, place: Placed, size: int, stride: int, halo: tuple[int, int] | None = None) -> Factor:
+        return intern(cls, place, size, stride, halo)
 
     @staticmethod
     def of(text: str, stride: int, mesh: Mesh) -> Factor:
@@ -56,9 +67,48 @@ class Factor(Interned):
         """How many elements all iterations together reach across."""
         return self.size * self.stride
 
+    @property
+    def before(self) -> int:
+        """How many elements an iteration holds before its block."""
+        return self.halo[0] if self.halo is not None else 0
+
+    @property
+    def after(self) -> int:
+        """How many elements an iteration holds after its block."""
+        return self.halo[1] if self.halo is not None else 0
+
+    @property
+    def width(self) -> int:
+        """How many elements an iteration holds where no other factor is minor to it: its block and its halo."""
+        return self.before + self.stride + self.after
+
+    @property
+    def has_halo(self) -> bool:
+        """Whether iterations hold windows of the range, and not the blocks of a tiling."""
+        return self.halo is not None
+
+    def covers(self, extent: int) -> bool:
+        """Whether every element of a range of this extent is held by an iteration."""
+        end = (self.size - 1) * self.stride - self.before + self.width
+        return self.before >= 0 and end >= extent and (self.width >= self.stride or self.size == 1)
+
+    def overhangs(self, extent: int) -> bool:
+        """Whether an iteration reaches beyond a range of this extent."""
+        return self.before > 0 or (self.size - 1) * self.stride - self.before + self.width > extent
+
+    def window(self, iteration: int, extent: int) -> range:
+        """What an iteration holds of a range of this extent."""
+        start = iteration * self.stride - self.before
+        return range(max(0, start), max(0, start, min(start + self.width, extent)))
+
+    def holds(self, other: Factor, extent: int) -> bool:
+        """Whether every iteration holds what it has in the other factor, which is on the same place."""
+        pairs = ((self.window(i, extent), other.window(i, extent)) for i in range(self.size))
+        return all(not its or (mine.start <= its.start and its.stop <= mine.stop) for mine, its in pairs)
+
     def at(self, stride: int) -> Factor:
-        """The same place at another stride."""
-        return self if stride == self.stride else Factor(self.place, self.size, stride)
+        """The same place at another stride, without a halo."""
+        return self if stride == self.stride and not self.has_halo else Factor(self.place, self.size, stride)
 
     def outward(self, minor: int) -> Factor:
         """The factor of a dim, given the factor of an index whose neighbouring values are `minor` elements apart there.
@@ -67,7 +117,9 @@ class Factor(Interned):
         dim of (i: 8, j: 64), data at 2 of i   -->   data at 128 of the dim
         ```
         """
-        return self if minor == 1 else Factor(self.place, self.size, self.stride * minor)
+        if minor == 1:
+            return self
+        return Factor(self.place, self.size, self.stride * minor, self.halo and (self.before * minor, self.after * minor))
 
     def inward(self, minor: int, extent: int | None = None) -> Factor | None:
         """The inverse of `outward`, for an index of `extent` values; None if the factor does not lie in the index.
@@ -78,12 +130,15 @@ class Factor(Interned):
         dim of (i: 8, j: 64), data at 128 of the dim   -->   data at 2 of i, and None for j
         ```
         """
-        if minor <= self.stride and self.stride % minor == 0 and (extent is None or self.span <= minor * extent):
-            return self.at(self.stride // minor)
-        return None
+        if minor > self.stride or any(n % minor for n in (self.stride, self.before, self.after)):
+            return None
+        if extent is not None and (self.has_halo or self.span > minor * extent):
+            return None
+        return Factor(self.place, self.size, self.stride // minor, self.halo and (self.before // minor, self.after // minor))
 
     def __str__(self) -> str:
-        return f"{self.place}*{self.stride}"
+        halo = f" halo {self.before}, {self.after}" if self.has_halo else ""
+        return f"{self.place}*{self.stride}{halo}"
 
 
 @lru_cache(maxsize=1 << 12)
@@ -102,7 +157,7 @@ def padded(extent: int, factors: Iterable[Factor]) -> int:
     32, data*4 (8 devices)  -->  32          30, data*4 (8 devices)  -->  32
     ```
     """
-    return max([extent, *(factor.span for factor in factors)])
+    return max([extent, *(factor.span for factor in factors if not factor.has_halo)])
 
 
 def is_padded(extent: int, factors: Iterable[Factor]) -> bool:
@@ -117,6 +172,8 @@ def fit(extent: int, factors: Sequence[Factor]) -> bool:
     512, data*128 (4 devices)  -->  yes          6, data*2 (2 devices)  -->  no: 2·2 does not divide 6
     ```
     """
+    if any(factor.has_halo for factor in factors):
+        return len(factors) == 1 and factors[0].covers(extent)
     outer = padded(extent, factors)
     for factor in major_first(factors):
         if factor.stride < 1 or factor.size < 1 or outer < 1 or outer % factor.span:
@@ -132,6 +189,8 @@ def tiling(extent: int, factors: Sequence[Factor]) -> Range:
     512, data*128  -->  data*128          512, data*1  -->  128*data          30, data*4 (8 devices)  -->  data*4 pad 30
     ```
     """
+    if len(factors) == 1 and factors[0].has_halo:
+        return _windows(extent, factors[0])
     if not fit(extent, factors):
         names = ", ".join(f"`{each.place}` (size {each.size}, stride {each.stride})" for each in major_first(factors))
         raise Error(f"an extent of {extent} does not divide over {names}")
@@ -142,6 +201,29 @@ def tiling(extent: int, factors: Sequence[Factor]) -> Range:
         outer = factor.stride
     r = product(*parts, outer)
     return r if whole == extent else sub(r, 0, extent)
+
+
+def _windows(extent: int, factor: Factor) -> Range:
+    """The range of which every iteration holds a window: cut off outside of the extent, padded where none holds an element.
+
+    ```
+    512, data*64 halo 1, 1 (8 devices)  -->  win<64,66,1,1>(data)[1 : 512 : 1]
+    ```
+    """
+    if factor.stride < 1 or factor.width < 1:
+        raise Error(f"`{factor}` has nothing of {extent} elements", label=f"each of {factor.size} holds {factor.width}")
+    first, end = -factor.before, (factor.size - 1) * factor.stride - factor.before + factor.width
+    r = pad(window(factor.place, factor.stride, factor.width, 1, factor.before), max(0, first), max(0, extent - end))
+    return r if first >= 0 and end <= extent else sub(r, max(0, -first), extent)
+
+
+def halo_of(dim: Range, mesh: Mesh) -> Factor | None:
+    """The factor of which `tiling` made a range with a halo; None if the range has none."""
+    win = windows_of(dim)
+    if win is None:
+        return None
+    (place,) = placed(win)
+    return Factor(place, size(place, mesh), win.stride, (win.lo, win.width - win.stride - win.lo))
 
 
 def is_contiguous(extent: int, factors: Sequence[Factor]) -> bool:
@@ -156,6 +238,27 @@ def natural(extent: int, factors: Iterable[Factor]) -> list[Factor]:
         extent //= factor.size
         moved.append(factor.at(extent))
     return moved
+
+
+def hull(extent: int, factors: Iterable[Factor]) -> Factor | None:
+    """The least windows with all that the factors have of a range, and with all of the range; None if blocks differ.
+
+    ```
+    514, data*64 halo -1, 1 and data*64 halo -2, 2 (8 devices)   -->   data*64 halo 0, 2
+    ```
+    """
+    one, *others = factors
+    if any(each.place != one.place or each.stride != one.stride for each in others):
+        return None
+    before = max(0, one.before, *(each.before for each in others))
+    after = max(one.after, extent - one.span, -before, *(each.after for each in others))
+    return windowed(extent, one.at(one.stride), before, after) if before + after <= one.stride else None
+
+
+def windowed(extent: int, blocks: Factor, before: int, after: int) -> Factor:
+    """The windows that reach so far beyond the blocks; the blocks themselves, if windows are no more and no less."""
+    plain = not before and not after and blocks.span >= extent
+    return blocks if plain else Factor(blocks.place, blocks.size, blocks.stride, (before, after))
 
 
 def major_first(factors: Iterable[Factor]) -> list[Factor]:

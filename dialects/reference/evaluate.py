@@ -172,7 +172,7 @@ class _Evaluator:
         return Labelled(array.transpose(rest + whole).reshape(shape), ids)
 
     def look(self, access: Access, context: _Context) -> Labelled:
-        """A read at computed positions; outside the array it is the unit of the enclosing fold."""
+        """A read at computed positions; outside the array it is what `else` says, or the unit of the enclosing fold."""
         array = self.inputs[access.array]
         positions = [self.positions(dim, at, access.array, context.found) for at, dim in enumerate(access.dims)]
         ids = tuple(dict.fromkeys(i for each in positions for i in each.ids))
@@ -181,8 +181,8 @@ class _Evaluator:
         for each, size in zip(aligned, array.shape, strict=True):
             inside = inside & (each >= 0) & (each < size)
         value = array[tuple(np.where(inside, each, 0) for each in aligned)]
-        unit = MONOIDS[context.monoid].unit(array.dtype)
-        return Labelled(np.where(inside, value, unit), ids)
+        outside = MONOIDS[context.monoid].unit(array.dtype) if context.default is None else context.default.array
+        return Labelled(np.where(inside, value, outside), ids)
 
     # Meeting by label
 

@@ -18,6 +18,7 @@ from ..layouts import Layout
 from ..mesh import Mesh
 from ..monoids import MONOIDS
 from ..ranges.algebra import block, denote, parse_range
+from ..ranges.windows import windows_of
 from .scans import across
 
 Value: TypeAlias = list[Array]
@@ -38,6 +39,15 @@ def _positions(layout: Layout, mesh: Mesh, device: int) -> Positions:
     at = devices(mesh)[device]
     held = [block(dim, at, mesh) for dim in layout.dims]
     return tuple(np.array([-1 if position is None else position for position in dim], np.int64) for dim in held)
+
+
+def _zeroed(array: Array, layout: Layout, held: Positions) -> Array:
+    """The local array with zeros where a halo is outside of its range; padding may hold anything."""
+    for dim, (r, at) in enumerate(zip(layout.dims, held, strict=True)):
+        if windows_of(r) is not None and (at < 0).any():
+            array = array.copy()
+            array[(slice(None),) * dim + (at < 0,)] = 0
+    return array
 
 
 @lru_cache(maxsize=1 << 12)
@@ -78,7 +88,7 @@ def distribute(array: Array, layout: Layout, mesh: Mesh, among: Sequence[int] | 
         held = _positions(layout, mesh, device)
         key = tuple(each.tobytes() for each in held)
         if key not in memory:
-            memory[key] = array[np.ix_(*(np.maximum(each, 0) for each in held))] if held else array
+            memory[key] = _zeroed(array[np.ix_(*(np.maximum(each, 0) for each in held))], layout, held) if held else array
         behind = [MONOIDS[pending.monoid] for pending in layout.pending if coordinate(pending.axis, mesh, device)]
         absent = next((monoid for monoid in behind if not monoid.idempotent), None)
         part = memory[key]
@@ -147,7 +157,7 @@ def cut(value: Value, source: Layout, target: Layout, mesh: Mesh) -> Value:
         key = (id(value[device]), tuple(each.tobytes() for each in (*held, *wanted)))
         if key not in memory:
             inner = [_within(mine, part) for mine, part in zip(held, wanted, strict=True)]
-            memory[key] = value[device][np.ix_(*inner)] if inner else value[device]
+            memory[key] = _zeroed(value[device][np.ix_(*inner)], target, wanted) if inner else value[device]
         result.append(memory[key])
     return result
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from ...dialects.dtypes import itemsize
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
+from ...dialects.ranges.factor import hull
 from ..redistribute.search import Path, path
 from ..redistribute.steps import Bytes
 from .op_layouts import Pend, Placements, boundary, read
@@ -150,7 +151,8 @@ class _Mover:
         return self.placements.homes[value]
 
     def move_value(self, value: int, uses: list[tuple[int, int, Layout]]) -> None:
-        if self.program.parameter[value]:
+        windows = all(factor.has_halo for *_, wanted in uses for _, factor in wanted.factors(self.mesh))
+        if self.program.parameter[value] and not windows:
             self.move_parameter(value, uses)
         else:
             self.move_shared(value, uses)
@@ -201,9 +203,15 @@ class _Mover:
         self.result.moves += moves
 
     def common(self, targets: list[Layout]) -> Layout:
-        """The layout with the factors that all targets have."""
-        factors = [layout.factors(self.mesh) for layout in targets]
-        return Layout.of(targets[0].global_shape(self.mesh), [each for each in factors[0] if all(each in f for f in factors)])
+        """The layout with the factors that all targets have, and with windows that have all of their windows."""
+        factors, shape = [layout.factors(self.mesh) for layout in targets], targets[0].global_shape(self.mesh)
+        shared = [each for each in factors[0] if all(each in f for f in factors)]
+        for dim, extent in enumerate(shape):
+            windows = [[each for on, each in f if on == dim] for f in factors]
+            if any(each.has_halo for w in windows for each in w) and all(len(w) == 1 for w in windows):
+                one = hull(extent, [each for (each,) in windows])
+                shared = [each for each in shared if each[0] != dim] + ([] if one is None else [(dim, one)])
+        return Layout.of(shape, shared)
 
     def make(
         self, value: int, source: Layout, pend: Pend, target: Layout, before: Move | None, shared: bool, region: int

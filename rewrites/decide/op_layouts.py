@@ -46,7 +46,7 @@ def place(signature: Signature, placement: Placement) -> Placed:
 
 
 def _layout(shape: tuple[int, ...], at: dict[int, Position], placement: Placement) -> Layout:
-    return Layout.of(shape, [(at[i].dim, factor.outward(at[i].minor)) for i, factor in placement if i in at])
+    return Layout.of(shape, [(at[i].dim, at[i].outward(factor)) for i, factor in placement if i in at])
 
 
 def _pending(signature: Signature, placement: Placement) -> tuple[Pend, ...]:

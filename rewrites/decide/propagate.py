@@ -19,7 +19,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 
-from ...dialects.ranges.factor import Factor, is_padded
+from ...dialects.ranges.factor import Factor, hull, is_padded
 from ...dialects.regions import TRIPS
 from ..program.program import Digit, Node
 from .table import WHOLE, AxisTable, Blocked, Claim, Conflict, Table, claim_of
@@ -28,16 +28,20 @@ Candidates = dict[tuple[int, Factor], tuple[Claim, int]]
 """A factor of an index -> the claim that asks for it, and who asks: an operand's position, or -1 - a result's."""
 
 
-def propagate(table: Table, axis: str, changed: Iterable[int], tactic: int, held: bool = False) -> None:
-    """Carries the axis' claims from the changed values until nothing changes; updates `table` in place."""
-    _Sweep(table, axis, tactic, held).run(changed)
+def propagate(table: Table, axis: str, changed: Iterable[int], tactic: int, held: bool = False, padded: bool = False) -> None:
+    """Carries the axis' claims from the changed values until nothing changes; updates `table` in place.
+
+    `padded`: an extent that a window changes may be padded to what the axis divides.
+    """
+    _Sweep(table, axis, tactic, held, padded).run(changed)
 
 
 class _Sweep:
     """One propagation; the two heaps hold the nodes that a changed claim may concern."""
 
-    def __init__(self, table: Table, axis: str, tactic: int, held: bool) -> None:
+    def __init__(self, table: Table, axis: str, tactic: int, held: bool, padded: bool) -> None:
         self.table = table
+        self.padded = padded
         self.program = table.program
         self.axis = axis
         self.tactic = tactic
@@ -154,21 +158,31 @@ class _Sweep:
         if own is not None:
             return {own} if self.asks(own) else set()
         found: set[Claim] = set()
-        nodes = self.program.nodes
+        nodes, producer = self.program.nodes, self.program.producer[value]
+        shifts = producer >= 0 and nodes[producer].signature.instance.shifts
         for number, position in self.program.uses[value]:
             claim = self.claims.nodes[number]
             if claim is not None and self.asks(claim):
                 at = nodes[number].signature.operand_at[position].get(claim.at)
-                if at is not None:
-                    found.add(Claim(at.dim, claim.factor.outward(at.minor), claim.tactic, claim.held))
-        return found
+                factor = None if at is None else at.outward(claim.factor) if shifts else at.claim(claim.factor, self.padded)
+                if at is not None and factor is not None:
+                    found.add(Claim(at.dim, factor, claim.tactic, claim.held))
+        return self.one_window(value, found) if shifts else found
+
+    def one_window(self, value: int, claims: set[Claim]) -> set[Claim]:
+        """Claims on one dim of a value as one: the windows of all, because the value is made where it is read."""
+        if len({claim.at for claim in claims}) != 1:
+            return claims
+        one = min(claims, key=lambda claim: claim.tactic)
+        window = hull(self.program.shape(value)[one.at], [claim.factor for claim in claims])
+        return claims if window is None else {one._replace(factor=window)}
 
     def ask(self, node: Node, position: int, digits: tuple[Digit, ...], claim: Claim, candidates: Candidates) -> None:
         """Turns a claim on a dim into a claim on its index, if a factor of the index can be placed."""
-        for number, (index, minor, extent) in enumerate(digits):
-            factor = claim.factor.inward(minor, extent if number else None)
-            if factor is not None and self.table.fits_node(node, index, factor):
-                candidates.setdefault((index, factor), (claim, position))
+        for number, digit in enumerate(digits):
+            factor = digit.inward(claim.factor, not number, self.padded, node.signature.instance.shifts)
+            if factor is not None and self.table.fits_node(node, digit.at, factor):
+                candidates.setdefault((digit.at, factor), (claim, position))
                 return
         self.block(node, position, claim, digits)
 

@@ -48,6 +48,9 @@ def requirements(
     monoid = info.scan.monoid if info.scan is not None else info.monoid
     if is_padded and monoid is not None and not info.lookups:
         yield from (("extend", monoid, ("part", info.extent, ("build", index, block, each))) for each in info.filled or ())
+    for operand, outside in info.windows:
+        unit = "add" if outside in zeros else outside
+        yield ("windows", index, ("surround", unit, operand))
     yield from (once(operand, index) for operand in info.once if operand not in zeros)
     for ids, component, width in info.lookups:
         k: Term = Elements(ids) if component == ELEMENT else Component(ids, component)

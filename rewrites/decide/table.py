@@ -118,10 +118,12 @@ class Table:
     def fits_node(self, node: Node, index: int, factor: Factor) -> bool:
         """Whether a factor on an axis that the op does not use yet fits into an index beside the factors already there."""
         factors = [factor]
-        for table in self.axes.values():
-            claim = table.nodes[node.number]
-            if claim is not None and claim.at == index:
-                factors.append(claim.factor)
+        claims = [claim for table in self.axes.values() if (claim := table.nodes[node.number]) is not None]
+        factors += [claim.factor for claim in claims if claim.at == index]
+        if claims and any(
+            digit.at == claim.at for digits in node.signature.under_windows(index) for digit in digits for claim in claims
+        ):
+            return False
         known, key = node.signature.fitting, (index, *factors)
         if (fits := known.get(key)) is None:
             fits = known[key] = _fits_index(node.signature, index, factors)
@@ -133,10 +135,9 @@ class Table:
             if index not in at:
                 continue
             claimed = [name for name, table in self.axes.items() if table.values[value] is not None]
-            if claimed and factor.name not in claimed:
-                dim, minor = at[index]
-                if not self.fits_value(value, dim, factor.outward(minor)):
-                    return False
+            beside = bool(claimed) and factor.name not in claimed
+            if beside and not self.fits_value(value, at[index].dim, at[index].outward(factor)):
+                return False
         return True
 
 
@@ -145,7 +146,16 @@ def _fits_index(signature: Signature, index: int, factors: list[Factor]) -> bool
     info = signature.instance.indices[index]
     pads, by_position = is_padded(info.extent, factors), bool(info.value or info.lookups or info.scan)
     whole_blocks = not (by_position or pads) or is_contiguous(info.extent, factors)
-    lawful = not (by_position or info.once or pads) or is_lawful(info, pads)
+    lawful = not (by_position or info.once or info.windows or pads) or is_lawful(info, pads)
+    if any(factor.has_halo for factor in factors) and not signature.follows_windows(index):
+        return False
+    windows = [
+        digit.reach for digits in signature.under_windows(index) for digit in digits if digit.at == index and digit.reach
+    ]
+    if windows and (
+        len(factors) > 1 or not factors[0].covers(info.extent) or any(w.outward(factors[0]) is None for w in windows)
+    ):
+        return False
     return fit(info.extent, factors) and whole_blocks and lawful and not (pads and signature.is_minor(index))
 
 
@@ -167,7 +177,7 @@ def produced(program: Program, table: AxisTable, value: int) -> Claim | None:
     results = node.signature.result_at
     at = results[0] if len(results) == 1 else results[node.results.index(value)]
     position = at.get(claim.at)
-    return None if position is None else Claim(position.dim, claim.factor.outward(position.minor), claim.tactic, claim.held)
+    return None if position is None else Claim(position.dim, position.outward(claim.factor), claim.tactic, claim.held)
 
 
 def take(table: Table, value: int, axis: str, claim: Claim) -> None:

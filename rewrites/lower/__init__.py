@@ -5,12 +5,11 @@
       constructors  how these are built: as written, or fused by the builder rules
       localise      the device-local form of an op, with the offsets and masks that its definition asks for
       lookups       looked-up indices, counted from a block's first element
-      emit          small local ops: numbers, casts, selects
     fuse            the same from text, for the pass `fuse` of `partita-opt`
     to_spmd         the placed program as one device-local function with explicit collectives
       scan_blocks   combines scans of blocks into a scan of the whole
       gathered_folds  folds across devices without a collective
     to_flow         the placed program as a graph of kernels
 
-Imports `decide`, `redistribute`, `program` and `rules`.
+Imports `decide`, `redistribute`, `program`, `rules` and `emit`.
 """

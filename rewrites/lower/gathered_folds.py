@@ -13,9 +13,9 @@ from ...dialects.dtypes import itemsize
 from ...dialects.layouts import Layout, Pending
 from ...dialects.mesh import Mesh
 from ...dialects.monoids import MONOIDS
+from ..emit import Appending, Emitter, type_at
 from ..redistribute.search import parts
 from ..redistribute.steps import Step
-from .emit import Appending, Emitter, type_at
 
 
 def fold_parts(

@@ -19,15 +19,16 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects.definitions.gather_form import general
 from ...dialects.definitions.gathers import DROPS
 from ...dialects.lax import OPS
+from ...dialects.monoids import MONOIDS
 from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.ranges.factor import Factor, is_padded
 from ...dialects.types import ArrayType
 from ..decide.op_layouts import Placed
 from ..decide.pending import Carry
 from ..decide.requirements import Component, Elements, Term, law, once, requirements
+from ..emit import IDS, Emitter, type_at
 from ..program.program import Node, Position, Program
 from .constructors import Constructor
-from .emit import IDS, Emitter, type_at
 from .lookups import Vectors, masked, shifted
 
 PROMISES = ("indices_are_sorted", "unique_indices")
@@ -45,7 +46,7 @@ def localise(
         return list(locals)
     local = _Local(program, node, placed, list(locals), into)
     carried = [once(operand, _axes(carry)) for operand in sorted(carry.once)] if carry is not None else []
-    return local.emit([*carried, *local.asked()])
+    return local.bounded(local.emit([*carried, *local.asked()]))
 
 
 def _axes(carry: Carry) -> tuple[str, ...]:
@@ -100,6 +101,9 @@ class _Local:
             case ("mask", condition, inner):
                 keep = self.condition(condition)
                 return [keep(self.result(inner, rest)[0], self.node.signature.result_at[0])]
+            case ("fill", *_):
+                self.argument(term, False)
+                return self.emit(rest)
             case ("add", inner, ("offset", int(index), _)):
                 return [self.plus_offset(self.result(inner, rest)[0], index)]
             case (str(head), *args):
@@ -119,6 +123,8 @@ class _Local:
                 vectors.drop(component, self.offset(index))
             case ("shift", int(index), int(block), k):
                 self.rows(index, block, k)
+            case ("fill", ("inside", int(index), int(operand)), str() | int() as outside, _):
+                self.locals[operand] = self.bordered(operand, index, outside)
             case ("fill", ("within", int(index), int(block), int(n)), str(monoid), int(operand)):
                 self.locals[operand] = self.filled(operand, index, block, n, monoid)
             case _:
@@ -147,6 +153,35 @@ class _Local:
             left = emit.make("mul", (left, emit.number(minor, IDS)), IDS, ())
         within = emit.make("lt", (emit.iota(shape, dim), emit.spread(left, shape)), "bool", shape)
         return emit.select(within, value, emit.unit(monoid, type_at(value).dtype))
+
+    def bordered(self, operand: int, index: int, outside: str | int) -> SSAValue:
+        """An operand with the unit of a monoid, or with another operand, where this device's window leaves the array."""
+        value, at = self.locals[operand], self.node.signature.operand_at[operand][index]
+        (factor,) = self.factors(index)
+        window = at.outward(factor)
+        is_zero = window.has_halo and isinstance(outside, str) and MONOIDS[outside].has_unit_zero
+        if is_zero or at.reach is None or not at.reach.reads_outside(factor):
+            return value
+        return self.inside(value, at.dim, window, at.reach.size, outside)
+
+    def bounded(self, results: list[SSAValue]) -> list[SSAValue]:
+        """The results with zeros where their windows are outside of the array, as every reader of a window expects."""
+        for index, factor in self.placed.placement:
+            extent = self.indices[index].extent
+            if factor.has_halo and factor.overhangs(extent):
+                for number, at in enumerate(self.node.signature.result_at):
+                    if index in at:
+                        results[number] = self.inside(results[number], at[index].dim, factor, extent, "add")
+        return results
+
+    def inside(self, value: SSAValue, dim: int, window: Factor, extent: int, outside: str | int) -> SSAValue:
+        """The rows of this device's window that are in the array; elsewhere a monoid's unit, or an operand of rank 0."""
+        emit, type = self.ops, type_at(value)
+        start = emit.make("mul", (self.into.coordinate(window.name), emit.number(window.stride, IDS)), IDS, ())
+        first = emit.make("sub", (start, emit.number(window.before, IDS)), IDS, ())
+        rows = emit.make("add", (emit.iota(type.shape, dim), emit.spread(first, type.shape)), IDS, type.shape)
+        unit = emit.unit(outside, type.dtype) if isinstance(outside, str) else self.locals[outside]
+        return emit.select(emit.between(rows, extent), value, unit)
 
     def rows(self, index: int, block: int, k: Term) -> Keep:
         """Counts positions from this device's block, those of other blocks as any row, and keeps the rows of this block."""
@@ -201,6 +236,7 @@ class _Local:
             at = self.moved()
             kind, params = self.vectors.form.kind, self.vectors.form.params
             locals = [locals[0], self.vectors.ids, *([] if at is None else [locals[at]])]
+        params = self.moved_windows(params)
         if any(map(self.is_padded, {index for index, _ in self.placed.placement})):
             # Rows of padding may be anywhere, so promises about ids no longer hold.
             params = ParamsAttr.of(**{key: False if key in PROMISES else value for key, value in params.items()})
@@ -209,6 +245,18 @@ class _Local:
         op = OPS[kind].create(operands=locals, result_types=types, properties={"params": params})
         self.into.append(op)
         return list(op.results)
+
+    def moved_windows(self, params: ParamsAttr) -> ParamsAttr:
+        """The parameters with which windows begin where the local operands do, and end where these end."""
+        placed = {index for index, _ in self.placed.placement}
+        for dim in (dim for dims in self.node.signature.instance.operands for dim in dims if dim.moved is not None):
+            for index, reach in zip(dim.indices, dim.reaches, strict=True):
+                if index in placed and dim.moved is not None:
+                    param, sign = dim.moved
+                    lead, trail = reach.gaps(*self.factors(index))
+                    begin = cast(int, param.value(params)) - sign * (lead + reach.first)
+                    params = param.put(params, *((begin, trail) if sign < 0 else (begin,)))
+        return params
 
     def local_type(self, position: int) -> ArrayType:
         dtype = self.program.types[self.node.results[position]].dtype
@@ -232,6 +280,7 @@ class _Local:
             self.ops.make("mul", (self.into.coordinate(factor.name), self.ops.number(factor.stride, IDS)), IDS, ())
             for factor in self.factors(index)
         ]
+        parts += [self.ops.number(-factor.before, IDS) for factor in self.factors(index) if factor.before]
         total = reduce(lambda one, other: self.ops.make("add", (one, other), IDS, ()), parts)
         return total if dtype == IDS else self.ops.cast(total, dtype)
 

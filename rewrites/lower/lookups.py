@@ -20,8 +20,8 @@ from xdsl.ir import SSAValue
 
 from ...dialects.definitions.gather_form import Form, rows
 from ...dialects.definitions.gathers import DROPS
+from ..emit import IDS, Emitter, type_at
 from ..program.program import Node, Position
-from .emit import IDS, Emitter, type_at
 
 
 class Vectors:

@@ -17,9 +17,9 @@ from ...dialects.dtypes import itemsize
 from ...dialects.layouts import Layout, Pending
 from ...dialects.mesh import Mesh
 from ...dialects.monoids import MONOIDS
+from ..emit import IDS, Appending, Emitter, type_at
 from ..redistribute.search import totals
 from ..redistribute.steps import Step
-from .emit import IDS, Appending, Emitter, type_at
 
 
 class Across:

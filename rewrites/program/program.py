@@ -21,13 +21,28 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects.array import ArrayType
 from ...dialects.definitions.tilings import Dims, Instance
 from ...dialects.lax import RegionOp
+from ...dialects.ranges.factor import Factor
+from ...dialects.ranges.reach import Reach
 
 
 class Position(NamedTuple):
-    """Where an index of an op is in a value: on a dim, with neighbouring values `minor` elements apart there."""
+    """Where an index of an op is in a value: on a dim, with neighbouring values `minor` elements apart, or under a window."""
 
     dim: int
     minor: int
+    reach: Reach | None = None
+
+    def outward(self, factor: Factor) -> Factor:
+        """What a device reads of the dim, or has of it, given the factor of the index."""
+        if self.reach is None:
+            return factor.outward(self.minor)
+        read = self.reach.outward(factor)
+        assert read is not None, "an index is placed only if its windows are the same size everywhere"
+        return read
+
+    def claim(self, factor: Factor, padded: bool) -> Factor | None:
+        """The factor of the dim that goes with the index'; None if that does not divide."""
+        return factor.outward(self.minor) if self.reach is None else self.reach.claim(factor, padded)
 
 
 class Digit(NamedTuple):
@@ -36,6 +51,13 @@ class Digit(NamedTuple):
     at: int
     minor: int
     extent: int
+    reach: Reach | None = None
+
+    def inward(self, factor: Factor, is_major: bool, padded: bool, shifts: bool) -> Factor | None:
+        """The factor of the index, given that of the dim; None if it does not lie in the index, or does not divide."""
+        if self.reach is None:
+            return factor.inward(self.minor, None if is_major else self.extent)
+        return self.reach.inward(factor, padded, shifts)
 
 
 Digits = tuple[tuple[Digit, ...], ...]
@@ -83,13 +105,27 @@ class Signature:
     def is_minor(self, index: int) -> bool:
         """Whether the index is minor to another one in a dim, so that padding it would leave holes in the dim."""
         every = (digits for dims in (*self.operand_dims, *self.result_dims) for digits in dims)
-        return any(digit.at == index for digits in every for digit in digits[1:])
+        return any(digit.at == index for digits in every for digit in digits[1:] if digit.reach is None)
+
+    def follows_windows(self, index: int) -> bool:
+        """Whether the index may be placed in windows that overlap: nothing is folded over it, and it has its dims alone."""
+        info = self.instance.indices[index]
+        every = [digits for dims in (*self.operand_dims, *self.result_dims) for digits in dims]
+        alone = all(len(digits) == 1 for digits in every for digit in digits if digit.at == index and digit.reach is None)
+        return alone and info.monoid is None and info.scan is None and not info.lookups and not info.once
+
+    def under_windows(self, index: int) -> list[tuple[Digit, ...]]:
+        """The digits of each dim that the index reads through a window; only one of them can be placed."""
+        return [digits for dims in self.operand_dims for digits in dims if any(d.at == index and d.reach for d in digits)]
 
 
 def _dims(value: Dims, extents: list[int]) -> Digits:
     """The digits of each dim; a block is only minor to others."""
     dims: list[tuple[Digit, ...]] = []
-    for indices, minor in value:
+    for indices, minor, reaches, _ in value:
+        if reaches:
+            dims.append(tuple(Digit(i, 1, extents[i], reach) for i, reach in zip(indices, reaches, strict=True)))
+            continue
         digits: list[Digit] = []
         for index in reversed(indices):
             digits.append(Digit(index, minor, extents[index]))
@@ -99,7 +135,7 @@ def _dims(value: Dims, extents: list[int]) -> Digits:
 
 
 def _at(dims: Digits) -> dict[int, Position]:
-    return {digit.at: Position(dim, digit.minor) for dim, digits in enumerate(dims) for digit in digits}
+    return {digit.at: Position(dim, digit.minor, digit.reach) for dim, digits in enumerate(dims) for digit in digits}
 
 
 @dataclass(slots=True, eq=False)

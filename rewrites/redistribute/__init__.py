@@ -6,5 +6,5 @@
     steps               what all steps have in common, and the path that they make
       kinds             each kind of step: what it does to a layout, its bytes, what it merges with, its op
 
-Imports `rules`.
+Imports `rules` and `emit`.
 """

@@ -56,8 +56,8 @@ class Space:
         self.start, self.goal = self.state(source), self.state(target)
         self.places, self.patience = list[tuple[int, int]](), 0
         for between in (True, False):
-            strides = {dim: self._strides(dim, [f for on, f in factors if on == dim], between=between) for dim in self.dims}
-            self.places = [(dim, stride) for dim in self.dims for stride in strides[dim]]
+            of_dims = [(dim, [factor for on, factor in factors if on == dim]) for dim in self.dims]
+            self.places = [(dim, stride) for dim, on in of_dims for stride in self._strides(dim, on, between=between)]
             self.patience = PATIENCE[between]
             if len(self.places) ** len(self.size) <= SMALL:
                 break
@@ -65,7 +65,7 @@ class Space:
         self.group, self.filled = cache(self._group), cache(self._filled)
 
     def _strides(self, dim: int, factors: list[Factor], *, between: bool) -> list[int]:
-        """Where axes can lie on a dim: next to an end of it or to a factor of either layout, and with several others between."""
+        """Where axes can lie on a dim: next to an end of it or to a factor of either layout, perhaps with others between."""
         extent, wide = self.shape[dim], {1}
         for size in self.size.values():
             wide |= {size * n for n in wide} if between else {size}

@@ -24,6 +24,7 @@ from ...dialects.mesh import Mesh
 from ...dialects.ranges.factor import Factor
 from .collective_terms import Op
 from .kinds.alone import Cut, Pad
+from .kinds.halo import Halo
 from .moves import Space, State
 from .steps import Bytes, Path, Step
 
@@ -49,7 +50,9 @@ def path(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path:
         before = totals(start, scans[0].dim, itemsize, mesh) if scans else parts(start, folds, itemsize, mesh)
         later = start.with_pending(tuple(each for each in pending if each not in early))
         rest = path(later, target, itemsize, mesh)
-        return Path(before.steps + rest.steps, before.bytes + rest.bytes)
+        return _joined(before, rest)
+    if way := _through_windows(start.with_pending(pending), target, itemsize, mesh):
+        return way
     if way := _through_whole_dims(start.with_pending(pending), target, itemsize, mesh):
         return way
     # Inside, all dims are as long as their padding: a dim that is padded later is padded first, and cut at the end.
@@ -62,6 +65,55 @@ def path(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path:
     return Path((*pads, *steps, *cuts), sum(step.bytes for step in steps))
 
 
+def _through_windows(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path | None:
+    """The way if a dim has a halo in a layout: to blocks of the dim, on from there, and to a halo at the end."""
+    here, there = ({dim: factor for dim, factor in layout.factors(mesh) if factor.has_halo} for layout in (source, target))
+    if not here and not there:
+        return None
+    if source is target:
+        return Path((), 0)
+    kept = [dim for dim, factor in here.items() if there.get(dim) is factor]
+    ways: list[Path] = []
+    for dim, factor in here.items():
+        if dim not in kept or kept == list(here) == list(there):
+            blocks = _alone(target, dim, factor, mesh) if dim not in kept else []
+            between = _changed(source.with_pending(()), dim, blocks or [_even(source, dim, factor, mesh)], mesh)
+            first = Halo.between(source.with_pending(()), between, dim, itemsize, mesh)
+            return _joined(Path((first,), first.bytes), path(between.with_pending(source.pending), target, itemsize, mesh))
+    dim, factor = next(each for each in there.items() if each[0] not in kept)
+    for each in (_alone(source, dim, factor, mesh), [_even(target, dim, factor, mesh)], []):
+        between = _changed(target, dim, each, mesh)
+        last = Halo.between(between, target, dim, itemsize, mesh)
+        ways.append(_joined(path(source, between, itemsize, mesh), Path((last,), last.bytes)))
+    return min(ways, key=lambda way: (way.bytes, way.collectives, len(way.steps)))
+
+
+def _joined(first: Path, then: Path) -> Path:
+    return Path(first.steps + then.steps, first.bytes + then.bytes)
+
+
+def _changed(layout: Layout, dim: int, factors: list[Factor], mesh: Mesh) -> Layout:
+    """The layout with these factors on a dim, and no others."""
+    rest = [each for each in layout.factors(mesh) if each[0] != dim]
+    return Layout.of(layout.global_shape(mesh), [*rest, *((dim, factor) for factor in factors)])
+
+
+def _alone(layout: Layout, dim: int, factor: Factor, mesh: Mesh) -> list[Factor]:
+    """The factors of a dim, if it is only on the factor's place, one run of elements a device; otherwise none."""
+    factors = layout.at(dim, mesh)
+    alone = [
+        each
+        for each in factors
+        if each.place == factor.place and (each.has_halo or each.span >= layout.global_shape(mesh)[dim])
+    ]
+    return alone if len(factors) == 1 else []
+
+
+def _even(layout: Layout, dim: int, factor: Factor, mesh: Mesh) -> Factor:
+    """The factor's place on the whole dim, in blocks of one size."""
+    return factor.at(-(-layout.global_shape(mesh)[dim] // factor.size))
+
+
 def _through_whole_dims(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path | None:
     """The way if a dim is tiled in both layouts, but padded to different lengths: it is gathered, and cut or padded there."""
     ends = zip(source.padded_shape(mesh), target.padded_shape(mesh), strict=True)
@@ -70,9 +122,16 @@ def _through_whole_dims(source: Layout, target: Layout, itemsize: int, mesh: Mes
     ]
     if not both:
         return None
+    for dim in both:
+        (here, *_), mine, theirs = source.at(dim, mesh), source.with_pending(()), target.at(dim, mesh)
+        if _alone(source, dim, here, mesh) and theirs == _alone(target, dim, here, mesh):
+            between = _changed(mine, dim, theirs, mesh)
+            step = Halo.between(mine, between, dim, itemsize, mesh)
+            rest = path(between.with_pending(source.pending), target, itemsize, mesh)
+            return _joined(Path((step,), step.bytes), rest)
     whole = source.without([factor.name for dim in both for factor in source.at(dim, mesh)], mesh)
     first, then = path(source, whole.with_pending(()), itemsize, mesh), path(whole.with_pending(()), target, itemsize, mesh)
-    return Path(first.steps + then.steps, first.bytes + then.bytes)
+    return _joined(first, then)
 
 
 def totals(source: Layout, dim: int, itemsize: int, mesh: Mesh) -> Path:
@@ -139,7 +198,7 @@ class _Search:
         return tuple(self.step(*each) for each in self.merged(way.steps()))
 
     def way(self, most: int) -> _Way | None:
-        """The least bytes, then the fewest collectives, then the smallest local sizes. When it has tried many steps, the best so far."""
+        """The least bytes, then the fewest collectives, then the smallest local sizes; after many steps the best so far."""
         space, tried, done = self.space, count(), set[State]()
         heap: list[tuple[_Paid, int, _Paid, _Way]] = [((0, 0, 0), 0, (0, 0, 0), _Way(space.start))]
         while heap:
@@ -154,12 +213,15 @@ class _Search:
                 number = next(tried)
                 if after in done or (size := space.local(after)) > most or self.comes_before(op, after, way):
                     continue
-                more = Step.known[cast(str, op[0])].communicates
-                now = (paid[0] + self.received(op, max(before, size)), paid[1] + more, paid[2] + max(before, size))
+                now = (
+                    paid[0] + self.received(op, max(before, size)),
+                    paid[1] + (op[0] != "slice"),
+                    paid[2] + max(before, size),
+                )
                 left = self.missing(after)
                 heappush(heap, ((now[0] + left, now[1] + (left > 0), now[2]), number, now, _Way(after, op, way)))
-            if number > space.patience and (known := min((each for each in heap if each[-1].at == space.goal), default=None)):
-                return known[-1]
+            if number > space.patience and (known := [each for each in heap if each[-1].at == space.goal]):
+                return min(known)[-1]
         return None
 
     def comes_before(self, op: Op, after: State, way: _Way) -> bool:

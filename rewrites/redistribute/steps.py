@@ -41,13 +41,22 @@ class Step:
 
     kind: ClassVar[str] = ""
     """Its name in reports, and the head of its terms."""
-    communicates: ClassVar[bool] = True
     known: ClassVar[dict[str, type[Step]]] = {}
     """The kinds of steps, by the heads of their terms."""
 
     def __init_subclass__(cls) -> None:
         if cls.kind:
             Step.known[cls.kind] = cls
+
+    @property
+    def parts(self) -> tuple[Bytes, ...]:
+        """What one device receives in each of its collectives; most kinds have one, and what a device does alone has none."""
+        return (self.bytes,)
+
+    @property
+    def communicates(self) -> bool:
+        """Whether there is a collective in it."""
+        return bool(self.parts)
 
     @classmethod
     def of(cls, *args: object) -> Step:
@@ -76,8 +85,8 @@ class Path:
 
     @property
     def collectives(self) -> int:
-        """The number of steps that communicate."""
-        return sum(step.communicates for step in self.steps)
+        """The number of collectives in all steps."""
+        return sum(len(step.parts) for step in self.steps)
 
     def __str__(self) -> str:
         return "; ".join(map(str, self.steps)) or "nothing"

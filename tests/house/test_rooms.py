@@ -30,7 +30,7 @@ ROOMS = {
         decide
         redistribute
         program
-        rules
+        rules emit
         """,
     "dialects": """
         .

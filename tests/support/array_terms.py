@@ -147,6 +147,8 @@ def mask_instance(rule: Rule, random: Random) -> tuple[Bindings, Environment]:
         bound |= {"n": random.randint(1, TRIPS * BLOCK), "u": -7}
     blocks = rule.name in ("lookup", "scanned", "padded")
     bound["x"] = generator.integers(0, 9, (TRIPS, BLOCK)) if blocks else same(9)
+    if rule.name == "bordered":
+        bound |= {"u": -7, "x": np.stack([generator.integers(0, 9, TRIPS * BLOCK)] * TRIPS)}
     bound["y"] = generator.integers(0, 9, (TRIPS, COUNT))
     return bound, {}
 
@@ -179,6 +181,13 @@ def _placed(head: str, args: list[Any]) -> Any:
             return x[:, :n]
         case "extend", [u, x]:
             return np.concatenate([x, np.full((TRIPS, TRIPS * BLOCK - x.shape[1]), u)], axis=1)
+        case "surround", [u, x]:
+            return np.pad(x, ((0, 0), (1, 1)), constant_values=u)
+        case "windows", [_, x]:
+            return np.take_along_axis(x, COORDINATE * BLOCK + np.arange(BLOCK + 2), axis=1)
+        case "inside", [_, x]:
+            rows = COORDINATE * BLOCK + np.arange(BLOCK + 2) - 1
+            return (rows >= 0) & (rows < x.shape[1])
         case "within", [_, m, n]:
             return COORDINATE * m + np.arange(int(m)) < n
         case "fill", [c, u, x]:

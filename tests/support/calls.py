@@ -94,7 +94,7 @@ def moves() -> Iterator[Call]:
     yield Call("concatenate", lambda x, y: lax.concatenate((x, y), 1), (signed(8, 4, 8), signed(8, 2, 8)))
     yield Call("split", lambda x: lax.split(x, (2, 4), 1), (signed(8, 6, 8),))
     yield Call("rev", lambda x: lax.rev(x, (1,)), (x,))
-    yield Call("slice", lambda x: lax.slice(x, (0, 3, 0), (8, 13, 8), (1, 2, 1)), (x,))
+    yield Call("slice", lambda x: lax.slice(x, (0, 3, 0), (8, 14, 8), (1, 2, 1)), (x,))
     yield Call("pad", lambda x, v: lax.pad(x, v, ((0, 0, 0), (2, -1, 1), (0, 0, 0))), (x, np.float32(3)))
 
 
@@ -118,8 +118,8 @@ def folds() -> Iterator[Call]:
             lambda x, u=unit, f=fold: lax.reduce_window(x, u, f, (1, 3, 1), (1, 2, 1), ((0, 0), (1, 1), (0, 0))),
             (x,),
         )
-    lhs, rhs = signed(8, 8, 6), signed(8, 16, 3)
-    numbers = lax.conv_dimension_numbers(lhs.shape, (16, 8, 3), ("NCH", "IOH", "NHC"))
+    lhs, rhs = signed(8, 8, 8), signed(8, 16, 4)
+    numbers = lax.conv_dimension_numbers(lhs.shape, (16, 8, 4), ("NCH", "IOH", "NHC"))
     yield Call(
         "conv_general_dilated",
         lambda x, k: lax.conv_general_dilated(x, k, (2,), ((1, 1),), dimension_numbers=numbers),
@@ -127,8 +127,8 @@ def folds() -> Iterator[Call]:
     )
     groups: dict[str, int]
     for what, groups, kernel in (
-        ("features", {"feature_group_count": 4}, (16, 2, 3)),
-        ("batches", {"batch_group_count": 4}, (16, 8, 3)),
+        ("features", {"feature_group_count": 4}, (16, 2, 4)),
+        ("batches", {"batch_group_count": 4}, (16, 8, 4)),
     ):
         yield Call(
             "conv_general_dilated",

@@ -27,7 +27,10 @@ class Slice(Tiled):
     """Each device keeps its part."""
 
     kind: ClassVar[str] = "slice"
-    communicates: ClassVar[bool] = False
+
+    @property
+    def parts(self) -> tuple[Bytes, ...]:
+        return ()
 
     @classmethod
     def received(cls, larger: int, group: int) -> Bytes:
@@ -41,7 +44,9 @@ class Slice(Tiled):
 class Resized(Step):
     """A local array of another length."""
 
-    communicates: ClassVar[bool] = False
+    @property
+    def parts(self) -> tuple[Bytes, ...]:
+        return ()
 
     def __str__(self) -> str:
         return f"{self.kind} {self.before} to {self.after}"

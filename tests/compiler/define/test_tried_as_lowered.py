@@ -13,8 +13,8 @@ import pytest
 import partita as pt
 from partita.compiler.define.one_op import in_blocks, program_of
 from partita.dialects.params import Literal, ParamsAttr
+from partita.rewrites.emit import Emitter
 from partita.rewrites.lower import localise
-from partita.rewrites.lower.emit import Emitter
 
 LOGITS = "out[b] = sum(v) [v = labels[b]] * @(h[b, k:], w[k:, v])"
 H, W, LABELS = np.ones((8, 6), "f4"), np.ones((6, 16), "f4"), np.arange(8) * 2

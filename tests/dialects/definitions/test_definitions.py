@@ -39,9 +39,10 @@ def written(instance: Instance) -> str:
 
 
 def letters(dims: Dims) -> str:
-    """One array: `a(bc).`, or `-` for a scalar."""
-    words = ["".join(ascii_lowercase[i] for i in ids) + str(block) * (block > 1) or "." for ids, block in dims]
-    return "".join(f"({word})" if len(word) > 1 else word for word in words) or "-"
+    """One array: `a(bc).`, or `-` for a scalar; `<de>` is a dim that `d` and `e` read through a window."""
+    words = ["".join(ascii_lowercase[i] for i in dim.indices) + str(dim.block) * (dim.block > 1) or "." for dim in dims]
+    signs = ["<>" if dim.reaches else "()" if len(word) > 1 else ("", "") for dim, word in zip(dims, words, strict=True)]
+    return "".join(f"{sign[0]}{word}{sign[1]}" for sign, word in zip(signs, words, strict=True)) or "-"
 
 
 def role(index: Index) -> str:
@@ -113,8 +114,8 @@ TABLE: list[tuple[str, Shapes, Shapes, dict[str, Literal], str]] = [
     ("concatenate", [(6, 8), (6, 3)], [(6, 11)], {"dimension": 1}, "a. a. -> a."),
     ("split", [(6, 8)], [(6, 5), (6, 3)], {"axis": 1}, "a. -> a. a."),
     ("rev", [(6, 8)], [(6, 8)], {"dimensions": (1,)}, "a. -> a. moves"),
-    ("slice", [(6, 8)], [(6, 4)], {"start_indices": (0, 1), "strides": None}, "a. -> a."),
-    ("pad", [(6, 8), ()], [(6, 10)], {"padding_config": ((0, 0, 0), (1, 1, 0))}, "a. - -> a."),
+    ("slice", [(6, 8)], [(6, 4)], {"start_indices": (0, 1), "strides": None}, "a<b> -> ab"),
+    ("pad", [(6, 8), ()], [(6, 10)], {"padding_config": ((0, 0, 0), (1, 1, 0))}, "a<b> - -> ab"),
     ("dot_general", [(4, 6), (6, 8)], [(4, 8)], {"dimension_numbers": (((1,), (0,)), ((), ()))}, "ac cb -> ab c:add"),
     (
         "dot_general",
@@ -142,10 +143,10 @@ TABLE: list[tuple[str, Shapes, Shapes, dict[str, Literal], str]] = [
             "window_dilation": (1, 1),
             "base_dilation": (1, 1),
         },
-        "a. -> a.",
+        "a<b> -> ab",
     ),
-    ("conv_general_dilated", [(4, 6, 8), (2, 6, 3)], [(4, 2, 8)], CONV, "ac. bc. -> ab. c:add"),
-    ("conv_general_dilated", [(4, 6, 8), (9, 2, 3)], [(4, 9, 8)], CONV, "a(bd). (bc)d. -> a(bc). d:add"),
+    ("conv_general_dilated", [(4, 6, 8), (2, 6, 3)], [(4, 2, 8)], CONV, "ad<ce> bde -> abc d:add e:add"),
+    ("conv_general_dilated", [(4, 6, 8), (9, 2, 3)], [(4, 9, 8)], CONV, "a(be)<df> (bc)ef -> a(bc)d e:add f:add"),
     (
         "gather",
         [(32, 8), (2, 4, 1)],

@@ -46,8 +46,8 @@ WAYS = [
      "all_to_all over (c) 0@12 to 0@6; permute over (a, b, c); all_to_all over (c) 0@2 to 0@12; "
      "permute over (b, c); all_gather over (c) 0@4"),
     ("a=4, b=4, c=2, d=2", (64, 64, 64), "d:2@16, a:1@1", "add c", "c:1@2, a:2@2, d:0@4",
-     "reduce_scatter add over (c) 2@32; all_to_all over (d) 2@16 to 0@4; "
-     "all_to_all over (a) 1@1 to 2@2; all_to_all over (c) 2@32 to 1@2"),
+     "reduce_scatter add over (c) 2@32; all_to_all over (a) 1@1 to 2@2; "
+     "all_to_all over (c) 2@32 to 1@2; all_to_all over (d) 2@16 to 0@4"),
     ("a=3, b=2, c=3", (6, 12), "b:1@6, c:0@2", "add a", "c:1@4, a:0@2",
      "reduce_scatter add over (a) 1@2; permute over (a, b, c); all_gather over (b) 1@2"),
     ("a=2, b=3, c=2", (16, 4), "a:0@2, c:0@4", "", "",
@@ -69,7 +69,7 @@ WAYS = [
     ("a=2, b=2, c=2", (6, 12), "a:0@1", "add b, add c", "c:0@1",
      "reduce_scatter add over (b, c) 1@3; permute over (a, c); all_gather over (b, a) 1@3"),
     ("a=2, b=3, c=2", (24,), "b:0@2", "max c", "a:0@3",
-     "slice over (a) 0@1; all_reduce max over (c); permute over (a, b); all_gather over (b) 0@1"),
+     "slice over (a) 0@1; permute over (a, b); all_reduce max over (c); all_gather over (b) 0@1"),
     ("a=3, b=2, c=3", (24,), "b:0@1", "min a, min c", "a:0@1, b:0@6",
      "all_to_all over (b) 0@1 to 0@6; all_reduce min over (a, c); slice over (a) 0@1"),
     ("a=3, b=2, c=3", (6, 12), "", "add b, add c", "c:0@2, b:0@1",

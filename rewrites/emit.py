@@ -10,11 +10,11 @@ from typing import Protocol, cast
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...dialects.dtypes import dtype_of
-from ...dialects.lax import OPS
-from ...dialects.monoids import MONOIDS
-from ...dialects.params import NO_PARAMS, Literal, ParamsAttr, Record, literal
-from ...dialects.types import ArrayType
+from ..dialects.dtypes import dtype_of
+from ..dialects.lax import OPS
+from ..dialects.monoids import MONOIDS
+from ..dialects.params import NO_PARAMS, Literal, ParamsAttr, Record, literal
+from ..dialects.types import ArrayType
 
 IDS = "int32"
 """The dtype of coordinates, offsets and ids."""
@@ -33,7 +33,7 @@ def type_at(value: SSAValue) -> ArrayType:
 class Sink(Protocol):
     """The destination of ops: a constructor, or a block."""
 
-    def append(self, op: Operation) -> None: ...
+    def append(self, op: Operation, /) -> None: ...
 
 
 class Appending:

@@ -1,0 +1,74 @@
+"""How an index reads a dim through a window: how placed factors cross it, in both directions.
+
+A convolution reads `x[p·2 + q - 1]`. With the outputs `p` placed in blocks of 8, a device reads 16 elements and a halo; and
+so it does with the window's own index `q` placed, if that is the long one, as in the gradient of the kernel.
+
+    p: 64, data at 8   -->   x: 128, data at 16, one element before          (a kernel of 3: stride 2, from -1 on, width 3)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .factor import Factor, windowed
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Value `i` of an index reads the positions `i·stride + first .. + width - 1` of a dim that is dilated by `divisor`.
+
+    Element `e` of the dim is at position `e·divisor`; the other positions, and those outside of the dim, have no element.
+    `size` is the dim's extent, `extent` the index'.
+    """
+
+    stride: int
+    first: int
+    width: int
+    divisor: int
+    size: int
+    extent: int
+
+    def positions(self, factor: Factor) -> tuple[int, int]:
+        """The first and the last position that the first block of an index reads."""
+        last = (factor.stride + factor.after - 1) * self.stride + self.first + self.width - 1
+        return self.first - factor.before * self.stride, last
+
+    def outward(self, factor: Factor) -> Factor | None:
+        """What a device reads of the dim, given the factor of the index; None if windows are not the same on all devices."""
+        first, last = self.positions(factor)
+        stride = factor.stride * self.stride
+        begin, end = -(-first // self.divisor), last // self.divisor + 1
+        if stride % self.divisor or begin >= end:
+            return None
+        stride //= self.divisor
+        return windowed(self.size, factor.at(stride), -begin, end - stride)
+
+    def gaps(self, factor: Factor) -> tuple[int, int]:
+        """How many positions without an element a device reads before its first element, and after its last one."""
+        first, last = self.positions(factor)
+        return -first % self.divisor, last % self.divisor
+
+    def inward(self, factor: Factor, padded: bool, shifts: bool = False) -> Factor | None:
+        """The factor of the index that goes with the dim's: blocks of one size, perhaps of a padded index.
+
+        Where elements only shift, those that are left over are held by all devices beside their blocks, if they are few.
+        """
+        if not factor.has_halo and factor.span < self.size:
+            return None
+        stride, rest = divmod(factor.stride * self.divisor, self.stride)
+        over = self.extent - factor.size * stride
+        if shifts and not rest and 0 <= over <= stride:
+            return windowed(self.extent, factor.at(stride), 0, over)
+        return self._even(factor, self.extent, padded)
+
+    def claim(self, factor: Factor, padded: bool) -> Factor | None:
+        """The factor of the dim that goes with the index': blocks of one size, from which it gets its windows."""
+        return None if factor.span < self.extent else self._even(factor, self.size, padded)
+
+    def _even(self, factor: Factor, extent: int, padded: bool) -> Factor | None:
+        return factor.at(-(-extent // factor.size)) if padded or extent % factor.size == 0 else None
+
+    def reads_outside(self, factor: Factor) -> bool:
+        """Whether a device reads elements before the dim's first or behind its last one."""
+        there = self.outward(factor)
+        return there is not None and there.overhangs(self.size)

@@ -1,0 +1,101 @@
+"""Halos: from any blocks of a dim to any windows of it, by the permutes of their intersections."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from xdsl.dialects import func
+from xdsl.ir import Block, Region
+
+from partita.dialects.layouts import Layout
+from partita.dialects.mesh import Mesh
+from partita.dialects.ranges.factor import Factor
+from partita.dialects.reference.interpret import run_devices
+from partita.dialects.reference.lockstep import Value, distribute
+from partita.dialects.types import ArrayType
+from partita.rewrites.redistribute.search import Path, path
+
+
+def factor(mesh: Mesh, axis: str, stride: int, before: int = 0, after: int = 0) -> Factor:
+    plain = Factor.of(axis, stride, mesh)
+    return Factor(plain.place, plain.size, stride, (before, after) if before or after else None)
+
+
+def run(way: Path, value: Value, source: Layout, mesh: Mesh) -> Value:
+    """The steps of a path on all devices in lockstep."""
+    block = Block(arg_types=[ArrayType.whole("int32", source.local_shape(mesh))])
+    local = block.args[0]
+    for step in way.steps:
+        ops = step.ops(local, mesh)
+        block.add_ops(ops)
+        local = ops[-1].results[0]
+    block.add_op(func.ReturnOp(local))
+    return run_devices(func.FuncOp("main", ([block.args[0].type], [local.type]), Region(block)), [value], mesh)[0]
+
+
+def check(source: Layout, target: Layout, mesh: Mesh) -> Path:
+    """Every device gets what it is to hold, with zeros outside of the array."""
+    way = path(source, target, 4, mesh)
+    shape = source.global_shape(mesh)
+    whole = np.arange(1, 1 + np.prod(shape), dtype=np.int32).reshape(shape)
+    given = distribute(whole, source, mesh)
+    wanted = distribute(whole, target, mesh)
+    for got, expected in zip(run(way, given, source, mesh), wanted, strict=True):
+        np.testing.assert_array_equal(got, expected)
+    return way
+
+
+@st.composite
+def windows(draw: st.DrawFn, mesh: Mesh, axis: str, extent: int) -> Factor:
+    """Windows as convolutions and slices make them: blocks of some stride, and how far each reaches beyond."""
+    even = -(-extent // mesh[axis])
+    stride = draw(st.integers(1, even + 2))
+    before = draw(st.integers(1 - stride, 2 * stride))
+    after = draw(st.integers(1 - stride - before, 2 * stride).filter(lambda after: before or after))
+    return factor(mesh, axis, stride, before, after)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Mesh, int, Factor | None, Factor]:
+    mesh = Mesh(x=draw(st.sampled_from([2, 3, 5, 7])))
+    extent = draw(st.integers(2, 24))
+    here = draw(st.none() | st.just(factor(mesh, "x", -(-extent // mesh["x"]))))
+    return mesh, extent, here, draw(windows(mesh, "x", extent))
+
+
+@given(cases())
+@example((Mesh(x=2), 8, factor(Mesh(x=2), "x", 4), factor(Mesh(x=2), "x", 4, 1, 1)))
+@example((Mesh(x=7), 8, factor(Mesh(x=7), "x", 2), factor(Mesh(x=7), "x", 1, 1, 1)))
+def test_any_blocks_become_any_windows(case: tuple[Mesh, int, Factor | None, Factor]) -> None:
+    mesh, extent, here, there = case
+    source = Layout.of((extent, 2), [(0, here)] if here is not None else [])
+    check(source, Layout.of((extent, 2), [(0, there)]), mesh)
+
+
+@given(st.data())
+def test_any_windows_that_cover_a_dim_become_any_others(data: st.DataObject) -> None:
+    mesh = Mesh(x=data.draw(st.sampled_from([2, 3, 5])))
+    stride, more = data.draw(st.integers(1, 4)), data.draw(st.integers(0, 3))
+    here = factor(mesh, "x", stride, data.draw(st.integers(0 if more else 1, 3)), more)
+    extent = data.draw(st.integers(1, (mesh["x"] - 1) * stride + stride + more))
+    there = data.draw(windows(mesh, "x", extent) | st.none())
+    check(Layout.of((extent,), [(0, here)]), Layout.of((extent,), [(0, there)] if there is not None else []), mesh)
+
+
+@pytest.mark.parametrize(
+    ("extent", "window", "moves", "received"),
+    [
+        pytest.param(512, (64, 1, 1), 2, 8, id="a window of three"),
+        pytest.param(512, (64, 0, 2), 1, 8, id="two rows after"),
+        pytest.param(512, (64, 70, 0), 2, 280, id="a halo wider than a block takes two hops"),
+        pytest.param(512, (64, 0, -63), 0, 0, id="a part of each block"),
+        pytest.param(512, (1, -511, 511), 1, 4, id="one row for one device"),
+    ],
+)
+def test_what_a_halo_costs(extent: int, window: tuple[int, int, int], moves: int, received: int) -> None:
+    mesh = Mesh(data=8)
+    source = Layout.of((extent,), [(0, factor(mesh, "data", 64))])
+    way = check(source, Layout.of((extent,), [(0, factor(mesh, "data", *window))]), mesh)
+    assert (way.collectives, way.bytes) == (moves, received)
