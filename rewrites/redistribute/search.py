@@ -7,6 +7,7 @@ to add. The collective laws (`collectives.rules`) say which single steps do the 
 
 Layouts are the nodes of a graph, and steps its edges. The search is A*, so it is exact: no other steps between the layouts of
 that graph receive fewer bytes. Its local size is never above the larger of source and destination where such a path exists.
+For large arrays that move along four axes or more, it ends with the best path so far.
 """
 
 from __future__ import annotations
@@ -189,11 +190,12 @@ class _Search:
     def __init__(self, space: Space) -> None:
         self.space = space
         self.limit = max(space.local(space.start), space.local(space.goal))
+        self.whole = prod(space.shape) * space.itemsize
         self.wanted = [run for dim in space.dims for run in space.on(space.goal, dim)]
 
     def steps(self) -> tuple[Step, ...]:
         """The best steps: through states that are no larger than both ends if they lead to the target, else through all."""
-        way = self.way(self.limit) or self.way(prod(self.space.shape) * self.space.itemsize)
+        way = self.way(self.limit) or self.way(self.whole)
         assert way is not None, "gathering everything leads everywhere"
         return tuple(self.step(*each) for each in self.merged(way.steps()))
 
@@ -201,6 +203,7 @@ class _Search:
         """The least bytes, then the fewest collectives, then the smallest local sizes; after many steps the best so far."""
         space, tried, done = self.space, count(), set[State]()
         heap: list[tuple[_Paid, int, _Paid, _Way]] = [((0, 0, 0), 0, (0, 0, 0), _Way(space.start))]
+        arrived: list[tuple[_Paid, int, _Paid, _Way]] = []
         while heap:
             _, number, paid, way = heappop(heap)
             if way.at == space.goal:
@@ -213,15 +216,17 @@ class _Search:
                 number = next(tried)
                 if after in done or (size := space.local(after)) > most or self.comes_before(op, after, way):
                     continue
-                now = (
-                    paid[0] + self.received(op, max(before, size)),
-                    paid[1] + (op[0] != "slice"),
-                    paid[2] + max(before, size),
-                )
+                larger = max(before, size)
+                now = paid[0] + self.received(op, larger), paid[1] + (op[0] != "slice"), paid[2] + larger
                 left = self.missing(after)
-                heappush(heap, ((now[0] + left, now[1] + (left > 0), now[2]), number, now, _Way(after, op, way)))
-            if number > space.patience and (known := [each for each in heap if each[-1].at == space.goal]):
-                return min(known)[-1]
+                entry = (now[0] + left, now[1] + (left > 0), now[2]), number, now, _Way(after, op, way)
+                heappush(heap, entry)
+                if after == space.goal:
+                    arrived.append(entry)
+            if number > space.patience and arrived:
+                return min(arrived)[-1]
+            if number > 4 * space.patience and most < self.whole:
+                return None
         return None
 
     def comes_before(self, op: Op, after: State, way: _Way) -> bool:
@@ -232,9 +237,8 @@ class _Search:
         space, before = self.space, way.before.at
         moves = list(zip(before, way.at, after, strict=True))
         if way.op[0] == "permute":
-            return (
-                rank < last and len({size for size, (a, b, _) in zip(space.size.values(), moves, strict=True) if a != b}) == 1
-            )
+            changed = {size for size, (a, b, _) in zip(space.size.values(), moves, strict=True) if a != b}
+            return rank < last and len(changed) == 1
         if rank > last or op[0] == "all_gather" or any(a != b != c for a, b, c in moves):
             return False
         if rank == last and op[1:] > way.op[1:]:

@@ -50,3 +50,11 @@ def test_two_axes_of_a_cube_move_to_one_dim() -> None:
     assert [step.kind for step in found.steps] == ["all_to_all", "all_to_all"]
     assert found.bytes == 2560
     assert all(prod(step.after.local_shape(mesh)) == 512 for step in found.steps)
+
+
+def test_a_large_search_ends_with_a_good_way() -> None:
+    mesh = Mesh(a=2, b=2, c=2, d=2)
+    source = layout((64,) * 4, [("a", 2, 32), ("b", 2, 16), ("d", 3, 32)], mesh)
+    target = layout((64,) * 4, [("b", 1, 32), ("c", 3, 32), ("a", 1, 16), ("d", 3, 16)], mesh)
+    found = path(source, target, 4, mesh)
+    assert found.bytes <= 1.75 * 4 * prod(target.local_shape(mesh))
