@@ -17,19 +17,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .compiler.api.jit import jit as jit
-    from .compiler.api.notation import Notation as Notation
-    from .compiler.api.notation import load as load
-    from .compiler.api.notation import parse as parse
-    from .compiler.api.plan import Plan as Plan
-    from .compiler.api.plan import plan as plan
+    from .compiler.api.notation import Notation as Notation, load as load, parse as parse
+    from .compiler.api.plan import Plan as Plan, plan as plan
     from .compiler.api.replay import replay as replay
-    from .compiler.api.tactics import DataParallel as DataParallel
-    from .compiler.api.tactics import ExpertParallel as ExpertParallel
-    from .compiler.api.tactics import Megatron as Megatron
-    from .compiler.api.tactics import Replicate as Replicate
-    from .compiler.api.tactics import Tactic as Tactic
-    from .compiler.api.tactics import Tile as Tile
-    from .compiler.api.tactics import ZeRO as ZeRO
+    from .compiler.api.tactics import (
+        DataParallel as DataParallel,
+        ExpertParallel as ExpertParallel,
+        Megatron as Megatron,
+        Replicate as Replicate,
+        Tactic as Tactic,
+        Tile as Tile,
+        ZeRO as ZeRO,
+    )
     from .compiler.define.define import define as define
     from .compiler.ops.tag import tag as tag
     from .compiler.trace.trace import trace as trace

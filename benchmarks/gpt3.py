@@ -4,8 +4,7 @@ Unrolled layers, forward, backward and Adam: 96 layers are about 33,000 equation
 at GPT-3's sizes. The strategy is that of the closed forms that the tests check.
 """
 
-from partita.tests.support.models import Adam, Transformer, Tree
-from partita.tests.support.models import train_step as train_step
+from partita.tests.support.models import Adam, Transformer, Tree, train_step as train_step
 
 MESH = {"data": 4, "model": 2}
 

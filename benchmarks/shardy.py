@@ -11,8 +11,7 @@ from time import perf_counter
 
 import jax
 import numpy as np
-from jax.sharding import Mesh, NamedSharding
-from jax.sharding import PartitionSpec as P
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 from jaxlib.mlir.passmanager import PassManager
 
 from partita.tests.support.models import Adam, Batch, Tree

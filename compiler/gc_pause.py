@@ -4,8 +4,6 @@ The objects that a large pipeline makes, a program or a module, stay alive. As s
 all of them, which takes a tenth of the pipeline's time. So they are moved to the old generation without a walk.
 """
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Generator
 from contextlib import contextmanager

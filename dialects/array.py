@@ -14,18 +14,9 @@ communicates. The module's attribute `array.mesh` holds the mesh.
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
+from xdsl import irdl
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Dialect, Operation, Region, SSAValue
-from xdsl.irdl import (
-    irdl_op_definition,
-    operand_def,
-    prop_def,
-    region_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-    var_result_def,
-)
 from xdsl.traits import NoMemoryEffect, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
@@ -103,14 +94,14 @@ def check_same_value(op: Operation, source: ArrayType, target: ArrayType, mesh: 
         )
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class YieldOp(Terminator):
     """The values that one iteration of a build returns."""
 
     name = "array.yield"
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class BuildOp(ArrayOp):
     """Runs its body once for every device along `axes`: the results are global values, the body sees local ones.
 
@@ -119,12 +110,12 @@ class BuildOp(ArrayOp):
     """
 
     name = "array.build"
-    place = prop_def(AxesAttr)
-    outs = var_result_def(ArrayType)
-    body = region_def("single_block")
+    place = irdl.prop_def(AxesAttr)
+    outs = irdl.var_result_def(ArrayType)
+    body = irdl.region_def("single_block")
     WORDS: ClassVar = (Word("place", AxesAttr.read),)
 
-    traits = traits_def(RecursiveMemoryEffect())
+    traits = irdl.traits_def(RecursiveMemoryEffect())
 
     def __init__(self, axes: Sequence[str], body: Region, result_types: Sequence[ArrayType]):
         super().__init__(properties={"place": AxesAttr(tuple(axes))}, regions=[body], result_types=[result_types])
@@ -159,7 +150,7 @@ class BuildOp(ArrayOp):
             )
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class SliceOp(ArrayOp):
     """The part of a global value that this iteration sees under `layout`.
 
@@ -169,12 +160,12 @@ class SliceOp(ArrayOp):
     """
 
     name = "array.slice"
-    source = operand_def(ArrayType)
-    target = prop_def(ArrayType)
-    out = result_def(ArrayType)
+    source = irdl.operand_def(ArrayType)
+    target = irdl.prop_def(ArrayType)
+    out = irdl.result_def(ArrayType)
     WORDS: ClassVar = (Word("target", ArrayType.read, "to"),)
 
-    traits = traits_def(NoMemoryEffect())
+    traits = irdl.traits_def(NoMemoryEffect())
 
     def __init__(self, source: SSAValue, layout: Layout, mesh: Mesh):
         (array,) = array_types([source])
@@ -215,10 +206,10 @@ class Redistribute(ArrayOp):
     pending in the operand.
     """
 
-    source = operand_def(ArrayType)
-    out = result_def(ArrayType)
+    source = irdl.operand_def(ArrayType)
+    out = irdl.result_def(ArrayType)
 
-    traits = traits_def(NoMemoryEffect())
+    traits = irdl.traits_def(NoMemoryEffect())
 
     def __init__(self, source: SSAValue, result_type: ArrayType):
         super().__init__(operands=[source], result_types=[result_type])
@@ -231,7 +222,7 @@ class Redistribute(ArrayOp):
             raise VerifyException(f"`{self.name}` resolves pending reductions, but {target.text} adds one over {axes}")
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class RedistributeOp(Redistribute):
     """Converts between layouts where a slicer does not match its builder."""
 
@@ -244,8 +235,8 @@ class Barrier(ArrayOp):
     Constraint: every result has the type of its operand.
     """
 
-    ins = var_operand_def(ArrayType)
-    outs = var_result_def(ArrayType)
+    ins = irdl.var_operand_def(ArrayType)
+    outs = irdl.var_result_def(ArrayType)
 
     def __init__(self, values: Sequence[SSAValue]):
         super().__init__(operands=[values], result_types=[[value.type for value in values]])
@@ -255,7 +246,7 @@ class Barrier(ArrayOp):
             raise VerifyException(f"`{self.name}` returns its operands unchanged: their types must match")
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class BarrierOp(Barrier):
     """Keeps a gather at its use: `%0, %1 = array.barrier %x, %start : ...` is `%x`, but not before `%start`."""
 
@@ -265,11 +256,11 @@ class BarrierOp(Barrier):
 class Coordinate(ArrayOp):
     """The index of this iteration along `axes`, counted major to minor from 0: an `i32[]`."""
 
-    along = prop_def(AxesAttr)
-    out = result_def(ArrayType)
+    along = irdl.prop_def(AxesAttr)
+    out = irdl.result_def(ArrayType)
     WORDS: ClassVar = (Word("along", AxesAttr.read),)
 
-    traits = traits_def(NoMemoryEffect())
+    traits = irdl.traits_def(NoMemoryEffect())
 
     def __init__(self, axes: Sequence[str]):
         super().__init__(properties={"along": AxesAttr(tuple(axes))}, result_types=[ArrayType.whole("int32")])
@@ -284,7 +275,7 @@ class Coordinate(ArrayOp):
             raise VerifyException(f"`{self.name}` gives an i32[]")
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class CoordinateOp(Coordinate):
     """The index of this iteration along the axes; the enclosing builds must iterate over all of them."""
 

@@ -3,8 +3,6 @@
 A pending sum may cross a widening cast, never a narrowing one.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any, TypeAlias, cast
 

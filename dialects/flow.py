@@ -12,27 +12,11 @@ of one device.
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import (
-    FlatSymbolRefAttrConstr,
-    FunctionType,
-    ModuleOp,
-    StringAttr,
-    SymbolNameConstraint,
-    SymbolRefAttr,
-)
+from xdsl import irdl
+from xdsl.dialects import builtin
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.utils import parse_func_op_like, print_func_op_like
 from xdsl.ir import Attribute, Dialect, Region, SSAValue
-from xdsl.irdl import (
-    IRDLOperation,
-    irdl_op_definition,
-    lazy_traits_def,
-    prop_def,
-    region_def,
-    traits_def,
-    var_operand_def,
-    var_result_def,
-)
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, SymbolOpInterface
@@ -46,8 +30,8 @@ from .types import ArrayType
 _SAID_BEFORE = ("sym_name", "function_type")
 
 
-@irdl_op_definition
-class GraphOp(IRDLOperation):
+@irdl.irdl_op_definition
+class GraphOp(irdl.IRDLOperation):
     """A graph of kernels and redistributions; its arguments and results are placed global values.
 
     Constraints: the body's arguments have the argument types and `flow.return` the result types; every kernel names a
@@ -55,15 +39,15 @@ class GraphOp(IRDLOperation):
     """
 
     name = "flow.graph"
-    sym_name = prop_def(SymbolNameConstraint())
-    function_type = prop_def(FunctionType)
-    body = region_def("single_block")
+    sym_name = irdl.prop_def(builtin.SymbolNameConstraint())
+    function_type = irdl.prop_def(builtin.FunctionType)
+    body = irdl.region_def("single_block")
 
-    traits = traits_def(IsolatedFromAbove(), SymbolOpInterface())
+    traits = irdl.traits_def(IsolatedFromAbove(), SymbolOpInterface())
 
     def __init__(self, name: str, body: Region, result_types: Sequence[ArrayType]):
-        type = FunctionType.from_lists([arg.type for arg in body.block.args], result_types)
-        super().__init__(properties={"sym_name": StringAttr(name), "function_type": type}, regions=[body])
+        type = builtin.FunctionType.from_lists([arg.type for arg in body.block.args], result_types)
+        super().__init__(properties={"sym_name": builtin.StringAttr(name), "function_type": type}, regions=[body])
 
     def print(self, printer: Printer) -> None:
         print_func_op_like(
@@ -73,9 +57,9 @@ class GraphOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> "GraphOp":
         name, inputs, outputs, body, attributes, _, _ = parse_func_op_like(parser, reserved_attr_names=_SAID_BEFORE)
-        type = FunctionType.from_lists(inputs, outputs)
+        type = builtin.FunctionType.from_lists(inputs, outputs)
         return cls.create(
-            properties={"sym_name": StringAttr(name), "function_type": type},
+            properties={"sym_name": builtin.StringAttr(name), "function_type": type},
             attributes={} if attributes is None else attributes.data,
             regions=[body],
         )
@@ -90,7 +74,7 @@ class GraphOp(IRDLOperation):
             raise VerifyException("`flow.return` returns other types than `flow.graph` declares")
         # One look at the module for all kernels: a lookup for each would be quadratic in a graph cut at every
         # collective.
-        module = next((each for each in around(self) if isinstance(each, ModuleOp)), None)
+        module = next((each for each in around(self) if isinstance(each, builtin.ModuleOp)), None)
         beside = () if module is None else module.body.block.ops
         kernels = {each.sym_name.data: each for each in beside if isinstance(each, FuncOp)}
         for op in self.body.block.ops:
@@ -117,19 +101,19 @@ def _check_kernel(op: "KernelOp", kernels: dict[str, FuncOp]) -> None:
                 )
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class KernelOp(ArrayOp):
     """Every device runs the function on its local arrays: `flow.kernel @step_0(%x) : f32[data*64] -> f32[data*64]`."""
 
     name = "flow.kernel"
-    callee = prop_def(FlatSymbolRefAttrConstr)
-    ins = var_operand_def(ArrayType)
-    outs = var_result_def(ArrayType)
+    callee = irdl.prop_def(builtin.FlatSymbolRefAttrConstr)
+    ins = irdl.var_operand_def(ArrayType)
+    outs = irdl.var_result_def(ArrayType)
 
-    traits = lazy_traits_def(lambda: (HasParent(GraphOp),))
+    traits = irdl.lazy_traits_def(lambda: (HasParent(GraphOp),))
 
     def __init__(self, callee: str, operands: Sequence[SSAValue], result_types: Sequence[ArrayType]):
-        super().__init__(operands=[operands], result_types=[result_types], properties={"callee": SymbolRefAttr(callee)})
+        super().__init__(operands=[operands], result_types=[result_types], properties={"callee": builtin.SymbolRefAttr(callee)})
 
     @property
     def name_of_kernel(self) -> str:
@@ -143,32 +127,32 @@ class KernelOp(ArrayOp):
 
     @classmethod
     def parse_head(cls, parser: Parser) -> tuple[list[UnresolvedOperand], dict[str, Attribute]]:
-        callee = SymbolRefAttr(parser.parse_symbol_name())
+        callee = builtin.SymbolRefAttr(parser.parse_symbol_name())
         with parser.in_parens():
             return parse_operands(parser), {"callee": callee}
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class RedistributeOp(Redistribute):
     """An edge of the graph that communicates."""
 
     name = "flow.redistribute"
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class BarrierOp(Barrier):
     """Delays the users of its results until all operands are available: `flow.barrier %w, %h` delays a gather of `%w`."""
 
     name = "flow.barrier"
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class ReturnOp(Terminator):
     """The graph's results."""
 
     name = "flow.return"
 
-    traits = lazy_traits_def(lambda: (IsTerminator(), HasParent(GraphOp)))
+    traits = irdl.lazy_traits_def(lambda: (IsTerminator(), HasParent(GraphOp)))
 
 
 FLOW = Dialect("flow", [GraphOp, KernelOp, RedistributeOp, BarrierOp, ReturnOp])

@@ -1,7 +1,5 @@
 """The grammars of index notation: one file each, with `expressions.lark` as their common part."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from typing import TypeAlias

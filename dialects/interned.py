@@ -4,8 +4,6 @@ Ranges, layouts and meshes are compared and hashed millions of times and made a 
 the same object, equality is `is`, a hash is an address, and every memo table over them is cheap.
 """
 
-from __future__ import annotations
-
 from typing import Any, TypeVar
 
 _T = TypeVar("_T", bound="Interned")

@@ -3,8 +3,6 @@
 func.func @main(%0: f32[8]) -> f32[8] attributes {arg_names = ["x"], result_names = ["result"]}
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import cast
 

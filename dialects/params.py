@@ -18,6 +18,7 @@ import numpy as np
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 
+from .dtypes import kind_of
 from .text import TextAttr, go_on
 
 Literal: TypeAlias = "bool | int | float | str | tuple[Literal, ...] | Record | None"
@@ -39,7 +40,7 @@ class Record:
 
 def literal(number: Any) -> Literal:
     """A NumPy number as plain data; a complex one is a record of its parts."""
-    match np.asarray(number).dtype.kind:
+    match kind_of(np.asarray(number).dtype):
         case "b":
             return bool(number)
         case "i" | "u":

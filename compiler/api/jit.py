@@ -13,8 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypedDict, TypeVar, Unpack, cast, overload
 
-from jax.stages import Lowered
-from jax.stages import Wrapped as JitWrapped
+from jax.stages import Lowered, Wrapped as JitWrapped
 
 from ...dialects.definitions.registry import definitions
 from ...dialects.mesh import Mesh
@@ -22,8 +21,7 @@ from ..inputs.arguments import Function
 from ..inputs.checks import mesh_given, shown, tactics_given
 from ..jax_private import Device, jax, tree
 from ..run.compiled import Compiled, device_mesh, donated, misplaced
-from .plan import Plan, Tactic
-from .plan import plan as make_plan
+from .plan import Plan, Tactic, plan as make_plan
 
 R = TypeVar("R")
 

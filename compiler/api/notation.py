@@ -5,8 +5,6 @@ mlp.functions["mlp"](x, w1, w2)      a function like any other: jax.jit, jax.gra
 mlp.plan("zero3").counts()           the plan of that name, with the annotations of the text
 """
 
-from __future__ import annotations
-
 import inspect
 import itertools
 from collections.abc import Callable, Mapping
@@ -26,8 +24,7 @@ from ..notation.diagnostics import Text
 from ..notation.elaborate import elaborate
 from ..notation.terms import Function
 from .notation_plans import Block, annotated, block
-from .plan import Plan
-from .plan import plan as make_plan
+from .plan import Plan, plan as make_plan
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,8 +4,6 @@ h = layer(x, w)        h, h/z, h/y        a, b = pair(x)    a is a_b/y
 z[i] = x[i]            the same value as x, so its address is `x`
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 

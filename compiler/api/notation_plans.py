@@ -4,8 +4,6 @@ fn f(x: f32[B=512 @data, D=256], ...)      -->   Tile({"x": 0}, "data")
 plan zero3 { tile w1.0 @data }             -->   tile("w1", 0, "data")
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import methodcaller

@@ -4,8 +4,6 @@ DataParallel(axis='data', inputs='batch/*')
 tile('params/w1', 1, 'model')
 """
 
-from __future__ import annotations
-
 import ast
 import inspect
 from collections.abc import Callable, Sequence

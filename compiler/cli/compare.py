@@ -8,31 +8,26 @@ result    f32[data*128, 256]            4.7e-07
 2 all_gather, 1 all_reduce; 917,504 bytes received by a device in a call
 """
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jax import Array
 from jax.core import ShapedArray
+from rich.console import RenderableType
+from rich.text import Text
 
 from ...dialects.errors import Error
+from ..api.plan import Plan
 from ..inputs.arguments import passed
 from ..inputs.names import match
 from ..jax_private import jax, jnp, tree
 from ..ops.prng_keys import is_key, text
 from ..run.compare import differences
-from .tables import summary, table
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from ..api.plan import Plan
+from .tables import summary, table, titled
 
 
 def host_devices(count: int) -> None:
@@ -94,34 +89,15 @@ def drawn(random: np.random.Generator, aval: ShapedArray) -> Array:
     return jnp.asarray(random.integers(0, 2 if dtype.kind == "b" else 8, aval.shape), dtype)
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """How far each result of the partitioned run is from the original's; `agrees` if all are within the tolerance."""
-
-    plan: Plan
-    errors: Mapping[str, float]
-    tolerance: float
-
-    @property
-    def agrees(self) -> bool:
-        return all(error <= self.tolerance for error in self.errors.values())
-
-    def report(self) -> RenderableType:
-        from rich.console import Group
-        from rich.padding import Padding
-        from rich.text import Text
-
-        layouts = self.plan.layout("result")
-        rows = [(name, layouts[name], f"{error:.1e}") for name, error in self.errors.items()]
-        shown = table(("result", "layout", "largest error"), rows)
-        parts = [] if shown is None else [Padding(shown, (1, 0, 0, 0))]
-        title = Text(f"{self.plan.source.traced.name} on {self.plan.mesh}")
-        return Group(title, *parts, Padding(Text(summary(self.plan)), (1, 0, 0, 0)))
-
-
-def trial(plan: Plan, leaves: Sequence[Array | np.ndarray], tolerance: float) -> Trial:
-    """Runs the original and the partitioned program on these arrays."""
+def errors(plan: Plan, leaves: Sequence[Array | np.ndarray]) -> dict[str, float]:
+    """How far each result of the partitioned run on these arrays is from the original's."""
     traced = plan.source.traced
     values = tree.tree_unflatten(traced.in_tree, leaves)
     bound = passed(traced.function.signature, {**dict(zip(traced.arguments, values, strict=True)), **traced.static})
-    return Trial(plan, differences(plan, bound.args, bound.kwargs), tolerance)
+    return differences(plan, bound.args, bound.kwargs)
+
+
+def report(plan: Plan, errors: Mapping[str, float]) -> RenderableType:
+    layouts = plan.layout("result")
+    rows = [(name, layouts[name], f"{error:.1e}") for name, error in errors.items()]
+    return titled(plan, table(("result", "layout", "largest error"), rows), Text(summary(plan)))

@@ -4,8 +4,6 @@
 `plan.lower("collective")`. The code of a pass is imported when it runs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

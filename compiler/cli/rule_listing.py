@@ -1,7 +1,5 @@
 """The definitions and rules as text, from the files that contain them."""
 
-from __future__ import annotations
-
 import fnmatch
 import re
 import textwrap

@@ -11,12 +11,9 @@ all_gather   data   params/blocks/*/w1       8     98,304   ZeRO(stage=3, axis='
 12 all_gather, 9 all_reduce; 147,456 bytes received by a device in a call
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -25,9 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...rewrites.redistribute.steps import Bytes
-
-if TYPE_CHECKING:
-    from ..api.plan import Plan
+from ..api.plan import Plan
 
 MOST = 60
 """The most rows of a table; further rows are only counted."""
@@ -46,6 +41,11 @@ def report(plan: Plan) -> RenderableType:
         table(("runs unpartitioned", "value"), ((each.primitive, each.value) for each in plan.whole)),
         Text(summary(plan)),
     ]
+    return titled(plan, *parts)
+
+
+def titled(plan: Plan, *parts: RenderableType | None) -> RenderableType:
+    """The parts that there are, below the program's name and its mesh."""
     title = Text(f"{plan.source.traced.name} on {plan.mesh}")
     return Group(title, *(Padding(part, (1, 0, 0, 0)) for part in parts if part is not None))
 

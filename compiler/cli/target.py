@@ -5,8 +5,6 @@ mlp.py:plan                                      --> the plan that the function 
 mlp.partita:zero3                                --> the plan of that name, or the annotations of the function of that name
 """
 
-from __future__ import annotations
-
 import importlib.util
 import inspect
 import sys

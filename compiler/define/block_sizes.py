@@ -5,8 +5,6 @@ A kernel with its own step size may agree on 4 rows and on 2, but compute wrong 
     x: f32[8, 16] on data=8    -->    softmax is tried on blocks of one row, before the plan is lowered
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import prod
 from typing import cast

@@ -8,8 +8,6 @@ runs unpartitioned, or is replaced by the program inside it.
     pallas_call[grid=(4,), ...] x   -->   lax.pallas_call %x,   y0[(i b16), d1:] = @(x0[(i b16), d0:])   size b16 = 16
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NoReturn, cast

@@ -1,7 +1,5 @@
 """A definition to be tried, and the error if it fails."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

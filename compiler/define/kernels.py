@@ -13,8 +13,6 @@ same call with a shorter grid on shorter arrays, if no two of its steps write th
   starts with uninitialised scratch, so no sweep uses values that another one left.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -6,8 +6,6 @@ the arrays of all devices together, so no second device is needed and `jax.grad`
     %y = lax.f %x, its index placed over 2 devices   -->   %0 = spmd.slice %x;  %1 = lax.f %0;  %y = spmd.all_gather %1
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, cast
 

@@ -6,8 +6,6 @@ tracing traces the function, `vmap` maps it, and `grad` uses its rules, includin
     { lambda ; a:f32[8,64] b:f32[64]. let c:f32[8,64] = rms_norm a b in (c,) }
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ Dims that share an index share its extent. Indices get different extents that di
 is detected. An operand that indexes a lookup holds positions. Two results are compared element by element.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from math import prod

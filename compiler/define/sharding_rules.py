@@ -8,8 +8,6 @@ that the author's `partition` returns for arrays of these shapes on one device.
     custom_partitioning(x0, x1)   y0[f0.., f1, f3] = sum(f2) @(x0[f0.., f1, f2], x1[f2, f3])
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 

@@ -10,8 +10,6 @@ function. A difference is the counter-example:
     help: write `d:` for a dim that cannot be partitioned
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import lcm

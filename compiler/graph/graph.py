@@ -29,8 +29,7 @@ from ...rewrites.program.executions import Marks, executions
 from ..gc_pause import without_collector
 from ..jax_private import Device
 from ..ops.shard_map import on_devices, own_collectives
-from ..plan.counts import Counts
-from ..plan.exchanges import Exchange, counted, received
+from ..plan.counts import Counts, Exchange, counted, received
 from ..plan.lowered import ir
 from ..plan.state import State
 from .module import GraphModule

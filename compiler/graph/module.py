@@ -1,7 +1,5 @@
 """A graph as its module in the flow dialect: its name, mesh, kernels, arguments and results. `Graph` adds the queries."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import cast

@@ -1,7 +1,5 @@
 """The nodes and edges of a graph, for people and other tools: read off the flow dialect, never stored separately."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -18,8 +16,7 @@ from ...dialects.types import ArrayType
 from ...rewrites.lower.to_flow import change
 from ...rewrites.program.executions import Marks, executions
 from ...rewrites.redistribute.steps import Step
-from ..plan.exchanges import Exchange
-from ..plan.exchanges import received as total
+from ..plan.counts import Exchange, received as total
 from .module import GraphModule
 
 

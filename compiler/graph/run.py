@@ -7,17 +7,14 @@ than a byte travel as bytes, because JAX packs them inside a compiled program bu
     f32[data*64, 8]{+model}   -->   f32[4, 2, 64, 8] over (data, model, None, None): one block a device
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from jax import Array, ShapeDtypeStruct
-from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
-from jax.sharding import Mesh as DeviceMesh
+from jax.sharding import AbstractMesh, AxisType, Mesh as DeviceMesh, NamedSharding, PartitionSpec
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -49,7 +46,7 @@ class Form:
     spec: PartitionSpec
 
     @classmethod
-    def of(cls, type: ArrayType, mesh: Mesh) -> Form:
+    def of(cls, type: ArrayType, mesh: Mesh) -> Self:
         layout, travels = type.layout, BYTES.get(type.dtype, type.dtype)
         shape, local = layout.global_shape(mesh), layout.local_shape(mesh)
         if layout.pending or layout is not layout.natural(mesh):

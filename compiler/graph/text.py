@@ -1,11 +1,9 @@
 """A graph for other tools: JSON for programs, Graphviz for people."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 
-from ..plan.exchanges import Exchange
+from ..plan.counts import Exchange
 from .module import GraphModule
 from .nodes import Edge, Node, Value
 

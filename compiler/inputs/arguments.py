@@ -6,8 +6,6 @@ A leaf's name is its argument's name and the path to it; a static argument has n
                                           -->  params/w, params/b, batch/x, batch/y, xs/0, xs/1
 """
 
-from __future__ import annotations
-
 import inspect
 import linecache
 import re
@@ -15,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 from jax.core import ShapedArray
 
@@ -39,7 +37,7 @@ class Function:
     static: tuple[str, ...]
 
     @classmethod
-    def of(cls, fn: Callable[..., object], static_argnames: str | Sequence[str] = ()) -> Function:
+    def of(cls, fn: Callable[..., object], static_argnames: str | Sequence[str] = ()) -> Self:
         """Raises Error if `fn` is not callable or lacks an argument that is declared static."""
         if not callable(fn):
             raise Error(f"expected a function, got {fn!r}", helps=["pass the function to trace as the first argument"])

@@ -1,7 +1,5 @@
 """Checks of axes, dims, patterns, meshes and tactics: a wrong one raises an Error at the call, which says what to write."""
 
-from __future__ import annotations
-
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -3,15 +3,13 @@
 @pt.define("norm(x)  out[i..] = @(y[i..])")      -->      --> model.py:12:34, with the carets under `y`
 """
 
-from __future__ import annotations
-
 import linecache
 import operator
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from types import FrameType
-from typing import NoReturn
+from typing import NoReturn, Self
 
 from ...dialects.errors import Error, Location
 
@@ -29,7 +27,7 @@ class Written:
     column: int = 1
 
     @classmethod
-    def of(cls, text: str, frame: FrameType | None) -> Written:
+    def of(cls, text: str, frame: FrameType | None) -> Self:
         """The text, located in the file of the calling frame."""
         if frame is None or not text.strip():
             return cls(text)
@@ -87,6 +85,6 @@ class Written:
         """Raises an error at the first mention of a name."""
         raise Error(title, location=self.find(name), label=label, notes=notes, helps=helps)
 
-    def renamed(self, text: str) -> Written:
+    def renamed(self, text: str) -> Self:
         """A text derived from this one; errors in it point at the start of this one."""
         return replace(self, text=text)

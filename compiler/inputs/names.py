@@ -8,8 +8,6 @@ In a key, `/` and the glob characters are escaped with a backslash, both in name
     params          -->    everything under it
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Checks a whole file: its mesh, its extents, its functions (callees first) and its plans."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

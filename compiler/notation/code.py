@@ -1,7 +1,5 @@
 """Python code whose nodes have the positions of their phrases in the text, so that JAX's source lines point there."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass

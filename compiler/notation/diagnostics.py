@@ -3,8 +3,6 @@
 text.fail("axis_unknown", token, mesh, axis="dat", mesh=mesh)   -->   the mesh has no axis `dat`; did you mean `data`?
 """
 
-from __future__ import annotations
-
 import linecache
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

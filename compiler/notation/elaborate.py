@@ -6,8 +6,6 @@
 Tracing, differentiation, partitioning and messages about lines then work as for any JAX function.
 """
 
-from __future__ import annotations
-
 import ast
 import linecache
 from collections.abc import Callable, Mapping

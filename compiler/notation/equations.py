@@ -1,7 +1,5 @@
 """Equations: the left side gets its ranges and its type from the right side."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat

@@ -5,8 +5,6 @@ y[n: N, d] = sum(e) [ids[e] = n] * m[e, d]   -->   jax.ops.segment_sum(m, ids, N
 sum(d) x[b, d] / D                           -->   jnp.sum(x, 1) / D
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

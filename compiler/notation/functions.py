@@ -1,7 +1,5 @@
 """Functions: the types in their heads, the mesh axes after dims, and the returned values."""
 
-from __future__ import annotations
-
 import keyword
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

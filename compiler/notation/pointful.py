@@ -5,10 +5,9 @@
 This file has no table of ops: it prints definitions, and refuses those that the notation cannot express.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 from ...dialects.definitions.ground_form import Dim, Equation, Ground, Grounded, inner
 from ...dialects.definitions.grounding import ground
@@ -54,7 +53,7 @@ class Pointful:
     form: Grounded
 
     @classmethod
-    def of(cls, name: str, params: ParamsAttr, ins: Sequence[Value], outs: Sequence[Value], letters: Sequence[str]) -> Pointful:
+    def of(cls, name: str, params: ParamsAttr, ins: Sequence[Value], outs: Sequence[Value], letters: Sequence[str]) -> Self:
         definition = definitions.get(name)
         if definition is None or name == "whole":
             raise Unsayable

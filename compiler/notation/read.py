@@ -4,8 +4,6 @@ y[b] = exp x[b]     -->     unexpected `x`: write a function's argument in paren
 y[b] = x[b] % 2     -->     the notation has no sign `%`: write a remainder as `rem(a, b)`
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from pathlib import Path

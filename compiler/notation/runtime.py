@@ -3,8 +3,6 @@
 JAX skips these frames, so the traced ops point to lines of the text.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Sequence
 from functools import cache, partial

@@ -6,8 +6,6 @@ lax.argmax(x, axes=(1,), index_dtype=i32)   -->   {axes = (1,), index_dtype = dt
 round(x[i])                                 -->   {rounding_method = RoundingMethod(name="AWAY_FROM_ZERO")}
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, cast

@@ -3,8 +3,6 @@
 x[i, 0, (h d), 2*i + q - 1, ids[b]]   -->   an index, a number, a product, a window, a computed position
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ An op is printed by its definition if reading that text gives the same op, and a
 Otherwise an error names the op. The printed text is therefore always the same program.
 """
 
-from __future__ import annotations
-
 import keyword
 from collections.abc import Iterator, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Extents: integers, their names, and sums, differences, products and exact quotients of these."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

@@ -3,8 +3,6 @@
 x[b, d] - m[b]   -->   x: (b, d), m: (b)   -->   _x - jnp.expand_dims(_m, (1,)): (b, d)
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias

@@ -1,7 +1,5 @@
 """The walk over terms: makes the code of each, by its kind."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

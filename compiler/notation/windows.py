@@ -5,8 +5,6 @@ max(q: 2) x[n, 2*p + q]                       -->   reduce_window
 sum(q) x[p + q - 1] * k[q]                    -->   sum(q) where(0 <= p + q - 1 < P, x[clip(p + q - 1)] * k[q], 0)
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce

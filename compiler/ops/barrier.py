@@ -9,8 +9,6 @@ Device-local code is never differentiated, so this primitive has no derivative; 
     %x, %y = barrier %x, %y    -->    on TPU and GPU: stablehlo.optimization_barrier %x, %y;    on CPU: nothing
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, TypeVar
 

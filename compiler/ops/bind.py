@@ -5,8 +5,6 @@ Local and global arrays have the same parameters, because extents follow from th
     bind_local("reshape", {}, [f32[64, 8]], [("float32", (512,))])  -->  reshape_p.bind(x, new_sizes=(512,), ...)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias, cast

@@ -1,7 +1,5 @@
 """JAX's names for the monoids of `dialects/monoids.py`, all in this file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

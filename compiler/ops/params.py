@@ -8,8 +8,6 @@ the types: extents, and the result's dtype. A parameter without a text form, suc
 a `while`, stays in a list beside the program, and the text has its index in the list: `foreign(index=0)`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum

@@ -6,15 +6,12 @@ positions, which may not reach the end of the array. So positions of narrow type
 never reach XLA.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TypeAlias, cast
 
 import numpy as np
-from jax import Array
-from jax import lax as lax_types
+from jax import Array, lax as lax_types
 
 from ...dialects.definitions.gathers import Numbers
 from ...dialects.definitions.registry import definitions

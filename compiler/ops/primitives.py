@@ -1,7 +1,5 @@
 """JAX's primitives by name, as the text of a program names them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias

@@ -7,8 +7,6 @@ A key type adds only the generator's name and the shape of its keys.
 Arrays of `float0`, JAX's derivatives with respect to integers, are `bool` inside, as in JAX's compiler.
 """
 
-from __future__ import annotations
-
 from typing import TypeAlias, cast
 
 import jax

@@ -6,8 +6,6 @@ program that the primitive stands for, and each of its equations can be placed.
     bcoo_todense %data, %indices {spinfo = ...}  -->  %0 = broadcast_in_dim 0;  %1 = scatter_add %0, %indices, %data
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, TypeAlias, cast

@@ -4,8 +4,6 @@ If these are axes of the plan's mesh, the body runs on its devices, with its own
 split into the blocks that the body needs, and `jax.vmap` runs it on all of them, with a mapped axis for each mesh axis.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial

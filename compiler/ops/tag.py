@@ -6,8 +6,6 @@ name, its tangent is `tangent(name)`, and its cotangent, which is made by transp
     h = pt.tag(jax.nn.relu(x @ w1), "hidden")    -->    hidden: f32[512, 1024], and in a gradient also grad(hidden)
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, TypeVar, cast
 

@@ -6,8 +6,7 @@
       refusals     why a claim cannot be made, and what to do instead
     lowered        the lowering, one step a line: the placed program, the device-local module
     collectives    what is sent, how often, and which tactic is the reason
-      exchanges    a collective that runs, and sums over many; graphs use them too
-      counts       how often, with branches and loops of unknown trip count listed separately
+      counts       how often each runs, with branches and loops of unknown trip count listed separately; for graphs too
     queries        layouts, conflicts, where propagation stopped, what runs unpartitioned
       lookups      whether a table is looked up in blocks or gathered
     explain, diff, expect     why, what changed, and what a test expects

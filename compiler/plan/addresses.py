@@ -4,8 +4,6 @@ Arguments and results are named by path, intermediates by tag or scope, and any 
 value has one name, the first of these that applies.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property

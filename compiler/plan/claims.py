@@ -5,8 +5,6 @@ An action changes a plan or fails with a reason. It never applies partially, bec
     tile(plan, "x", 0, "data")    -->    the plan with x: f32[data*64, 8], and everything that follows by propagation
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -75,11 +73,7 @@ def propagate(plan: Some, axis: str) -> Some:
 
 
 def place(plan: Some, seeds: Sequence[Seed], text: str, *, propagate: bool = True, held: bool = False) -> Some:
-    """Make these claims, all at once, and propagate: the step that every tactic ends in. On an Error nothing changes.
-
-    With `held`, the claims propagate only through ops in which every array has the range, and no later tactic propagates
-    them further.
-    """
+    """Make these claims, all at once, and propagate; `Plan.place` describes it."""
     propagate = flag_of("propagate", propagate)
     with without_collector():
         table = _claimed(plan, seeds, len(plan.actions), propagate, held)
@@ -140,24 +134,23 @@ def _claim(plan: State, table: Table, seed: Seed, number: int, held: bool) -> Cl
             raise taken(plan, seed, own)
         return Claim(WHOLE, table.axes[seed.axis].whole, number)
     if have is None:
-        return Claim(seed.dim, _factor(plan, table, seed), number, held)
+        return Claim(seed.dim, _factor(plan, table, seed, seed.dim), number, held)
     if have.at == seed.dim:
         return None
     if own is not None:
         raise taken(plan, seed, own)
     # The op that computes the value leaves it on another dim: the value is redistributed there.
-    return Claim(seed.dim, _factor(plan, table, seed), number, held)
+    return Claim(seed.dim, _factor(plan, table, seed, seed.dim), number, held)
 
 
-def _factor(plan: State, table: Table, seed: Seed) -> Factor:
-    assert seed.dim is not None
+def _factor(plan: State, table: Table, seed: Seed, dim: int) -> Factor:
     shape = plan.source.program.shape(seed.value)
     if 0 in shape:
         title = f"`{seed.name}` cannot be tiled: its dim {shape.index(0)} has no elements"
         raise Error(title, notes=[f"its shape is {list(shape)}"], helps=["leave it replicated"])
-    factor = next_factor(table, seed.value, seed.dim, seed.axis, seed.pads(plan.mesh))
+    factor = next_factor(table, seed.value, dim, seed.axis, seed.pads(plan.mesh))
     if factor is None:
-        raise uneven(plan, table, seed)
+        raise uneven(plan, table, seed, dim)
     return factor
 
 

@@ -1,7 +1,5 @@
 """The collectives of a plan, each with its provenance: the value sent, how often, and the tactic that causes it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -10,8 +8,7 @@ from ...rewrites.program.program import Node
 from ...rewrites.redistribute.steps import Bytes, Step
 from ..inputs.lines import Source
 from ..ops.shard_map import own_collectives
-from .counts import Counts
-from .exchanges import Exchange, counted, received
+from .counts import Counts, Exchange, counted, received
 from .lookups import gathers_parts, made_by, why
 from .state import State
 
@@ -44,7 +41,6 @@ def counts(plan: State) -> Counts:
 
 
 def bytes_per_device(plan: State) -> int:
-    """Bytes that one device receives in one call."""
     return received(_exchanges(plan))
 
 

@@ -1,7 +1,5 @@
 """What changed from one plan to another of the same program: layouts, collectives, bytes, memory."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar, cast
@@ -30,14 +28,12 @@ class Diff:
     bytes: tuple[int, int]
     memory: tuple[int, int]
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         lines = [f"{name}: {old} --> {new}" for name, (old, new) in self.layouts.items()]
         lines += [f"{kind}: {old} --> {new}" for kind, (old, new) in (*self.counts.items(), *self.inside.items())]
         lines.append(f"bytes received by a device: {self.bytes[0]:,} --> {self.bytes[1]:,}")
         lines.append(f"bytes of arguments on a device: {self.memory[0]:,} --> {self.memory[1]:,}")
         return "\n".join(lines)
-
-    __repr__ = __str__
 
 
 def diff(before: object, after: State) -> Diff:

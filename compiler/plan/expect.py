@@ -1,7 +1,5 @@
 """`plan.expect`: the collectives that a test expects of a plan, or an error that shows the others."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from ...dialects.errors import Error, did_you_mean

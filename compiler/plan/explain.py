@@ -6,8 +6,6 @@ w1: f32[data*2, 16]
     `dot_general` already uses `data` by tile('x', 0, 'data'), which was earlier; tile('w1', 0, 'data') loses there
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...rewrites.decide.decide import Move

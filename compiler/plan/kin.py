@@ -6,8 +6,6 @@ made there, and these claims are propagated in the same way.
     x: f32[data*64, 8] by tactic 0   -->   x, its tangent and its cotangent: f32[data*64, 8] by tactic 0
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple

@@ -7,8 +7,6 @@ the array is gathered first. The order of tactics decides, and these texts repor
       looked up in blocks by `gather` at lm.py:12: masked partial sum over `model`
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...rewrites.decide.decide import Move
@@ -33,7 +31,8 @@ def why(plan: State, move: Move, step: Step) -> str:
         return PARTS
     if step.kind in ("all_reduce", "reduce_scatter"):
         node = made_by(plan, move.value)
-        return IN_BLOCKS if node is not None and any(_reads(node, at) for at in _placed(plan, node, step.axes)) else ""
+        placed = [] if node is None else [node.signature.instance.indices[at] for at in _placed(plan, node, step.axes)]
+        return IN_BLOCKS if any(index.reads for index in placed) else ""
     return next((said for use in move.uses if (said := _wanted_whole(plan, step, *use))), "")
 
 
@@ -76,10 +75,6 @@ def _placed(plan: State, node: Node, axes: tuple[str, ...]) -> Iterator[int]:
     """The indices of an op that these axes are placed on."""
     placement = plan.decisions.placements.nodes[node.number].placement
     return (index for index, factor in placement if factor.name in axes)
-
-
-def _reads(node: Node, index: int) -> bool:
-    return node.signature.instance.indices[index].reads
 
 
 def _wanted_whole(plan: State, step: Step, number: int, position: int) -> str:

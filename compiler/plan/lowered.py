@@ -1,7 +1,5 @@
 """The lowering of a plan, one step per line: the decisions, the placed program, the device-local module."""
 
-from __future__ import annotations
-
 from xdsl.dialects.builtin import ModuleOp
 
 from ...rewrites.lower.materialise import materialise

@@ -1,7 +1,5 @@
 """Queries on a plan, read off its decisions and its table, never computed twice."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import cast
 
@@ -36,10 +34,8 @@ class Resolution:
     def __call__(self, plan: Some) -> Some:
         return replicate(plan, self.value, self.axis)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return f"{self.tactic}: {self.bytes:,} bytes received by a device in a call"
-
-    __repr__ = __str__
 
 
 @dataclass(frozen=True)
@@ -65,11 +61,9 @@ class Conflict:
             found.append(Resolution(name, self.axis, bytes_per_device(plan)))
         return tuple(sorted(found, key=lambda each: each.bytes))
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         where = f" at {self.source}" if self.source is not None else ""
         return f"conflict on `{self.axis}` in {self.op}{where}: " + "; ".join(self.claims)
-
-    __repr__ = __str__
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +79,12 @@ class Stop:
     reason: str
     source: Source | None
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         where = f" at {self.source}" if self.source is not None else ""
         return (
             f"`{self.axis}` ({self.size} devices) stops at {self.op}{where}: "
             f"dim {self.dim} of `{self.value}` ({self.extent}): {self.reason}"
         )
-
-    __repr__ = __str__
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +102,7 @@ class WholeOp:
     once: bool = False
     """Whether one device runs it for all devices."""
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         where = f" at {self.source}" if self.source is not None and self.source.line else ""
         if self.own:
             runs = "unchanged, on its own mesh axes: its collectives are in `counts().own`"
@@ -122,8 +114,6 @@ class WholeOp:
             runs = f"unpartitioned: {self.why or 'it has no definition'}"
         what = f", which {'makes' if self.makes else 'reads'} `{self.value}`," if self.value else ""
         return f"`{self.primitive}`{where}{what} runs {runs}"
-
-    __repr__ = __str__
 
 
 MOST = 8

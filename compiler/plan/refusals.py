@@ -1,7 +1,5 @@
 """The errors of `claims`: why a claim cannot be made, and an alternative."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ...dialects.errors import Error
@@ -52,35 +50,32 @@ def _twice(seed: Seed, have: Claim) -> Error:
     )
 
 
-def uneven(plan: State, table: Table, seed: Seed) -> Error:
+def uneven(plan: State, table: Table, seed: Seed, dim: int) -> Error:
     shape = plan.source.shape(seed.value)
-    assert seed.dim is not None
-    size, extent = plan.mesh[seed.axis], shape[seed.dim]
-    here = [f"`{factor.place}` ({factor.size})" for factor in table.on_dim(seed.value, seed.dim)]
+    size, extent = plan.mesh[seed.axis], shape[dim]
+    here = [f"`{factor.place}` ({factor.size})" for factor in table.on_dim(seed.value, dim)]
     left = f" (each part of {' * '.join(here)})" if here else ""
     return Error(
-        f"`{seed.name}` cannot be tiled: dim {seed.dim} has {extent} elements{left}, which do not divide over "
+        f"`{seed.name}` cannot be tiled: dim {dim} has {extent} elements{left}, which do not divide over "
         f"`{seed.axis}` ({size} devices)",
         notes=[f"its shape is {list(shape)}"],
-        helps=[*(_batch(plan, table, seed) if seed.multiple else _instead(plan, table, seed)), *_pads(table, seed)],
+        helps=[*(_batch if seed.multiple else _instead)(plan, table, seed, dim), *_pads(table, seed, dim)],
     )
 
 
-def _pads(table: Table, seed: Seed) -> list[str]:
+def _pads(table: Table, seed: Seed, dim: int) -> list[str]:
     """Padding, if that would help: a tactic pads a dim for all the axes that it places there, but not a tiled dim."""
-    assert seed.dim is not None
-    on, pads = table.on_dim(seed.value, seed.dim), table.mesh[seed.axis]
+    on, pads = table.on_dim(seed.value, dim), table.mesh[seed.axis]
     if not on:
-        can = not seed.padded and next_factor(table, seed.value, seed.dim, seed.axis, pads) is not None
+        can = not seed.padded and next_factor(table, seed.value, dim, seed.axis, pads) is not None
         return ["or have it padded: padded=True"] if can else []
     axes = ", ".join(f'"{each}"' for each in (*(factor.place for factor in on), seed.axis))
     return [f"place all axes of the dim by one tactic, which pads for all: pt.DataParallel(({axes}), ..., padded=True)"]
 
 
-def _instead(plan: State, table: Table, seed: Seed) -> list[str]:
+def _instead(plan: State, table: Table, seed: Seed, dim: int) -> list[str]:
     """Other dims that divide over the axis, and other axes that divide the dim."""
-    value, dim, axis = seed.value, seed.dim, seed.axis
-    assert dim is not None
+    value, axis = seed.value, seed.axis
     shape = plan.source.shape(value)
     fits = [f"dim {d} ({n})" for d, n in enumerate(shape) if n and next_factor(table, value, d, axis) is not None]
     helps = [f"tile {' or '.join(fits)} instead"] if fits else []
@@ -95,10 +90,9 @@ def _other_axes(plan: State, table: Table, value: int, dim: int, axis: str) -> l
     return [f"use {' or '.join(axes)}"] if axes else []
 
 
-def _batch(plan: State, table: Table, seed: Seed) -> list[str]:
+def _batch(plan: State, table: Table, seed: Seed, dim: int) -> list[str]:
     """Pad the batch, or drop its last examples."""
-    assert seed.dim is not None
-    extent = plan.source.shape(seed.value)[seed.dim]
+    extent = plan.source.shape(seed.value)[dim]
     over = extent % seed.multiple
     pad = f"pad the batch to {extent - over + seed.multiple}" + (f", or drop its last {over}" if over < extent else "")
-    return [pad, *_other_axes(plan, table, seed.value, seed.dim, seed.axis)]
+    return [pad, *_other_axes(plan, table, seed.value, dim, seed.axis)]

@@ -6,8 +6,6 @@ Every query on a plan takes a `State`; `pt.Plan` is a `State` with these queries
     Source + mesh + table of claims + tactics --> State --> decisions: the layout of each value, and where it changes
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Compares a plan with the original function on the same arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

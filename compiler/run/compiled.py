@@ -3,8 +3,6 @@
 JAX compiles and dispatches; Partita adds nothing to a call. Checks run when JAX traces, or when a call fails.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -13,8 +11,7 @@ from typing import Any, cast
 import numpy as np
 from jax import Array, ShapeDtypeStruct
 from jax.extend.core import ClosedJaxpr
-from jax.sharding import AxisType, NamedSharding
-from jax.sharding import Mesh as DeviceMesh
+from jax.sharding import AxisType, Mesh as DeviceMesh, NamedSharding
 from jax.stages import Lowered, Wrapped
 
 from ...dialects.errors import Error

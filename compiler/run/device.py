@@ -1,7 +1,5 @@
 """Running a device-local function: its named ops by their JAX primitives, its collectives by `jax.lax`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import cast
 

@@ -3,8 +3,6 @@
 y, r0, r1, r1 = forward x   -->   y, r1 = forward x, and r0, a constant, in the tangent
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast
 

@@ -3,15 +3,12 @@
 over_devices(f, mesh, [P("data")], [P()])(x)    -->    f(x[0:64]) on the first of four devices, f(x[64:128]) on the next
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
 from jax import Array
-from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
-from jax.sharding import Mesh as DeviceMesh
+from jax.sharding import AbstractMesh, AxisType, Mesh as DeviceMesh, NamedSharding, PartitionSpec
 
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh

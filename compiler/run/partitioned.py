@@ -20,8 +20,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from jax import Array
 from jax.core import ShapedArray
 from jax.extend.core import ClosedJaxpr, Primitive
-from jax.sharding import Mesh as DeviceMesh
-from jax.sharding import NamedSharding
+from jax.sharding import Mesh as DeviceMesh, NamedSharding
 from xdsl.dialects import func
 
 from ...rewrites.decide.op_layouts import boundary

@@ -6,8 +6,6 @@ The initial value counts once. All other dims stay plain indices.
     reduce {computation} %x, %init   -->   %a = slice %x [0:4];  %b = slice %x [4:8];  ..., combiner(%init, ...)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, cast
 

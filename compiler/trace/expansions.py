@@ -6,8 +6,6 @@ elements of an array of keys moves the rows of the `uint32` array that holds the
     random_bits {shape = (4, 8)} %key  -->  %lo = iota(0) * 8 + iota(1);  %a, %b = threefry2x32 %k1, %k2, 0, %lo;  xor %a, %b
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from math import prod
@@ -15,7 +13,6 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 from jax import Array
-from jax.core import ShapedArray
 from jax.extend.core import ClosedJaxpr, JaxprEqn
 
 from ...dialects.definitions.registry import definitions
@@ -110,6 +107,13 @@ def _unstack(eqn: JaxprEqn) -> Function:
     return unstacked
 
 
+def _apart(eqn: JaxprEqn) -> Function:
+    """The parts are slices, each of which is placed by itself."""
+    axis, sizes = cast(int, eqn.params["axis"]), cast("tuple[int, ...]", eqn.params["sizes"])
+    ends = np.cumsum(sizes).tolist()
+    return lambda x: [lax.slice_in_dim(x, end - size, end, axis=axis) for size, end in zip(sizes, ends, strict=True)]
+
+
 def _tile(eqn: JaxprEqn) -> Function:
     reps = cast("tuple[int, ...]", eqn.params["reps"])
 
@@ -171,36 +175,38 @@ def _across(fold: Function) -> Rule:
     return rule
 
 
-def _random(compute: Function) -> Rule:
-    """The rule of a primitive on keys: the generator's implementation, on the arrays that hold the keys."""
+def _random(implementation: Function) -> Rule:
+    """The rule of a primitive on keys: the generator's implementation, on the array that holds the keys."""
 
     def rule(eqn: JaxprEqn) -> Function:
-        return partial(compute, eqn.invars[0].aval, **eqn.params)
+        keys = cast(Any, eqn.invars[0].aval)
+
+        def drawn(array: Array) -> object:
+            return implementation(keys.dtype._impl, array, len(keys.shape), **eqn.params)
+
+        return drawn
 
     return rule
 
 
-def _bits(keys: ShapedArray, array: Array, **params: object) -> Array:
-    return prng.random_bits_impl_base(keys.dtype._impl, array, len(keys.shape), **params)
+def _fold_in(eqn: JaxprEqn) -> Function:
+    keys = cast(Any, eqn.invars[0].aval)
+
+    def folded(array: Array, data: Array) -> Array:
+        return prng.random_fold_in_impl_base(keys.dtype._impl, array, data, keys.shape)
+
+    return folded
 
 
-def _split(keys: ShapedArray, array: Array, **params: object) -> Array:
-    return prng.random_split_impl_base(keys.dtype._impl, array, len(keys.shape), **params)
-
-
-def _fold_in(keys: ShapedArray, array: Array, data: Array) -> Array:
-    return prng.random_fold_in_impl_base(keys.dtype._impl, array, data, keys.shape)
-
-
-def _seed(_: object, seeds: Array, **params: object) -> Array:
-    return prng.random_seed_impl_base(seeds, **params)
+def _seed(eqn: JaxprEqn) -> Function:
+    return partial(prng.random_seed_impl_base, **eqn.params)
 
 
 _RANDOM: Mapping[str, Rule] = {
-    "random_bits": _random(_bits),
-    "random_fold_in": _random(_fold_in),
-    "random_seed": _random(_seed),
-    "random_split": _random(_split),
+    "random_bits": _random(prng.random_bits_impl_base),
+    "random_fold_in": _fold_in,
+    "random_seed": _seed,
+    "random_split": _random(prng.random_split_impl_base),
 }
 _RULES: Mapping[str, Rule] = {
     **_RANDOM,
@@ -214,6 +220,7 @@ _RULES: Mapping[str, Rule] = {
     "reduce": reduce,
     "reduce_window": reduce_window,
     "slice": _slice,
+    "split": _apart,
     "reshape": _reshape,
     "stack": _stack,
     "tile": _tile,

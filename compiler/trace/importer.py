@@ -8,8 +8,6 @@ thousands of equations, but only hundreds of signatures.
     %0 = lax.mul %a, %b : f32[4], f32[4] -> f32[4];  %1 = lax.constant {value = 1.0} : f32[];  %2 = lax.add %0, %1 ...
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
@@ -22,11 +20,9 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...dialects.definitions.registry import definitions
-from ...dialects.dtypes import kind_of
 from ...dialects.errors import Error
 from ...dialects.lax import OPS, CondOp, ConstantOp, LaxOp, RegionOp, ScanOp, WhileOp, WholeOp, YieldOp
-from ...dialects.params import NO_PARAMS, ParamsAttr, Record
-from ...dialects.params import Literal as Value
+from ...dialects.params import NO_PARAMS, Literal as Value, ParamsAttr, literal as literal_of
 from ...dialects.regions import BORDERS
 from ...dialects.types import ArrayType
 from ..define.by_call import DERIVED, derive
@@ -214,7 +210,7 @@ class Importer:
         key = (value.dtype, value.tobytes())
         found = self.frame.constants.get(key)
         if found is None:
-            params = ParamsAttr.of(value=scalar(np.asarray(value)))
+            params = ParamsAttr.of(value=literal_of(value))
             origin = self.fixed if eqn is None else self.origin(eqn, call)
             found = self.emit(ConstantOp, (), (self.type(literal.aval),), params, origin)[0]
             self.frame.constants[key] = found
@@ -233,15 +229,6 @@ class Importer:
 
 # Definitions that are not JAX primitives.
 _PSEUDO = BORDERS | {"constant", "whole"}
-
-
-def scalar(value: np.ndarray) -> Value:
-    """The number in an array of rank 0, as a parameter."""
-    if value.dtype.kind == "c":
-        number = complex(value.item())
-        return Record("complex", (("real", number.real), ("imag", number.imag)))
-    kind = kind_of(value.dtype)
-    return value.item() if kind == "b" else int(value) if kind in "iu" else float(value)
 
 
 def _call(param: str) -> Handler:

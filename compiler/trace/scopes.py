@@ -7,8 +7,6 @@ A scope names the values that leave it; the values that stay inside are `scope/o
         y = h @ w2                   mlp
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache

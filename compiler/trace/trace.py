@@ -8,8 +8,6 @@ JAX traces the function to a jaxpr, and `importer` turns that into operations; t
                                  %0 = lax.dot_general %x, %w {...};  %1 = lax.tanh %0;  func.return %1 }
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -5,8 +5,6 @@ The loop continues while the predicate holds for any element; the elements that 
     while c[b]: x = f(x)   -->   while any(c[b]): x = select(c[b], f(x), x)
 """
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 from jax import Array

@@ -1,7 +1,5 @@
 """Why some primitives run unpartitioned: they have no index to tile, or only their author knows what their dims mean."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 _WHY: Mapping[str, str] = {

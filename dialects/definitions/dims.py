@@ -6,8 +6,6 @@
 from the other arrays. The equation of a variadic op is copied once for each of its operands (or results).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice

@@ -1,7 +1,5 @@
 """The parameters that a local op gets from its local types: `broadcast_in_dim`'s `shape`, `gather`'s `slice_sizes`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

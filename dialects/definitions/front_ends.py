@@ -6,8 +6,6 @@ one element, with stride 1 and no padding, does not change a dim, which is then 
     select_and_scatter_add {window_dimensions = (1, 1, 2, 2), ...}     -->     i..: dims 0, 1     w..: dims 2, 3
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 

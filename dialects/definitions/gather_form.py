@@ -7,10 +7,8 @@ its block.
     out[w, j] = src[start + w, j]   -->   out[w, j] = src[ids[w], j]     ids[w] = start + w
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Self, cast
 
 from ..params import Literal, ParamsAttr, Record
 from .gathers import CLAMPS, DROPS, FIELDS, Ints, Numbers, numbers
@@ -36,10 +34,10 @@ class Form:
         """The treatment of windows that leave the array."""
         return cast(Record, self.params["mode"])
 
-    def with_params(self, **changed: Literal) -> Form:
+    def with_params(self, **changed: Literal) -> Self:
         return replace(self, params=ParamsAttr.of(**{**dict(self.params.items()), **changed}))
 
-    def with_numbers(self, numbers: Numbers) -> Form:
+    def with_numbers(self, numbers: Numbers) -> Self:
         kind = "GatherDimensionNumbers" if self.kind == "gather" else "ScatterDimensionNumbers"
         record = Record(kind, tuple(zip(FIELDS[kind], numbers, strict=True)))
         return replace(self.with_params(dimension_numbers=record), numbers=numbers)

@@ -7,8 +7,6 @@ file only reads these dims from the dimension numbers: the same `Definition` is 
     b..  the other dims of the index vectors                       w..  the window on v.., one for one; collapsed: extent 1
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias, cast
 

@@ -1,7 +1,5 @@
 """Grounding: writes a definition out for operands and results of given shapes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from ..errors import Error

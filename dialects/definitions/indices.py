@@ -5,8 +5,6 @@ A guard and a `where` unify two variables into one index, or into a product of s
     reshape f32[6, 4] to f32[2, 12]        src[(a b), c]  ->  out[a, (b c)]        extents 2, 3, 4
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import TypeAlias
 

@@ -4,8 +4,6 @@ Beyond the grammar, a definition is wrong if it reads a name that is not an oper
 an array or an index that it does not have, or has the name of another definition.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path as File

@@ -1,7 +1,5 @@
 """From lark's tree of a definition to the tree of `definition`: one function for each kind of phrase."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from lark import Token

@@ -3,8 +3,6 @@
 Fold("sum", (k,), Apply("mul", (lhs[i, k], rhs[k])))   -->   sum(k) lhs[i, k] * rhs[k]
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias

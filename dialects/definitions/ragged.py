@@ -7,8 +7,6 @@
 The ragged dim and that of the groups are `w..`, which is unpartitioned; b, m, n and k are those of `dot_general`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import cast
 

@@ -1,7 +1,5 @@
 """The definitions of `definitions.def`, and those that users add: a mapping by the op's name."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

@@ -6,8 +6,6 @@ a + b * c   -->   Apply("add", (a, Apply("mul", (b, c))))
 # The types of the functions of `operator` are known only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 
-from __future__ import annotations
-
 import ast
 import operator
 from collections.abc import Callable, Mapping

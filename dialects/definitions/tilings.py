@@ -75,6 +75,7 @@ class Index:
     * `scan`: the index of a prefix fold: placing it leaves a scan of each block, and the fold of the blocks before is pending.
     * `windows`: the operands that it reads through a window, each with what stands for elements outside of them: the unit
       of the fold around it, or an operand of rank 0.
+    * `pieces`: of a sum of ranges, where each part begins, and the operand that it is.
     * `once`: operands in terms that do not contain this folded index: they are zero except on coordinate 0.
     * `filled`: the operands of a fold or scan over the index. Where the index is padded, they get the monoid's unit behind its
       extent. None if the padding would count all the same, so that the index cannot be padded.
@@ -89,6 +90,7 @@ class Index:
     scan: Scan | None = None
     filled: tuple[int, ...] | None = ()
     windows: tuple[tuple[int, str | int], ...] = ()
+    pieces: tuple[tuple[int, int], ...] = ()
 
     @property
     def reads(self) -> bool:
@@ -153,12 +155,17 @@ class _Roles:
         self.form = form
         self.dtype = dtype
         self.shapes = shapes
-        self.roles = [Index(extent) for extent in form.extents]
+        self.joined: dict[int, tuple[tuple[int, int], ...]] = {}
+        self.extents = list(form.extents)
+        equations = [self.whole(equation) for equation in form.equations]
+        self.roles = [Index(extent) for extent in self.extents]
         self.barred = set(form.fixed)
         self.same: dict[int, int] = {}
         self.windowed: set[int] = set()
         self.arrays: dict[int, tuple[Dim, ...]] = {}
-        for equation in form.equations:
+        for index, pieces in self.joined.items():
+            self.tell(index, pieces=pieces)
+        for equation in equations:
             targets = [{i for dim in target.dims if isinstance(dim, Group) for i in dim.indices} for target in equation.targets]
             self.targets, self.lone = set[int].union(*targets), len(targets) == 1
             for index in sorted(self.targets - set[int].intersection(*targets)):
@@ -166,6 +173,31 @@ class _Roles:
             for target in equation.targets:
                 self.access(target)
             self.visit(equation.body, _Context())
+
+    def whole(self, equation: Equation) -> Equation:
+        """An equation for a part of a sum of ranges, for the whole of it: of one index, by which it reads its operand.
+
+        ```
+        out[+j] = y[j], after an x of 8   -->   out[k] = y[k - 8]
+        ```
+        """
+        (target, *others), body = equation.targets, equation.body
+        parts = [at for at, dim in enumerate(target.dims) if isinstance(dim, Concat)]
+        if others or len(parts) != 1 or not isinstance(body, Read):
+            return equation
+        (at,) = parts
+        (joined,) = (dim for dim in target.dims if isinstance(dim, Concat))
+        if len(body.dims) != len(target.dims) or body.dims[at] != Group(joined.indices):
+            return equation
+        if joined.copy == 0:
+            self.extents.append(0)
+        index, before = len(self.extents) - 1, self.extents[-1]
+        self.extents[index] += self.shapes[body.array][at]
+        self.joined[index] = (*self.joined.get(index, ()), (before, body.array))
+        window = Affine(-before, ((index, 1),))
+        dims = (*target.dims[:at], Group((index,)), *target.dims[at + 1 :])
+        read = (*body.dims[:at], window, *body.dims[at + 1 :])
+        return replace(equation, targets=(replace(target, dims=dims),), body=replace(body, dims=read))
 
     def some(self, index: int, equation: Equation, targets: list[set[int]]) -> None:
         """An index of only some results: no other result depends on it, or all others are folded over it by one monoid."""
@@ -193,7 +225,7 @@ class _Roles:
         seen: set[int] = set()
         for dim in access.dims:
             match dim:
-                case Affine() if access.array >= 0 and dim.moved is not None and all(by > 0 for _, by in dim.factors):
+                case Affine() if access.array >= 0 and self.can_move(dim):
                     self.bar([index for index in dim.indices if index in seen])
                     seen.update(dim.indices)
                     self.windowed.update(dim.indices)
@@ -209,6 +241,12 @@ class _Roles:
         for one, other in zip(known, access.dims, strict=True):
             if one != other:
                 self.bar([i for dim in (one, other) if isinstance(dim, Group | Affine) for i in dim.indices])
+
+    def can_move(self, dim: Affine[int]) -> bool:
+        """Whether a device can read the dim by a window of its own: the op has a parameter for that, or is made of parts."""
+        return all(by > 0 for _, by in dim.factors) and (
+            dim.moved is not None or not self.joined.keys().isdisjoint(dim.indices)
+        )
 
     def visit(self, body: Ground, context: _Context) -> None:
         match body:
@@ -338,7 +376,7 @@ class _Roles:
         """A dim under a window: the index with the most values first; None if it is no such dim, or its indices are barred."""
         if not isinstance(dim, Affine):
             return None
-        extents, steps = self.form.extents, dict(dim.factors)
+        extents, steps = self.extents, dict(dim.factors)
         width = 1 + sum((extents[i] - 1) * step for i, step in steps.items())
         free = sorted((i for i in steps if i not in self.barred), key=lambda i: -extents[i])
         reaches = tuple(
@@ -350,9 +388,9 @@ class _Roles:
         lead = ids
         while lead and lead[-1] in self.form.fixed:
             lead = lead[:-1]
-        if not lead or not all(i not in self.barred and (self.form.extents[i] > 1 or i in self.windowed) for i in lead):
+        if not lead or not all(i not in self.barred and (self.extents[i] > 1 or i in self.windowed) for i in lead):
             return Placeable()
-        return Placeable(lead, prod(self.form.extents[i] for i in ids[len(lead) :]))
+        return Placeable(lead, prod(self.extents[i] for i in ids[len(lead) :]))
 
 
 def _filled(fold: Fold[int, Ground], index: int) -> tuple[int, ...] | None:

@@ -429,7 +429,6 @@ def variables(term: Term) -> tuple[Var, ...]:
 
 
 def names(term: Term) -> tuple[str, ...]:
-    """The names of its variables."""
     return tuple(var.name for var in variables(term))
 
 

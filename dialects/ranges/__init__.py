@@ -7,6 +7,7 @@
     denotation    which positions a range holds
     refinement    when factorisations of one extent fit together
     factor        placed factors: what tactics claim and layouts are made of
+    reach         how an index reads a dim through a window
     ravel         reshapes, by their common blocks
     windows       sliding windows, and the halo that a shard needs
 

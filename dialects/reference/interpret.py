@@ -7,8 +7,6 @@ plain, and independent of the compiler's rules and tables.
     interpret(plan.ir(), arrays)   -->   the results of the program on whole arrays
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@
 test the code that does. A collective works on the arrays of one group, as its text says.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias

@@ -3,8 +3,6 @@
 scan(MONOIDS["sum"], [1, 2, 3, 4], 0)   -->   [1, 3, 6, 10]          reversed: [10, 9, 7, 4]
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

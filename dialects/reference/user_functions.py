@@ -5,8 +5,6 @@ The caller that adds the definition therefore adds a function on NumPy arrays, a
 local arrays.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 

@@ -3,8 +3,6 @@
 Each takes its arrays, with the unpartitioned dims last, and the op's parameters, and returns a list of results of this form.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from functools import partial

@@ -17,7 +17,7 @@ that make the range, or fold it among others, are left to later tactics, and the
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ...dialects.ranges.factor import Factor, hull, is_padded
 from ...dialects.regions import TRIPS
@@ -114,6 +114,11 @@ class _Sweep:
             self.table.conflicts.pop(key, None)
             self.claims.nodes[node.number] = Claim(index, factor, self.tactic, self.held)
             self.decided(node)
+        elif node.signature.instance.shifts:
+            # Its users may take what it would pass on to them.
+            for value in node.results:
+                for number, _ in self.program.uses[value]:
+                    self.mark_ahead(number)
 
     def along(self, node: Node, index: int) -> bool:
         """Whether the op only follows the index: every array that it reads has it, and so do its results if it reads several.
@@ -132,6 +137,9 @@ class _Sweep:
         return claim.at != WHOLE and (not claim.held or claim.tactic == self.tactic)
 
     def decided(self, node: Node) -> None:
+        if node.signature.instance.shifts:
+            for position in range(len(node.operands)):
+                self.table.blocked.pop((node.number, position, self.axis), None)
         for value in node.operands:
             self.wanted(value)
         for value in node.results:
@@ -145,6 +153,25 @@ class _Sweep:
             if claim is not None and self.asks(claim):
                 digits = node.signature.operand_dims[position][claim.at]
                 self.ask(node, position, digits, claim, candidates)
+            elif claim is None and node.signature.instance.shifts:
+                for claim in self.shifted(value):
+                    digits = node.signature.operand_dims[position][claim.at]
+                    self.ask(node, position, digits, claim, candidates, passing=True)
+
+    def shifted(self, value: int) -> Iterator[Claim]:
+        """The claims with which elements arrive that an undecided op only shifts: it makes them where its users read them."""
+        number = self.program.producer[value]
+        node = self.program.nodes[number] if number >= 0 else None
+        if node is None or not node.signature.instance.shifts or self.claims.nodes[number] is not None:
+            return
+        for position, operand in enumerate(node.operands):
+            own = claim_of(self.program, self.claims, operand)
+            for claim in [own] if own is not None and self.asks(own) else self.shifted(operand) if own is None else ():
+                for number, digit in enumerate(node.signature.operand_dims[position][claim.at]):
+                    factor = digit.inward(claim.factor, not number, True, True)
+                    at = node.signature.result_at[0].get(digit.at)
+                    if factor is not None and at is not None:
+                        yield claim._replace(at=at.dim, factor=at.outward(factor))
 
     def result_claims(self, node: Node, candidates: Candidates) -> None:
         for position, value in enumerate(node.results):
@@ -177,14 +204,22 @@ class _Sweep:
         window = hull(self.program.shape(value)[one.at], [claim.factor for claim in claims])
         return claims if window is None else {one._replace(factor=window)}
 
-    def ask(self, node: Node, position: int, digits: tuple[Digit, ...], claim: Claim, candidates: Candidates) -> None:
-        """Turns a claim on a dim into a claim on its index, if a factor of the index can be placed."""
+    def ask(
+        self, node: Node, position: int, digits: tuple[Digit, ...], claim: Claim, candidates: Candidates, passing: bool = False
+    ) -> None:
+        """Turns a claim on a dim into a claim on its index, if a factor of the index can be placed.
+
+        With `passing`, no value has the claim yet: it holds if the index then needs no padding.
+        """
         for number, digit in enumerate(digits):
             factor = digit.inward(claim.factor, not number, self.padded, node.signature.instance.shifts)
+            if factor is not None and passing and is_padded(node.signature.instance.indices[digit.at].extent, [factor]):
+                continue
             if factor is not None and self.table.fits_node(node, digit.at, factor):
                 candidates.setdefault((digit.at, factor), (claim, position))
                 return
-        self.block(node, position, claim, digits)
+        if not passing:
+            self.block(node, position, claim, digits)
 
     def block(self, node: Node, position: int, claim: Claim, digits: tuple[Digit, ...]) -> None:
         value = node.end(position)

@@ -64,6 +64,12 @@ def requirements(
             yield ("slice", index, block, ("put", info.extent, k, OP))
     if info.scan is not None:
         yield ("scan", ("build", index, block, OP))
+    if info.pieces:
+        (_, first), *parts = info.pieces
+        chain: Term = first
+        for begin, operand in parts:
+            chain = ("chain", begin, chain, operand)
+        yield ("slice", index, block, chain)
     if info.value:
         yield ("slice", index, block, ("iota", info.extent))
 

@@ -144,7 +144,7 @@ class Table:
 def _fits_index(signature: Signature, index: int, factors: list[Factor]) -> bool:
     """Whether an index can be placed by these factors together, by its extent and by the laws for what placing it requires."""
     info = signature.instance.indices[index]
-    pads, by_position = is_padded(info.extent, factors), bool(info.value or info.lookups or info.scan)
+    pads, by_position = is_padded(info.extent, factors), bool(info.value or info.lookups or info.scan or info.pieces)
     whole_blocks = not (by_position or pads) or is_contiguous(info.extent, factors)
     lawful = not (by_position or info.once or info.windows or pads) or is_lawful(info, pads)
     if any(factor.has_halo for factor in factors) and not signature.follows_windows(index):

@@ -23,8 +23,7 @@ from ...dialects.array import (
     mesh_of,
     set_mesh,
 )
-from ...dialects.lax import RegionOp
-from ...dialects.lax import YieldOp as RegionYieldOp
+from ...dialects.lax import RegionOp, YieldOp as RegionYieldOp
 from ...dialects.names import keep_names
 from ...dialects.types import ArrayType
 from .constructors import Constructor, Fusing, Global

@@ -101,6 +101,8 @@ class _Local:
             case ("mask", condition, inner):
                 keep = self.condition(condition)
                 return [keep(self.result(inner, rest)[0], self.node.signature.result_at[0])]
+            case ("select", *_) | ("slice", _, _, int()):
+                return [self.chained(term)]
             case ("fill", *_):
                 self.argument(term, False)
                 return self.emit(rest)
@@ -129,6 +131,23 @@ class _Local:
                 self.locals[operand] = self.filled(operand, index, block, n, monoid)
             case _:
                 pass
+
+    def chained(self, term: Term) -> SSAValue:
+        """The rows of several operands, each from the one that has it."""
+        match term:
+            case ("select", ("behind", int(index), _, int(begin)), then, first):
+                emit, at = self.ops, self.node.signature.result_at[0][index].dim
+                one, other = self.chained(first), self.chained(then)
+                shape = type_at(one).shape
+                rows = emit.make("add", (emit.iota(shape, at), emit.spread(self.offset(index), shape)), IDS, shape)
+                is_behind = emit.make("ge", (rows, emit.spread(emit.number(begin, IDS), shape)), "bool", shape)
+                return emit.select(is_behind, other, one)
+            case ("slice", _, _, int(operand) | ("after", _, int(operand))):
+                return self.locals[operand]
+            case _:
+                found = law(term)
+                assert found is not None, f"{term} is not a chain of operands"
+                return self.chained(found)
 
     def condition(self, term: Term) -> Keep:
         """A mask, as the function that applies it to a local array, given where the array's indices are."""

@@ -6,8 +6,7 @@ from io import StringIO
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region
@@ -18,8 +17,7 @@ from xdsl.utils.exceptions import VerifyException
 from partita.dialects import context
 from partita.dialects.array import RedistributeOp, mesh_of, set_mesh
 from partita.dialects.definitions.registry import definitions
-from partita.dialects.flow import GraphOp, KernelOp
-from partita.dialects.flow import ReturnOp as GraphReturnOp
+from partita.dialects.flow import GraphOp, KernelOp, ReturnOp as GraphReturnOp
 from partita.dialects.lax import OPS, LaxOp
 from partita.dialects.layouts import parse_array
 from partita.dialects.mesh import Mesh

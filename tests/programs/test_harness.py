@@ -13,8 +13,7 @@ from drawn_by_hand import BY_HAND, calls_of
 from figures import Figures
 from generated import examples
 from harness import check
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from partita.dialects.definitions.registry import definitions
 from partita.dialects.definitions.signs import ARITHMETIC

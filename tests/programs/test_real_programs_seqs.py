@@ -14,8 +14,7 @@ import pytest
 
 import partita as pt
 from partita.compiler.api.plan import Plan
-from partita.examples import decode, lstm, moe, vocabulary
-from partita.examples import graph_network as graphs
+from partita.examples import decode, graph_network as graphs, lstm, moe, vocabulary
 
 # JAX's own schedules of one step differ by about 3e-5.
 BOUND = 2e-4

@@ -29,9 +29,9 @@ SIZES = (8, 4, 2)
 
 
 @cache
-def traced(call: Call) -> Plan:
-    """The call's program; its mesh axis `a` takes the size that the index to place divides by."""
-    return pt.plan(call.function, pt.Mesh(a=2), *call.args)
+def traced(call: Call, size: int) -> Plan:
+    """The call's program on a mesh of one axis; its size is one that the index to place divides by."""
+    return pt.plan(call.function, pt.Mesh(a=size), *call.args)
 
 
 def nodes_of(plan: Plan, kind: str) -> list[Node]:
@@ -44,7 +44,7 @@ def nodes_of(plan: Plan, kind: str) -> list[Node]:
 def placeable(call: Call) -> list[tuple[int, int, int]]:
     """(node of the call's op, index, devices that its extent divides over)."""
     found: list[tuple[int, int, int]] = []
-    for at, node in enumerate(nodes_of(traced(call), call.op)):
+    for at, node in enumerate(nodes_of(traced(call, SIZES[0]), call.op)):
         for index, each in enumerate(node.signature.instance.indices):
             found.append((at, index, next((size for size in SIZES if each.extent % size == 0), 0)))
     return found
@@ -55,7 +55,7 @@ TILINGS = [(call, at, index, size) for call in CALLS for at, index, size in plac
 
 def place(call: Call, at: int, index: int, size: int) -> Plan:
     """Exactly this index placed: by a tile of a dim that contains it, or by hand if a tile places another index."""
-    start = pt.plan(call.function, pt.Mesh(a=size), *call.args)
+    start = traced(call, size)
     node = nodes_of(start, call.op)[at]
     for table, values in ((node.signature.operand_at, node.operands), (node.signature.result_at, node.results)):
         for where, value in zip(table, values, strict=True):
@@ -102,7 +102,7 @@ def test_a_derived_tiling_changes_no_result(call: Call, at: int, index: int, siz
 
 @pytest.mark.parametrize("call", CALLS, ids=name)
 def test_the_interpreter_computes_the_same(call: Call) -> None:
-    plan = traced(call)
+    plan = traced(call, SIZES[0])
     args = [np.asarray(each) for each in (*call.args, *plan.source.traced.consts)]
     assert disagreement(interpret(plan.source.traced.main, args), expected(call)) == ""
 

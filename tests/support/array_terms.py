@@ -147,6 +147,9 @@ def mask_instance(rule: Rule, random: Random) -> tuple[Bindings, Environment]:
         bound |= {"n": random.randint(1, TRIPS * BLOCK), "u": -7}
     blocks = rule.name in ("lookup", "scanned", "padded")
     bound["x"] = generator.integers(0, 9, (TRIPS, BLOCK)) if blocks else same(9)
+    if rule.name == "chained":
+        whole = (np.stack([generator.integers(0, 9, TRIPS * BLOCK)] * TRIPS) for _ in range(2))
+        return bound | {"n": random.randint(0, TRIPS * BLOCK), "x": next(whole), "y": next(whole)}, {}
     if rule.name == "bordered":
         bound |= {"u": -7, "x": np.stack([generator.integers(0, 9, TRIPS * BLOCK)] * TRIPS)}
     bound["y"] = generator.integers(0, 9, (TRIPS, COUNT))
@@ -181,6 +184,14 @@ def _placed(head: str, args: list[Any]) -> Any:
             return x[:, :n]
         case "extend", [u, x]:
             return np.concatenate([x, np.full((TRIPS, TRIPS * BLOCK - x.shape[1]), u)], axis=1)
+        case "chain", [n, x, y]:
+            return np.concatenate([x[:, :n], y[:, : x.shape[1] - n]], axis=1)
+        case "after", [n, y]:
+            return np.concatenate([np.zeros_like(y[:, :n]), y[:, : y.shape[1] - n]], axis=1)
+        case "behind", [_, m, n]:
+            return COORDINATE * m + np.arange(int(m)) >= n
+        case "select", [c, x, y]:
+            return cast(Array, np.where(c, x, y))
         case "surround", [u, x]:
             return np.pad(x, ((0, 0), (1, 1)), constant_values=u)
         case "windows", [_, x]:

@@ -92,7 +92,6 @@ def moves() -> Iterator[Call]:
     yield Call("iota", lambda: lax.broadcasted_iota(jnp.int32, (16, 8), 0), (), "0")
     yield Call("iota", lambda: lax.broadcasted_iota(jnp.float32, (8, 16), 1), (), "1")
     yield Call("concatenate", lambda x, y: lax.concatenate((x, y), 1), (signed(8, 4, 8), signed(8, 2, 8)))
-    yield Call("split", lambda x: lax.split(x, (2, 4), 1), (signed(8, 6, 8),))
     yield Call("rev", lambda x: lax.rev(x, (1,)), (x,))
     yield Call("slice", lambda x: lax.slice(x, (0, 3, 0), (8, 14, 8), (1, 2, 1)), (x,))
     yield Call("pad", lambda x, v: lax.pad(x, v, ((0, 0, 0), (2, -1, 1), (0, 0, 0))), (x, np.float32(3)))

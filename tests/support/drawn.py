@@ -22,8 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from call import Call
 from calls import CALLS
-from hypothesis import reject
-from hypothesis import strategies as st
+from hypothesis import reject, strategies as st
 from jax.extend.core import jaxprs_in_params
 
 from partita.compiler.ops.params import Foreign, encode, op_name

@@ -17,8 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from call import Call
 from drawn import DTYPES, LARGEST, Array, Shape, arrays, derivable, derived, extents, restacked
-from hypothesis import assume
-from hypothesis import strategies as st
+from hypothesis import assume, strategies as st
 from jax import lax
 
 from partita.dialects.definitions.registry import definitions
@@ -117,15 +116,6 @@ def clamp(draw: Draw) -> Call:
     low, high = (shape if draw(st.booleans()) else () for _ in range(2))
     bounds = [values(draw, "clamp", each, dtype) for each in (low, high)]
     return Call("clamp", lax.clamp, (bounds[0], values(draw, "clamp", shape, dtype), bounds[1]))
-
-
-def split(draw: Draw) -> Call:
-    shape = list(shape_of(draw, least=1))
-    axis = draw(st.integers(0, len(shape) - 1))
-    sizes = [draw(extents) for _ in range(draw(st.integers(1, 3)))]
-    shape[axis] = sum(sizes)
-    x = values(draw, "split", tuple(shape), draw(st.sampled_from(DTYPES)))
-    return Call("split", lambda x: lax.split(x, sizes, axis), (x,), f"{sizes}, {axis}")
 
 
 def bitcast(draw: Draw) -> Call:
@@ -376,7 +366,6 @@ _PLAIN: Mapping[str, Callable[[Draw], Call]] = {
     "rev": rev,
     "select_n": select_n,
     "slice": sliced,
-    "split": split,
     "squeeze": squeeze,
     "top_k": top_k,
 }

@@ -19,8 +19,7 @@ import numpy as np
 from generated_choice import WHOLE, Chooser, Known, choose
 from generated_steps import Shape, Step
 from generated_tactics import Tactic, tactics
-from hypothesis import HealthCheck, Phase, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, Phase, settings, strategies as st
 
 import partita as pt
 from partita.compiler.api.plan import Plan

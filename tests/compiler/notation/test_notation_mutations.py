@@ -4,8 +4,7 @@ import random
 import re
 
 from generated import examples
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from root import ROOT
 from twins import TWINS
 

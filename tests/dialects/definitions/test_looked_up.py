@@ -11,8 +11,7 @@ import calls_looked_up as calls
 import jax
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import partita as pt
 from partita.compiler.api.plan import Plan

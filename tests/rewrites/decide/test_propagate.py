@@ -12,8 +12,7 @@ import jax
 import pytest
 from generated import MESHES, POOLS, Case, Program, cases, examples, programs
 from generated_steps import Step
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from models import Transformer, train_step
 from strategies import strategy
 

@@ -7,8 +7,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from lockstep import distribute, run, summands
 from tiles import Tile, Tiles, fits, layout, tiles_of
 

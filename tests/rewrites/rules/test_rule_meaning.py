@@ -11,8 +11,7 @@ import collective_terms
 import numpy as np
 import pytest
 from collective_terms import Bindings, NoLayout, Placed
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from lockstep import Value
 
 from partita.rewrites.rules.compile import CompiledRule, Environment, load

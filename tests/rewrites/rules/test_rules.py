@@ -11,8 +11,7 @@ from xdsl.dialects.test import TestOp as AnyOp
 from xdsl.ir import Operation, SSAValue
 
 from partita.dialects.types import ArrayType
-from partita.rewrites.rules import files as rules
-from partita.rewrites.rules import firing
+from partita.rewrites.rules import files as rules, firing
 from partita.rewrites.rules.compile import Environment, load
 from partita.rewrites.rules.terms import OpTerms
 
