@@ -7,8 +7,7 @@ from math import prod
 
 import pytest
 import shortest_ways
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from shortest_ways import Spot, State, Ways
 from tiles import layout
 
