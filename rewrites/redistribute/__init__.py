@@ -1,7 +1,8 @@
 """Changes of layout.
 
     search              the cheapest way from one layout to another
-    collective_terms    redistributions as terms, which the collective laws rewrite
+    moves               the layouts on the way, and the steps between them
+    collective_terms    what the collective laws make of two steps
     steps               what all steps have in common, and the path that they make
       kinds             each kind of step: what it does to a layout, its bytes, what it merges with, its op
 

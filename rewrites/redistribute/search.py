@@ -1,38 +1,35 @@
 """Redistribution: from one layout to another by the fewest bytes.
 
 The naive way is to replicate the value and slice it again: resolve pending sums, gather every tile to remove, slice every tile
-to add. That is a term, and the collective laws (`collectives.rules`) rewrite it into better ones. The laws of `order.rules` say
-which step runs first. The search is best-first over rule applications:
+to add. The collective laws (`collectives.rules`) say which single steps do the same as two of these:
 
     slice(x, 1, 64, all_gather(x, 0, 128, v))     --exchange-->      all_to_all(x, 0, 128, 1, 64, v)
 
-The result is `slice*; (reduce_scatter | all_to_all | permute)*; all_reduce; all_gather*` where placements allow, and its
-local size is never above the larger of source and destination, unless placements overlap in a way that only sub-axes
-could take apart.
+Layouts are the nodes of a graph, and steps its edges. The search is A*, so it is exact: no other steps between the layouts of
+that graph receive fewer bytes. Its local size is never above the larger of source and destination where such a path exists.
+For large arrays that move along four axes or more, it ends with the best path so far.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cache
 from heapq import heappop, heappush
-from itertools import count
+from itertools import count, groupby
 from math import prod
-from typing import NamedTuple, cast
+from typing import TypeAlias, cast
 
 from ...dialects.layouts import Layout, Pending
 from ...dialects.mesh import Mesh
-from ...dialects.ranges.factor import Factor, fit, is_padded
-from .collective_terms import Laws, Spine, laws_on
+from ...dialects.ranges.factor import Factor
+from .collective_terms import Op
 from .kinds.alone import Cut, Pad
 from .kinds.halo import Halo
-from .steps import Bytes, Path, Spots, Step, devices, in_order, merged
+from .moves import Space, State
+from .steps import Bytes, Path, Step
 
 __all__ = ["Path", "Step", "path"]
-
-# The most terms that one search visits; ordinary searches end after a handful.
-PATIENCE = 400
 
 
 @cache
@@ -63,10 +60,10 @@ def path(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path:
     ends = zip(start.padded_shape(mesh), target.padded_shape(mesh), strict=True)
     room = tuple(before if start.at(dim, mesh) else after for dim, (before, after) in enumerate(ends))
     source, aim = (Layout.of(room, layout.factors(mesh)) for layout in (start, target))
-    best = _Problem(source, aim, itemsize, mesh, laws_on(mesh)).search(_naive(source, pending, aim, mesh))
+    steps = _Search(Space(source.with_pending(pending), aim, itemsize, mesh)).steps()
     pads = () if start.local_shape(mesh) == source.local_shape(mesh) else (Pad(before=start, after=source),)
     cuts = () if target.local_shape(mesh) == aim.local_shape(mesh) else (Cut(before=aim, after=target),)
-    return Path((*pads, *best.steps, *cuts), best.bytes)
+    return Path((*pads, *steps, *cuts), sum(step.bytes for step in steps))
 
 
 def _through_windows(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path | None:
@@ -167,79 +164,126 @@ def parts(source: Layout, folds: tuple[Pending, ...], itemsize: int, mesh: Mesh)
     return path(Layout.of(stacked, [*outer, *inner]), Layout.of(stacked, inner), itemsize, mesh)
 
 
-def _naive(source: Layout, pending: Sequence[Pending], target: Layout, mesh: Mesh) -> Spine:
-    """Resolve, replicate, slice; outermost step first."""
-    here, there = (sorted((f.name, dim, f.stride) for dim, f in layout.factors(mesh)) for layout in (source, target))
-    cut = [("slice", *each) for each in there if each not in here]
-    whole = [("all_gather", *each) for each in here if each not in there]
-    return (*cut, *whole, *(("all_reduce", each.monoid, each.axis) for each in reversed(pending)))
+# Steps in the order in which they come if they may change places: slices shrink a value, gathers let it grow.
+RANKS = ("slice", "reduce_scatter", "all_to_all", "permute", "all_reduce", "all_gather")
+
+_Paid: TypeAlias = tuple[Bytes, int, int]
+"""Bytes, the number of collectives, and local sizes in bytes, all added up."""
 
 
-class _Found(NamedTuple):
-    """A term's steps with their cost: the best is the least (too large?, bytes, collectives, size while on the way)."""
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A state, the step that led there as a term, and the way before it."""
 
-    too_large: bool
-    bytes: Bytes
-    collectives: int
-    size: int
-    steps: tuple[Step, ...]
+    at: State
+    op: Op = ()
+    before: _Way | None = None
 
-    @property
-    def key(self) -> tuple[bool, Bytes, int, int]:
-        return self[:4]
+    def steps(self) -> list[tuple[State, Op, State]]:
+        """All steps in order, each with the states around it."""
+        return [*self.before.steps(), (self.before.at, self.op, self.at)] if self.before else []
 
 
-class _Problem:
-    """One search: both layouts, and the laws of the mesh."""
+class _Search:
+    """One search: A* from the source to the target."""
 
-    def __init__(self, source: Layout, target: Layout, itemsize: int, mesh: Mesh, laws: Laws) -> None:
-        self.source, self.itemsize, self.mesh, self.laws = source, itemsize, mesh, laws
-        self.shape = source.global_shape(mesh)
-        self.limit = max(self.local(source), self.local(target))
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.limit = max(space.local(space.start), space.local(space.goal))
+        self.whole = prod(space.shape) * space.itemsize
+        self.wanted = [run for dim in space.dims for run in space.on(space.goal, dim)]
 
-    def local(self, layout: Layout) -> int:
-        """The local bytes of the value in this layout."""
-        return prod(layout.local_shape(self.mesh)) * self.itemsize
+    def steps(self) -> tuple[Step, ...]:
+        """The best steps: through states that are no larger than both ends if they lead to the target, else through all."""
+        way = self.way(self.limit) or self.way(self.whole)
+        assert way is not None, "gathering everything leads everywhere"
+        return tuple(self.step(*each) for each in self.merged(way.steps()))
 
-    def search(self, naive: Spine) -> _Found:
-        """The best of the terms that the laws lead to."""
-        best = self.price(naive)
-        assert best is not None, "the naive composition is always valid"
-        start, order = self.laws.settle(naive), count()
-        heap, seen = [(best.key, next(order), start)], {start}
-        if (settled := self.price(start)) is not None and settled.key < best.key:
-            best = settled
-        while heap and len(seen) < PATIENCE:
-            for better in self.laws.moves(heappop(heap)[-1]):
-                if better in seen:
+    def way(self, most: int) -> _Way | None:
+        """The least bytes, then the fewest collectives, then the smallest local sizes; after many steps the best so far."""
+        space, tried, done = self.space, count(), set[State]()
+        heap: list[tuple[_Paid, int, _Paid, _Way]] = [((0, 0, 0), 0, (0, 0, 0), _Way(space.start))]
+        arrived: list[tuple[_Paid, int, _Paid, _Way]] = []
+        while heap:
+            _, number, paid, way = heappop(heap)
+            if way.at == space.goal:
+                return way
+            if way.at in done:
+                continue
+            done.add(way.at)
+            before = space.local(way.at)
+            for op, after in space.moves(way.at):
+                number = next(tried)
+                if after in done or (size := space.local(after)) > most or self.comes_before(op, after, way):
                     continue
-                seen.add(better)
-                if (found := self.price(better)) is not None:
-                    heappush(heap, (found.key, next(order), better))
-                    best = found if found.key < best.key else best
-        return best
-
-    def price(self, spine: Spine) -> _Found | None:
-        """The cost of the term; None if an intermediate layout is invalid."""
-        at: Spots = {factor.name: (dim, factor) for dim, factor in self.source.factors(self.mesh)}
-        steps: list[Step] = []
-        sizes: list[int] = []
-        now = self.source
-        size = largest = self.local(now)
-        for op in reversed(spine):
-            step = Step.known[cast(str, op[0])].of(*op[1:])
-            dim = step.place(at, self.mesh)
-            if dim is not None and not self.fits(dim, [factor for on, factor in at.values() if on == dim]):
+                larger = max(before, size)
+                now = paid[0] + self.received(op, larger), paid[1] + (op[0] != "slice"), paid[2] + larger
+                left = self.missing(after)
+                entry = (now[0] + left, now[1] + (left > 0), now[2]), number, now, _Way(after, op, way)
+                heappush(heap, entry)
+                if after == space.goal:
+                    arrived.append(entry)
+            if number > space.patience and arrived:
+                return min(arrived)[-1]
+            if number > 4 * space.patience and most < self.whole:
                 return None
-            after = Layout.of(self.shape, at.values())
-            before_size, size = size, self.local(after)
-            sizes.append(max(before_size, size))
-            bytes = step.received(sizes[-1], devices(step.axes, self.mesh))
-            steps.append(replace(step, axes=in_order(step.axes, self.mesh), bytes=bytes, before=now, after=after))
-            now, largest = after, max(largest, size)
-        together = merged(steps, sizes, self.mesh)
-        talking = sum(step.communicates for step in together)
-        return _Found(largest > self.limit, sum(step.bytes for step in together), talking, sum(sizes), together)
+        return None
 
-    def fits(self, dim: int, factors: list[Factor]) -> bool:
-        return fit(self.shape[dim], factors) and not is_padded(self.shape[dim], factors)
+    def comes_before(self, op: Op, after: State, way: _Way) -> bool:
+        """Whether a step and the last one may change places, and are as good or better the other way round."""
+        if way.before is None:
+            return False
+        rank, last = RANKS.index(cast(str, op[0])), RANKS.index(cast(str, way.op[0]))
+        space, before = self.space, way.before.at
+        moves = list(zip(before, way.at, after, strict=True))
+        if way.op[0] == "permute":
+            changed = {size for size, (a, b, _) in zip(space.size.values(), moves, strict=True) if a != b}
+            return rank < last and len(changed) == 1
+        if rank > last or op[0] == "all_gather" or any(a != b != c for a, b, c in moves):
+            return False
+        if rank == last and op[1:] > way.op[1:]:
+            return False
+        other = tuple(a if b == c else c for a, b, c in moves)
+        return all(space.fits(other, dim) for dim in space.dims)
+
+    def missing(self, at: State) -> int:
+        """The bytes of its part in the target that some device does not have, and receives on any way: A*'s bound."""
+        space, wanted = self.space, self.space.local(self.space.goal)
+        if any(isinstance(spot, str) for spot in at):
+            return wanted  # every element is still to be folded
+        have = space.local(at)
+        for axes, dim, stride, span in self.wanted:
+            overlaps = [run for run in space.on(at, dim) if stride % run.span and run.stride % span]
+            for run in overlaps:
+                inside = (stride % run.stride == 0 and run.span % span == 0) or (
+                    run.stride % stride == 0 and span % run.span == 0
+                )
+                if axes != run.axes and inside:
+                    return wanted  # two axes say which of the same elements a device has
+            have = have if overlaps else -(-have // (span // stride))
+        return max(0, wanted - have)
+
+    def received(self, op: Op, larger: int) -> Bytes:
+        """The bytes of a step."""
+        step = Step.known[cast(str, op[0])].of(*op[1:])
+        return step.received(larger, self.space.group(step.axes))
+
+    def step(self, before: State, op: Op, after: State) -> Step:
+        """The step of a term in its layouts."""
+        larger = max(self.space.local(before), self.space.local(after))
+        around = {"before": self.space.layout(before), "after": self.space.layout(after)}
+        return replace(Step.known[cast(str, op[0])].of(*op[1:]), bytes=self.received(op, larger), **around)
+
+    def merged(self, steps: list[tuple[State, Op, State]]) -> Iterator[tuple[State, Op, State]]:
+        """The steps with all slices in a row made anew: one for all neighbours on a dim, major to minor."""
+        for is_slice, group in groupby(steps, key=lambda step: step[1][0] == "slice"):
+            several = list(group)
+            if not is_slice:
+                yield from several
+                continue
+            now, end = several[0][0], several[-1][2]
+            new = tuple(None if spot == there else there for spot, there in zip(now, end, strict=True))
+            for run in self.space.runs(new, longest=True):
+                then = self.space.put(now, run[:3])
+                yield now, ("slice", *run[:3]), then
+                now = then

@@ -9,23 +9,18 @@ axes commute without renumbering. Each kind of step is a class in a file of `kin
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
-from ...dialects.ranges.factor import Factor
 
 Bytes = int | Fraction
 """Exact bytes, rounded only for display: one of three devices receives 2/3 of each byte twice in an all_reduce."""
-
-Spots: TypeAlias = dict[str, tuple[int, Factor]]
-"""By axis the dim that it is placed on, and its factor there."""
-
 
 NOT_YET = Layout(())
 """The layouts around a step that has no place in a path yet."""
@@ -45,14 +40,13 @@ class Step:
     after: Layout = NOT_YET
 
     kind: ClassVar[str] = ""
-    """Its name in reports, and the head of its terms unless `term` is another."""
-    term: ClassVar[str] = ""
+    """Its name in reports, and the head of its terms."""
     known: ClassVar[dict[str, type[Step]]] = {}
     """The kinds of steps, by the heads of their terms."""
 
     def __init_subclass__(cls) -> None:
-        if head := cls.term or cls.kind:
-            Step.known[head] = cls
+        if cls.kind:
+            Step.known[cls.kind] = cls
 
     @property
     def parts(self) -> tuple[Bytes, ...]:
@@ -64,26 +58,15 @@ class Step:
         """Whether there is a collective in it."""
         return bool(self.parts)
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether every device already has what it is to have."""
-        return False
-
     @classmethod
     def of(cls, *args: object) -> Step:
         """The step of a term with these arguments."""
         raise NotImplementedError
 
-    def place(self, at: Spots, mesh: Mesh) -> int | None:
-        """Changes where the axes are placed; the dim on which factors may have come to overlap."""
-
     @classmethod
     def received(cls, larger: int, group: int) -> Bytes:
         """The bytes that one device of a group receives, exactly; `larger` is the larger side's local size in bytes."""
         return share(larger, group)
-
-    def after_step(self, first: Step, mesh: Mesh) -> Step | None:
-        """This step and the one before it as one step over the axes of both; None if they do not fit together."""
 
     def ops(self, x: SSAValue, mesh: Mesh) -> Sequence[Operation]:
         """The ops that do the step on the local array; the last one has the result."""
@@ -124,18 +107,3 @@ def in_order(axes: Iterable[str], mesh: Mesh) -> tuple[str, ...]:
     """Axes in mesh order."""
     wanted = set(axes)
     return tuple(axis for axis in mesh if axis in wanted)
-
-
-def merged(steps: Sequence[Step], local: Sequence[int], mesh: Mesh) -> tuple[Step, ...]:
-    """The steps with neighbours of one kind merged over several axes; `local` is each step's larger side in bytes."""
-    result: list[Step] = []
-    sizes: list[int] = []
-    for step, size in zip(steps, local, strict=True):
-        while result and (one := step.after_step(result[-1], mesh)) is not None:
-            size = max(size, sizes.pop())
-            before = result.pop().before
-            step = replace(one, before=before, bytes=one.received(size, devices(one.axes, mesh)))
-        if not step.is_idle:
-            result.append(step)
-            sizes.append(size)
-    return tuple(result)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from .compile import RuleSet, load
 
-FILES = ("builders", "collectives", "order", "linearity", "masks")
+FILES = ("builders", "collectives", "linearity", "masks")
 
 
 @cache
@@ -27,7 +27,7 @@ def all_rules() -> dict[str, RuleSet]:
 
 
 def __getattr__(name: str) -> RuleSet:
-    """`BUILDERS`, `COLLECTIVES`, `LINEARITY`, `MASKS`, `ORDER`: loaded on first use, because most runs do not need all."""
+    """`BUILDERS`, `COLLECTIVES`, `LINEARITY`, `MASKS`: loaded on first use, because most runs do not need all."""
     if name.isupper() and name.lower() in FILES:
         return rules(name.lower())
     raise AttributeError(name)

@@ -6,13 +6,15 @@ variables from the inside out so that every step of the left side is possible. I
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import permutations
+from math import prod
 from random import Random
 from typing import Any, cast
 
 import numpy as np
-from lockstep import SUMS, Value, run, summands
+from lockstep import Value, run, summands
 from tiles import Tile, fits, layout
 
 from partita.dialects.mesh import Mesh
@@ -51,79 +53,83 @@ class Placed:
         on = [[(s, self.mesh[a]) for a, dim, s in tiles if dim == d] for d in range(len(self.shape))]
         return all(fits(extent, factors) for extent, factors in zip(self.shape, on, strict=True))
 
-    def places(self, axis: str, without: tuple[Tile, ...] = ()) -> Iterator[tuple[int, int]]:
-        """The dims and strides at which an axis fits beside the existing tiles."""
-        there = tuple(tile for tile in self.tiles if tile not in without)
-        for dim, extent in enumerate(self.shape):
-            for stride in range(1, extent):
-                if self.valid((*there, (axis, dim, stride))):
-                    yield dim, stride
+    def beside(self, axes: tuple[str, ...]) -> list[tuple[int, int]]:
+        """The dims and strides at which neighbours fit beside the existing tiles."""
+        every = ((dim, stride) for dim, extent in enumerate(self.shape) for stride in range(1, extent))
+        return [place for place in every if self.valid((*self.tiles, *self.run(axes, *place)))]
+
+    def run(self, axes: tuple[str, ...], dim: int, stride: int) -> tuple[Tile, ...]:
+        """The tiles of neighbours, major to minor, the last one at this stride."""
+        return tuple((axis, dim, stride * self.size(axes[n + 1 :])) for n, axis in enumerate(axes))
+
+    def size(self, axes: tuple[str, ...]) -> int:
+        return prod(self.mesh[axis] for axis in axes)
+
+
+def groups(axes: Iterable[str]) -> list[tuple[str, ...]]:
+    """Axes alone, and pairs of them."""
+    every = list(axes)
+    return [*((axis,) for axis in every), *permutations(every, 2)]
 
 
 def choices(head: str, now: Placed) -> list[tuple[object, ...]]:
-    """Every way to apply a step to a value, as the step's arguments."""
-    axes = list(now.mesh)
-    free = [axis for axis in axes if axis not in now.used()]
+    """Every way to apply a step of a law's left side to a value, as the step's arguments."""
+    free = [axis for axis in now.mesh if axis not in now.used()]
     match head:
         case "slice":
-            return [(axis, *place) for axis in free for place in now.places(axis)]
+            return [(axes, *place) for axes in groups(free) for place in now.beside(axes)]
         case "all_gather":
-            return [*now.tiles]
+            pairs = ((axes, tile[1:]) for axes in groups(tile[0] for tile in now.tiles) for tile in now.tiles)
+            return [(axes, *place) for axes, place in pairs if {*now.run(axes, *place)} <= {*now.tiles}]
         case "all_reduce":
-            return [*now.pending]
-        case "reduce_scatter":
-            sums = [(monoid, axis) for monoid, axis in now.pending if monoid in SUMS]
-            return [(monoid, axis, *place) for monoid, axis in sums for place in now.places(axis)]
-        case "all_to_all":
-            here = [(tile, now.places(tile[0])) for tile in now.tiles]
-            return [(*tile, *place) for tile, places in here for place in places]
-        case "permute":
-            pairs = [(a, b) for a, _, _ in now.tiles for b in axes if b not in {tile[0] for tile in now.tiles}]
-            return [(a, b) for a, b in pairs if now.mesh[a] == now.mesh[b]]
-        case "reorder":
-            tiles = [(major, minor) for major in now.tiles for minor in now.tiles if major[1] == minor[1]]
-            return [(a, b, d, s) for (a, _, t), (b, d, s) in tiles if t == s * now.mesh[b]]
+            (monoid,) = {monoid for monoid, _ in now.pending} or {""}
+            return [(monoid, axes) for axes in groups(axis for _, axis in now.pending)]
         case _:
             raise AssertionError(head)
 
 
 def applied(head: str, args: tuple[Any, ...], now: Placed) -> Placed:
     """The value after a step, on all devices in lockstep."""
-    if head in ("permute", "reorder"):
-        return _renumbered(head, args, now)
-    axis, *place = args[1:] if head in ("all_reduce", "reduce_scatter") else args
-    kept = tuple(tile for tile in now.tiles if tile[0] != axis)
-    put = () if head in ("all_gather", "all_reduce") else ((axis, *place[-2:]),)
-    tiles = cast("tuple[Tile, ...]", (*kept, *put))
+    if head == "permute":
+        return _renumbered(args[0], args[1], now)
+    axes, *place = args[1:] if head in ("all_reduce", "reduce_scatter") else args
+    kept = tuple(tile for tile in now.tiles if tile[0] not in axes)
+    put = () if head in ("all_gather", "all_reduce") else now.run(axes, *place[-2:])
+    tiles = (*kept, *put)
     if not now.valid(tiles):
         raise NoLayout(f"{head}{args} cannot be done to {now.tiles}")
     before, after = (layout(now.shape, each, now.mesh) for each in (now.tiles, tiles))
     step = replace(Step.known[head].of(*args), before=before, after=after)
-    pending = tuple(each for each in now.pending if each[1] != axis)
+    pending = tuple(each for each in now.pending if each[1] not in axes)
     return replace(now, tiles=tiles, pending=pending, value=run(step, now.value, now.mesh))
 
 
-def _renumbered(head: str, args: tuple[Any, ...], now: Placed) -> Placed:
-    """The same parts on other devices: two coordinates exchanged, or the pair of them counted the other way round."""
-    a, b, *_ = args
-    names = list(now.mesh)
-    at_a, at_b = names.index(a), names.index(b)
+def _renumbered(a: tuple[str, ...], b: tuple[str, ...], now: Placed) -> Placed:
+    """The same parts on other devices: a device has the part of the one that counts along `a` as it counts along `b`."""
     value: Value = {}
     for device in now.value:
         source = list(device)
-        if head == "permute":
-            source[at_a], source[at_b] = device[at_b], device[at_a]
-        else:
-            source[at_a], source[at_b] = divmod(device[at_b] * now.mesh[a] + device[at_a], now.mesh[b])
+        _count(source, [axis for axis in a if axis not in b], _number(device, [axis for axis in b if axis not in a], now), now)
+        _count(source, a, _number(device, b, now), now)
         value[device] = now.value[tuple(source)]
-    if head == "permute":
-        other = {a: b, b: a}
-        tiles = tuple((other.get(axis, axis), dim, stride) for axis, dim, stride in now.tiles)
-        pending = tuple((monoid, other.get(axis, axis)) for monoid, axis in now.pending)
-        return replace(now, tiles=tiles, pending=pending, value=value)
-    dim, stride = args[2:]
-    kept = tuple(tile for tile in now.tiles if tile[0] not in (a, b))
-    return replace(now, tiles=(*kept, (b, dim, stride * now.mesh[a]), (a, dim, stride)), value=value)
+    placed = [(axis, *next(tile[1:] for tile in now.tiles if tile[0] == axis)) for axis in a]
+    kept = tuple(tile for tile in now.tiles if tile[0] not in a)
+    assert not {axis for axis in b if axis not in a} & now.used()
+    return replace(now, tiles=(*kept, *now.run(b, *placed[-1][1:])), value=value)
+
+
+def _number(device: tuple[int, ...], axes: Sequence[str], now: Placed) -> int:
+    """A device's number along axes, major to minor."""
+    number = 0
+    for axis in axes:
+        number = number * now.mesh[axis] + device[list(now.mesh).index(axis)]
+    return number
+
+
+def _count(device: list[int], axes: Sequence[str], number: int, now: Placed) -> None:
+    """Gives a device that number along axes."""
+    for axis in reversed(axes):
+        number, device[list(now.mesh).index(axis)] = divmod(number, now.mesh[axis])
 
 
 def instance(rule: Rule, random: Random) -> tuple[Bindings, Environment] | None:
@@ -159,7 +165,7 @@ def random_placed(random: Random) -> Placed:
     now = Placed(mesh, shape, (), (), {})
     pending: list[tuple[str, str]] = []
     for axis in random.sample(list(mesh), len(mesh)):
-        places = list(now.places(axis))
+        places = now.beside((axis,))
         match random.choice(["tile", "tile", "pending", "free"]):
             case "tile" if places:
                 now = replace(now, tiles=(*now.tiles, (axis, *random.choice(places))))

@@ -19,11 +19,11 @@ from ....dialects.monoids import MONOIDS
 from ....dialects.params import ParamsAttr, literal
 from ....dialects.types import ArrayType
 from ..steps import Bytes, Step
-from .tiled import Placing
+from .tiled import Tiled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slice(Placing):
+class Slice(Tiled):
     """Each device keeps its part."""
 
     kind: ClassVar[str] = "slice"

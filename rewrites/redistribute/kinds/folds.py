@@ -6,15 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, cast
 
 from xdsl.ir import Operation, SSAValue
 
 from ....dialects import spmd
 from ....dialects.mesh import Mesh
-from ..steps import Bytes, Step, in_order, share
-from .tiled import Placing
+from ..steps import Bytes, Step, share
+from .tiled import Tiled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,16 +26,12 @@ class AllReduce(Step):
 
     @classmethod
     def of(cls, *args: object) -> AllReduce:
-        monoid, axis = cast(tuple[str, str], args)
-        return cls(monoid=monoid, axes=(axis,))
+        monoid, axes = cast(tuple[str, tuple[str, ...]], args)
+        return cls(monoid=monoid, axes=axes)
 
     @classmethod
     def received(cls, larger: int, group: int) -> Bytes:
         return share(larger, group, times=2)
-
-    def after_step(self, first: Step, mesh: Mesh) -> Step | None:
-        same = isinstance(first, AllReduce) and first.monoid == self.monoid
-        return replace(self, axes=in_order(first.axes + self.axes, mesh)) if same else None
 
     def ops(self, x: SSAValue, mesh: Mesh) -> Sequence[Operation]:
         return [spmd.AllReduceOp.make(x, self.axes, mesh, monoid=self.monoid)]
@@ -45,7 +41,7 @@ class AllReduce(Step):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReduceScatter(Placing):
+class ReduceScatter(Tiled):
     """Each device receives its part of the fold."""
 
     monoid: str
@@ -53,12 +49,8 @@ class ReduceScatter(Placing):
 
     @classmethod
     def of(cls, *args: object) -> ReduceScatter:
-        monoid, axis, dim, stride = cast(tuple[str, str, int, int], args)
-        return cls(monoid=monoid, axes=(axis,), dim=dim, stride=stride)
-
-    def after_step(self, first: Step, mesh: Mesh) -> Step | None:
-        same = isinstance(first, ReduceScatter) and first.monoid == self.monoid
-        return Placing.after_step(self, first, mesh) if same else None
+        monoid, axes, dim, stride = cast(tuple[str, tuple[str, ...], int, int], args)
+        return cls(monoid=monoid, axes=axes, dim=dim, stride=stride)
 
     def ops(self, x: SSAValue, mesh: Mesh) -> Sequence[Operation]:
         return [spmd.ReduceScatterOp.make(x, self.axes, mesh, monoid=self.monoid, dim=self.dim, block=self.block(mesh))]

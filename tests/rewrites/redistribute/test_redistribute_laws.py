@@ -1,4 +1,4 @@
-"""Every collective law is needed: without it, some redistribution is worse, or its steps no longer merge."""
+"""Every collective law is needed: without it, some redistribution is worse."""
 
 from __future__ import annotations
 
@@ -16,57 +16,65 @@ from partita.rewrites.rules.compile import RuleSet
 
 # A law; mesh and shape; tiles, as axis:dim@stride, and pending sums before; tiles after; the steps.
 LAWS = [
-    ("gather_slice", "a=4, b=2, c=2", (24,), "c:0@4, a:0@1", "", "a:0@2",
-     "permute over (a, c); all_gather over (c) 0@1"),
     ("scatter", "a=2, b=2, c=2", (16, 4), "", "add b", "b:0@2",
      "reduce_scatter add over (b) 0@2"),
     ("exchange", "a=2, b=3, c=2", (16, 4), "a:1@1", "", "a:0@4",
      "all_to_all over (a) 1@1 to 0@4"),
     ("swap", "a=2, b=3, c=2", (24,), "a:0@12", "", "c:0@12",
      "permute over (a, c)"),
-    ("pivot", "a=3, b=2, c=3", (6, 12), "b:1@3", "", "a:1@2",
+]  # fmt: skip
+
+
+# The same, for steps of several axes, and for steps that change places to be cheaper.
+WAYS = [
+    ("a=4, b=2, c=2", (24,), "c:0@4, a:0@1", "", "a:0@2",
+     "permute over (a, c); all_gather over (c) 0@1"),
+    ("a=3, b=2, c=3", (6, 12), "b:1@3", "", "a:1@2",
      "slice over (a) 1@1; permute over (a, b); all_gather over (b) 1@1"),
-    ("slice_slice", "a=2, b=2, c=2", (24,), "b:0@12", "", "c:0@4, b:0@2",
+    ("a=2, b=2, c=2", (24,), "b:0@12", "", "c:0@4, b:0@2",
      "all_to_all over (b) 0@12 to 0@2; slice over (c) 0@4"),
-    ("slice_first", "a=2, b=2, c=2", (24,), "a:0@6", "", "c:0@1",
+    ("a=2, b=2, c=2", (24,), "a:0@6", "", "c:0@1",
      "slice over (c) 0@1; all_gather over (a) 0@6"),
-    ("reduce_less", "a=4, b=2, c=2", (6, 12), "", "max a", "c:1@1",
+    ("a=4, b=2, c=2", (6, 12), "", "max a", "c:1@1",
      "slice over (c) 1@1; all_reduce max over (a)"),
-    ("exchange_less", "a=2, b=2, c=2", (24,), "c:0@12, b:0@3", "add a", "c:0@2, a:0@1",
-     "all_reduce add over (a); all_gather over (b) 0@3; slice over (a) 0@1; all_to_all over (c) 0@12 to 0@2"),
-    ("permute_renames", "a=3, b=2, c=3", (6, 12), "b:1@6, c:0@2", "", "a:0@2, c:1@4",
+    ("a=2, b=2, c=2", (24,), "c:0@12, b:0@3", "add a", "c:0@2, a:0@1",
+     "reduce_scatter add over (a) 0@6; all_gather over (b) 0@3; "
+     "all_to_all over (a) 0@6 to 0@1; all_to_all over (c) 0@12 to 0@2"),
+    ("a=3, b=2, c=3", (6, 12), "b:1@6, c:0@2", "", "a:0@2, c:1@4",
      "slice over (a) 1@2; permute over (a, b, c); all_gather over (b) 1@2"),
-    ("reorder_less", "a=2, b=3, c=2", (24,), "a:0@3, c:0@12, b:0@1", "", "b:0@8, a:0@1",
-     "all_gather over (a, b) 0@1; slice over (b) 0@4; slice over (a) 0@1; permute over (b, c); all_gather over (c) 0@4"),
-    ("scatter_exchange", "a=4, b=4, c=2, d=2", (64, 64, 64), "d:2@16, a:1@1", "add c", "c:1@2, a:2@2, d:0@4",
-     "all_to_all over (a) 1@1 to 2@2; reduce_scatter add over (c) 1@2; all_to_all over (d) 2@16 to 0@4"),
-    ("scatter_renames", "a=3, b=2, c=3", (6, 12), "b:1@6, c:0@2", "add a", "c:1@4, a:0@2",
+    ("a=2, b=3, c=2", (24,), "a:0@3, c:0@12, b:0@1", "", "b:0@8, a:0@1",
+     "all_to_all over (c) 0@12 to 0@6; permute over (a, b, c); all_to_all over (c) 0@2 to 0@12; "
+     "permute over (b, c); all_gather over (c) 0@4"),
+    ("a=4, b=4, c=2, d=2", (64, 64, 64), "d:2@16, a:1@1", "add c", "c:1@2, a:2@2, d:0@4",
+     "reduce_scatter add over (c) 2@32; all_to_all over (a) 1@1 to 2@2; "
+     "all_to_all over (c) 2@32 to 1@2; all_to_all over (d) 2@16 to 0@4"),
+    ("a=3, b=2, c=3", (6, 12), "b:1@6, c:0@2", "add a", "c:1@4, a:0@2",
      "reduce_scatter add over (a) 1@2; permute over (a, b, c); all_gather over (b) 1@2"),
-    ("gather_gather", "a=2, b=3, c=2", (16, 4), "a:0@2, c:0@4", "", "",
+    ("a=2, b=3, c=2", (16, 4), "a:0@2, c:0@4", "", "",
      "all_gather over (c, a) 0@2"),
-    ("exchange_gather", "a=3, b=2, c=3", (24,), "b:0@4, c:0@8", "", "b:0@1",
+    ("a=3, b=2, c=3", (24,), "b:0@4, c:0@8", "", "b:0@1",
      "all_to_all over (b) 0@4 to 0@1; all_gather over (c) 0@8"),
-    ("permute_gather", "a=2, b=2, c=2", (24,), "b:0@4, a:0@1", "", "c:0@1",
+    ("a=2, b=2, c=2", (24,), "b:0@4, a:0@1", "", "c:0@1",
      "permute over (a, c); all_gather over (b) 0@4"),
-    ("gather_renamed", "a=2, b=2, c=2", (6, 12), "c:1@6, a:1@3, b:0@1", "", "a:0@1",
+    ("a=2, b=2, c=2", (6, 12), "c:1@6, a:1@3, b:0@1", "", "a:0@1",
      "permute over (a, b); all_gather over (c, b) 1@3"),
-    ("reorder_gather", "a=2, b=2, c=2", (24,), "b:0@12, c:0@1", "", "a:0@12, b:0@3",
+    ("a=2, b=2, c=2", (24,), "b:0@12, c:0@1", "", "a:0@12, b:0@3",
      "slice over (a) 0@6; permute over (a, b); all_gather over (c) 0@1; all_to_all over (b) 0@6 to 0@3"),
-    ("scatter_first", "a=2, b=2, c=2", (16, 4), "", "add a, add c", "c:1@2",
+    ("a=2, b=2, c=2", (16, 4), "", "add a, add c", "c:1@2",
      "reduce_scatter add over (c) 1@2; all_reduce add over (a)"),
-    ("exchange_first", "a=2, b=2, c=2", (6, 12), "b:1@1", "max c", "a:1@3, b:0@1",
+    ("a=2, b=2, c=2", (6, 12), "b:1@1", "max c", "a:1@3, b:0@1",
      "all_to_all over (b) 1@1 to 0@1; slice over (a) 1@3; all_reduce max over (c)"),
-    ("permute_first", "a=2, b=2, c=2", (6, 12), "c:0@1", "add a, add b", "a:0@1",
-     "permute over (a, c); all_reduce add over (b, c)"),
-    ("sum_renamed", "a=2, b=2, c=2", (6, 12), "a:0@1", "add b, add c", "c:0@1",
-     "permute over (a, c); all_reduce add over (a, b)"),
-    ("reorder_first", "a=2, b=3, c=2", (24,), "b:0@2", "max c", "a:0@3",
+    ("a=2, b=2, c=2", (6, 12), "c:0@1", "add a, add b", "a:0@1",
+     "reduce_scatter add over (a, b) 1@3; permute over (a, c); all_gather over (c, b) 1@3"),
+    ("a=2, b=2, c=2", (6, 12), "a:0@1", "add b, add c", "c:0@1",
+     "reduce_scatter add over (b, c) 1@3; permute over (a, c); all_gather over (b, a) 1@3"),
+    ("a=2, b=3, c=2", (24,), "b:0@2", "max c", "a:0@3",
      "slice over (a) 0@1; permute over (a, b); all_reduce max over (c); all_gather over (b) 0@1"),
-    ("reduce_reduce", "a=3, b=2, c=3", (24,), "b:0@1", "min a, min c", "a:0@1, b:0@6",
+    ("a=3, b=2, c=3", (24,), "b:0@1", "min a, min c", "a:0@1, b:0@6",
      "all_to_all over (b) 0@1 to 0@6; all_reduce min over (a, c); slice over (a) 0@1"),
-    ("scatter_scatter", "a=3, b=2, c=3", (6, 12), "", "add b, add c", "c:0@2, b:0@1",
+    ("a=3, b=2, c=3", (6, 12), "", "add b, add c", "c:0@2, b:0@1",
      "reduce_scatter add over (c, b) 0@1"),
-    ("exchange_exchange", "a=2, b=2, c=2", (16, 4), "b:1@2, c:1@1", "max a", "a:0@2, b:0@8, c:0@4",
+    ("a=2, b=2, c=2", (16, 4), "b:1@2, c:1@1", "max a", "a:0@2, b:0@8, c:0@4",
      "all_reduce max over (a); slice over (a) 0@2; all_to_all over (b, c) 1@1 to 0@4"),
 ]  # fmt: skip
 
@@ -120,8 +128,13 @@ def test_without_a_law_a_redistribution_is_worse(
     monkeypatch.setattr(spine, "rules", without)
     other = find(*question)
     assert str(other) != steps
-    assert (other.bytes, other.collectives) >= (found.bytes, found.collectives)
+    assert (other.bytes, other.collectives) > (found.bytes, found.collectives)
 
 
 def test_every_law_of_collectives_is_here() -> None:
-    assert {row[0] for row in LAWS} == {rule.name for name in ("collectives", "order") for rule in rules.rules(name)}
+    assert {row[0] for row in LAWS} == {rule.name for rule in rules.rules("collectives")}
+
+
+@pytest.mark.parametrize(("mesh", "shape", "source", "pending", "target", "steps"), WAYS)
+def test_the_way(mesh: str, shape: tuple[int, ...], source: str, pending: str, target: str, steps: str) -> None:
+    assert str(find(mesh, shape, source, pending, target)) == steps

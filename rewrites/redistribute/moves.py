@@ -1,0 +1,202 @@
+"""The layouts that a value can take on its way from one layout to another, and the steps that lead from each to the next.
+
+A state says where each axis is: on a dim at a stride, pending, or nowhere. Only axes that either end names take part. A step is
+a slice, a gather or a fold, or what the collective laws make of a gather or fold with a slice of its result.
+
+    [a*128, 512]   is   ((0, 128), None), of the axes a and b
+        -- slice b -->               ((0, 128), (1, 256))
+        -- all_to_all a, a law -->   ((1, 128), None)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import permutations
+from math import prod
+from operator import attrgetter
+from typing import NamedTuple, TypeAlias
+
+from ...dialects.layouts import Layout
+from ...dialects.mesh import Mesh
+from ...dialects.ranges.factor import Factor
+from .collective_terms import Axes, Op, laws_on
+from .steps import in_order
+
+Spot: TypeAlias = tuple[int, int] | str | None
+"""A dim and a stride; or the monoid of a pending reduction; or nowhere."""
+State: TypeAlias = tuple[Spot, ...]
+"""The spot of each axis."""
+
+# In so many states, axes may lie anywhere on the way; beyond that only one axis away from an end of a dim or a factor. The most
+# steps that a search tries once it knows a way are fewer there.
+SMALL = 8000
+PATIENCE = {True: 5000, False: 1500}
+
+
+class Run(NamedTuple):
+    """Neighbours on a dim, major to minor, the stride of the minor one, and how many elements they reach across."""
+
+    axes: Axes
+    dim: int
+    stride: int
+    span: int
+
+
+class Space:
+    """The states of a value between two layouts, whose dims have the same lengths."""
+
+    def __init__(self, source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> None:
+        self.mesh, self.itemsize, self.laws = mesh, itemsize, laws_on(mesh)
+        self.shape = source.global_shape(mesh)
+        self.dims = range(len(self.shape) - 1, -1, -1)
+        factors = [*source.factors(mesh), *target.factors(mesh)]
+        names = in_order([*(f.name for _, f in factors), *(each.axis for each in source.pending)], mesh)
+        self.size = {name: mesh[name] for name in names}
+        self.start, self.goal = self.state(source), self.state(target)
+        self.places, self.patience = list[tuple[int, int]](), 0
+        for between in (True, False):
+            of_dims = [(dim, [factor for on, factor in factors if on == dim]) for dim in self.dims]
+            self.places = [(dim, stride) for dim, on in of_dims for stride in self._strides(dim, on, between=between)]
+            self.patience = PATIENCE[between]
+            if len(self.places) ** len(self.size) <= SMALL:
+                break
+        self.on, self.local = cache(self._on), cache(self._local)
+        self.group, self.filled = cache(self._group), cache(self._filled)
+
+    def _strides(self, dim: int, factors: list[Factor], *, between: bool) -> list[int]:
+        """Where axes can lie on a dim: next to an end of it or to a factor of either layout, perhaps with others between."""
+        extent, wide = self.shape[dim], {1}
+        for size in self.size.values():
+            wide |= {size * n for n in wide} if between else {size}
+        ends = {1, extent, *(f.stride for f in factors), *(f.span for f in factors)}
+        found = {end * n for end in ends for n in wide} | {end // n for end in ends for n in wide if end % n == 0}
+        return sorted((n for n in found if extent % n == 0), reverse=True)
+
+    def state(self, layout: Layout) -> State:
+        spots: dict[str, Spot] = {factor.name: (dim, factor.stride) for dim, factor in layout.factors(self.mesh)}
+        spots |= {each.axis: each.monoid for each in layout.pending}
+        return tuple(spots.get(name) for name in self.size)
+
+    def layout(self, at: State) -> Layout:
+        """The layout of a state, what is pending left out."""
+        singles = [run for dim in self.dims for run in self.on(at, dim)]
+        return Layout.of(self.shape, [(dim, Factor.of(axis, stride, self.mesh)) for (axis,), dim, stride, _ in singles])
+
+    def _local(self, at: State) -> int:
+        """The local bytes in a state."""
+        placed = [size for size, spot in zip(self.size.values(), at, strict=True) if isinstance(spot, tuple)]
+        return prod(self.shape) // prod(placed) * self.itemsize
+
+    def fits(self, at: State, dim: int) -> bool:
+        """Whether a dim is a tiling."""
+        outer = self.shape[dim]
+        for run in self.on(at, dim):
+            if outer % run.span:
+                return False
+            outer = run.stride
+        return True
+
+    def _group(self, axes: Axes) -> int:
+        """How many devices there are along some axes."""
+        return prod(self.size[axis] for axis in axes)
+
+    def _on(self, at: State, dim: int) -> list[Run]:
+        """The axes of a dim, each alone, major to minor."""
+        found = [
+            Run((name,), dim, spot[1], spot[1] * size)
+            for (name, size), spot in zip(self.size.items(), at, strict=True)
+            if isinstance(spot, tuple) and spot[0] == dim
+        ]
+        return sorted(found, key=attrgetter("span"), reverse=True)
+
+    def put(self, at: State, *runs: tuple[Axes, int, int], free: Axes = ()) -> State:
+        """The state with these axes free, and then these placed."""
+        spots: dict[str, Spot] = dict(zip(self.size, at, strict=True))
+        spots.update(dict.fromkeys(free))
+        for axes, dim, stride in runs:
+            for axis in reversed(axes):
+                spots[axis] = dim, stride
+                stride *= self.size[axis]
+        return tuple(spots.values())
+
+    def moves(self, at: State) -> Iterator[tuple[Op, State]]:
+        """Every step from a state, as a term, and the state after it."""
+        for axis, spot in zip(self.size, at, strict=True):
+            if spot is None:
+                yield from ((("slice", *run), after) for run, after in self._placed(at, (axis,)))
+        for run in self.runs(at):
+            gather = ("all_gather", *run[:3])
+            yield gather, self.put(at, free=run.axes)
+            yield from self._sliced(at, gather, run.axes)
+        yield from self._permuted(at)
+        yield from self._folded(at)
+
+    def _placed(self, at: State, axes: Axes) -> Iterator[tuple[tuple[Axes, int, int], State]]:
+        """Every place for some axes beside the others."""
+        span = self.group(axes)
+        for dim, stride in self.places:
+            if self.shape[dim] % (stride * span) == 0 and self.fits(after := self.put(at, run := (axes, dim, stride)), dim):
+                yield run, after
+
+    def _sliced(self, at: State, inner: Op, axes: Axes) -> Iterator[tuple[Op, State]]:
+        """What a step that frees axes is together with a slice over them."""
+        for run, after in self._placed(at, axes):
+            yield from ((op, after) for op in self.laws.turn(("slice", *run), inner))
+
+    def _folded(self, at: State) -> Iterator[tuple[Op, State]]:
+        """Folds over axes that are pending, and what they are together with a slice over the same axes."""
+        pending = {axis: spot for axis, spot in zip(self.size, at, strict=True) if isinstance(spot, str)}
+        for count in range(1, len(pending) + 1):
+            for axes in permutations(pending, count):
+                if len(monoids := {pending[axis] for axis in axes}) == 1:
+                    fold = ("all_reduce", *monoids, axes)
+                    if axes == in_order(axes, self.mesh):
+                        yield fold, self.put(at, free=axes)
+                    yield from self._sliced(at, fold, axes)
+
+    def _permuted(self, at: State) -> list[tuple[Op, State]]:
+        """Each run of neighbours with other axes in its place, all in one step; first what moves few axes."""
+        runs = list(self.runs(at, longest=True))
+        placed = tuple(axis for run in runs for axis in run.axes)
+        free = (axis for axis, spot in zip(self.size, at, strict=True) if not isinstance(spot, str))
+        found: list[tuple[Axes, State]] = []
+        for others in self.filled(tuple(self.group(run.axes) for run in runs), frozenset(free)):
+            pairs = [(run, axes) for run, axes in zip(runs, others, strict=True) if run.axes != axes]
+            if pairs and all(self._swaps(run, axes) for run, axes in pairs):
+                new = self.put(at, *((axes, *run[1:3]) for run, axes in zip(runs, others, strict=True)), free=placed)
+                changed = (axis for axis, before, after in zip(self.size, at, new, strict=True) if before != after)
+                found.append((tuple(changed), new))
+        return [(("permute", changed, ()), new) for changed, new in sorted(found, key=lambda each: len(each[0]))]
+
+    def _swaps(self, run: Run, axes: Axes) -> bool:
+        """Whether a gather and a slice over other axes are a permute."""
+        return any(op[0] == "permute" for op in self.laws.turn(("slice", axes, *run[1:3]), ("all_gather", *run[:3])))
+
+    def _filled(self, sizes: tuple[int, ...], free: frozenset[str]) -> list[tuple[Axes, ...]]:
+        """Every choice of axes for runs of these numbers of devices."""
+        if not sizes:
+            return [()]
+        found = (axes for n in range(1, len(free) + 1) for axes in permutations(sorted(free), n))
+        fitting = [axes for axes in found if self.group(axes) == sizes[0]]
+        return [(axes, *rest) for axes in fitting for rest in self.filled(sizes[1:], free - {*axes})]
+
+    def runs(self, at: State, *, longest: bool = False) -> Iterator[Run]:
+        """All runs of neighbours; the longest only if they are wanted."""
+        for dim in self.dims:
+            yield from joined(self.on(at, dim), longest=longest)
+
+
+def joined(singles: Iterable[Run], *, longest: bool = False) -> Iterator[Run]:
+    """The runs of neighbours among the axes of a dim, which are given major to minor."""
+    ending: list[Run] = []
+    for single in singles:
+        if ending and ending[0].stride != single.span:
+            yield from ending if longest else ()
+            ending = []
+        ending = [*(Run(run.axes + single.axes, run.dim, single.stride, run.span) for run in ending), single]
+        if longest:
+            ending = ending[:1]
+        else:
+            yield from ending
+    yield from ending if longest else ()

@@ -1,0 +1,225 @@
+"""The oracle of redistribution: the least bytes between two layouts, by Dijkstra over all layouts that steps lead to.
+
+A state says for each axis of the mesh where it is: on a dim at a stride, pending, or nowhere. Nothing is taken from the
+compiler's search but the bytes of a step.
+
+    {a: (0, 4), b: None}   -- slice b -->   {a: (0, 4), b: (1, 2)}   -- all_to_all a -->   ...
+
+Run as a script, it compares every pair of layouts of all shapes below, which takes an hour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from heapq import heappop, heappush
+from itertools import count, pairwise, permutations, product
+from math import prod
+
+from tiles import layout
+
+from partita.dialects.layouts import Pending
+from partita.dialects.mesh import Mesh
+from partita.rewrites.redistribute.kinds.all_gather import AllGather
+from partita.rewrites.redistribute.kinds.all_to_all import AllToAll
+from partita.rewrites.redistribute.kinds.folds import AllReduce, ReduceScatter
+from partita.rewrites.redistribute.kinds.permute import Permute
+from partita.rewrites.redistribute.search import path
+from partita.rewrites.redistribute.steps import Bytes
+
+Spot = tuple[int, int] | str | None
+"""A dim and a stride; or the monoid of a pending reduction; or nowhere."""
+State = tuple[Spot, ...]
+"""A spot for each axis of the mesh."""
+
+
+MESHES = (Mesh(a=2), Mesh(a=2, b=2), Mesh(a=2, b=3), Mesh(a=2, b=2, c=2))
+SHAPES = ((4,), (6,), (8,), (12,), (4, 4), (4, 6), (6, 6), (8, 4), (8, 8), (12, 12), (2, 2, 2), (4, 4, 4), (12, 6, 4))
+
+
+class Ways:
+    """All layouts of a shape on a mesh, and the steps between them that use some of its axes."""
+
+    def __init__(self, shape: tuple[int, ...], mesh: Mesh, itemsize: int = 1) -> None:
+        self.shape, self.mesh, self.itemsize = shape, mesh, itemsize
+        self.axes = list(mesh)
+        self.sizes = [mesh[axis] for axis in mesh]
+        self.fits = cache(self._fits)
+        self.moves = cache(self._moves)
+        self.least = cache(self._least)
+
+    def layouts(self) -> list[State]:
+        """Every layout without a pending reduction."""
+        return [each for each in product(*([None, *self.spots(size)] for size in self.sizes)) if self.valid(each)]
+
+    def spots(self, size: int) -> list[tuple[int, int]]:
+        return [(dim, s) for dim, n in enumerate(self.shape) for s in range(1, n) if n % (s * size) == 0]
+
+    def valid(self, at: State) -> bool:
+        return all(self.fits(dim, tuple(sorted(self.on(at, dim)))) for dim in range(len(self.shape)))
+
+    def on(self, at: State, dim: int) -> list[tuple[int, int]]:
+        """The factors on a dim: their strides and sizes."""
+        return [
+            (spot[1], size) for spot, size in zip(at, self.sizes, strict=True) if isinstance(spot, tuple) and spot[0] == dim
+        ]
+
+    def _fits(self, dim: int, factors: tuple[tuple[int, int], ...]) -> bool:
+        outer = self.shape[dim]
+        for stride, size in reversed(factors):
+            if outer % (stride * size):
+                return False
+            outer = stride
+        return True
+
+    def local(self, at: State) -> int:
+        """The local bytes."""
+        placed = prod(size for spot, size in zip(at, self.sizes, strict=True) if isinstance(spot, tuple))
+        return prod(self.shape) // placed * self.itemsize
+
+    def bytes(self, source: State, target: State) -> tuple[bool, Bytes]:
+        """Whether the local size has to grow beyond both ends, and the least bytes."""
+        limit = max(self.local(source), self.local(target))
+        both = frozenset(n for n, (a, b) in enumerate(zip(source, target, strict=True)) if a is not None or b is not None)
+        for most in (limit, prod(self.shape) * self.itemsize):
+            if target in (found := self.least(source, both, most)):
+                return most > limit, found[target]
+        raise AssertionError("gathering everything leads everywhere")
+
+    def _least(self, source: State, used: frozenset[int], most: int) -> Mapping[State, Bytes]:
+        """The least bytes from a layout to every other one through layouts that are no larger than `most`."""
+        done: dict[State, Bytes] = {}
+        order = count()
+        heap: list[tuple[Bytes, int, State]] = [(0, 0, source)]
+        while heap:
+            paid, _, at = heappop(heap)
+            if at in done:
+                continue
+            done[at] = paid
+            for after, more in self.moves(at, used):
+                if after not in done and self.local(after) <= most:
+                    heappush(heap, (paid + more, next(order), after))
+        return done
+
+    def _moves(self, at: State, used: frozenset[int]) -> list[tuple[State, Bytes]]:
+        everything = (
+            *self.placings(at, used),
+            *self.gathers(at),
+            *self.exchanges(at),
+            *self.permutes(at, used),
+            *self.folds(at),
+        )
+        return [(after, more) for after, more in everything if self.valid(after)]
+
+    def placings(self, at: State, used: frozenset[int]) -> Iterator[tuple[State, Bytes]]:
+        """Slices, and reduce_scatters."""
+        for n, spot in enumerate(at):
+            if n in used and (spot is None or spot == "add"):
+                more = 0 if spot is None else ReduceScatter.received(self.local(at), self.sizes[n])
+                yield from ((put(at, {n: place}), more) for place in self.spots(self.sizes[n]))
+
+    def gathers(self, at: State) -> Iterator[tuple[State, Bytes]]:
+        for n, spot in enumerate(at):
+            if isinstance(spot, tuple):
+                after = put(at, {n: None})
+                yield after, AllGather.received(self.local(after), self.sizes[n])
+
+    def folds(self, at: State) -> Iterator[tuple[State, Bytes]]:
+        pending = [n for n, spot in enumerate(at) if isinstance(spot, str)]
+        for some in subsets(pending):
+            yield put(at, dict.fromkeys(some)), AllReduce.received(self.local(at), prod(self.sizes[n] for n in some))
+
+    def exchanges(self, at: State) -> Iterator[tuple[State, Bytes]]:
+        """All_to_alls: neighbours on a dim, major to minor, become neighbours elsewhere."""
+        for group in self.groups(at):
+            sizes, empty = [self.sizes[n] for n in group], (None,) * len(at)
+            for to, stride in self.spots(prod(sizes)):
+                spots = {n: (to, stride * prod(sizes[k + 1 :])) for k, n in enumerate(group)}
+                after = put(at, spots)
+                if not self.fits(to, tuple(sorted((*self.on(at, to), *self.on(put(empty, spots), to))))):
+                    continue  # no device has a part for every other one
+                if after != at:
+                    yield after, AllToAll.received(self.local(at), prod(sizes))
+
+    def groups(self, at: State) -> Iterator[tuple[int, ...]]:
+        placed = [n for n, spot in enumerate(at) if isinstance(spot, tuple)]
+        for some in subsets(placed):
+            for group in permutations(some):
+                if all(self.follows(at[n], at[m], self.sizes[m]) for n, m in pairwise(group)):
+                    yield group
+
+    @staticmethod
+    def follows(major: Spot, minor: Spot, size: int) -> bool:
+        assert isinstance(major, tuple)
+        assert isinstance(minor, tuple)
+        return major == (minor[0], minor[1] * size)
+
+    def permutes(self, at: State, used: frozenset[int]) -> Iterator[tuple[State, Bytes]]:
+        """Every layout whose parts are those of this one, on other devices."""
+        runs = self.runs(at)
+        free = [n for n in used if not isinstance(at[n], str)]
+        empty = put(at, dict.fromkeys(free))
+        for after in self.filled(empty, runs, free):
+            if after != at:
+                yield after, Permute.received(self.local(at), 1)
+
+    def filled(self, at: State, runs: tuple[tuple[int, int, int], ...], free: list[int]) -> Iterator[State]:
+        if not runs:
+            yield at
+            return
+        (dim, low, size), *rest = runs
+        for n in free:
+            if size % self.sizes[n] == 0:
+                less = size // self.sizes[n]
+                left = [(dim, low, less)] if less > 1 else []
+                yield from self.filled(put(at, {n: (dim, low * less)}), (*left, *rest), [m for m in free if m != n])
+
+    def runs(self, at: State) -> tuple[tuple[int, int, int], ...]:
+        """What is placed: dims, lowest strides, and how many parts there are, with neighbours as one."""
+        found: list[tuple[int, int, int]] = []
+        for dim in range(len(self.shape)):
+            for stride, size in sorted(self.on(at, dim)):
+                if found and found[-1][0] == dim and found[-1][1] * found[-1][2] == stride:
+                    found[-1] = dim, found[-1][1], found[-1][2] * size
+                else:
+                    found.append((dim, stride, size))
+        return tuple(found)
+
+
+def put(at: State, spots: Mapping[int, Spot]) -> State:
+    return tuple(spots.get(n, spot) for n, spot in enumerate(at))
+
+
+def subsets(of: list[int]) -> Iterator[tuple[int, ...]]:
+    """Every subset but the empty one."""
+    for chosen in product((False, True), repeat=len(of)):
+        if any(chosen):
+            yield tuple(n for n, here in zip(of, chosen, strict=True) if here)
+
+
+def found(source: State, target: State, shape: tuple[int, ...], mesh: Mesh) -> tuple[bool, Bytes]:
+    """Whether the local size grows beyond both ends on the way of the compiler, and its bytes."""
+    axes = list(mesh)
+    pending = [Pending(spot, axes[n]) for n, spot in enumerate(source) if isinstance(spot, str)]
+    ends = [
+        layout(shape, [(axes[n], *spot) for n, spot in enumerate(at) if isinstance(spot, tuple)], mesh)
+        for at in (source, target)
+    ]
+    way = path(ends[0].with_pending(tuple(pending)), ends[1], 1, mesh)
+    limit = max(prod(end.local_shape(mesh)) for end in ends)
+    return any(prod(step.after.local_shape(mesh)) > limit for step in way.steps), way.bytes
+
+
+def compare(shape: tuple[int, ...], mesh: Mesh) -> int:
+    """Compares the compiler's way between every two layouts with the least bytes; how many there are."""
+    ways = Ways(shape, mesh)
+    pairs = [(source, target) for source in ways.layouts() for target in ways.layouts()]
+    for source, target in pairs:
+        assert found(source, target, shape, mesh) == ways.bytes(source, target), (mesh, shape, source, target)
+        path.cache_clear()
+    return len(pairs)
+
+
+if __name__ == "__main__":
+    for mesh, shape in product(MESHES, SHAPES):
+        print(mesh, shape, compare(shape, mesh), flush=True)
