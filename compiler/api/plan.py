@@ -61,6 +61,15 @@ class Plan(State):
         """
         return claims.replicate(self, values, axis, propagate=propagate)
 
+    def widen(self, values: Patterns) -> Plan:
+        """Compute these values in the windows in which their uses read them, rim and all, instead of exchanging the rim.
+
+        Apply it before the tactics that tile them. Two convolutions in a row then exchange once, and compute the rim twice:
+
+        widen("h").tile("x", 1, "data"):   h: win<8,10,1,1>(data) of 64   x: two rows from either side, once
+        """
+        return claims.widen(self, values)
+
     def name(self, values: Patterns, dim: int, label: str) -> Plan:
         """Name the range of a dim, so that you can `tile` it by name. A name is a label, never a constraint.
 

@@ -112,6 +112,19 @@ class Replicate(Tactic):
 
 
 @dataclass(frozen=True, repr=False)
+class Widen(Tactic):
+    """Compute values in the windows in which their uses read them, instead of exchanging what windows read beyond blocks.
+
+    Widen("h"):   conv(conv(x)): 2 permutes of h and 2 of x   -->   2 permutes of x, twice as wide; the rim of h computed twice
+    """
+
+    values: Patterns
+
+    def __call__(self, plan: Plan) -> Plan:
+        return plan.widen(self.values)
+
+
+@dataclass(frozen=True, repr=False)
 class DataParallel(Tactic):
     """Tile the leading dim (or `dim`) of the inputs on one axis, or on several, major to minor.
 

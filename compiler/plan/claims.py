@@ -44,6 +44,29 @@ def replicate(plan: Some, values: Patterns, axis: str, *, propagate: bool = True
     return place(plan, seeds, text, propagate=propagate)
 
 
+def widen(plan: Some, values: Patterns) -> Some:
+    """Compute these values in the windows in which their uses read them, together with what they are computed from.
+
+    The ops that they are computed by, back to those that read through a window themselves, follow.
+    """
+    program, ahead, found = plan.source.program, list(plan.source.addresses.find(values).values()), set[int]()
+    while ahead:
+        value = ahead.pop()
+        number = program.producer[value]
+        if number < 0 or value in found or program.nodes[number].is_border:
+            continue
+        found.add(value)
+        node = program.nodes[number]
+        windows = any(digit.reach for dims in node.signature.operand_dims for digits in dims for digit in digits)
+        if not windows or node.signature.instance.shifts:
+            ahead += node.operands
+    readers = (program.nodes[number] for value in found for number, _ in program.uses[value])
+    shifted = {result for node in readers if node.signature.instance.shifts for result in node.results}
+    table = plan.table.copy()
+    table.widened |= found | shifted
+    return replace(plan, table=table, actions=(*plan.actions, Action(_call("widen", (values,), {}), "widen")))
+
+
 def name(plan: Some, values: Patterns, dim: int, label: str) -> Some:
     """Name the range of a dim."""
     label = range_name(label)

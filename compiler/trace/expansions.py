@@ -111,7 +111,11 @@ def _apart(eqn: JaxprEqn) -> Function:
     """The parts are slices, each of which is placed by itself."""
     axis, sizes = cast(int, eqn.params["axis"]), cast("tuple[int, ...]", eqn.params["sizes"])
     ends = np.cumsum(sizes).tolist()
-    return lambda x: [lax.slice_in_dim(x, end - size, end, axis=axis) for size, end in zip(sizes, ends, strict=True)]
+
+    def parts(x: Array) -> list[Array]:
+        return [lax.slice_in_dim(x, end - size, end, axis=axis) for size, end in zip(sizes, ends, strict=True)]
+
+    return parts
 
 
 def _tile(eqn: JaxprEqn) -> Function:

@@ -24,6 +24,7 @@ from .terms import (
     Axis,
     Extent,
     Loop,
+    Of,
     Pad,
     Placed,
     Product,
@@ -134,6 +135,8 @@ def _points(r: Range, at: Mapping[str, int], mesh: Mesh) -> list[_Point]:
             return [*((i, None) for i in range(lo)), *held, *((after + i, None) for i in range(hi))]
         case Window():
             return _window_points(r, at, mesh)
+        case Of(base, n):
+            return [(p, p) for _, p in _points(base, at, mesh) if p is not None and 0 <= p < n]
         case _:
             raise TypeError(r)
 
@@ -243,7 +246,7 @@ def _even(r: Range) -> bool:
             return all(map(_even, parts))
         case Pad(base):
             return _even(base)
-        case Sub(base) | Window(base):
+        case Sub(base) | Window(base) | Of(base):
             return not placed(base)
         case _:
             return True

@@ -9,7 +9,7 @@ A range of 512 is the product `4 * 128`. With its factor 4 on the mesh axis `dat
 
 It may read beyond its block, as a window over the range does: the halo. A device then holds more than its block, or less.
 
-    512, data at 128, one element before and one after   -->   win<128,130,1,1>(data)[1 : 512 : 1]
+    512, data at 128, one element before and one after   -->   win<128,130,1,1>(data) of 512
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from ..errors import Error
 from ..interned import Interned, intern
 from ..mesh import Mesh
 from .denotation import size
-from .laws import pad, product, sub, window
-from .terms import Placed, Range, SubAxis, placed
+from .laws import product, sub, window
+from .terms import Of, Placed, Range, SubAxis, placed
 from .text import parse_range
 from .windows import windows_of
 
@@ -207,14 +207,12 @@ def _windows(extent: int, factor: Factor) -> Range:
     """The range of which every iteration holds a window: cut off outside of the extent, padded where none holds an element.
 
     ```
-    512, data*64 halo 1, 1 (8 devices)  -->  win<64,66,1,1>(data)[1 : 512 : 1]
+    512, data*64 halo 1, 1 (8 devices)  -->  win<64,66,1,1>(data) of 512
     ```
     """
     if factor.stride < 1 or factor.width < 1:
         raise Error(f"`{factor}` has nothing of {extent} elements", label=f"each of {factor.size} holds {factor.width}")
-    first, end = -factor.before, (factor.size - 1) * factor.stride - factor.before + factor.width
-    r = pad(window(factor.place, factor.stride, factor.width, 1, factor.before), max(0, first), max(0, extent - end))
-    return r if first >= 0 and end <= extent else sub(r, max(0, -first), extent)
+    return Of(window(factor.place, factor.stride, factor.width, 1, factor.before), extent)
 
 
 def halo_of(dim: Range, mesh: Mesh) -> Factor | None:
@@ -240,8 +238,10 @@ def natural(extent: int, factors: Iterable[Factor]) -> list[Factor]:
     return moved
 
 
-def hull(extent: int, factors: Iterable[Factor]) -> Factor | None:
-    """The least windows with all that the factors have of a range, and with all of the range; None if blocks differ.
+def hull(extent: int, factors: Iterable[Factor], most: int = 1) -> Factor | None:
+    """The least windows with all that the factors have of a range, and with all of the range.
+
+    None if blocks differ, or if the halo is longer than `most` blocks.
 
     ```
     514, data*64 halo -1, 1 and data*64 halo -2, 2 (8 devices)   -->   data*64 halo 0, 2
@@ -252,7 +252,7 @@ def hull(extent: int, factors: Iterable[Factor]) -> Factor | None:
         return None
     before = max(0, one.before, *(each.before for each in others))
     after = max(one.after, extent - one.span, -before, *(each.after for each in others))
-    return windowed(extent, one.at(one.stride), before, after) if before + after <= one.stride else None
+    return windowed(extent, one.at(one.stride), before, after) if before + after <= most * one.stride else None
 
 
 def windowed(extent: int, blocks: Factor, before: int, after: int) -> Factor:

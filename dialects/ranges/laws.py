@@ -21,7 +21,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ..errors import Error
-from .terms import Extent, Loop, Pad, Product, Range, Sub, SubAxis, Sum, Window
+from .terms import Extent, Loop, Of, Pad, Product, Range, Sub, SubAxis, Sum, Window
 from .windows import compose
 
 _ONE = Extent(1)
@@ -123,7 +123,7 @@ def window(base: Range | int, stride: int, kernel: int, dilation: int = 1, lo: i
 def known_size(r: Range) -> int | None:
     """How many indices a range has; None if that depends on the size of an axis or on what a window slides over."""
     match r:
-        case Extent(n) | Loop(_, n) | SubAxis(_, _, n) | Sub(_, _, n):
+        case Extent(n) | Loop(_, n) | SubAxis(_, _, n) | Sub(_, _, n) | Of(_, n):
             return n
         case Product(parts):
             return _fold(parts, add=False)
@@ -145,7 +145,7 @@ def whole(r: Range) -> bool:
         case Product(parts) | Sum(parts):
             return all(map(whole, parts))
         case _:
-            return not isinstance(r, Sub | Pad | Window)
+            return not isinstance(r, Sub | Pad | Window | Of)
 
 
 def window_size(w: Window, outputs: int) -> int:

@@ -222,6 +222,23 @@ class Window(Range):
         return f"win<{self.stride},{self.kernel},{self.dilation},{self.lo}>({self.base})"
 
 
+@dataclass(frozen=True, slots=True, eq=False, init=False)
+class Of(Range):
+    """The range `0 .. n-1`, of which each iteration holds the positions that the base gives it: `win<64,66,1,1>(data) of 512`.
+
+    A position outside of the range has no element. Several iterations may hold an element, or none.
+    """
+
+    base: Range
+    n: int
+
+    def __new__(cls, base: Range, n: int) -> Of:
+        return intern(cls, base, int(n))
+
+    def __str__(self) -> str:
+        return f"{self.base} of {self.n}"
+
+
 Placed: TypeAlias = Axis | SubAxis | Loop
 """A factor that is placed: in space on a mesh axis, or in time on a loop."""
 
@@ -234,7 +251,7 @@ def placed(r: Range) -> tuple[Placed, ...]:
             return (r,)
         case Product(parts) | Sum(parts):
             return tuple(dict.fromkeys(factor for part in parts for factor in placed(part)))
-        case Sub(base) | Pad(base) | Window(base):
+        case Sub(base) | Pad(base) | Window(base) | Of(base):
             return placed(base)
         case _:
             return ()
@@ -263,7 +280,7 @@ def twice(ranges: Iterable[Range]) -> Placed | None:
 
 def _is_compound(r: Range) -> bool:
     """Whether the text of a range needs brackets inside another one."""
-    return isinstance(r, Product | Sum) or (isinstance(r, Sub) and r.is_padded)
+    return isinstance(r, Product | Sum | Of) or (isinstance(r, Sub) and r.is_padded)
 
 
 def _check_name(name: str) -> None:

@@ -13,7 +13,7 @@ from lark.exceptions import VisitError
 from ..errors import Error, Location
 from ..monoids import SIGNS
 from . import laws as laws
-from .terms import Axis, Extent, Loop, Range, SubAxis
+from .terms import Axis, Extent, Loop, Of, Range, SubAxis
 
 PendingText: TypeAlias = tuple[str, str] | tuple[str, str, int, bool]
 """(monoid, axis) of a pending reduction; (monoid, axis, dim, whether it goes backwards) of a pending scan."""
@@ -77,6 +77,9 @@ class _Read(Transformer[Token, object]):
         *factors, length = parts
         r = laws.product(*cast("list[Range]", factors))
         return r if length is None else laws.sub(r, 0, int(cast(Token, length)))
+
+    def of(self, parts: list[Range | Token]) -> Range:
+        return _applied(Of, parts)
 
     def extent(self, parts: list[Token]) -> Range:
         return Extent(int(parts[0]))

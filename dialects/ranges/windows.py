@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from .terms import Axis, Loop, Pad, Range, Sub, SubAxis, Window
+from .terms import Of, Range, Window
 
 
 def windows_of(r: Range) -> Window | None:
     """The windows that the iterations of a place hold of a range, one each: those that a halo makes; None if it has none.
 
     ```
-    win<64,66,1,1>(data)[1 : 512 : 1]   -->   win<64,66,1,1>(data)
+    win<64,66,1,1>(data) of 512   -->   win<64,66,1,1>(data)
     ```
     """
-    is_padded = isinstance(r, Pad)
-    while isinstance(r, Sub | Pad):
-        is_padded, r = is_padded or isinstance(r, Pad), r.base
-    if is_padded and isinstance(r, Axis | SubAxis | Loop):
-        # A window of one element a place is the place, by the laws.
-        return Window(r, 1, 1)
-    return r if isinstance(r, Window) and isinstance(r.base, Axis | SubAxis | Loop) else None
+    if not isinstance(r, Of):
+        return None
+    # A window of one element a place is the place, by the laws.
+    return r.base if isinstance(r.base, Window) else Window(r.base, 1, 1)
 
 
 def reads(window: Window, begin: int, end: int) -> tuple[int, int]:

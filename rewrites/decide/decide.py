@@ -164,7 +164,7 @@ class _Mover:
         return self.placements.homes[value]
 
     def move_value(self, value: int, uses: list[tuple[int, int, Layout]]) -> None:
-        windows = all(factor.has_halo for *_, wanted in uses for _, factor in wanted.factors(self.mesh))
+        windows = all(any(factor.has_halo for _, factor in wanted.factors(self.mesh)) for *_, wanted in uses)
         if self.program.parameter[value] and not windows:
             self.move_parameter(value, uses)
         else:

@@ -52,11 +52,20 @@ class _Sweep:
         self.marked_ahead: set[int] = set()
         self.marked_back: set[int] = set()
         self.arguments: set[int] = set()
+        self.arriving: dict[int, frozenset[Claim]] = {}
+        self.waiting: set[int] = set()
+        """Ops with a widened result, until their uses say in which windows they read it."""
+        self.left: set[int] = set()
+        """Those that no use decided."""
 
     def run(self, changed: Iterable[int]) -> None:
         for value in changed:
             self.value_changed(value)
-        while self.ahead or self.back or self.arguments:
+        while self.ahead or self.back or self.arguments or self.waiting - self.left:
+            if not (self.ahead or self.back or self.arguments):
+                self.left |= self.waiting
+                for number in sorted(self.left):
+                    self.mark_ahead(number)
             self.forward()
             self.backward()
             for value in sorted(self.arguments):
@@ -102,8 +111,11 @@ class _Sweep:
         if self.claims.nodes[node.number] is not None:
             return
         candidates: Candidates = {}
-        self.operand_claims(node, candidates)
         self.result_claims(node, candidates)
+        if not candidates and self.is_widened(node) and node.number not in self.left:
+            self.waiting.add(node.number)
+        elif not candidates or not self.follows_uses(node):
+            self.operand_claims(node, candidates)
         key = (node.number, -1, self.axis)
         if len(candidates) > 1:
             self.table.conflicts[key] = Conflict(node.number, -1, self.axis, tuple(candidates.values()))
@@ -114,11 +126,19 @@ class _Sweep:
             self.table.conflicts.pop(key, None)
             self.claims.nodes[node.number] = Claim(index, factor, self.tactic, self.held)
             self.decided(node)
-        elif node.signature.instance.shifts:
+        elif self.follows_uses(node):
             # Its users may take what it would pass on to them.
             for value in node.results:
                 for number, _ in self.program.uses[value]:
                     self.mark_ahead(number)
+
+    def is_widened(self, node: Node) -> bool:
+        """Whether a tactic asks for results of the op in the windows in which they are read."""
+        return bool(self.table.widened) and not self.table.widened.isdisjoint(node.results)
+
+    def follows_uses(self, node: Node) -> bool:
+        """Whether the op makes its results in the windows in which they are read: moving elements costs nothing."""
+        return node.signature.instance.shifts or self.is_widened(node)
 
     def along(self, node: Node, index: int) -> bool:
         """Whether the op only follows the index: every array that it reads has it, and so do its results if it reads several.
@@ -137,6 +157,7 @@ class _Sweep:
         return claim.at != WHOLE and (not claim.held or claim.tactic == self.tactic)
 
     def decided(self, node: Node) -> None:
+        self.arriving.clear()
         if node.signature.instance.shifts:
             for position in range(len(node.operands)):
                 self.table.blocked.pop((node.number, position, self.axis), None)
@@ -153,25 +174,33 @@ class _Sweep:
             if claim is not None and self.asks(claim):
                 digits = node.signature.operand_dims[position][claim.at]
                 self.ask(node, position, digits, claim, candidates)
-            elif claim is None and node.signature.instance.shifts:
+        if candidates:
+            return
+        for position, value in enumerate(node.operands):
+            if claim_of(program, claims, value) is None:
                 for claim in self.shifted(value):
                     digits = node.signature.operand_dims[position][claim.at]
                     self.ask(node, position, digits, claim, candidates, passing=True)
 
-    def shifted(self, value: int) -> Iterator[Claim]:
-        """The claims with which elements arrive that an undecided op only shifts: it makes them where its users read them."""
+    def shifted(self, value: int) -> frozenset[Claim]:
+        """The claims with which elements arrive that an undecided op makes where its users read them."""
+        if (known := self.arriving.get(value)) is None:
+            known = self.arriving[value] = frozenset(self.arrivals(value))
+        return known
+
+    def arrivals(self, value: int) -> Iterator[Claim]:
         number = self.program.producer[value]
         node = self.program.nodes[number] if number >= 0 else None
-        if node is None or not node.signature.instance.shifts or self.claims.nodes[number] is not None:
+        if node is None or not self.follows_uses(node) or self.claims.nodes[number] is not None:
             return
+        (result,) = node.signature.result_at[:1]
         for position, operand in enumerate(node.operands):
             own = claim_of(self.program, self.claims, operand)
-            for claim in [own] if own is not None and self.asks(own) else self.shifted(operand) if own is None else ():
-                for number, digit in enumerate(node.signature.operand_dims[position][claim.at]):
-                    factor = digit.inward(claim.factor, not number, True, True)
-                    at = node.signature.result_at[0].get(digit.at)
-                    if factor is not None and at is not None:
-                        yield claim._replace(at=at.dim, factor=at.outward(factor))
+            for claim in self.shifted(operand) if own is None else [own] if self.asks(own) else []:
+                for at, digit in enumerate(node.signature.operand_dims[position][claim.at]):
+                    factor = digit.inward(claim.factor, not at, True, True)
+                    if factor is not None and digit.at in result:
+                        yield claim._replace(at=result[digit.at].dim, factor=result[digit.at].outward(factor))
 
     def result_claims(self, node: Node, candidates: Candidates) -> None:
         for position, value in enumerate(node.results):
@@ -185,24 +214,27 @@ class _Sweep:
         if own is not None:
             return {own} if self.asks(own) else set()
         found: set[Claim] = set()
-        nodes, producer = self.program.nodes, self.program.producer[value]
-        shifts = producer >= 0 and nodes[producer].signature.instance.shifts
+        windows: set[Claim] = set()
+        nodes = self.program.nodes
         for number, position in self.program.uses[value]:
             claim = self.claims.nodes[number]
             if claim is not None and self.asks(claim):
                 at = nodes[number].signature.operand_at[position].get(claim.at)
-                factor = None if at is None else at.outward(claim.factor) if shifts else at.claim(claim.factor, self.padded)
-                if at is not None and factor is not None:
-                    found.add(Claim(at.dim, factor, claim.tactic, claim.held))
-        return self.one_window(value, found) if shifts else found
+                if at is not None:
+                    windows.add(claim._replace(at=at.dim, factor=at.outward(claim.factor)))
+                    if (factor := at.claim(claim.factor, self.padded)) is not None:
+                        found.add(claim._replace(at=at.dim, factor=factor))
+        return self.one_window(value, windows) or found
 
     def one_window(self, value: int, claims: set[Claim]) -> set[Claim]:
-        """Claims on one dim of a value as one: the windows of all, because the value is made where it is read."""
-        if len({claim.at for claim in claims}) != 1:
-            return claims
+        """The least window with all that uses read of a value that is made where it is read; none if there is no such one."""
+        number = self.program.producer[value]
+        if number < 0 or len({claim.at for claim in claims}) != 1 or not self.follows_uses(self.program.nodes[number]):
+            return set()
         one = min(claims, key=lambda claim: claim.tactic)
-        window = hull(self.program.shape(value)[one.at], [claim.factor for claim in claims])
-        return claims if window is None else {one._replace(factor=window)}
+        most = one.factor.size - 1 if self.is_widened(self.program.nodes[number]) else 1
+        window = hull(self.program.shape(value)[one.at], [claim.factor for claim in claims], most)
+        return set() if window is None else {one._replace(factor=window)}
 
     def ask(
         self, node: Node, position: int, digits: tuple[Digit, ...], claim: Claim, candidates: Candidates, passing: bool = False

@@ -79,10 +79,12 @@ class Table:
     axes: dict[str, AxisTable] = field(default_factory=dict[str, AxisTable])
     blocked: dict[tuple[int, int, str], Blocked] = field(default_factory=dict[tuple[int, int, str], Blocked])
     conflicts: dict[tuple[int, int, str], Conflict] = field(default_factory=dict[tuple[int, int, str], Conflict])
+    widened: frozenset[int] = frozenset()
+    """Values that are computed in the windows in which their uses read them, and not exchanged."""
 
     def copy(self) -> Table:
         """A table that shares every axis until `touch`."""
-        return Table(self.program, self.mesh, dict(self.axes), dict(self.blocked), dict(self.conflicts))
+        return Table(self.program, self.mesh, dict(self.axes), dict(self.blocked), dict(self.conflicts), self.widened)
 
     def touch(self, axis: str) -> AxisTable:
         """The axis' own copy in this table."""

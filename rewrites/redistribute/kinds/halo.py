@@ -1,6 +1,6 @@
 """Halo: each device gets the window of a dim that it is to hold, from the devices whose blocks meet it.
 
-[data*64] --> [win<64,66,1,1>(data)[1 : 512 : 1]]: the last row of the block before, its own block, the first row after it
+[data*64] --> [win<64,66,1,1>(data) of 512]: the last row of the block before, its own block, the first row after it
 
 What moves follows from the intersections of two families of intervals: those that the devices hold, and those that they are
 to hold. A device gets a piece from each device `by` places after it; `by` 0 is its own piece, every other one is a permute.

@@ -515,7 +515,7 @@ def test_some_results_are_folded_over_an_index_and_others_do_not_depend_on_it(
 ):
     (definition,) = parse_definitions(text).values()
     instance = bind(definition, NO_PARAMS, [("float32", shape) for shape in ins], [("float32", shape) for shape in outs])
-    sides = (tuple(tuple(ids for ids, _ in dims) for dims in side) for side in (instance.operands, instance.results))
+    sides = (tuple(tuple(dim.indices for dim in dims) for dims in side) for side in (instance.operands, instance.results))
     assert tuple(sides) == (operands, results)
     assert tuple(index.monoid for index in instance.indices) == monoids
 
