@@ -1,0 +1,91 @@
+"""Counts the collectives in a program that XLA has compiled, as `tests/support/jaxpr_collectives` counts those of a jaxpr.
+
+What a loop's body holds counts by the loop's trips, which XLA writes beside the loop. Bytes are those that one device receives:
+of the result's size V, over groups of n, all_gather and all_to_all V(n-1)/n, reduce_scatter V(n-1), all_reduce 2V(n-1)/n,
+permute V.
+"""
+
+import re
+from collections.abc import Iterator
+from math import prod
+from typing import NamedTuple
+
+KINDS = {
+    "all-gather": "all_gather",
+    "all-reduce": "all_reduce",
+    "reduce-scatter": "reduce_scatter",
+    "all-to-all": "all_to_all",
+    "collective-permute": "permute",
+}
+
+COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.-]+) [^\n]*\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
+OP = re.compile(rf"^ *(?:ROOT )?%?[\w.-]+ = (.*?) ({'|'.join(KINDS)})\((.*)$", re.MULTILINE)
+LOOP = re.compile(r" while\(.*?body=%?([\w.-]+)(?:.*?\"known_trip_count\":\{\"n\":\"(\d+)\"\})?")
+CALL = re.compile(r"(?:to_apply|calls)=%?([\w.-]+)")
+ARRAY = re.compile(r"([a-z]+)(\d+)\w*\[([\d,]*)\]|pred\[([\d,]*)\]")
+GROUPS = re.compile(r"replica_groups=(?:\{\{([\d,]+)\}|\[\d+,(\d+)\]|mesh\[(.*?)\] \{(.*?)\})")
+AXIS = re.compile(r"('\w+')=(\d+)")
+
+
+class Collective(NamedTuple):
+    """A collective with its executions and the bytes that a device receives in all of them."""
+
+    kind: str
+    times: int
+    bytes: float
+
+
+def collectives(text: str) -> list[Collective]:
+    """The collectives of a compiled module, by its text: `jit(f).lower(x).compile().as_text()`."""
+    assert not re.search(rf"(?:{'|'.join(KINDS)})-start\(", text), "asynchronous collectives are not counted"
+    bodies = {name: (bool(entry), body) for entry, name, body in COMPUTATION.findall(text)}
+    (entry,) = (name for name, (is_entry, _) in bodies.items() if is_entry)
+    return list(_walk({name: body for name, (_, body) in bodies.items()}, entry, 1))
+
+
+def counts(found: list[Collective]) -> dict[str, int]:
+    """How often each kind is executed."""
+    return {kind: sum(each.times for each in found if each.kind == kind) for kind in KINDS.values()}
+
+
+def received(found: list[Collective]) -> int:
+    """Bytes that one device receives, rounded."""
+    return round(sum(each.bytes for each in found))
+
+
+def _walk(bodies: dict[str, str], name: str, times: int) -> Iterator[Collective]:
+    for shape, kind, rest in OP.findall(bodies[name]):
+        yield Collective(KINDS[kind], times, times * _bytes(shape) * _share(kind, rest))
+    for line in bodies[name].splitlines():
+        if loop := LOOP.search(line):
+            body, trips = loop.groups()
+            assert trips is not None, f"a loop of unknown trip count: {line}"
+            yield from _walk(bodies, body, times * int(trips))
+        elif not OP.search(line) and (call := CALL.search(line)) and call[1] in bodies:
+            yield from _walk(bodies, call[1], times)
+
+
+def _share(kind: str, rest: str) -> float:
+    """What part of the result's size a device receives."""
+    if kind == "collective-permute":
+        return 1.0
+    n = _group(rest)
+    return {"all-reduce": 2 * (n - 1) / n, "reduce-scatter": n - 1.0}.get(kind, (n - 1) / n)
+
+
+def _group(rest: str) -> int:
+    """The number of devices in a group."""
+    found = GROUPS.search(rest)
+    assert found is not None, rest
+    listed, size, mesh, axes = found.groups()
+    if mesh:
+        return prod(int(size) for name, size in AXIS.findall(mesh) if name in axes)
+    return int(size) if size else len(listed.split(","))
+
+
+def _bytes(shape: str) -> int:
+    """The bytes of an array, or of all arrays of a tuple."""
+    return sum(
+        prod(int(size) for size in (dims or flags).split(",") if size) * (max(int(bits) // 8, 1) if bits else 1)
+        for _, bits, dims, flags in ARRAY.findall(shape)
+    )
