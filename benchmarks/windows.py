@@ -9,6 +9,8 @@ eight host devices. Every program is compared with the unpartitioned one.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import median
+from time import perf_counter
 from typing import Any
 
 import jax
@@ -20,11 +22,12 @@ import partita as pt
 from partita.tests.support import jaxpr_collectives
 
 from . import hlo
-from .report import Table
+from .report import Table, machine
 
 MESH = pt.Mesh(data=8)
 
 Tree = Any
+Step = Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -74,15 +77,17 @@ class Case:
         expected = jax.jit(self.function)(*self.args)
         for step in (self.compiled, self.peer):
             jax.tree.map(agree, step(*self.placed), expected)
-        ours, theirs = jaxpr_collectives.collectives(self.compiled, *self.placed), hlo.collectives(self.peer.as_text())
-        assert jaxpr_collectives.received(ours) == self.plan.bytes_per_device(), self.name
-        return [
-            self.name,
-            listed(jaxpr_collectives.counts(ours)),
-            listed(hlo.counts(theirs)),
-            jaxpr_collectives.received(ours),
-            hlo.received(theirs),
-        ]
+        (ours, bytes_ours), (theirs, bytes_theirs) = self.counted(self.compiled), self.counted(self.peer)
+        assert bytes_ours == self.plan.bytes_per_device(), self.name
+        return [self.name, ours, theirs, bytes_ours, bytes_theirs]
+
+    def counted(self, step: Step) -> tuple[str, int]:
+        """The collectives of a call and the bytes that a device receives: by the jaxpr, or by what XLA compiled."""
+        if step is self.peer:
+            compiled = hlo.collectives(self.peer.as_text())
+            return listed(hlo.counts(compiled)), hlo.received(compiled)
+        found = jaxpr_collectives.collectives(step, *self.placed)
+        return listed(jaxpr_collectives.counts(found)), jaxpr_collectives.received(found)
 
 
 def on_auto_axes(sharding: NamedSharding) -> NamedSharding:
@@ -97,7 +102,7 @@ def agree(got: jax.Array, expected: jax.Array) -> None:
 
 
 def listed(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{times} {kind}" for kind, times in counts.items() if times) or "none"
+    return ", ".join(f"{times:,} {kind}" for kind, times in counts.items() if times) or "none"
 
 
 # The programs.
@@ -187,6 +192,28 @@ def cases() -> list[Case]:
         Case("argmax over a tiled vocabulary", best, [logits], vocabulary),
         Case("top_k over a tiled vocabulary", best_eight, [logits], vocabulary),
     ]
+
+
+def timed(name: str, title: str, case: Case, by_hand: Step | None, rounds: int) -> Table:
+    """The time of a step and the collectives, of the plan and its peers, which run in turn in one sitting."""
+    peers: dict[str, Step] = {"jit": case.peer} | ({"shard_map": by_hand} if by_hand is not None else {})
+    steps: dict[str, Step] = {"partita": case.compiled, **peers}
+    expected = jax.jit(case.function)(*case.args)
+    for step in steps.values():
+        jax.tree.map(agree, step(*case.placed), expected)
+    times: dict[str, list[float]] = {name: [] for name in steps}
+    for turn in range(rounds):
+        for each in [*steps, *steps][turn % len(steps) :][: len(steps)]:
+            start = perf_counter()
+            jax.block_until_ready(steps[each](*case.placed))
+            times[each].append(perf_counter() - start)
+    middle = {each: median(them) for each, them in times.items()}
+    found = {each: case.counted(step) for each, step in steps.items()}
+    best = min(middle[each] for each in peers)
+    columns = ["", "collectives", "bytes received", "median, ms", "best, ms", "median / better peer"]
+    rows = [[each, *found[each], 1000 * middle[each], 1000 * min(times[each]), middle[each] / best] for each in steps]
+    notes = [f"One call of each in turn, {rounds} times, each first as often as last.", machine()]
+    return Table(name, title, columns, rows, notes)
 
 
 def tables() -> list[Table]:
