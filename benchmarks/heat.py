@@ -10,8 +10,6 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 
-import partita as pt
-
 from .report import Table
 from .windows import MESH, Case, on_auto_axes, timed
 

@@ -14,8 +14,6 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 
-import partita as pt
-
 from .report import Table
 from .windows import MESH, Case, on_auto_axes, timed
 
@@ -102,9 +100,7 @@ def tables() -> list[Table]:
     ]
 
 
-def _table(
-    name: str, what: str, function: Callable[..., Any], hand: Callable[..., Any], args: list[Any], out: P
-) -> Table:
+def _table(name: str, what: str, function: Callable[..., Any], hand: Callable[..., Any], args: list[Any], out: P) -> Table:
     rows = [P(None, "data")] * (len(args) - 1)
     case = Case(name, function, args, {"x": 1})
     mesh = on_auto_axes(jax.tree.leaves(case.shardings[1])[0]).mesh

@@ -77,7 +77,7 @@ def reduce_window(eqn: JaxprEqn) -> Callable[..., Arrays]:
         if padded := any(edge != (0, 0, 0) for edge in edges):
             there = lax.pad(lax.full(arrays[0].shape, True), False, edges)
             arrays = [there, *(lax.pad(array, each, edges) for array, each in zip(arrays, initial, strict=True))]
-        fold = _where_there(combine) if padded else combine
+        fold = where_there(combine) if padded else combine
         for dim, (width, dilation, stride) in enumerate(dims):
             count = max(0, (arrays[0].shape[dim] - (width - 1) * dilation - 1) // stride + 1)
             if not count:
@@ -90,7 +90,7 @@ def reduce_window(eqn: JaxprEqn) -> Callable[..., Arrays]:
     return reduced
 
 
-def _where_there(combine: Combine) -> Combine:
+def where_there(combine: Combine) -> Combine:
     """The combiner on arrays with a mask as the first one: it combines only the elements that exist."""
 
     def combined(left: Arrays, right: Arrays) -> Arrays:

@@ -24,6 +24,7 @@ from ..ops.primitives import name_of
 from ..ops.prng_keys import is_key, key_rank, physical
 from ..ops.python_lowerings import unfold
 from .custom_reduce import reduce, reduce_window
+from .pool_gradients import select_and_scatter_add
 from .why_whole import REASONS
 
 Function: TypeAlias = Callable[..., object]
@@ -223,6 +224,7 @@ _RULES: Mapping[str, Rule] = {
     **{each.across: _across(each.reduce) for each in SPELLED.values() if each.across and each.reduce},
     "reduce": reduce,
     "reduce_window": reduce_window,
+    "select_and_scatter_add": select_and_scatter_add,
     "slice": _slice,
     "split": _apart,
     "reshape": _reshape,

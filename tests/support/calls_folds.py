@@ -43,16 +43,21 @@ def ragged() -> Iterator[Call]:
 
 
 def pooling() -> Iterator[Call]:
-    """The derivatives of a maximum and a minimum over windows, overlapping and not."""
-    for what, chosen, stride, padding in (("", lax.ge_p, 2, (0, 0)), ("overlapping", lax.le_p, 1, (1, 1))):
+    """The derivatives of a maximum and a minimum over windows, overlapping and not. Large windows are not expanded."""
+    for what, width, chosen, stride, padding in (
+        ("", 17, lax.ge_p, 2, (0, 0)),
+        ("padded", 17, lax.le_p, 1, (1, 1)),
+        ("small", 3, lax.ge_p, 2, (0, 0)),
+        ("overlapping", 3, lax.le_p, 1, (1, 1)),
+    ):
         params: dict[str, Any] = {
             "select_prim": chosen,
-            "window_dimensions": (1, 3, 1),
+            "window_dimensions": (1, width, 1),
             "window_strides": (1, stride, 1),
             "padding": ((0, 0), padding, (0, 0)),
         }
-        x = signed(8, 7, 8)
-        rows = (7 + sum(padding) - 3) // stride + 1
+        x = signed(8, width + 4, 8)
+        rows = (4 + sum(padding)) // stride + 1
         yield Call("select_and_scatter_add", prim("select_and_scatter_add", **params), (signed(8, rows, 8), x), what)
 
 
