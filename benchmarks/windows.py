@@ -126,6 +126,10 @@ def pooled(x: jax.Array) -> jax.Array:
     return jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
 
 
+def pool_gradient(x: jax.Array) -> jax.Array:
+    return jax.grad(lambda x: jnp.sum(pooled(x) ** 2))(x)
+
+
 def stencil(u: jax.Array) -> jax.Array:
     """Eight steps of the heat equation, zero at both ends."""
     for step in range(8):
@@ -185,6 +189,7 @@ def cases() -> list[Case]:
         Case("stencil with fixed ends, 8 steps, padded", with_fixed_ends, [line], points, padded=True),
         Case("roll by 1", rolled, [line], points),
         Case("pool, 2 x 2", pooled, [image], rows),
+        Case("gradient of a pool, 2 x 2", pool_gradient, [image], rows),
         Case("x[::2]", every_other, [line], points),
         Case("differences, 511 of 512", differences, [line], points, padded=True),
         Case("differences, 512 of 512", padded_differences, [line], points),
@@ -225,8 +230,8 @@ def tables() -> list[Table]:
             ["", "partita", "jit", "bytes, partita", "bytes, jit"],
             [case.row() for case in cases()],
             [
-                "`jit`: jax.jit with the same input and output shardings, Auto axes; its collectives are those that XLA compiles.",
-                "Bytes are those that one device receives in a call.",
+                "`jit`: jax.jit with the same input and output shardings, Auto axes.",
+                "Its collectives are those of the program that XLA compiles. Bytes are those that one device receives in a call.",
             ],
         )
     ]

@@ -34,7 +34,7 @@ def select_and_scatter_add(eqn: JaxprEqn) -> Callable[[Array, Array], Array] | N
     counts, shape = (cast("tuple[int, ...]", cast(Any, atom.aval).shape) for atom in eqn.invars)
     if not window or not prod(counts) or prod(width for _, width, _, _ in window) > FEW:
         return None
-    return _Pool(tuple(window), shape, counts, cast(Any, eqn.params["select_prim"]).bind).gradient
+    return _Pool(tuple(window), shape, counts, eqn.params["select_prim"].bind).gradient
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class _Pool:
         return arrays
 
     def spread(self, array: Array, outside: Any, dim: int, stride: int, lo: int, back: int) -> Array:
-        """For each element along a dim: what the last window has that begins at or before it, or the one so many windows back."""
+        """For each element of a dim, what the window has that begins at or before it, or the one so many windows back."""
         windows, rest = divmod(lo, stride)
         blocks, first = -(-(self.shape[dim] + rest) // stride), back - windows
         moved = jnp.repeat(_pad(array, outside, {dim: (first, blocks - self.counts[dim] - first)}), stride, dim)

@@ -1,7 +1,10 @@
 """The gradient of a pool is tiled as the pool is: cotangents go to elements of a device's own windows."""
 
+# JAX annotates these functions only in part.
+# pyright: reportUnknownMemberType=false
+
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +29,7 @@ def gradient(fold: Any, width: int, stride: int, padding: str | Sequence[tuple[i
         pooled = lax.reduce_window(x, unit, fold, (1, width, width, 1), (1, stride, stride, 1), padding)
         return jnp.sum(jnp.where(jnp.isfinite(pooled), pooled, 0) * jnp.arange(1.0, 1 + pooled.size).reshape(pooled.shape))
 
-    return jax.grad(weighed)
+    return cast(Any, jax.grad(weighed))
 
 
 @pytest.mark.parametrize(
