@@ -231,7 +231,8 @@ def tables() -> list[Table]:
             [case.row() for case in cases()],
             [
                 "`jit`: jax.jit with the same input and output shardings, Auto axes.",
-                "Its collectives are those of the program that XLA compiles. Bytes are those that one device receives in a call.",
+                "Its collectives are those of the program that XLA compiles.",
+                "Bytes are those that one device receives in a call.",
             ],
         )
     ]

@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 from root import ROOT
 
-from partita.examples import decode, demo, gpt, graph_network, lstm, mlp, moe, scan_layers, vocabulary
+from partita.examples import decode, demo, gpt, graph_network, heat, lstm, mlp, moe, scan_layers, vocabulary
 
 pytestmark = pytest.mark.usefixtures("quick_compiles")
 
@@ -28,6 +28,14 @@ def test_a_model_trains_as_unpartitioned(example: ModuleType, capsys: pytest.Cap
     assert losses
     for line in losses:
         assert float(line[1].rstrip(",")) == pytest.approx(float(line[3]), rel=1e-4)
+
+
+def test_heat_spreads_as_unpartitioned_with_fewer_permutes_if_widened(capsys: pytest.CaptureFixture[str]) -> None:
+    heat.main()
+    exchanged, widened = capsys.readouterr().out.splitlines()
+    assert exchanged.startswith(f"exchanged: {2 * heat.STEPS * heat.TRIPS} permutes")
+    assert widened.startswith(f"widened: {2 * heat.TRIPS} permutes")
+    assert max(float(line.rpartition(" ")[2]) for line in (exchanged, widened)) < 1e-4
 
 
 def test_decoding_gives_the_same_tokens(capsys: pytest.CaptureFixture[str]) -> None:
