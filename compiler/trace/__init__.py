@@ -3,7 +3,7 @@
     trace              traces the function, and knows how it is called
       references       mutable references become values
     importer           the jaxpr as operations, one pass
-      expansions       primitives that are traced again into others (`custom_reduce`, `vmapped_while`)
+      expansions       primitives that are traced again into others (`custom_reduce`, `pool_gradients`, `vmapped_while`)
       why_whole        why some primitives run unpartitioned
     scopes             the names of values, from tags and name scopes
 
