@@ -13,7 +13,7 @@ from jax.sharding import PartitionSpec as P
 from .report import Table
 from .windows import MESH, Case, on_auto_axes, timed
 
-SIZE, STEPS, ROUNDS = 512, 1000, 7
+SIZE, STEPS, ROUNDS = 512, 1000, 11
 RATE = 0.2
 
 
