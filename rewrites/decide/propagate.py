@@ -256,6 +256,8 @@ class _Sweep:
     def block(self, node: Node, position: int, claim: Claim, digits: tuple[Digit, ...]) -> None:
         value = node.end(position)
         extent = self.program.shape(value)[claim.at]
+        if not extent:
+            return
         reason = self.reason(node, position, claim, digits)
         key = (node.number, position, self.axis)
         self.table.blocked[key] = Blocked(node.number, position, self.axis, claim.at, extent, claim.factor.size, reason)
