@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Replicate as Replicate,
         Tactic as Tactic,
         Tile as Tile,
+        Widen as Widen,
         ZeRO as ZeRO,
     )
     from .compiler.define.define import define as define

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator
 
 from ...dialects.ranges.factor import Factor, hull, is_padded
 from ...dialects.regions import TRIPS
-from ..program.program import Digit, Node
+from ..program.program import Digit, Node, Position
 from .table import WHOLE, AxisTable, Blocked, Claim, Conflict, Table, claim_of
 
 Candidates = dict[tuple[int, Factor], tuple[Claim, int]]
@@ -214,27 +214,35 @@ class _Sweep:
         if own is not None:
             return {own} if self.asks(own) else set()
         found: set[Claim] = set()
-        windows: set[Claim] = set()
+        nodes, producer = self.program.nodes, self.program.producer[value]
+        shifts = producer >= 0 and self.follows_uses(nodes[producer])
+        if shifts and (window := self.one_window(value, nodes[producer])) is not None:
+            return {window}
+        for claim, at in self.read_by(value):
+            factor = at.claim(claim.factor, self.padded)
+            if factor is not None:
+                found.add(Claim(at.dim, factor, claim.tactic, claim.held))
+        return found
+
+    def read_by(self, value: int) -> Iterator[tuple[Claim, Position]]:
+        """The claims of the ops that read a value by a placed index, and where this index is in the value."""
         nodes = self.program.nodes
         for number, position in self.program.uses[value]:
             claim = self.claims.nodes[number]
             if claim is not None and self.asks(claim):
                 at = nodes[number].signature.operand_at[position].get(claim.at)
                 if at is not None:
-                    windows.add(claim._replace(at=at.dim, factor=at.outward(claim.factor)))
-                    if (factor := at.claim(claim.factor, self.padded)) is not None:
-                        found.add(claim._replace(at=at.dim, factor=factor))
-        return self.one_window(value, windows) or found
+                    yield claim, at
 
-    def one_window(self, value: int, claims: set[Claim]) -> set[Claim]:
-        """The least window with all that uses read of a value that is made where it is read; none if there is no such one."""
-        number = self.program.producer[value]
-        if number < 0 or len({claim.at for claim in claims}) != 1 or not self.follows_uses(self.program.nodes[number]):
-            return set()
-        one = min(claims, key=lambda claim: claim.tactic)
-        most = one.factor.size - 1 if self.is_widened(self.program.nodes[number]) else 1
-        window = hull(self.program.shape(value)[one.at], [claim.factor for claim in claims], most)
-        return set() if window is None else {one._replace(factor=window)}
+    def one_window(self, value: int, node: Node) -> Claim | None:
+        """The least window with all that is read of a value which is made where it is read; None if there is no such window."""
+        read = [claim._replace(at=at.dim, factor=at.outward(claim.factor)) for claim, at in self.read_by(value)]
+        if len({claim.at for claim in read}) != 1:
+            return None
+        one = min(read, key=lambda claim: claim.tactic)
+        most = one.factor.size - 1 if self.is_widened(node) else 1
+        window = hull(self.program.shape(value)[one.at], [claim.factor for claim in read], most)
+        return None if window is None else one._replace(factor=window)
 
     def ask(
         self, node: Node, position: int, digits: tuple[Digit, ...], claim: Claim, candidates: Candidates, passing: bool = False

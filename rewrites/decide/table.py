@@ -120,12 +120,13 @@ class Table:
     def fits_node(self, node: Node, index: int, factor: Factor) -> bool:
         """Whether a factor on an axis that the op does not use yet fits into an index beside the factors already there."""
         factors = [factor]
-        claims = [claim for table in self.axes.values() if (claim := table.nodes[node.number]) is not None]
-        factors += [claim.factor for claim in claims if claim.at == index]
-        if claims and any(
-            digit.at == claim.at for digits in node.signature.under_windows(index) for digit in digits for claim in claims
-        ):
-            return False
+        rivals = node.signature.rivals.get(index, ())
+        for table in self.axes.values():
+            claim = table.nodes[node.number]
+            if claim is not None and claim.at in rivals:
+                return False
+            if claim is not None and claim.at == index:
+                factors.append(claim.factor)
         known, key = node.signature.fitting, (index, *factors)
         if (fits := known.get(key)) is None:
             fits = known[key] = _fits_index(node.signature, index, factors)
@@ -156,12 +157,10 @@ def _fits_index(signature: Signature, index: int, factors: list[Factor]) -> bool
     lawful = not (by_position or info.once or info.windows or pads) or is_lawful(info, pads)
     if any(factor.has_halo for factor in factors) and not signature.follows_windows(index):
         return False
-    windows = [
-        digit.reach for digits in signature.under_windows(index) for digit in digits if digit.at == index and digit.reach
-    ]
-    if windows and (
-        len(factors) > 1 or not factors[0].covers(info.extent) or any(w.outward(factors[0]) is None for w in windows)
-    ):
+    reaches = signature.reaches(index)
+    if reaches and (len(factors) > 1 or not factors[0].covers(info.extent)):
+        return False
+    if any(reach.outward(factors[0]) is None for reach in reaches):
         return False
     return fit(info.extent, factors) and whole_blocks and lawful and not (pads and signature.is_minor(index))
 

@@ -77,6 +77,7 @@ class Signature:
         "placed",
         "result_at",
         "result_dims",
+        "rivals",
         "shapes",
     )
 
@@ -99,6 +100,11 @@ class Signature:
     def set_dims(self, operands: tuple[Digits, ...], results: tuple[Digits, ...]) -> None:
         """Say where the indices are in each value."""
         self.operand_dims, self.result_dims = operands, results
+        # Of the indices that read a dim through a window, only one can be placed.
+        self.rivals: dict[int, set[int]] = {}
+        for digits in (digits for dims in operands for digits in dims if digits and digits[0].reach):
+            for digit in digits:
+                self.rivals.setdefault(digit.at, set()).update(each.at for each in digits)
         self.operand_at = tuple(_at(dims) for dims in operands)
         self.result_at = tuple(_at(dims) for dims in results)
 
@@ -114,9 +120,10 @@ class Signature:
         alone = all(len(digits) == 1 for digits in every for digit in digits if digit.at == index and digit.reach is None)
         return alone and info.monoid is None and info.scan is None and not info.lookups and not info.once
 
-    def under_windows(self, index: int) -> list[tuple[Digit, ...]]:
-        """The digits of each dim that the index reads through a window; only one of them can be placed."""
-        return [digits for dims in self.operand_dims for digits in dims if any(d.at == index and d.reach for d in digits)]
+    def reaches(self, index: int) -> list[Reach]:
+        """How the index reads the dims that it reads through a window."""
+        every = (digit for dims in self.operand_dims for digits in dims for digit in digits)
+        return [digit.reach for digit in every if digit.at == index and digit.reach is not None]
 
 
 def _dims(value: Dims, extents: list[int]) -> Digits:

@@ -11,6 +11,7 @@ from random import Random
 import jax
 import jax.numpy as jnp
 import pytest
+from jax import lax
 from models import Transformer, train_step
 from strategies import NAMES, strategy
 from xdsl.dialects import func
@@ -131,6 +132,10 @@ def watched() -> Iterator[Table]:
     yield looking.tile("rows", 0, "b").table
     yield pt.plan(lambda x: jnp.argmax(x, 0), MESH, SQUARE).tile("x", 0, "a").table
     yield pt.plan(lambda x: x.sum(0), pt.Mesh(a=3), SQUARE).tile("x", 0, "a", padded=True).table
+    # A pool whose windows reach beyond the array, and two parts of one array that a device has both of.
+    pooled = pt.plan(lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (3, 1), (1, 1), "SAME"), MESH, SQUARE)
+    yield pooled.tile("x", 0, "a").table
+    yield pt.plan(lambda x: jnp.concatenate([x, x]), MESH, SQUARE).tile("x", 0, "a").table
     yield elements()
 
 

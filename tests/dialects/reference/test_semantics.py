@@ -171,7 +171,6 @@ CASES: dict[str, tuple[Callable[..., Any], Sequence[Array]]] = {
     "iota": (lambda: lax.broadcasted_iota(jnp.int32, (3, 4), 1), []),
     "iota of floats": (lambda: lax.broadcasted_iota(jnp.bfloat16, (5, 1), 0), []),
     "concatenate": (lambda x, y, z: lax.concatenate([x, y, z], 1), [f32(2, 3), f32(2, 1), f32(2, 2)]),
-    "split": (lambda x: lax.split(x, (1, 4, 2), 1), [f32(2, 7)]),
     "rev": (lambda x: lax.rev(x, (0, 2)), [f32(2, 3, 4)]),
     "slice": (lambda x: lax.slice(x, (0, 1), (2, 4)), [f32(2, 5)]),
     "slice with strides": (lambda x: lax.slice(x, (0, 1), (5, 8), (2, 3)), [f32(5, 9)]),
