@@ -177,6 +177,17 @@ class Program:
     def tags(self) -> list[str]:
         return [f"h{number}" for number in range(1, len(self.steps))]
 
+    @property
+    def is_read(self) -> bool:
+        """Whether a step reads a tagged value by a window that is not empty: then all tags can be widened."""
+        return len(self.steps) > 1 and self.steps[-1] not in (Roll(0),)
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether JAX has one: it has none of a fold of dilated windows, unless it is a sum."""
+        pools = [step for step in self.steps if isinstance(step, Pool)]
+        return all(pool.window.base == 1 and (pool.fold == "add" or pool.window.dilation == 1) for pool in pools)
+
     def arg(self) -> Array:
         shape = (self.rows, CHANNELS)
         return (np.random.default_rng(self.rows).normal(size=shape) + 0.1).astype(np.float32)
