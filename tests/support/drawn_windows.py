@@ -3,6 +3,9 @@
 Each step is drawn for the extent that the one before leaves, so every program is valid and no dim is empty.
 """
 
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -176,11 +179,6 @@ class Program:
     @property
     def tags(self) -> list[str]:
         return [f"h{number}" for number in range(1, len(self.steps))]
-
-    @property
-    def is_read(self) -> bool:
-        """Whether a step reads a tagged value by a window that is not empty: then all tags can be widened."""
-        return len(self.steps) > 1 and self.steps[-1] not in (Roll(0),)
 
     @property
     def has_gradient(self) -> bool:
