@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 from agreement import disagreement
 from drawn_windows import Program, programs
-from hypothesis import given, settings, strategies as st
+from generated import examples
+from hypothesis import given, strategies as st
 from jax import lax
 from lowered import interpreted, lowered_text
 
@@ -417,7 +418,7 @@ def drawn(program: Program, size: int, widen: bool, function: Function) -> Plan:
     return plan.tile(plan.arguments()[0], 0, "data", padded=True)
 
 
-@settings(max_examples=60)
+@examples(40)
 @given(programs(), SIZES, st.booleans())
 def test_any_windows_in_a_row(program: Program, size: int, widen: bool) -> None:
     args = [program.arg()]
@@ -425,13 +426,13 @@ def test_any_windows_in_a_row(program: Program, size: int, widen: bool) -> None:
     assert not (gap := disagreement(found, [jax.jit(program)(*args)])), gap
 
 
-@settings(max_examples=8)
+@examples(5)
 @given(programs(), SIZES, st.booleans())
 def test_any_windows_in_a_row_on_devices(program: Program, size: int, widen: bool) -> None:
     agree(drawn(program, size, widen, program), program, [program.arg()])
 
 
-@settings(max_examples=15)
+@examples(12)
 @given(programs(2).filter(lambda program: program.has_gradient), SIZES, st.booleans())
 def test_the_gradient_of_any_windows(program: Program, size: int, widen: bool) -> None:
     args, function = [program.arg()], gradient(program, 1)
