@@ -5,7 +5,7 @@ An action changes a plan or fails with a reason. It never applies partially, bec
     tile(plan, "x", 0, "data")    -->    the plan with x: f32[data*64, 8], and everything that follows by propagation
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -13,12 +13,12 @@ from ...dialects.errors import Error
 from ...dialects.ranges.factor import Factor
 from ...rewrites.decide.propagate import propagate as carry
 from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor, take
-from ...rewrites.program.program import Node
+from ...rewrites.program.program import Node, Program
 from ...rewrites.program.shard_maps import own_claims
 from ..gc_pause import without_collector
 from ..inputs.checks import axis_of, dim_number, flag_of, no_axis, range_name
 from ..inputs.names import Patterns
-from .refusals import Seed, taken, uneven
+from .refusals import Seed, not_widened, taken, uneven, widened_late
 from .state import Action, State
 
 Some = TypeVar("Some", bound=State)
@@ -49,7 +49,8 @@ def widen(plan: Some, values: Patterns) -> Some:
 
     The ops that they are computed by, back to those that read through a window themselves, follow.
     """
-    program, ahead, found = plan.source.program, list(plan.source.addresses.find(values).values()), set[int]()
+    program, named, found = plan.source.program, plan.source.addresses.find(values), set[int]()
+    ahead = list(named.values())
     while ahead:
         value = ahead.pop()
         number = program.producer[value]
@@ -57,14 +58,43 @@ def widen(plan: Some, values: Patterns) -> Some:
             continue
         found.add(value)
         node = program.nodes[number]
-        windows = any(digit.reach for dims in node.signature.operand_dims for digits in dims for digit in digits)
-        if not windows or node.signature.instance.shifts:
+        if not _reads_windows(node) or node.signature.instance.shifts:
             ahead += node.operands
-    readers = (program.nodes[number] for value in found for number, _ in program.uses[value])
-    shifted = {result for node in readers if node.signature.instance.shifts for result in node.results}
+    moved, readers = _moved(program, found)
+    if not any(map(_reads_windows, readers)):
+        raise not_widened(next(iter(named)), is_computed=bool(found))
+    for name, value in named.items():
+        for axis in plan.table.axes:
+            claim = plan.table.claim(value, axis)
+            if claim is not None and claim.at != WHOLE and not claim.factor.has_halo and _is_windowed(program, value, claim):
+                raise widened_late(plan, name, value, axis, claim)
     table = plan.table.copy()
-    table.widened |= found | shifted
+    table.widened |= found | moved
     return replace(plan, table=table, actions=(*plan.actions, Action(_call("widen", (values,), {}), "widen")))
+
+
+def _reads_windows(node: Node) -> bool:
+    return any(digit.reach for dims in node.signature.operand_dims for digits in dims for digit in digits)
+
+
+def _moved(program: Program, values: Iterable[int]) -> tuple[set[int], list[Node]]:
+    """What ops make of the values that only move their elements, and all ops that read the values or these."""
+    ahead, moved, readers = list(values), set[int](), list[Node]()
+    while ahead:
+        for number, _ in program.uses[ahead.pop()]:
+            node = program.nodes[number]
+            readers.append(node)
+            if node.signature.instance.moves or node.signature.instance.shifts:
+                ahead += [result for result in node.results if result not in moved]
+                moved.update(node.results)
+    return moved, readers
+
+
+def _is_windowed(program: Program, value: int, claim: Claim) -> bool:
+    """Whether a use reads the claimed dim through a window of more than one element, or from elsewhere."""
+    readers = ((program.nodes[number], position) for number, position in program.uses[value])
+    digits = (digit for node, position in readers for digit in node.signature.operand_dims[position][claim.at])
+    return any(digit.reach is not None and digit.reach.outward(claim.factor) is not claim.factor for digit in digits)
 
 
 def name(plan: Some, values: Patterns, dim: int, label: str) -> Some:

@@ -96,3 +96,21 @@ def _batch(plan: State, table: Table, seed: Seed, dim: int) -> list[str]:
     over = extent % seed.multiple
     pad = f"pad the batch to {extent - over + seed.multiple}" + (f", or drop its last {over}" if over < extent else "")
     return [pad, *_other_axes(plan, table, seed.value, dim, seed.axis)]
+
+
+def not_widened(name: str, *, is_computed: bool) -> Error:
+    """No use of the value would read more of it."""
+    why = "no op reads it through a window" if is_computed else "it is an argument, or comes out of a loop or branch"
+    return Error(
+        f"`{name}` cannot be widened: {why}",
+        helps=["name a value that the function computes, and that a convolution, a pool or a slice reads"],
+    )
+
+
+def widened_late(plan: State, name: str, value: int, axis: str, have: Claim) -> Error:
+    """The op that computes the value is placed already."""
+    return Error(
+        f"`{name}` cannot be widened: its dim {have.at} is on `{axis}` already ({plan.layout_text(value)}), "
+        f"by {plan.actions[have.tactic].text}",
+        helps=["apply `widen` before the tactics that tile it"],
+    )

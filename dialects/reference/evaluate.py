@@ -186,7 +186,9 @@ class _Evaluator:
         inside = np.asarray(True)
         for each, size in zip(aligned, array.shape, strict=True):
             inside = inside & (each >= 0) & (each < size)
-        value = array[tuple(np.where(inside, each, 0) for each in aligned)]
+        # Of an array without elements, every position is outside.
+        some = array if array.size else np.zeros([1] * array.ndim, array.dtype)
+        value = some[tuple(np.where(inside, each, 0) for each in aligned)]
         outside = MONOIDS[context.monoid].unit(array.dtype) if context.default is None else context.default.array
         return Labelled(np.where(inside, value, outside), ids)
 

@@ -258,12 +258,22 @@ class _Sweep:
             if factor is not None and self.table.fits_node(node, digit.at, factor):
                 candidates.setdefault((digit.at, factor), (claim, position))
                 return
-        if not passing:
+        if claim.factor.has_halo and (blocks := self.blocks(node, position, claim)) is not None:
+            self.ask(node, position, digits, blocks, candidates, passing)
+        elif not passing:
             self.block(node, position, claim, digits)
+
+    def blocks(self, node: Node, position: int, claim: Claim) -> Claim | None:
+        """The claim in blocks of one size, for an op that cannot hold windows; None if they do not divide."""
+        extent, size = self.program.shape(node.end(position))[claim.at], claim.factor.size
+        divides = self.padded or extent % size == 0
+        return claim._replace(factor=claim.factor.at(-(-extent // size))) if divides else None
 
     def block(self, node: Node, position: int, claim: Claim, digits: tuple[Digit, ...]) -> None:
         value = node.end(position)
         extent = self.program.shape(value)[claim.at]
+        if not extent:
+            return
         reason = self.reason(node, position, claim, digits)
         key = (node.number, position, self.axis)
         self.table.blocked[key] = Blocked(node.number, position, self.axis, claim.at, extent, claim.factor.size, reason)

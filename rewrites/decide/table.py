@@ -147,7 +147,7 @@ class Table:
 def _fits_index(signature: Signature, index: int, factors: list[Factor]) -> bool:
     """Whether an index can be placed by these factors together, by its extent and by the laws for what placing it requires."""
     info = signature.instance.indices[index]
-    if info.selects is not None and min(factor.stride for factor in factors) <= info.selects.cost:
+    if info.extent == 0 or (info.selects is not None and min(factor.stride for factor in factors) <= info.selects.cost):
         return False
     pads, by_position = (
         is_padded(info.extent, factors),

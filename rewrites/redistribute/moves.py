@@ -69,7 +69,7 @@ class Space:
         extent, wide = self.shape[dim], {1}
         for size in self.size.values():
             wide |= {size * n for n in wide} if between else {size}
-        ends = {1, extent, *(f.stride for f in factors), *(f.span for f in factors)}
+        ends = {1, extent, *(f.stride for f in factors), *(f.span for f in factors)} - {0}
         found = {end * n for end in ends for n in wide} | {end // n for end in ends for n in wide if end % n == 0}
         return sorted((n for n in found if extent % n == 0), reverse=True)
 

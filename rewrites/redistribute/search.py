@@ -78,11 +78,11 @@ def _through_windows(source: Layout, target: Layout, itemsize: int, mesh: Mesh) 
     for dim, factor in here.items():
         if dim not in kept or kept == list(here) == list(there):
             blocks = _alone(target, dim, factor, mesh) if dim not in kept else []
-            between = _changed(source.with_pending(()), dim, blocks or [_even(source, dim, factor, mesh)], mesh)
+            between = _changed(source.with_pending(()), dim, blocks or _even(source, dim, factor, mesh), mesh)
             first = Halo.between(source.with_pending(()), between, dim, itemsize, mesh)
             return _joined(Path((first,), first.bytes), path(between.with_pending(source.pending), target, itemsize, mesh))
     dim, factor = next(each for each in there.items() if each[0] not in kept)
-    for each in (_alone(source, dim, factor, mesh), [_even(target, dim, factor, mesh)], []):
+    for each in (_alone(source, dim, factor, mesh), _even(target, dim, factor, mesh), []):
         between = _changed(target, dim, each, mesh)
         last = Halo.between(between, target, dim, itemsize, mesh)
         ways.append(_joined(path(source, between, itemsize, mesh), Path((last,), last.bytes)))
@@ -110,9 +110,10 @@ def _alone(layout: Layout, dim: int, factor: Factor, mesh: Mesh) -> list[Factor]
     return alone if len(factors) == 1 else []
 
 
-def _even(layout: Layout, dim: int, factor: Factor, mesh: Mesh) -> Factor:
-    """The factor's place on the whole dim, in blocks of one size."""
-    return factor.at(-(-layout.global_shape(mesh)[dim] // factor.size))
+def _even(layout: Layout, dim: int, factor: Factor, mesh: Mesh) -> list[Factor]:
+    """The factor's place on the whole dim, in blocks of one size; none on a dim without elements."""
+    extent = layout.global_shape(mesh)[dim]
+    return [factor.at(-(-extent // factor.size))] if extent else []
 
 
 def _through_whole_dims(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path | None:

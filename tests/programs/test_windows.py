@@ -1,0 +1,440 @@
+"""Windows in space: the exact collectives and bytes of convolutions, pools, stencils and shifts, and their results.
+
+A device gets the rows beyond its block from its neighbours by permutes. Nothing is gathered, forward or backward.
+"""
+
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from agreement import disagreement
+from drawn_windows import Program, programs
+from generated import examples
+from hypothesis import given, strategies as st
+from jax import lax
+from lowered import interpreted, lowered_text
+
+import partita as pt
+from partita.compiler.api.plan import Plan
+
+pytestmark = pytest.mark.usefixtures("quick_compiles")
+
+MESH = pt.Mesh(data=8)
+F32, BF16 = np.dtype(np.float32), np.dtype(jnp.bfloat16)
+ROWS = (64, 4)
+SEQUENCE = (2, 64, 4)
+KERNEL = (3, 4, 4)
+IMAGE = (2, 64, 8, 3)
+
+Function = Callable[..., Any]
+
+
+def conv(x: Any, w: Any, pads: str | Sequence[tuple[int, int]] = "SAME", *, stride: int = 1, **more: Any) -> Any:
+    return lax.conv_general_dilated(x, w, (stride,), pads, dimension_numbers=("NWC", "WIO", "NWC"), **more)
+
+
+def conv_2d(x: Any, w: Any) -> Any:
+    return lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+
+def two_convs(x: Any, v: Any, w: Any) -> Any:
+    return conv(pt.tag(conv(x, v), "h1"), w)
+
+
+def pool(fold: str, width: int, stride: int, pads: str = "SAME") -> Function:
+    function, unit = {"max": (lax.max, -np.inf), "add": (lax.add, 0)}[fold]
+
+    def pooled(x: Any) -> Any:
+        return lax.reduce_window(x, np.asarray(unit, x.dtype), function, (1, width, width, 1), (1, stride, stride, 1), pads)
+
+    return pooled
+
+
+def stencil(x: Any) -> Any:
+    """Eight steps of three points, with zeros around."""
+    for step in range(8):
+        x = pt.tag(x, f"h{step}")
+        around = jnp.pad(x, ((1, 1), (0, 0)))
+        x = (around[2:] + around[:-2] - x) / 2
+    return x
+
+
+def convolved(x: Any, kernel: Any) -> Any:
+    """Two steps by `jnp.convolve` of every column, between which elements only move."""
+    for step in range(2):
+        x = jax.vmap(lambda column: jnp.convolve(column, kernel, "same"), 1, 1)(pt.tag(x, f"h{step}"))
+    return x
+
+
+@dataclass(frozen=True)
+class Case:
+    """A function of arrays of these shapes, the first of them on `data`; what it sends forward, and in its gradient."""
+
+    function: Function
+    shapes: tuple[tuple[int, ...], ...]
+    dim: int
+    forward: dict[str, int]
+    bytes: int
+    backward: dict[str, int] | None = None
+    backward_bytes: int = 0
+    padded: bool = False
+    widen: str = ""
+
+
+def permutes(number: int, **others: int) -> dict[str, int]:
+    return {**({"permute": number} if number else {}), **others}
+
+
+CASES: dict[str, Case] = {
+    "conv of three rows": Case(conv, (SEQUENCE, KERNEL), 1, permutes(2), 64, permutes(4, all_reduce=1), 464),
+    "conv with stride 2": Case(
+        lambda x, w: conv(x, w, stride=2), (SEQUENCE, KERNEL), 1, permutes(1), 32, permutes(2, all_reduce=1), 400
+    ),
+    "conv with dilation 2": Case(
+        lambda x, w: conv(x, w, rhs_dilation=(2,)), (SEQUENCE, KERNEL), 1, permutes(2), 128, permutes(4, all_reduce=1), 592
+    ),
+    "conv with base dilation 2": Case(
+        lambda x, w: conv(x, w, [(1, 2)], lhs_dilation=(2,)),
+        (SEQUENCE, KERNEL),
+        1,
+        permutes(1),
+        32,
+        permutes(2, all_reduce=1),
+        400,
+    ),
+    "transposed conv": Case(
+        lambda x, w: lax.conv_transpose(x, w, (2,), "SAME", dimension_numbers=("NWC", "WIO", "NWC")),
+        (SEQUENCE, KERNEL),
+        1,
+        permutes(1),
+        32,
+        permutes(2, all_reduce=1),
+        400,
+    ),
+    "grouped conv on the batch": Case(
+        lambda x, w: conv(x, w, feature_group_count=2),
+        ((8, 64, 4), (3, 2, 4)),
+        0,
+        permutes(0),
+        0,
+        permutes(0, all_reduce=1),
+        168,
+    ),
+    "grouped conv in space": Case(
+        lambda x, w: conv(x, w, feature_group_count=2),
+        (SEQUENCE, (3, 2, 4)),
+        1,
+        permutes(2),
+        64,
+        permutes(4, all_reduce=1),
+        296,
+    ),
+    "conv of groups of the batch": Case(
+        lambda x, w: conv(x, w, batch_group_count=2), (SEQUENCE, KERNEL), 1, permutes(2), 64, permutes(4, all_reduce=1), 432
+    ),
+    "conv without padding, summed": Case(
+        lambda x, w: conv(x, w, "VALID").sum(1),
+        (SEQUENCE, KERNEL),
+        1,
+        permutes(1, all_reduce=1),
+        120,
+        permutes(2, all_reduce=2),
+        520,
+        padded=True,
+    ),
+    "conv of 17 rows, summed": Case(
+        lambda x, w: conv(x, w).sum(1),
+        ((2, 17, 4), KERNEL),
+        1,
+        permutes(2, all_reduce=1),
+        120,
+        permutes(4, all_gather=1, all_reduce=2),
+        1192,
+        padded=True,
+    ),
+    "halo of 9 rows, two hops": Case(
+        lambda x, w: conv(x, w, rhs_dilation=(9,)), (SEQUENCE, KERNEL), 1, permutes(4), 576, permutes(8, all_reduce=1), 1488
+    ),
+    "halo of 17 rows, three hops": Case(conv, (SEQUENCE, (35, 4, 4)), 1, permutes(6), 1088, permutes(12, all_reduce=1), 6096),
+    "two convs": Case(two_convs, (SEQUENCE, KERNEL, KERNEL), 1, permutes(4), 128, permutes(8, all_reduce=2), 928),
+    "two convs, widened": Case(
+        two_convs, (SEQUENCE, KERNEL, KERNEL), 1, permutes(2), 128, permutes(6, all_reduce=2), 928, widen="h1"
+    ),
+    "stencil": Case(stencil, (ROWS,), 0, permutes(16), 256, permutes(32), 768),
+    "stencil, widened": Case(stencil, (ROWS,), 0, permutes(2), 256, permutes(18), 768, widen="h[1-7]"),
+    "convolutions of columns": Case(convolved, (ROWS, (3,)), 0, permutes(4), 64),
+    "convolutions of columns, widened": Case(convolved, (ROWS, (3,)), 0, permutes(2), 64, widen="h1"),
+    "roll by 1": Case(lambda x: jnp.roll(x, 1, 0), (ROWS,), 0, permutes(2), 32, permutes(4), 64),
+    "roll by 9": Case(lambda x: jnp.roll(x, 9, 0), (ROWS,), 0, permutes(4), 256, permutes(8), 512),
+    "every other row": Case(lambda x: x[::2], (ROWS,), 0, permutes(0), 0, permutes(0), 0),
+    "every other row from 1": Case(lambda x: x[1::2], (ROWS,), 0, permutes(0), 0, permutes(0), 0),
+    "finite difference, squared and summed": Case(
+        lambda x: ((x[1:] - x[:-1]) ** 2).sum(0),
+        (ROWS,),
+        0,
+        permutes(1, all_reduce=1),
+        44,
+        permutes(2, all_reduce=1),
+        60,
+        padded=True,
+    ),
+    "second difference, squared and summed": Case(
+        lambda x: ((x[2:] - 2 * x[1:-1] + x[:-2]) ** 2).sum(0),
+        (ROWS,),
+        0,
+        permutes(1, all_reduce=1),
+        60,
+        permutes(3, all_reduce=1),
+        108,
+        padded=True,
+    ),
+    "concatenate": Case(lambda x: jnp.concatenate([x, 2 * x]), (ROWS,), 0, permutes(8), 1024, permutes(16), 2048),
+    "pad, squared and summed": Case(
+        lambda x: (jnp.pad(x, ((2, 3), (0, 0))) ** 2).sum(0),
+        (ROWS,),
+        0,
+        permutes(3, all_reduce=1),
+        220,
+        permutes(3, all_reduce=1),
+        220,
+        padded=True,
+    ),
+    "split into four": Case(lambda x: jnp.split(x, 4), (ROWS,), 0, permutes(24), 768, permutes(48), 1536, padded=True),
+    "pool of 2 x 2": Case(pool("max", 2, 2), (IMAGE,), 1, permutes(0), 0),
+    "mean pool of 2 x 2": Case(pool("add", 2, 2), (IMAGE,), 1, permutes(0), 0, permutes(0), 0),
+    "max pool of 3 x 3": Case(pool("max", 3, 1), (IMAGE,), 1, permutes(2), 384),
+    "max pool of 3 x 3 with stride 2": Case(pool("max", 3, 2), (IMAGE,), 1, permutes(1), 192),
+    "mean pool of 3 x 3": Case(pool("add", 3, 1), (IMAGE,), 1, permutes(2), 384, permutes(4), 768),
+    "mean pool of 3 x 3 with stride 2": Case(pool("add", 3, 2), (IMAGE,), 1, permutes(1), 192, permutes(2), 288),
+    "max pool of 17 rows, summed": Case(
+        lambda x: pool("max", 3, 1)(x).sum(1), ((2, 17, 8, 3),), 1, permutes(2, all_reduce=1), 720, padded=True
+    ),
+}
+
+
+def arguments(shapes: Sequence[tuple[int, ...]], dtype: Any = F32) -> list[Any]:
+    draw = np.random.default_rng(0)
+    return [draw.normal(size=shape).astype(dtype) for shape in shapes]
+
+
+def gradient(function: Function, number: int) -> Function:
+    def loss(*args: Any) -> Any:
+        return sum(jnp.sin(out).sum() for out in jax.tree.leaves(function(*args)))
+
+    return jax.grad(loss, argnums=tuple(range(number)))
+
+
+def planned(case: Case, function: Function, args: Sequence[Any]) -> Plan:
+    plan = pt.plan(function, MESH, *args)
+    plan = plan.widen(case.widen) if case.widen else plan
+    return plan.tile(plan.arguments()[0], case.dim, "data", padded=case.padded)
+
+
+def sends(plan: Plan) -> tuple[dict[str, int], int]:
+    return {kind: number for kind, number in plan.counts().items() if number}, plan.bytes_per_device()
+
+
+def agree(plan: Plan, function: Function, args: Sequence[Any]) -> None:
+    """Compiled, as a graph and on all devices in lockstep, the results are those of the unpartitioned function."""
+    wanted = jax.tree.leaves(jax.jit(function)(*args))
+    for found in (plan.compile()(*args), plan.lower("collective").run(*args), interpreted(plan, args)):
+        assert not (gap := disagreement(jax.tree.leaves(found), wanted)), gap
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_window_sends_its_halo_and_no_more(name: str) -> None:
+    case = CASES[name]
+    args = arguments(case.shapes)
+    plan = planned(case, case.function, args)
+    assert sends(plan) == (case.forward, case.bytes)
+    assert lowered_text(plan) == str(plan.spmd())
+    agree(plan, case.function, args)
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.backward is not None])
+def test_the_backward_of_a_window_sends_its_halo_and_no_more(name: str) -> None:
+    case = CASES[name]
+    args, function = arguments(case.shapes), gradient(case.function, len(case.shapes))
+    plan = planned(case, function, args)
+    assert sends(plan) == (case.backward, case.backward_bytes)
+    agree(plan, function, args)
+
+
+@pytest.mark.parametrize(
+    "name", ["conv of three rows", "transposed conv", "two convs, widened", "stencil", "roll by 1", "max pool of 3 x 3"]
+)
+def test_halves_are_sent_as_halves(name: str) -> None:
+    case = CASES[name]
+    args = arguments(case.shapes, BF16)
+    plan = planned(case, case.function, args)
+    assert sends(plan) == (case.forward, case.bytes // 2)
+    agree(plan, case.function, args)
+    if case.backward is not None:
+        function = gradient(case.function, len(case.shapes))
+        plan = planned(case, function, args)
+        assert sends(plan) == (case.backward, case.backward_bytes // 2)
+        agree(plan, function, args)
+
+
+def test_an_image_on_two_axes_gets_its_corners_too() -> None:
+    """A device has 4 x 8 pixels of 3 channels: it gets 2 rows of 8, and then 2 columns of 6."""
+    args = arguments(((1, 16, 16, 3), (3, 3, 3, 4)))
+    for function, wanted in ((conv_2d, permutes(4)), (gradient(conv_2d, 2), permutes(8, all_reduce=1))):
+        plan = pt.plan(function, pt.Mesh(rows=4, columns=2), *args)
+        image = plan.arguments()[0]
+        plan = plan.tile(image, 1, "rows").tile(image, 2, "columns")
+        assert sends(plan)[0] == wanted
+        agree(plan, function, args)
+    plan = pt.plan(conv_2d, pt.Mesh(rows=4, columns=2), *args).tile("x", 1, "rows").tile("x", 2, "columns")
+    assert plan.bytes_per_device() == 336
+
+
+def test_widening_exchanges_once_and_its_plan_says_so() -> None:
+    args = arguments((SEQUENCE, KERNEL, KERNEL))
+    plan = pt.plan(two_convs, MESH, *args)
+    wide = plan.apply(pt.Widen("h1"), pt.Tile({"x": 1}, "data"))
+    assert "h1: f32[2, win<8,10,1,1>(data) of 64, 4]" in wide.explain("h1")
+    assert "permute: 4 --> 2" in str(wide.diff(plan.tile("x", 1, "data")))
+    again = pt.replay(two_convs, MESH, wide.trace, *args)
+    assert sends(again) == sends(wide) == (permutes(2), 128)
+
+
+def test_widening_leaves_other_axes_alone() -> None:
+    args = arguments(((8, 64, 4), KERNEL, KERNEL))
+    plan = pt.plan(two_convs, pt.Mesh(batch=2, rows=4), *args).tile("x", 0, "batch").widen("h1").tile("x", 1, "rows")
+    assert sends(plan)[0] == permutes(2)
+    agree(plan, two_convs, args)
+
+
+@pytest.mark.parametrize("mode", ["edge", "reflect", "wrap", "constant"])
+def test_any_padding_of_a_placed_dim(mode: str) -> None:
+    """`jnp.pad` joins empty arrays to its edges, which no device has a part of."""
+
+    def function(x: Any) -> Any:
+        return jnp.pad(x, ((2, 3), (0, 0)), mode=mode).sum(0)
+
+    args = arguments((ROWS,))
+    agree(pt.plan(function, MESH, *args).tile("x", 0, "data", padded=True), function, args)
+
+
+EMPTY: dict[str, Function] = {
+    "joined": lambda x: jnp.concatenate([x, x[:0]]),
+    "rolled by nothing": lambda x: jnp.roll(x, 0, 0),
+    "padded": lambda x: jnp.pad(jnp.sin(x[:0]), ((4, 60), (0, 0))) + x,
+    "reshaped": lambda x: x[:, :0].reshape(0, 5).sum() + x.sum(),
+    "windows of zeros": lambda x: lax.reduce_window(x[:0], np.float32(0), lax.add, (2, 1), (1, 1), ((2, 2), (0, 0))) + x[:3],
+    "all taken away": lambda x: lax.pad(x, np.float32(0), ((-32, -32, 0), (0, 0, 0))),
+    "no window": lambda x: lax.reduce_window(x, np.float32(0), lax.add, (65, 1), (1, 1), "VALID"),
+}
+
+
+@pytest.mark.parametrize("what", EMPTY)
+def test_arrays_without_elements_are_whole(what: str) -> None:
+    args = arguments((ROWS,))
+    plan = pt.plan(EMPTY[what], MESH, *args).tile("x", 0, "data", padded=True)
+    assert all(" (0): " not in str(stop) for stop in plan.blocked)
+    agree(plan, EMPTY[what], args)
+
+
+# --- what cannot be -------------------------------------------------------------------------------------------------
+
+
+def convs() -> Plan:
+    return pt.plan(two_convs, MESH, *arguments((SEQUENCE, KERNEL, KERNEL)))
+
+
+BAD: dict[str, tuple[Callable[[], Plan], str]] = {
+    "no such value": (lambda: convs().widen("h2"), "did you mean `h1`"),
+    "not a name": (lambda: convs().apply(pt.Widen(3)), "must be a string, got 3"),  # pyright: ignore[reportArgumentType]
+    "an argument": (lambda: convs().widen("x"), "`x` cannot be widened: it is an argument"),
+    "a result": (lambda: convs().widen("result"), "`result` cannot be widened: no op reads it through a window"),
+    "tiled before": (
+        lambda: convs().tile("x", 1, "data").widen("h1"),
+        r"`h1` cannot be widened: its dim 1 is on `data` already \(f32\[2, data\*8, 4\]\), by tile\('x', 1, 'data'\)",
+    ),
+    "uneven": (
+        lambda: pt.plan(conv, MESH, *arguments(((2, 17, 4), KERNEL))).tile("x", 1, "data"),
+        "17 elements, which do not divide over `data` .8 devices.(.|\n)*padded=True",
+    ),
+    "a result without elements": (
+        lambda: pt.plan(EMPTY["no window"], MESH, *arguments((ROWS,))).tile("result", 0, "data", padded=True),
+        "`result` cannot be tiled: its dim 0 has no elements",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_bad_input_has_a_clear_error(what: str) -> None:
+    plan, message = BAD[what]
+    with pytest.raises(pt.Error, match=message) as caught:
+        plan()
+    assert "help: " in str(caught.value)
+
+
+def test_an_error_leaves_the_plan_as_it_was() -> None:
+    plan = convs().tile("x", 1, "data")
+    before = plan.layout("**"), plan.trace, str(plan.ir())
+    with pytest.raises(pt.Error):
+        plan.widen("h1")
+    assert (plan.layout("**"), plan.trace, str(plan.ir())) == before
+
+
+def test_a_window_wider_than_the_range_gathers_it() -> None:
+    args = arguments((SEQUENCE, (127, 4, 4)))
+    plan = pt.plan(conv, MESH, *args).tile("x", 1, "data")
+    assert sends(plan) == ({"all_gather": 1}, 2 * 56 * 4 * 4)
+    agree(plan, conv, args)
+
+
+def test_a_dim_that_an_op_wants_whole_is_listed() -> None:
+    """The gradient of a max pool."""
+    function, args = gradient(pool("max", 3, 1), 1), arguments((IMAGE,))
+    plan = pt.plan(function, MESH, *args)
+    plan = plan.tile(plan.arguments()[0], 1, "data")
+    assert {stop.op for stop in plan.blocked} == {"select_and_scatter_add"}
+    agree(plan, function, args)
+
+
+# --- any windows ----------------------------------------------------------------------------------------------------
+
+SIZES = st.sampled_from([2, 3, 5, 7, 8])
+
+
+def drawn(program: Program, size: int, widen: bool, function: Function) -> Plan:
+    plan = pt.plan(function, pt.Mesh(data=size), program.arg())
+    if widen and program.tags:
+        # Nothing may read the tags through a window.
+        with suppress(pt.Error):
+            plan = plan.widen(program.tags)
+    return plan.tile(plan.arguments()[0], 0, "data", padded=True)
+
+
+@examples(40)
+@given(programs(), SIZES, st.booleans())
+def test_any_windows_in_a_row(program: Program, size: int, widen: bool) -> None:
+    args = [program.arg()]
+    found = interpreted(drawn(program, size, widen, program), args)
+    assert not (gap := disagreement(found, [jax.jit(program)(*args)])), gap
+
+
+@examples(5)
+@given(programs(), SIZES, st.booleans())
+def test_any_windows_in_a_row_on_devices(program: Program, size: int, widen: bool) -> None:
+    agree(drawn(program, size, widen, program), program, [program.arg()])
+
+
+@examples(12)
+@given(programs(2).filter(lambda program: program.has_gradient), SIZES, st.booleans())
+def test_the_gradient_of_any_windows(program: Program, size: int, widen: bool) -> None:
+    args, function = [program.arg()], gradient(program, 1)
+    found = interpreted(drawn(program, size, widen, function), args)
+    assert not (gap := disagreement(found, jax.tree.leaves(jax.jit(function)(*args)))), gap
