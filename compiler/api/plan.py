@@ -174,7 +174,7 @@ class Plan(State):
 
         Raises Error for an op that the notation cannot express.
         """
-        return notation(self.source.traced, self.mesh)
+        return notation(self.source.traced, self.mesh.whole())
 
     # --- lowering --------------------------------------------------------------------------------------------------
 

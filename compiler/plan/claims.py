@@ -18,7 +18,7 @@ from ...rewrites.program.shard_maps import own_claims
 from ..gc_pause import without_collector
 from ..inputs.checks import axis_of, dim_number, flag_of, no_axis, range_name
 from ..inputs.names import Patterns
-from .refusals import Seed, taken, uneven
+from .refusals import Seed, kept_whole, taken, uneven
 from .state import Action, State
 
 Some = TypeVar("Some", bound=State)
@@ -30,6 +30,7 @@ def tile(plan: Some, values: Patterns, dim: int | str, axis: str, *, propagate: 
     dim = dim_number(dim)
     if dim not in plan.labels:
         no_axis(plan.mesh, values, dim, axis)
+    plan = having(plan, axis)
     padded, said = flag_of("padded", padded), {} if propagate else {"propagate": False}
     text = _call("tile", (values, dim, axis), {**said, "padded": True} if padded else said)
     named = plan.names(values, dim).items()
@@ -86,18 +87,48 @@ def name(plan: Some, values: Patterns, dim: int, label: str) -> Some:
 def propagate(plan: Some, axis: str) -> Some:
     """Propagate the claims along an axis that were made with `propagate=False`."""
     text = _call("propagate", (axis,), {})
-    axis = axis_of(axis)
+    plan = having(plan, axis_of(axis))
     table = plan.table.copy()
-    if plan.mesh[axis] > 1:
-        claims = table.touch(axis)
-        held = [value for value in range(len(claims.values)) if table.claim(value, axis) is not None]
-        carry(table, axis, held, len(plan.actions), False)
+    for part in plan.mesh.parts(axis):
+        if plan.mesh[part] > 1:
+            table.touch(part)
+            carry(table, part, _placed(table, part), len(plan.actions), False)
     return replace(plan, table=table, actions=(*plan.actions, Action(text, "place", again=axis)))
+
+
+def having(plan: Some, axes: str | Sequence[str]) -> Some:
+    """The plan on the mesh on which these are axes: a sub-axis `data.0:2` that is named first splits `data` into two.
+
+    What was placed on `data` is then placed on both, and propagates further on each where it could not on `data`.
+    """
+    mesh = plan.mesh
+    for axis in (axes,) if isinstance(axes, str) else axes:
+        mesh = mesh.having(axis_of(axis))
+    if mesh is plan.mesh:
+        return plan
+    split = [axis for axis in plan.mesh if axis not in mesh]
+    for axis in split:
+        if problem := kept_whole(plan, axis):
+            raise problem
+    with without_collector():
+        table = plan.table.refined(mesh)
+        for part in (part for axis in split for part in mesh.parts(axis) if part in table.axes):
+            claims = _placed(table, part)
+            carry(table, part, [v for v in claims if plan.actions[claims[v].tactic].propagate], len(plan.actions))
+    return replace(plan, mesh=mesh, table=table)
+
+
+def _placed(table: Table, axis: str) -> dict[int, Claim]:
+    """The values that have a claim on the axis."""
+    found = ((value, table.claim(value, axis)) for value in range(len(table.program.types)))
+    return {value: claim for value, claim in found if claim is not None}
 
 
 def place(plan: Some, seeds: Sequence[Seed], text: str, *, propagate: bool = True, held: bool = False) -> Some:
     """Make these claims, all at once, and propagate; `Plan.place` describes it."""
     propagate = flag_of("propagate", propagate)
+    plan = having(plan, [seed.axis for seed in seeds])
+    seeds = [part for seed in seeds for part in seed.parts(plan.mesh)]
     with without_collector():
         table = _claimed(plan, seeds, len(plan.actions), propagate, held)
     action = Action(text, "place", tuple(seed.value for seed in seeds), propagate, held)
@@ -118,7 +149,7 @@ def place_own(plan: Some) -> Some:
 def _claimed(plan: State, seeds: Sequence[Seed], number: int, propagate: bool, held: bool) -> Table:
     """The plan's table with these claims, and everything that follows from them."""
     table = plan.table.copy()
-    for axis in dict.fromkeys(axis_of(seed.axis) for seed in seeds):
+    for axis in dict.fromkeys(seed.axis for seed in seeds):
         if plan.mesh[axis] == 1:
             continue
         table.touch(axis)

@@ -45,6 +45,14 @@ class AxisTable:
         """A table that can change while the old plan keeps its own."""
         return AxisTable(self.whole, self.nodes.copy(), self.values.copy())
 
+    def part(self, whole: Factor, minor: int) -> AxisTable:
+        """The claims of a sub-axis, whose neighbouring devices are `minor` devices of the axis apart: `data*16 --> data.0:2*64`."""
+
+        def split(claim: Claim | None) -> Claim | None:
+            return None if claim is None else claim._replace(factor=whole.at(claim.factor.stride * minor))
+
+        return AxisTable(whole, [*map(split, self.nodes)], [*map(split, self.values)])
+
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
@@ -85,6 +93,21 @@ class Table:
     def copy(self) -> Table:
         """A table that shares every axis until `touch`."""
         return Table(self.program, self.mesh, dict(self.axes), dict(self.blocked), dict(self.conflicts), self.widened)
+
+    def refined(self, mesh: Mesh) -> Table:
+        """The same placements on a mesh that has sub-axes instead of some axes, for which nothing is blocked yet."""
+        made = Table(self.program, mesh, widened=self.widened)
+        for axis, table in self.axes.items():
+            minor = mesh[axis]
+            for part in mesh.parts(axis):
+                minor //= mesh[part]
+                if part == axis:
+                    made.axes[part] = table
+                elif mesh[part] > 1:
+                    made.axes[part] = table.part(Factor.of(part, 0, mesh), minor)
+        made.blocked |= {key: each for key, each in self.blocked.items() if each.axis in mesh}
+        made.conflicts |= {key: each for key, each in self.conflicts.items() if each.axis in mesh}
+        return made
 
     def touch(self, axis: str) -> AxisTable:
         """The axis' own copy in this table."""
