@@ -119,16 +119,16 @@ class Mesh(Interned, Mapping[str, int]):
         if not dot or self.parts(name, ()):
             return self
         size, named = self[whole], _NAME.fullmatch(name)
-        if split := self.sub_axes(whole):
+        if self.sub_axes(whole):
             have = " and ".join(f"`{axis}`" for axis in self.parts(whole))
-            helps = ["use these", f"or split it from the start: {self.whole()!r}.refine({whole}={split})"]
+            helps = ["use these", f"or split it into others from the start: pt.{self.whole()!r}.refine({whole}=...)"]
             raise Error(f"`{name}` is not a sub-axis of `{whole}`, which is split into {have}", helps=helps)
         if not named:
             helps = [f'give its number and its size, "{whole}.0:2": the first of two parts, which has 2 devices']
             raise Error(f"`{name}` is not a sub-axis of `{whole}` ({size} devices)", helps=helps)
         index, count = map(int, part.split(":"))
         if index > 1:
-            helps = [f"for more, split it from the start: {self!r}.refine({whole}=(2, 2, {max(1, size // 4)}))"]
+            helps = [f"for more, split it from the start: pt.{self!r}.refine({whole}=...)"]
             raise Error(f"`{name}` is not a sub-axis of `{whole}`: naming one splits it into two, 0 and 1", helps=helps)
         if count < 1 or size % count:
             sizes = ", ".join(str(n) for n in range(2, size) if size % n == 0) or "none, because that is a prime"

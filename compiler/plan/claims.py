@@ -5,11 +5,12 @@ An action changes a plan or fails with a reason. It never applies partially, bec
     tile(plan, "x", 0, "data")    -->    the plan with x: f32[data*64, 8], and everything that follows by propagation
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from ...dialects.errors import Error
+from ...dialects.mesh import Mesh
 from ...dialects.ranges.factor import Factor
 from ...rewrites.decide.propagate import propagate as carry
 from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor, take
@@ -30,7 +31,6 @@ def tile(plan: Some, values: Patterns, dim: int | str, axis: str, *, propagate: 
     dim = dim_number(dim)
     if dim not in plan.labels:
         no_axis(plan.mesh, values, dim, axis)
-    plan = having(plan, axis)
     padded, said = flag_of("padded", padded), {} if propagate else {"propagate": False}
     text = _call("tile", (values, dim, axis), {**said, "padded": True} if padded else said)
     named = plan.names(values, dim).items()
@@ -87,7 +87,7 @@ def name(plan: Some, values: Patterns, dim: int, label: str) -> Some:
 def propagate(plan: Some, axis: str) -> Some:
     """Propagate the claims along an axis that were made with `propagate=False`."""
     text = _call("propagate", (axis,), {})
-    plan = having(plan, axis_of(axis))
+    plan = having(plan, (axis_of(axis),))
     table = plan.table.copy()
     for part in plan.mesh.parts(axis):
         if plan.mesh[part] > 1:
@@ -96,26 +96,30 @@ def propagate(plan: Some, axis: str) -> Some:
     return replace(plan, table=table, actions=(*plan.actions, Action(text, "place", again=axis)))
 
 
-def having(plan: Some, axes: str | Sequence[str]) -> Some:
+def having(plan: Some, axes: Iterable[str]) -> Some:
     """The plan on the mesh on which these are axes: a sub-axis `data.0:2` that is named first splits `data` into two.
 
     What was placed on `data` is then placed on both, and propagates further on each where it could not on `data`.
     """
     mesh = plan.mesh
-    for axis in (axes,) if isinstance(axes, str) else axes:
+    for axis in axes:
         mesh = mesh.having(axis_of(axis))
     if mesh is plan.mesh:
         return plan
-    split = [axis for axis in plan.mesh if axis not in mesh]
-    for axis in split:
-        if problem := kept_whole(plan, axis):
+    for axis in (axis for axis in plan.mesh if axis not in mesh):
+        if problem := kept_whole(plan, axis, mesh):
             raise problem
     with without_collector():
-        table = plan.table.refined(mesh)
-        for part in (part for axis in split for part in mesh.parts(axis) if part in table.axes):
-            claims = _placed(table, part)
-            carry(table, part, [v for v in claims if plan.actions[claims[v].tactic].propagate], len(plan.actions))
-    return replace(plan, mesh=mesh, table=table)
+        return replace(plan, mesh=mesh, table=_split(plan, mesh))
+
+
+def _split(plan: State, mesh: Mesh) -> Table:
+    """The plan's table on a mesh that is refined, with everything that follows."""
+    table = plan.table.refined(mesh)
+    for part in (part for part in table.axes if part not in plan.mesh):
+        claims = _placed(table, part)
+        carry(table, part, [v for v in claims if plan.actions[claims[v].tactic].propagate], len(plan.actions))
+    return table
 
 
 def _placed(table: Table, axis: str) -> dict[int, Claim]:
@@ -127,7 +131,7 @@ def _placed(table: Table, axis: str) -> dict[int, Claim]:
 def place(plan: Some, seeds: Sequence[Seed], text: str, *, propagate: bool = True, held: bool = False) -> Some:
     """Make these claims, all at once, and propagate; `Plan.place` describes it."""
     propagate = flag_of("propagate", propagate)
-    plan = having(plan, [seed.axis for seed in seeds])
+    plan = having(plan, dict.fromkeys(seed.axis for seed in seeds))
     seeds = [part for seed in seeds for part in seed.parts(plan.mesh)]
     with without_collector():
         table = _claimed(plan, seeds, len(plan.actions), propagate, held)

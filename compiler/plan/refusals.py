@@ -69,19 +69,22 @@ def uneven(plan: State, table: Table, seed: Seed, dim: int) -> Error:
     )
 
 
-def kept_whole(plan: State, axis: str) -> Error | None:
-    """Why an axis cannot be split into sub-axes any more; None if it can."""
-    nodes = plan.source.program.nodes
-    helps = [f"split it from the start: pt.Mesh(...).refine({axis}=...)"]
+def kept_whole(plan: State, axis: str, mesh: Mesh) -> Error | None:
+    """Why an axis cannot be split into the sub-axes that it has on the mesh; None if it can."""
+    title, nodes = f"`{axis}` cannot be split into sub-axes", plan.source.program.nodes
     if any(axis in node.signature.own and not node.signature.once for node in nodes):
-        return Error(f"`{axis}` cannot be split into sub-axes: a `shard_map` of the program runs on it", helps=["use another axis"])
+        return Error(f"{title}: a `shard_map` of the program runs on it", helps=["use another axis"])
     if (table := plan.table.axes.get(axis)) is None:
         return None
-    windows = next((claim for claim in (*table.nodes, *table.values) if claim is not None and claim.factor.has_halo), None)
-    if windows is None:
+    helps = ["use another axis, or name the sub-axis before `" + axis + "` is placed"]
+    windows = next((claim for claim in table.values if claim is not None and claim.factor.has_halo), None)
+    if windows is not None:
+        by = plan.actions[windows.tactic].text
+        return Error(f"{title}: devices along it hold windows that overlap, by {by}", helps=helps)
+    one = plan.table.refined(mesh).takes_one(mesh.parts(axis))
+    if one is None:
         return None
-    by = plan.actions[windows.tactic].text
-    return Error(f"`{axis}` cannot be split into sub-axes: devices along it hold windows that overlap, by {by}", helps=helps)
+    return Error(f"{title}: `{one.kind}` is placed on it, and takes one axis only", helps=helps)
 
 
 def _pads(table: Table, seed: Seed, dim: int) -> list[str]:

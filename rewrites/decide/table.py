@@ -6,7 +6,7 @@ the number of the tactic that made it, so that a plan can report which tactic de
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -108,6 +108,15 @@ class Table:
         made.blocked |= {key: each for key, each in self.blocked.items() if each.axis in mesh}
         made.conflicts |= {key: each for key, each in self.conflicts.items() if each.axis in mesh}
         return made
+
+    def takes_one(self, axes: Iterable[str]) -> Node | None:
+        """The first op that is placed on one of these axes but cannot be, together with what else is on its index; or None."""
+        for node in self.program.nodes:
+            claims = {axis: claim for axis, table in self.axes.items() if (claim := table.nodes[node.number]) is not None}
+            for at in {claims[axis].at for axis in axes if axis in claims}:
+                if not _fits_index(node.signature, at, [claim.factor for claim in claims.values() if claim.at == at]):
+                    return node
+        return None
 
     def touch(self, axis: str) -> AxisTable:
         """The axis' own copy in this table."""
