@@ -110,16 +110,36 @@ def having(plan: Some, axes: Iterable[str]) -> Some:
         if problem := kept_whole(plan, axis, mesh):
             raise problem
     with without_collector():
-        return replace(plan, mesh=mesh, table=_split(plan, mesh))
+        return _split(plan, mesh, len(plan.actions))
 
 
-def _split(plan: State, mesh: Mesh) -> Table:
-    """The plan's table on a mesh that is refined, with everything that follows."""
+def _split(plan: Some, mesh: Mesh, number: int) -> Some:
+    """The plan on a mesh that is refined, with everything that follows."""
     table = plan.table.refined(mesh)
     for part in (part for part in table.axes if part not in plan.mesh):
         claims = _placed(table, part)
-        carry(table, part, [v for v in claims if plan.actions[claims[v].tactic].propagate], len(plan.actions))
-    return table
+        carry(table, part, [v for v in claims if plan.actions[claims[v].tactic].propagate], number)
+    return replace(plan, mesh=mesh, table=table)
+
+
+def _crossing(plan: Some) -> Some:
+    """The plan with axes split into sub-axes where propagation stopped at an op of which each takes one index.
+
+        16, data at 2 (8 devices), reshaped to 4, 4   -->   data.0:4 on the first dim, data.1:2 on the second
+    """
+    whole, ways = plan.mesh.whole(), dict[tuple[str, tuple[int, ...]], list[int]]()
+    for stop in plan.table.blocked.values():
+        if stop.axis in whole and (sizes := plan.table.parts(stop)):
+            ways.setdefault((stop.axis, sizes), []).append(stop.node)
+    for (axis, sizes), nodes in ways.items():
+        mesh = plan.mesh.refine(**{axis: sizes})
+        if kept_whole(plan, axis, mesh) is not None:
+            continue
+        split = _split(plan, mesh, len(plan.actions) - 1)
+        tables = [split.table.axes[part] for part in mesh.parts(axis)]
+        if any(all(table.nodes[node] is not None for table in tables) for node in nodes):
+            return _crossing(split)
+    return plan
 
 
 def _placed(table: Table, axis: str) -> dict[int, Claim]:
@@ -136,7 +156,8 @@ def place(plan: Some, seeds: Sequence[Seed], text: str, *, propagate: bool = Tru
     with without_collector():
         table = _claimed(plan, seeds, len(plan.actions), propagate, held)
     action = Action(text, "place", tuple(seed.value for seed in seeds), propagate, held)
-    return replace(plan, table=table, actions=(*plan.actions, action))
+    made = replace(plan, table=table, actions=(*plan.actions, action))
+    return _crossing(made) if propagate else made
 
 
 def place_own(plan: Some) -> Some:

@@ -266,7 +266,7 @@ class _Sweep:
         extent = self.program.shape(value)[claim.at]
         reason = self.reason(node, position, claim, digits)
         key = (node.number, position, self.axis)
-        self.table.blocked[key] = Blocked(node.number, position, self.axis, claim.at, extent, claim.factor.size, reason)
+        self.table.blocked[key] = Blocked(node.number, position, self.axis, claim.at, extent, claim.factor, reason)
 
     def reason(self, node: Node, position: int, claim: Claim, digits: tuple[Digit, ...]) -> str:
         """Why no index of the dim takes the claim."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 from ...dialects.layouts import Layout
@@ -63,8 +64,13 @@ class Blocked:
     axis: str
     dim: int
     extent: int
-    size: int
+    factor: Factor
     reason: str
+
+    @property
+    def size(self) -> int:
+        """How many devices there are along the axis."""
+        return self.factor.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +114,20 @@ class Table:
         made.blocked |= {key: each for key, each in self.blocked.items() if each.axis in mesh}
         made.conflicts |= {key: each for key, each in self.conflicts.items() if each.axis in mesh}
         return made
+
+    def parts(self, stop: Blocked) -> tuple[int, ...]:
+        """The sizes of the sub-axes, major to minor, of which each lies in one index of the dim at which an axis stopped.
+
+        ```
+        dim of (i: 4, j: 4), data*2 (8 devices)   -->   4, 2: the major part lies in i, the other one in j
+        ```
+        """
+        node, factor = self.program.nodes[stop.node], stop.factor
+        dims = node.signature.operand_dims[stop.operand] if stop.operand >= 0 else node.signature.result_dims[-1 - stop.operand]
+        between = {digit.minor for digit in dims[stop.dim] if factor.stride < digit.minor < factor.span}
+        ends = [factor.span, *sorted(between, reverse=True), factor.stride]
+        fits = not factor.has_halo and not is_padded(stop.extent, [factor]) and all(a % b == 0 for a, b in pairwise(ends))
+        return tuple(a // b for a, b in pairwise(ends)) if between and fits else ()
 
     def takes_one(self, axes: Iterable[str]) -> Node | None:
         """The first op that is placed on one of these axes but cannot be, together with what else is on its index; or None."""
