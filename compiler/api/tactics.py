@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from ...dialects.errors import Error
 from ...rewrites.decide.table import WHOLE
@@ -58,7 +58,8 @@ class Tactic:
     def split(self, plan: Plan) -> Plan:
         """The plan on a mesh that has the sub-axes which the field `axis` names."""
         given: object = getattr(self, "axis", ())
-        return having(plan, axes_of(given)) if isinstance(given, str | tuple | list) and given else plan
+        axes = cast("Sequence[object]", given if isinstance(given, tuple | list) else (given,))
+        return having(plan, [axis for axis in axes if isinstance(axis, str)])
 
     def __repr__(self) -> str:
         given = ((each.name, getattr(self, each.name), each.default) for each in fields(self))  # pyright: ignore

@@ -125,11 +125,11 @@ def _split(plan: Some, mesh: Mesh, number: int) -> Some:
 def _crossing(plan: Some) -> Some:
     """The plan with axes split into sub-axes where propagation stopped at an op of which each takes one index.
 
-        16, data at 2 (8 devices), reshaped to 4, 4   -->   data.0:4 on the first dim, data.1:2 on the second
+    16, data at 2 (8 devices), reshaped to 4, 4   -->   data.0:4 on the first dim, data.1:2 on the second
     """
-    whole, ways = plan.mesh.whole(), dict[tuple[str, tuple[int, ...]], list[int]]()
+    whole, ways = plan.mesh.whole().axes, dict[tuple[str, tuple[int, ...]], list[int]]()
     for stop in plan.table.blocked.values():
-        if stop.axis in whole and (sizes := plan.table.parts(stop)):
+        if stop.axis in whole and (sizes := plan.table.ways_across(stop)):
             ways.setdefault((stop.axis, sizes), []).append(stop.node)
     for (axis, sizes), nodes in ways.items():
         mesh = plan.mesh.refine(**{axis: sizes})

@@ -47,7 +47,12 @@ class AxisTable:
         return AxisTable(self.whole, self.nodes.copy(), self.values.copy())
 
     def part(self, whole: Factor, minor: int) -> AxisTable:
-        """The claims of a sub-axis, whose neighbouring devices are `minor` devices of the axis apart: `data*16 --> data.0:2*64`."""
+        """The claims of a sub-axis whose neighbouring devices are `minor` devices of the axis apart.
+
+        ```
+        data*16 (8 devices), the major 2 of them   -->   data.0:2*64
+        ```
+        """
 
         def split(claim: Claim | None) -> Claim | None:
             return None if claim is None else claim._replace(factor=whole.at(claim.factor.stride * minor))
@@ -115,7 +120,7 @@ class Table:
         made.conflicts |= {key: each for key, each in self.conflicts.items() if each.axis in mesh}
         return made
 
-    def parts(self, stop: Blocked) -> tuple[int, ...]:
+    def ways_across(self, stop: Blocked) -> tuple[int, ...]:
         """The sizes of the sub-axes, major to minor, of which each lies in one index of the dim at which an axis stopped.
 
         ```
