@@ -50,6 +50,7 @@ class Plan(State):
         does not divide, unless `padded`; the plan stays as it was.
 
             tile("x", 0, "data"):                x: f32[256, 8]   -->   x: f32[data*64, 8]
+            tile("x", 0, "data.0:2"):            x: f32[256, 8]   -->   x: f32[data.0:2*128, 8], the major 2 of `data`
             tile("x", 0, "data", padded=True):   x: f32[30, 8]    -->   x: f32[data*4 pad 30, 8] on 8 devices
         """
         return claims.tile(self, values, dim, axis, propagate=propagate, padded=padded)
