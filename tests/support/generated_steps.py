@@ -110,6 +110,11 @@ def pooled(x: Array, dim: int, monoid: str) -> Array:
     return lax.reduce_window(x, np.asarray(unit, x.dtype), fold, window, window, "VALID")
 
 
+def clipped(x: Array) -> Array:
+    low, high = (jnp.asarray(bound, x.dtype) for bound in (-0.5, 0.75))
+    return lax.clamp(low, x, high)
+
+
 def convolved(x: Array, k: Array, same: bool) -> Array:
     """The last dim is space, the one before it features, of both."""
     kernel = k.reshape(1, *k.shape) if k.ndim == 2 else k
@@ -154,7 +159,7 @@ SMOOTH: dict[str, Function] = {
     "acosh": inside(lambda x: lax.acosh(x + 1)),
     **{name: inside(getattr(lax, name)) for name in "acos asin atanh cbrt digamma erf_inv lgamma log log1p rsqrt sqrt".split()},
 }
-KINKED: dict[str, Function] = {"abs": jnp.abs, "relu": jax.nn.relu, "clip": lambda x: lax.clamp(-0.5, x, 0.75)}
+KINKED: dict[str, Function] = {"abs": jnp.abs, "relu": jax.nn.relu, "clip": clipped}
 JUMPING: dict[str, Function] = {
     **{name: getattr(lax, name) for name in "ceil floor sign round".split()},
     "is_finite": lax.is_finite,

@@ -23,6 +23,7 @@ KINDS: Mapping[str, int] = {
     "name": 2,
     "data parallel": 1,
     "zero": 2,
+    "widen": 2,
     "megatron": 1,
 }
 
@@ -54,6 +55,8 @@ class Tactic:
                 return plan.tile(name, dim, axis, propagate=False)
             case "padded" | "padded inside":
                 return plan.tile(name, dim, axis, padded=True)
+            case "widen":
+                return plan.widen(name)
             case "propagate":
                 return plan.propagate(axis)
             case "held" | "held inside":
