@@ -93,7 +93,7 @@ def propagate(plan: Some, axis: str) -> Some:
         if plan.mesh[part] > 1:
             table.touch(part)
             carry(table, part, _placed(table, part), len(plan.actions), False)
-    return replace(plan, table=table, actions=(*plan.actions, Action(text, "place", again=axis)))
+    return _crossing(replace(plan, table=table, actions=(*plan.actions, Action(text, "place", again=axis))))
 
 
 def having(plan: Some, axes: Iterable[str]) -> Some:
@@ -117,8 +117,9 @@ def _split(plan: Some, mesh: Mesh, number: int) -> Some:
     """The plan on a mesh that is refined, with everything that follows."""
     table = plan.table.refined(mesh)
     for part in (part for part in table.axes if part not in plan.mesh):
-        claims = _placed(table, part)
-        carry(table, part, [v for v in claims if plan.actions[claims[v].tactic].propagate], number)
+        again = any(part in mesh.parts(action.again, ()) for action in plan.actions)
+        free = [value for value, claim in _placed(table, part).items() if again or plan.actions[claim.tactic].propagate]
+        carry(table, part, free, number)
     return replace(plan, mesh=mesh, table=table)
 
 
@@ -157,7 +158,7 @@ def place(plan: Some, seeds: Sequence[Seed], text: str, *, propagate: bool = Tru
         table = _claimed(plan, seeds, len(plan.actions), propagate, held)
     action = Action(text, "place", tuple(seed.value for seed in seeds), propagate, held)
     made = replace(plan, table=table, actions=(*plan.actions, action))
-    return _crossing(made) if propagate else made
+    return _crossing(made) if propagate and not held else made
 
 
 def place_own(plan: Some) -> Some:

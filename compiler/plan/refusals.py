@@ -76,8 +76,9 @@ def kept_whole(plan: State, axis: str, mesh: Mesh) -> Error | None:
         return Error(f"{title}: a `shard_map` of the program runs on it", helps=["use another axis"])
     if (table := plan.table.axes.get(axis)) is None:
         return None
-    helps = ["use another axis, or name the sub-axis before `" + axis + "` is placed"]
-    windows = next((claim for claim in table.values if claim is not None and claim.factor.has_halo), None)
+    helps = [f"use another axis, or name the sub-axis before `{axis}` is placed"]
+    claims = (*table.nodes, *table.values)
+    windows = next((claim for claim in claims if claim is not None and claim.factor.has_halo), None)
     if windows is not None:
         by = plan.actions[windows.tactic].text
         return Error(f"{title}: devices along it hold windows that overlap, by {by}", helps=helps)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
+from ...dialects.ranges.algebra import SubAxis
 from ...dialects.ranges.factor import Factor, fit, is_contiguous, is_padded
 from ..program.program import Node, Program, Signature
 from .requirements import is_lawful
@@ -129,10 +130,20 @@ class Table:
         """
         node, factor = self.program.nodes[stop.node], stop.factor
         dims = node.signature.operand_dims[stop.operand] if stop.operand >= 0 else node.signature.result_dims[-1 - stop.operand]
-        between = {digit.minor for digit in dims[stop.dim] if factor.stride < digit.minor < factor.span}
+        digits = dims[stop.dim]
+        between = {digit.minor for digit in digits if factor.stride < digit.minor < factor.span}
         ends = [factor.span, *sorted(between, reverse=True), factor.stride]
-        fits = not factor.has_halo and not is_padded(stop.extent, [factor]) and all(a % b == 0 for a, b in pairwise(ends))
-        return tuple(a // b for a, b in pairwise(ends)) if between and fits else ()
+        if not between or factor.has_halo or is_padded(stop.extent, [factor]) or any(a % b for a, b in pairwise(ends)):
+            return ()
+        sizes = tuple(a // b for a, b in pairwise(ends))
+        others = Table(self.program, self.mesh, {axis: table for axis, table in self.axes.items() if axis != stop.axis})
+        for number, (size, stride) in enumerate(zip(sizes, ends[1:], strict=True)):
+            digit = next((each for each in digits if each.minor <= stride), digits[-1])
+            part = Factor(SubAxis(stop.axis, number, size), size, stride)
+            index = digit.inward(part, digit is digits[0], False, node.signature.instance.shifts)
+            if index is None or not others.fits_node(node, digit.at, index):
+                return ()
+        return sizes
 
     def takes_one(self, axes: Iterable[str]) -> Node | None:
         """The first op that is placed on one of these axes but cannot be, together with what else is on its index; or None."""

@@ -256,3 +256,17 @@ def test_any_split_of_a_batch_is_that_of_the_function(major: int, minor: int, de
 
     plan = pt.plan(step, pt.Mesh(data=devices), x).tile("x", 0, "data", padded=True)
     np.testing.assert_allclose(plan.compile()(x), step(x), rtol=1e-4, atol=1e-5)
+
+
+def test_claims_that_were_not_propagated_cross_when_they_are():
+    def split(x: Any) -> Any:
+        return x.reshape(4, 4) * 2
+
+    plan = pt.plan(split, DATA, ROW).tile("x", 0, "data", propagate=False)
+    assert str(plan.mesh) == "data=8" and plan.layout("result") == {"result": "f32[4, 4]"}
+    assert plan.propagate("data").layout("result") == {"result": "f32[data.0:4, data.1:2*2]"}
+
+
+def test_held_claims_do_not_split_their_axis():
+    plan = pt.plan(lambda x: x.reshape(4, 4) * 2, DATA, ROW).apply(pt.Tile({"x": 0}, "data", held=True))
+    assert str(plan.mesh) == "data=8" and plan.layout("result") == {"result": "f32[4, 4]"}
