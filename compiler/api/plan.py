@@ -78,9 +78,14 @@ class Plan(State):
         """
         return claims.name(self, values, dim, label)
 
-    def propagate(self, axis: str) -> Plan:
-        """Propagate the claims along an axis that were made with `propagate=False`."""
-        return claims.propagate(self, axis)
+    def propagate(self, axis: str, *, split: bool = False) -> Plan:
+        """Propagate the claims along an axis that were made with `propagate=False`.
+
+        With `split`, the axis is split into sub-axes if that carries its claims across a reshape.
+
+        propagate("data", split=True):   f32[data*2] reshaped   -->   f32[data.0:4, data.1:2*2] on 8 devices
+        """
+        return claims.propagate(self, axis, split=split)
 
     def apply(self, *tactics: Tactic) -> Plan:
         """Apply tactics, one after another. A tactic is a function from plan to plan: one of Partita's, or your own."""

@@ -84,16 +84,18 @@ def name(plan: Some, values: Patterns, dim: int, label: str) -> Some:
     return replace(plan, labels={**plan.labels, label: root}, actions=(*plan.actions, action))
 
 
-def propagate(plan: Some, axis: str) -> Some:
-    """Propagate the claims along an axis that were made with `propagate=False`."""
-    text = _call("propagate", (axis,), {})
+def propagate(plan: Some, axis: str, *, split: bool = False) -> Some:
+    """Propagate the claims along an axis that were made with `propagate=False`; with `split`, across reshapes too."""
+    split = flag_of("split", split)
+    text = _call("propagate", (axis,), {"split": True} if split else {})
     plan = having(plan, (axis_of(axis),))
     table = plan.table.copy()
     for part in plan.mesh.parts(axis):
         if plan.mesh[part] > 1:
             table.touch(part)
             carry(table, part, _placed(table, part), len(plan.actions), False)
-    return _crossing(replace(plan, table=table, actions=(*plan.actions, Action(text, "place", again=axis))))
+    made = replace(plan, table=table, actions=(*plan.actions, Action(text, "place", again=axis)))
+    return _crossing(made, axis) if split else made
 
 
 def having(plan: Some, axes: Iterable[str]) -> Some:
@@ -123,23 +125,23 @@ def _split(plan: Some, mesh: Mesh, number: int) -> Some:
     return replace(plan, mesh=mesh, table=table)
 
 
-def _crossing(plan: Some) -> Some:
-    """The plan with axes split into sub-axes where propagation stopped at an op of which each takes one index.
+def _crossing(plan: Some, axis: str) -> Some:
+    """The plan with the axis split into sub-axes, if propagation stopped at an op of which each takes one index.
 
     16, data at 2 (8 devices), reshaped to 4, 4   -->   data.0:4 on the first dim, data.1:2 on the second
     """
-    whole, ways = plan.mesh.whole().axes, dict[tuple[str, tuple[int, ...]], list[int]]()
-    for stop in plan.table.blocked.values():
-        if stop.axis in whole and (sizes := plan.table.ways_across(stop)):
-            ways.setdefault((stop.axis, sizes), []).append(stop.node)
-    for (axis, sizes), nodes in ways.items():
+    ways: dict[tuple[int, ...], list[int]] = {}
+    for stop in plan.table.blocked.values() if axis in plan.mesh.whole().axes else ():
+        if stop.axis == axis and (sizes := plan.table.ways_across(stop)):
+            ways.setdefault(sizes, []).append(stop.node)
+    for sizes, nodes in ways.items():
         mesh = plan.mesh.refine(**{axis: sizes})
         if kept_whole(plan, axis, mesh) is not None:
             continue
         split = _split(plan, mesh, len(plan.actions) - 1)
         tables = [split.table.axes[part] for part in mesh.parts(axis)]
         if any(all(table.nodes[node] is not None for table in tables) for node in nodes):
-            return _crossing(split)
+            return split
     return plan
 
 
@@ -157,8 +159,7 @@ def place(plan: Some, seeds: Sequence[Seed], text: str, *, propagate: bool = Tru
     with without_collector():
         table = _claimed(plan, seeds, len(plan.actions), propagate, held)
     action = Action(text, "place", tuple(seed.value for seed in seeds), propagate, held)
-    made = replace(plan, table=table, actions=(*plan.actions, action))
-    return _crossing(made) if propagate and not held else made
+    return replace(plan, table=table, actions=(*plan.actions, action))
 
 
 def place_own(plan: Some) -> Some:

@@ -1,4 +1,4 @@
-"""Sub-axes: a tactic names a part of an axis, or propagation crosses a reshape by splitting one."""
+"""Sub-axes: a tactic names a part of an axis, or `propagate` crosses a reshape by splitting one."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -203,14 +203,19 @@ def test_a_reshape_is_crossed_without_communication(shape: tuple[int, ...], devi
     def forward(x: Any) -> Any:
         return x.reshape(into) * 2
 
-    plan = agrees(pt.plan(forward, mesh, x).tile("x", 0, "data"), forward, x)
+    plan = agrees(pt.plan(forward, mesh, x).tile("x", 0, "data").propagate("data", split=True), forward, x)
     assert plan.layout("result") == {"result": layout}
     assert not any(plan.counts().values()) and not plan.blocked
 
     def back(x: Any) -> Any:
         return (x * 2).reshape(shape)
 
-    plan = agrees(pt.plan(back, mesh, x.reshape(into)).tile("result", 0, "data"), back, x.reshape(into), derived=True)
+    plan = agrees(
+        pt.plan(back, mesh, x.reshape(into)).tile("result", 0, "data").propagate("data", split=True),
+        back,
+        x.reshape(into),
+        derived=True,
+    )
     assert plan.layout("x") == {"x": layout}
     assert not any(plan.counts().values()) and not plan.blocked
 
@@ -223,7 +228,7 @@ def test_query_heads_share_the_heads_that_they_read():
         return jax.nn.softmax(jnp.einsum("sgnd,tgd->gnst", query, key)).reshape(8, 8, 8)
 
     x, wq = X[:, :8], jnp.sin(jnp.arange(8 * 128.0)).reshape(8, 128)
-    plan = pt.plan(attention, pt.Mesh(model=8), x, wq, wq[:, :32]).tile("wq", 1, "model")
+    plan = pt.plan(attention, pt.Mesh(model=8), x, wq, wq[:, :32]).tile("wq", 1, "model").propagate("model", split=True)
     assert plan.layout("wk") == {"wk": "f32[8, model.0:2*16]"}
     assert plan.layout("result") == {"result": "f32[model.0:2*model.1:4, 8, 8]"}
     assert not any(plan.counts().values())
@@ -241,7 +246,9 @@ def test_the_parts_that_are_named_first_decide():
 
 
 def test_a_reshape_that_no_part_crosses_leaves_the_axis_whole():
-    plan = pt.plan(lambda x: x.reshape(3, 8), pt.Mesh(data=4), jnp.arange(24.0)).tile("x", 0, "data")
+    plan = (
+        pt.plan(lambda x: x.reshape(3, 8), pt.Mesh(data=4), jnp.arange(24.0)).tile("x", 0, "data").propagate("data", split=True)
+    )
     assert str(plan.mesh) == "data=4" and plan.blocked
 
 
@@ -254,7 +261,7 @@ def test_any_split_of_a_batch_is_that_of_the_function(major: int, minor: int, de
         parts = x.reshape(major, -1, minor, 2)
         return (parts.sum(2) if summed else jnp.cumsum(parts, 1)).reshape(-1, 2)
 
-    plan = pt.plan(step, pt.Mesh(data=devices), x).tile("x", 0, "data", padded=True)
+    plan = pt.plan(step, pt.Mesh(data=devices), x).tile("x", 0, "data", padded=True).propagate("data", split=True)
     np.testing.assert_allclose(plan.compile()(x), step(x), rtol=1e-4, atol=1e-5)
 
 
@@ -264,9 +271,10 @@ def test_claims_that_were_not_propagated_cross_when_they_are():
 
     plan = pt.plan(split, DATA, ROW).tile("x", 0, "data", propagate=False)
     assert str(plan.mesh) == "data=8" and plan.layout("result") == {"result": "f32[4, 4]"}
-    assert plan.propagate("data").layout("result") == {"result": "f32[data.0:4, data.1:2*2]"}
+    assert plan.propagate("data").layout("result") == {"result": "f32[4, 4]"}
+    assert plan.propagate("data", split=True).layout("result") == {"result": "f32[data.0:4, data.1:2*2]"}
 
 
-def test_held_claims_do_not_split_their_axis():
-    plan = pt.plan(lambda x: x.reshape(4, 4) * 2, DATA, ROW).apply(pt.Tile({"x": 0}, "data", held=True))
-    assert str(plan.mesh) == "data=8" and plan.layout("result") == {"result": "f32[4, 4]"}
+def test_a_reshape_keeps_the_axis_whole_unless_asked():
+    plan = pt.plan(lambda x: x.reshape(4, 4) * 2, DATA, ROW).tile("x", 0, "data")
+    assert str(plan.mesh) == "data=8" and plan.blocked and plan.counts()["all_gather"] == 1
