@@ -14,8 +14,8 @@ from typing import Never
 from .errors import Error, did_you_mean
 from .interned import Interned, intern
 
-# `data`, or `data.0`: one of the sub-axes that a refined mesh has instead of `data`.
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[0-9]+)?")
+# `data`, or `data.0:2`: one of the sub-axes that a refined mesh has instead of `data`.
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[0-9]+:[0-9]+)?")
 
 
 class UnknownAxis(Error, KeyError):
@@ -44,11 +44,12 @@ class Mesh(Interned, Mapping[str, int]):
         if rest or not isinstance(axes, Mapping | None):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise Error("a mesh needs named axes", helps=["write pt.Mesh(data=4, model=2)"])
         given = {**(axes or {}), **more}
-        return intern(cls, tuple((name, _count(name, size)) for name, size in given.items()))
+        return intern(cls, tuple((_placed(name, size), _count(name, size)) for name, size in given.items()))
 
     def check(self) -> None:
-        for name in self:
-            if not isinstance(name, str) or not _NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
+        for name, size in self.pairs:
+            named = isinstance(name, str) and _NAME.fullmatch(name)  # pyright: ignore[reportUnnecessaryIsInstance]
+            if not named or name.partition(":")[2] not in ("", str(size)):
                 raise Error(f"`{name}` cannot name a mesh axis", helps=["use a letter, then letters, digits and `_`"])
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
@@ -84,7 +85,7 @@ class Mesh(Interned, Mapping[str, int]):
 
     def coordinates(self) -> Iterator[dict[str, int]]:
         """The coordinates of each device, in device order: the last axis varies fastest."""
-        names = [name for name, _ in self.pairs]
+        names = [_short(name) for name, _ in self.pairs]
         for position in itertools.product(*(range(size) for _, size in self.pairs)):
             yield dict(zip(names, position, strict=True))
 
@@ -92,7 +93,7 @@ class Mesh(Interned, Mapping[str, int]):
         """The same devices with axes split into sub-axes, major to minor: `a = a.0:2 * a.1:4`.
 
         ```
-        Mesh(a=8).refine(a=(2, 4))  -->  Mesh({"a.0": 2, "a.1": 4})
+        Mesh(a=8).refine(a=(2, 4))  -->  Mesh({"a.0": 2, "a.1": 4}), whose axes are `a.0:2` and `a.1:4`
         ```
         """
         axes: dict[str, int] = {}
@@ -107,15 +108,55 @@ class Mesh(Interned, Mapping[str, int]):
         """The sizes of the sub-axes that a refined mesh has for `name`, major to minor; empty if it has none."""
         return tuple(size for axis, size in self.pairs if axis.startswith(name + "."))
 
+    def having(self, name: str) -> Mesh:
+        """The mesh on which this is an axis: of a sub-axis `data.0:2` or `data.1:2`, the other one is the rest of `data`.
+
+        ```
+        Mesh(data=8), data.0:2  -->  Mesh({"data.0": 2, "data.1": 4})
+        ```
+        """
+        whole, dot, part = name.partition(".")
+        if not dot or self.parts(name, ()):
+            return self
+        size, named = self[whole], _NAME.fullmatch(name)
+        if self.sub_axes(whole):
+            have = " and ".join(f"`{axis}`" for axis in self.parts(whole))
+            helps = ["use these", f"or split it into others from the start: pt.{self.whole()!r}.refine({whole}=...)"]
+            raise Error(f"`{name}` is not a sub-axis of `{whole}`, which is split into {have}", helps=helps)
+        if not named:
+            helps = [f'give its number and its size, "{whole}.0:2": the first of two parts, which has 2 devices']
+            raise Error(f"`{name}` is not a sub-axis of `{whole}` ({size} devices)", helps=helps)
+        index, count = map(int, part.split(":"))
+        if index > 1:
+            helps = [f"for more, split it from the start: pt.{self!r}.refine({whole}=...)"]
+            raise Error(f"`{name}` is not a sub-axis of `{whole}`: naming one splits it into two, 0 and 1", helps=helps)
+        if count < 1 or size % count:
+            sizes = ", ".join(str(n) for n in range(2, size) if size % n == 0) or "none, because that is a prime"
+            helps = [f"sizes that do: {sizes}"]
+            raise Error(f"`{name}` does not divide `{whole}` ({size} devices)", helps=helps)
+        return self.refine(**{whole: (size // count, count) if index else (count, size // count)})
+
+    def whole(self) -> Mesh:
+        """The mesh before it was refined."""
+        return Mesh({whole: self[whole] for whole in dict.fromkeys(name.partition(".")[0] for name in self)})
+
+    def parts(self, name: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
+        """The axes of the mesh that a name stands for, major to minor: one, or all sub-axes that it has instead of it."""
+        found = tuple(axis for axis in self if name in (axis, _short(axis), axis.partition(".")[0]))
+        if found or default is not None:
+            return found or default or ()
+        raise self._unknown(name)
+
     def __getitem__(self, name: str) -> int:
         for axis, size in self.pairs:
             if axis == name:
                 return size
-        if parts := self.sub_axes(name):
-            return math.prod(parts)
+        return math.prod(map(self.axes.__getitem__, self.parts(name)))
+
+    def _unknown(self, name: str) -> UnknownAxis:
         have = ", ".join(f"`{axis}`" for axis in self) or "no axes"
         helps = did_you_mean(name, self, f"the mesh has {have}", most=3)
-        raise UnknownAxis(f"the mesh has no axis `{name}`", helps=helps)
+        return UnknownAxis(f"the mesh has no axis `{name}`", helps=helps)
 
     def __iter__(self) -> Iterator[str]:
         return (name for name, _ in self.pairs)
@@ -134,10 +175,21 @@ class Mesh(Interned, Mapping[str, int]):
         return id(self)
 
     def __str__(self) -> str:
-        return ", ".join(f"{name}={size}" for name, size in self.pairs)
+        return ", ".join(f"{_short(name)}={size}" for name, size in self.pairs)
 
     def __repr__(self) -> str:
         return f"Mesh({self})"
+
+
+def _placed(name: str, size: int) -> str:
+    """The name of an axis as layouts write it: a sub-axis with its size, `data.0:2`."""
+    is_bare = isinstance(name, str) and "." in name and ":" not in name  # pyright: ignore[reportUnnecessaryIsInstance]
+    return f"{name}:{size}" if is_bare else name
+
+
+def _short(name: str) -> str:
+    """The name of an axis without its size: `data.0`."""
+    return name.partition(":")[0]
 
 
 def _count(name: str, size: int) -> int:

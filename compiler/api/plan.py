@@ -50,6 +50,7 @@ class Plan(State):
         does not divide, unless `padded`; the plan stays as it was.
 
             tile("x", 0, "data"):                x: f32[256, 8]   -->   x: f32[data*64, 8]
+            tile("x", 0, "data.0:2"):            x: f32[256, 8]   -->   x: f32[data.0:2*128, 8], the major 2 of `data`
             tile("x", 0, "data", padded=True):   x: f32[30, 8]    -->   x: f32[data*4 pad 30, 8] on 8 devices
         """
         return claims.tile(self, values, dim, axis, propagate=propagate, padded=padded)
@@ -77,9 +78,14 @@ class Plan(State):
         """
         return claims.name(self, values, dim, label)
 
-    def propagate(self, axis: str) -> Plan:
-        """Propagate the claims along an axis that were made with `propagate=False`."""
-        return claims.propagate(self, axis)
+    def propagate(self, axis: str, *, split: bool = False) -> Plan:
+        """Propagate the claims along an axis that were made with `propagate=False`.
+
+        With `split`, the axis is split into sub-axes if that carries its claims across a reshape.
+
+        propagate("data", split=True):   f32[data*2] reshaped   -->   f32[data.0:4, data.1:2*2] on 8 devices
+        """
+        return claims.propagate(self, axis, split=split)
 
     def apply(self, *tactics: Tactic) -> Plan:
         """Apply tactics, one after another. A tactic is a function from plan to plan: one of Partita's, or your own."""
@@ -174,7 +180,7 @@ class Plan(State):
 
         Raises Error for an op that the notation cannot express.
         """
-        return notation(self.source.traced, self.mesh)
+        return notation(self.source.traced, self.mesh.whole())
 
     # --- lowering --------------------------------------------------------------------------------------------------
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from ...dialects.errors import Error
 from ...rewrites.decide.table import WHOLE
 from ..inputs.checks import axes_of, axis_of, dims_given, flag_of, patterns_of
 from ..inputs.names import Patterns, as_patterns
-from ..plan.claims import Seed
+from ..plan.claims import Seed, having
 from .plan import Plan
 
 Axes = str | Sequence[str]
@@ -52,7 +52,14 @@ class Tactic:
         raise NotImplementedError
 
     def __call__(self, plan: Plan) -> Plan:
+        plan = self.split(plan)
         return plan.place(list(self.seeds(plan)), repr(self), held=self.holds)
+
+    def split(self, plan: Plan) -> Plan:
+        """The plan on a mesh that has the sub-axes which the field `axis` names."""
+        given: object = getattr(self, "axis", ())
+        axes = cast("Sequence[object]", given if isinstance(given, tuple | list) else (given,))
+        return having(plan, [axis for axis in axes if isinstance(axis, str)])
 
     def __repr__(self) -> str:
         given = ((each.name, getattr(self, each.name), each.default) for each in fields(self))  # pyright: ignore
@@ -87,6 +94,7 @@ class Tile(Tactic):
     def __call__(self, plan: Plan) -> Plan:
         if self.values:
             dims_given(self.values, self.axis, self.held)
+        plan = self.split(plan)
         return plan.place(list(self.seeds(plan)), repr(self), held=flag_of("held", self.held))
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
@@ -199,13 +207,13 @@ class ExpertParallel(Tactic):
 
     def __call__(self, plan: Plan) -> Plan:
         placed = super().__call__(plan)
-        if plan.mesh[self.axis] > 1:
+        if placed.mesh[self.axis] > 1:
             self.used(plan, placed, list(self.seeds(plan)))
         return placed
 
     def used(self, plan: Plan, placed: Plan, seeds: Sequence[Seed]) -> None:
         """Raises Error if no op takes the experts, because an earlier tactic has already placed all of them."""
-        program, nodes = plan.source.program, placed.table.axes[self.axis].nodes
+        program, nodes = plan.source.program, placed.table.axes[placed.mesh.parts(self.axis)[0]].nodes
         claims = [nodes[number] for seed in seeds for number, _ in program.uses[seed.value]]
         before = {claim.tactic: None for claim in claims if claim is not None and not claim.held}
         if before and not any(claim is not None and claim.held for claim in claims):
@@ -289,13 +297,13 @@ class ZeRO(Tactic):
 def blocks(plan: Plan, value: int, dim: int, axes: Sequence[str]) -> int:
     """The number of blocks of a dim once it is also tiled on these axes."""
     own = {factor.name for factor in plan.table.on_dim(value, dim)}
-    return math.prod(plan.mesh[axis] for axis in own.union(axes))
+    return math.prod(plan.mesh[axis] for axis in own.union(*map(plan.mesh.parts, axes)))
 
 
 def is_tiled(plan: Plan, value: int, axis: str) -> bool:
     """Whether the axis already tiles a dim of the value."""
-    claim = plan.table.claim(value, axis)
-    return claim is not None and claim.at != WHOLE
+    claims = (plan.table.claim(value, part) for part in plan.mesh.parts(axis))
+    return any(claim is not None and claim.at != WHOLE for claim in claims)
 
 
 def free_dim(plan: Plan, value: int, axis: str, padded: bool = False) -> int | None:

@@ -70,7 +70,7 @@ def flag_of(name: str, given: object) -> bool:
 
 def no_axis(mesh: Mesh, values: object, dim: object, axis: object) -> None:
     """Raises Error if the dim is a mesh axis: the two arguments are swapped."""
-    if isinstance(dim, str) and dim in mesh:
+    if isinstance(dim, str) and mesh.parts(dim, ()):
         number = dim_number(axis) if isinstance(axis, int) else 0
         helps = [f"write tile({shown(values)}, {number}, {dim!r}): the values, their dim, the axis"]
         raise Error(f"expected a dim, got the mesh axis `{dim}`", helps=helps)

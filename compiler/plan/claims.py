@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ...dialects.errors import Error
+from ...dialects.mesh import Mesh
 from ...dialects.ranges.factor import Factor
 from ...rewrites.decide.propagate import propagate as carry
 from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor, take
@@ -18,7 +19,7 @@ from ...rewrites.program.shard_maps import own_claims
 from ..gc_pause import without_collector
 from ..inputs.checks import axis_of, dim_number, flag_of, no_axis, range_name
 from ..inputs.names import Patterns
-from .refusals import Seed, not_widened, taken, uneven, widened_late
+from .refusals import Seed, kept_whole, not_widened, taken, uneven, widened_late
 from .state import Action, State
 
 Some = TypeVar("Some", bound=State)
@@ -113,21 +114,78 @@ def name(plan: Some, values: Patterns, dim: int, label: str) -> Some:
     return replace(plan, labels={**plan.labels, label: root}, actions=(*plan.actions, action))
 
 
-def propagate(plan: Some, axis: str) -> Some:
-    """Propagate the claims along an axis that were made with `propagate=False`."""
-    text = _call("propagate", (axis,), {})
-    axis = axis_of(axis)
+def propagate(plan: Some, axis: str, *, split: bool = False) -> Some:
+    """Propagate the claims along an axis that were made with `propagate=False`; with `split`, across reshapes too."""
+    split = flag_of("split", split)
+    text = _call("propagate", (axis,), {"split": True} if split else {})
+    plan = having(plan, (axis_of(axis),))
     table = plan.table.copy()
-    if plan.mesh[axis] > 1:
-        claims = table.touch(axis)
-        held = [value for value in range(len(claims.values)) if table.claim(value, axis) is not None]
-        carry(table, axis, held, len(plan.actions), False)
-    return replace(plan, table=table, actions=(*plan.actions, Action(text, "place", again=axis)))
+    for part in plan.mesh.parts(axis):
+        if plan.mesh[part] > 1:
+            table.touch(part)
+            carry(table, part, _placed(table, part), len(plan.actions), False)
+    made = replace(plan, table=table, actions=(*plan.actions, Action(text, "place", again=axis)))
+    return _crossing(made, axis) if split else made
+
+
+def having(plan: Some, axes: Iterable[str]) -> Some:
+    """The plan on the mesh on which these are axes: a sub-axis `data.0:2` that is named first splits `data` into two.
+
+    What was placed on `data` is then placed on both, and propagates further on each where it could not on `data`.
+    """
+    mesh = plan.mesh
+    for axis in axes:
+        mesh = mesh.having(axis_of(axis))
+    if mesh is plan.mesh:
+        return plan
+    for axis in (axis for axis in plan.mesh if axis not in mesh):
+        if problem := kept_whole(plan, axis, mesh):
+            raise problem
+    with without_collector():
+        return _split(plan, mesh, len(plan.actions))
+
+
+def _split(plan: Some, mesh: Mesh, number: int) -> Some:
+    """The plan on a mesh that is refined, with everything that follows."""
+    table = plan.table.refined(mesh)
+    for part in (part for part in table.axes if part not in plan.mesh):
+        again = any(part in mesh.parts(action.again, ()) for action in plan.actions)
+        free = [value for value, claim in _placed(table, part).items() if again or plan.actions[claim.tactic].propagate]
+        carry(table, part, free, number)
+    return replace(plan, mesh=mesh, table=table)
+
+
+def _crossing(plan: Some, axis: str) -> Some:
+    """The plan with the axis split into sub-axes, if propagation stopped at an op of which each takes one index.
+
+    16, data at 2 (8 devices), reshaped to 4, 4   -->   data.0:4 on the first dim, data.1:2 on the second
+    """
+    ways: dict[tuple[int, ...], list[int]] = {}
+    for stop in plan.table.blocked.values() if axis in plan.mesh.whole().axes else ():
+        if stop.axis == axis and (sizes := plan.table.ways_across(stop)):
+            ways.setdefault(sizes, []).append(stop.node)
+    for sizes, nodes in ways.items():
+        mesh = plan.mesh.refine(**{axis: sizes})
+        if kept_whole(plan, axis, mesh) is not None:
+            continue
+        split = _split(plan, mesh, len(plan.actions) - 1)
+        tables = [split.table.axes[part] for part in mesh.parts(axis)]
+        if any(all(table.nodes[node] is not None for table in tables) for node in nodes):
+            return split
+    return plan
+
+
+def _placed(table: Table, axis: str) -> dict[int, Claim]:
+    """The values that have a claim on the axis."""
+    found = ((value, table.claim(value, axis)) for value in range(len(table.program.types)))
+    return {value: claim for value, claim in found if claim is not None}
 
 
 def place(plan: Some, seeds: Sequence[Seed], text: str, *, propagate: bool = True, held: bool = False) -> Some:
     """Make these claims, all at once, and propagate; `Plan.place` describes it."""
     propagate = flag_of("propagate", propagate)
+    plan = having(plan, dict.fromkeys(seed.axis for seed in seeds))
+    seeds = [part for seed in seeds for part in seed.parts(plan.mesh)]
     with without_collector():
         table = _claimed(plan, seeds, len(plan.actions), propagate, held)
     action = Action(text, "place", tuple(seed.value for seed in seeds), propagate, held)
@@ -148,7 +206,7 @@ def place_own(plan: Some) -> Some:
 def _claimed(plan: State, seeds: Sequence[Seed], number: int, propagate: bool, held: bool) -> Table:
     """The plan's table with these claims, and everything that follows from them."""
     table = plan.table.copy()
-    for axis in dict.fromkeys(axis_of(seed.axis) for seed in seeds):
+    for axis in dict.fromkeys(seed.axis for seed in seeds):
         if plan.mesh[axis] == 1:
             continue
         table.touch(axis)

@@ -59,7 +59,7 @@ def _placed(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action) ->
     for axis in plan.mesh.axes:
         claims = {value: claim for value, other in kin.items() if (claim := other.claim(axis, tactic))}
         new = {value: claim for value, claim in claims.items() if _fits(table, value, axis, claim, kin[value])}
-        every = range(len(plan.source.program.types)) if action.again == axis else ()
+        every = range(len(plan.source.program.types)) if axis in plan.mesh.parts(action.again, ()) else ()
         changed = [*new, *(value for value in every if table.claim(value, axis))]
         if not changed:
             continue

@@ -1,6 +1,6 @@
 """The errors of `claims`: why a claim cannot be made, and an alternative."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...dialects.errors import Error
 from ...dialects.mesh import Mesh
@@ -24,6 +24,12 @@ class Seed:
     def pads(self, mesh: Mesh) -> int:
         """The number whose multiple the dim may be padded to; 0 if it may not be."""
         return (self.multiple or mesh[self.axis]) if self.padded else 0
+
+    def parts(self, mesh: Mesh) -> list["Seed"]:
+        """The claims on the axes that its axis stands for: on each sub-axis, major to minor, if the mesh splits it."""
+        axes = mesh.parts(self.axis)
+        multiple = self.pads(mesh) if len(axes) > 1 else self.multiple
+        return [replace(self, axis=axis, multiple=multiple) for axis in axes]
 
 
 def taken(plan: State, seed: Seed, have: Claim) -> Error:
@@ -61,6 +67,25 @@ def uneven(plan: State, table: Table, seed: Seed, dim: int) -> Error:
         notes=[f"its shape is {list(shape)}"],
         helps=[*(_batch if seed.multiple else _instead)(plan, table, seed, dim), *_pads(table, seed, dim)],
     )
+
+
+def kept_whole(plan: State, axis: str, mesh: Mesh) -> Error | None:
+    """Why an axis cannot be split into the sub-axes that it has on the mesh; None if it can."""
+    title, nodes = f"`{axis}` cannot be split into sub-axes", plan.source.program.nodes
+    if any(axis in node.signature.own and not node.signature.once for node in nodes):
+        return Error(f"{title}: a `shard_map` of the program runs on it", helps=["use another axis"])
+    if (table := plan.table.axes.get(axis)) is None:
+        return None
+    helps = [f"use another axis, or name the sub-axis before `{axis}` is placed"]
+    claims = (*table.nodes, *table.values)
+    windows = next((claim for claim in claims if claim is not None and claim.factor.has_halo), None)
+    if windows is not None:
+        by = plan.actions[windows.tactic].text
+        return Error(f"{title}: devices along it hold windows that overlap, by {by}", helps=helps)
+    one = plan.table.refined(mesh).takes_one(mesh.parts(axis))
+    if one is None:
+        return None
+    return Error(f"{title}: `{one.kind}` is placed on it, and takes one axis only", helps=helps)
 
 
 def _pads(table: Table, seed: Seed, dim: int) -> list[str]:

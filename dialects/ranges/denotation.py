@@ -207,7 +207,8 @@ def _values(factor: Placed, at: Mapping[str, int], mesh: Mesh) -> list[int]:
         case Axis(name):
             if name in at:
                 return [at[name]]
-            digits = [[at[key]] if key in at else range(n) for key, n in mesh.axes.items() if key.startswith(name + ".")]
+            parts = [(key.partition(":")[0], n) for key, n in mesh.axes.items() if key.startswith(name + ".")]
+            digits = [[at[key]] if key in at else range(n) for key, n in parts]
             sizes = mesh.sub_axes(name)
             return [_digits_to_number(d, sizes) for d in itertools.product(*digits)] if sizes else list(range(mesh[name]))
         case SubAxis(name, index, n):

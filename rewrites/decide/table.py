@@ -6,12 +6,14 @@ the number of the tactic that made it, so that a plan can report which tactic de
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
+from ...dialects.ranges.algebra import SubAxis
 from ...dialects.ranges.factor import Factor, fit, is_contiguous, is_padded
 from ..program.program import Node, Program, Signature
 from .requirements import is_lawful
@@ -45,6 +47,19 @@ class AxisTable:
         """A table that can change while the old plan keeps its own."""
         return AxisTable(self.whole, self.nodes.copy(), self.values.copy())
 
+    def part(self, whole: Factor, minor: int) -> AxisTable:
+        """The claims of a sub-axis whose neighbouring devices are `minor` devices of the axis apart.
+
+        ```
+        data*16 (8 devices), the major 2 of them   -->   data.0:2*64
+        ```
+        """
+
+        def split(claim: Claim | None) -> Claim | None:
+            return None if claim is None else claim._replace(factor=whole.at(claim.factor.stride * minor))
+
+        return AxisTable(whole, [*map(split, self.nodes)], [*map(split, self.values)])
+
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
@@ -55,8 +70,13 @@ class Blocked:
     axis: str
     dim: int
     extent: int
-    size: int
+    factor: Factor
     reason: str
+
+    @property
+    def size(self) -> int:
+        """How many devices there are along the axis."""
+        return self.factor.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +105,54 @@ class Table:
     def copy(self) -> Table:
         """A table that shares every axis until `touch`."""
         return Table(self.program, self.mesh, dict(self.axes), dict(self.blocked), dict(self.conflicts), self.widened)
+
+    def refined(self, mesh: Mesh) -> Table:
+        """The same placements on a mesh that has sub-axes instead of some axes, for which nothing is blocked yet."""
+        made = Table(self.program, mesh, widened=self.widened)
+        for axis, table in self.axes.items():
+            minor = mesh[axis]
+            for part in mesh.parts(axis):
+                minor //= mesh[part]
+                if part == axis:
+                    made.axes[part] = table
+                elif mesh[part] > 1:
+                    made.axes[part] = table.part(Factor.of(part, 0, mesh), minor)
+        made.blocked |= {key: each for key, each in self.blocked.items() if each.axis in mesh}
+        made.conflicts |= {key: each for key, each in self.conflicts.items() if each.axis in mesh}
+        return made
+
+    def ways_across(self, stop: Blocked) -> tuple[int, ...]:
+        """The sizes of the sub-axes, major to minor, of which each lies in one index of the dim at which an axis stopped.
+
+        ```
+        dim of (i: 4, j: 4), data*2 (8 devices)   -->   4, 2: the major part lies in i, the other one in j
+        ```
+        """
+        node, factor = self.program.nodes[stop.node], stop.factor
+        dims = node.signature.operand_dims[stop.operand] if stop.operand >= 0 else node.signature.result_dims[-1 - stop.operand]
+        digits = dims[stop.dim]
+        between = {digit.minor for digit in digits if factor.stride < digit.minor < factor.span}
+        ends = [factor.span, *sorted(between, reverse=True), factor.stride]
+        if not between or factor.has_halo or is_padded(stop.extent, [factor]) or any(a % b for a, b in pairwise(ends)):
+            return ()
+        sizes = tuple(a // b for a, b in pairwise(ends))
+        others = Table(self.program, self.mesh, {axis: table for axis, table in self.axes.items() if axis != stop.axis})
+        for number, (size, stride) in enumerate(zip(sizes, ends[1:], strict=True)):
+            digit = next((each for each in digits if each.minor <= stride), digits[-1])
+            part = Factor(SubAxis(stop.axis, number, size), size, stride)
+            index = digit.inward(part, digit is digits[0], False, node.signature.instance.shifts)
+            if index is None or not others.fits_node(node, digit.at, index):
+                return ()
+        return sizes
+
+    def takes_one(self, axes: Iterable[str]) -> Node | None:
+        """The first op that is placed on one of these axes but cannot be, together with what else is on its index; or None."""
+        for node in self.program.nodes:
+            claims = {axis: claim for axis, table in self.axes.items() if (claim := table.nodes[node.number]) is not None}
+            for at in {claims[axis].at for axis in axes if axis in claims}:
+                if not _fits_index(node.signature, at, [claim.factor for claim in claims.values() if claim.at == at]):
+                    return node
+        return None
 
     def touch(self, axis: str) -> AxisTable:
         """The axis' own copy in this table."""

@@ -31,7 +31,7 @@ def axes_of(params: ParamsAttr) -> dict[str, int]:
 def fits(params: ParamsAttr, mesh: Mesh) -> bool:
     """Whether the op's axes are axes of the mesh, so that its body can run on the devices of the mesh."""
     axes = axes_of(params)
-    return bool(axes) and all(mesh.get(axis) == size for axis, size in axes.items())
+    return bool(axes) and all(mesh.axes.get(axis) == size for axis, size in axes.items())
 
 
 def misfit(params: ParamsAttr, mesh: Mesh) -> str:
