@@ -201,6 +201,9 @@ class _Reach:
             return None
         first = node.operands[min(positions)]
         pend = self.pending[first]
+        if node.signature.instance.shifts and len(program.uses[first]) > 1:
+            # A sum is resolved once, before several ops take their parts of it.
+            return None
         if len(positions) > 1 and any(self.pending[node.operands[at]] != pend for at in positions):
             return None
         before, after = program.types[first].dtype, program.types[node.results[0]].dtype
