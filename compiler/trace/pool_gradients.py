@@ -19,6 +19,7 @@ from typing import Any, cast
 import numpy as np
 from jax import Array
 from jax.extend.core import JaxprEqn
+from jax.typing import ArrayLike
 
 from ..jax_private import jnp, lax
 from .custom_reduce import Arrays, where_there
@@ -87,7 +88,7 @@ class _Pool:
             arrays = [lax.slice_in_dim(array, start, end, stride, dim) for array in arrays]
         return arrays
 
-    def spread(self, array: Array, outside: Any, dim: int, stride: int, lo: int, back: int) -> Array:
+    def spread(self, array: Array, outside: ArrayLike, dim: int, stride: int, lo: int, back: int) -> Array:
         """For each element of a dim, what the window has that begins at or before it, or the one so many windows back."""
         windows, rest = divmod(lo, stride)
         blocks, first = -(-(self.shape[dim] + rest) // stride), back - windows
@@ -95,7 +96,7 @@ class _Pool:
         return _pad(moved, outside, {dim: (-rest, self.shape[dim] + rest - blocks * stride)})
 
 
-def _pad(array: Array, outside: Any, edges: Mapping[int, tuple[int, int]]) -> Array:
+def _pad(array: Array, outside: ArrayLike, edges: Mapping[int, tuple[int, int]]) -> Array:
     """The array with so many elements more, or fewer, before and after it in these dims."""
     if not any(any(edge) for edge in edges.values()):
         return array

@@ -154,10 +154,17 @@ def cut(value: Value, source: Layout, target: Layout, mesh: Mesh) -> Value:
         held, wanted = _positions(source, mesh, device), _positions(target, mesh, device)
         key = (id(value[device]), tuple(each.tobytes() for each in (*held, *wanted)))
         if key not in memory:
-            inner = [_within(mine, part) for mine, part in zip(held, wanted, strict=True)]
-            memory[key] = _zeroed(value[device][np.ix_(*inner)], target, wanted) if inner else value[device]
+            memory[key] = _part(value[device], held, target, wanted)
         result.append(memory[key])
     return result
+
+
+def _part(array: Array, held: Positions, target: Layout, wanted: Positions) -> Array:
+    if not array.size or not held:
+        # Windows of an array without elements have zeros alone.
+        return np.zeros([len(each) for each in wanted], array.dtype) if held else array
+    inner = [_within(mine, part) for mine, part in zip(held, wanted, strict=True)]
+    return _zeroed(array[np.ix_(*inner)], target, wanted)
 
 
 def _within(held: np.ndarray[tuple[int], np.dtype[np.int64]], wanted: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[int]:
