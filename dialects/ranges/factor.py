@@ -96,6 +96,10 @@ class Factor(Interned):
         """Whether an iteration reaches beyond a range of this extent."""
         return self.before > 0 or (self.size - 1) * self.stride - self.before + self.width > extent
 
+    def is_run(self, extent: int) -> bool:
+        """Whether each iteration holds consecutive elements of a range of this extent, if no other factor is there."""
+        return self.has_halo or self.span >= extent
+
     def window(self, iteration: int, extent: int) -> range:
         """What an iteration holds of a range of this extent."""
         start = iteration * self.stride - self.before
