@@ -276,7 +276,11 @@ def next_factor(table: Table, value: int, dim: int, axis: str, pads: int = 0) ->
 
     With `pads`, a dim that is not tiled yet may be padded, to a multiple of it: 30 over 8 devices is `data*4 pad 30`.
     """
-    strides = [factor.stride for factor in table.on_dim(value, dim)]
+    factors = table.on_dim(value, dim)
+    if any(factor.has_halo for factor in factors):
+        # Windows overlap: no other axis splits them.
+        return None
+    strides = [factor.stride for factor in factors]
     block = min(strides, default=table.program.shape(value)[dim])
     size = table.mesh[axis]
     if pads and not strides and block > 1:
