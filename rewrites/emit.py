@@ -137,6 +137,14 @@ class Emitter:
         low = self.make("ge", (ids, self.spread(self.number(0, IDS), shape)), "bool", shape)
         return self.both(low, self.make("lt", (ids, self.spread(self.number(extent, IDS), shape)), "bool", shape))
 
+    def rows(self, shape: tuple[int, ...], dim: int, first: SSAValue) -> SSAValue:
+        """The positions of a local array's elements along a dim of the whole array, in which it begins at `first`."""
+        return self.make("add", (self.iota(shape, dim), self.spread(first, shape)), IDS, shape)
+
+    def inside(self, value: SSAValue, dim: int, first: SSAValue, extent: int, other: SSAValue) -> SSAValue:
+        """The value where its positions along a dim are in the whole array, otherwise another one."""
+        return self.select(self.between(self.rows(type_at(value).shape, dim, first), extent), value, other)
+
     def equals(self, ids: SSAValue, number: int) -> SSAValue:
         shape = type_at(ids).shape
         return self.make("eq", (ids, self.spread(self.number(number, IDS), shape)), "bool", shape)

@@ -59,10 +59,10 @@ def widen(plan: Some, values: Patterns) -> Some:
             continue
         found.add(value)
         node = program.nodes[number]
-        if not _reads_windows(node) or node.signature.instance.shifts:
+        if not node.signature.rivals or node.signature.shifts:
             ahead += node.operands
     moved, readers = _moved(program, found)
-    if not any(map(_reads_windows, readers)):
+    if not any(node.signature.rivals for node in readers):
         raise not_widened(next(iter(named)), is_computed=bool(found))
     for name, value in named.items():
         for axis in plan.table.axes:
@@ -74,10 +74,6 @@ def widen(plan: Some, values: Patterns) -> Some:
     return replace(plan, table=table, actions=(*plan.actions, Action(_call("widen", (values,), {}), "widen")))
 
 
-def _reads_windows(node: Node) -> bool:
-    return any(digit.reach for dims in node.signature.operand_dims for digits in dims for digit in digits)
-
-
 def _moved(program: Program, values: Iterable[int]) -> tuple[set[int], list[Node]]:
     """What ops make of the values that only move their elements, and all ops that read the values or these."""
     ahead, moved, readers = list(values), set[int](), list[Node]()
@@ -85,7 +81,7 @@ def _moved(program: Program, values: Iterable[int]) -> tuple[set[int], list[Node
         for number, _ in program.uses[ahead.pop()]:
             node = program.nodes[number]
             readers.append(node)
-            if node.signature.instance.moves or node.signature.instance.shifts:
+            if node.signature.instance.moves or node.signature.shifts:
                 ahead += [result for result in node.results if result not in moved]
                 moved.update(node.results)
     return moved, readers

@@ -21,6 +21,7 @@ from ..dtypes import dtype_of, itemsize, largest
 from ..monoids import MONOIDS, SELECTIONS, Monoid
 from ..params import ParamsAttr
 from ..ranges.reach import Reach
+from ..ranges.terms import Extent, Window
 from .ground_form import ELEMENT, Access, Dim, Equation, Ground, Grounded, Guarded, Ids, inner
 from .grounding import ground
 from .tree import Affine, Apply, Concat, Definition, Fold, Group, Otherwise, Param, Read, Value, Whole, factors
@@ -121,8 +122,7 @@ class Index:
 class Instance:
     """A definition bound to types: for each dim of each operand and result its indices, major to minor.
 
-    `moves` says that the op only moves or casts the elements of its one operand, `shifts` that it moves elements, some of
-    them by a window: it costs nothing, so its result is made where it is read.
+    `moves` says that the op only moves or casts the elements of its one operand.
     """
 
     definition: Definition
@@ -130,10 +130,6 @@ class Instance:
     operands: tuple[Dims, ...]
     results: tuple[Dims, ...]
     moves: bool
-
-    @property
-    def shifts(self) -> bool:
-        return self.definition.moves and any(dim.reaches for dims in self.operands for dim in dims)
 
 
 def bind(definition: Definition, params: ParamsAttr, in_types: Sequence[Value], out_types: Sequence[Value]) -> Instance:
@@ -416,10 +412,10 @@ class _Roles:
         extents, steps = self.extents, dict(dim.factors)
         width = 1 + sum((extents[i] - 1) * step for i, step in steps.items())
         free = sorted((i for i in steps if i not in self.barred), key=lambda i: -extents[i])
-        reaches = tuple(
-            Reach(steps[i], dim.offset, width - (extents[i] - 1) * steps[i], dim.divisor, size, extents[i]) for i in free
-        )
-        return Placeable(tuple(free), 1, reaches, dim.moved)
+        # The other indices make the window of each.
+        widths = {i: width - (extents[i] - 1) * steps[i] for i in free}
+        windows = (Window(Extent(extents[i]), steps[i], widths[i], 1, -dim.offset) for i in free)
+        return Placeable(tuple(free), 1, tuple(Reach(window, size, dim.divisor) for window in windows), dim.moved)
 
     def placeable(self, ids: Ids) -> Placeable:
         lead = ids

@@ -87,14 +87,22 @@ class Factor(Interned):
         """Whether iterations hold windows of the range, and not the blocks of a tiling."""
         return self.halo is not None
 
+    def start(self, iteration: int) -> int:
+        """The first element that an iteration holds; before the range, if it is negative."""
+        return iteration * self.stride - self.before
+
+    @property
+    def end(self) -> int:
+        """The end of what the last iteration holds."""
+        return self.start(self.size - 1) + self.width
+
     def covers(self, extent: int) -> bool:
         """Whether every element of a range of this extent is held by an iteration."""
-        end = (self.size - 1) * self.stride - self.before + self.width
-        return self.before >= 0 and end >= extent and (self.width >= self.stride or self.size == 1)
+        return self.before >= 0 and self.end >= extent and (self.width >= self.stride or self.size == 1)
 
     def overhangs(self, extent: int) -> bool:
         """Whether an iteration reaches beyond a range of this extent."""
-        return self.before > 0 or (self.size - 1) * self.stride - self.before + self.width > extent
+        return self.before > 0 or self.end > extent
 
     def is_run(self, extent: int) -> bool:
         """Whether each iteration holds consecutive elements of a range of this extent, if no other factor is there."""
@@ -102,13 +110,17 @@ class Factor(Interned):
 
     def window(self, iteration: int, extent: int) -> range:
         """What an iteration holds of a range of this extent."""
-        start = iteration * self.stride - self.before
+        start = self.start(iteration)
         return range(max(0, start), max(0, start, min(start + self.width, extent)))
 
     def holds(self, other: Factor, extent: int) -> bool:
         """Whether every iteration holds what it has in the other factor, which is on the same place."""
         pairs = ((self.window(i, extent), other.window(i, extent)) for i in range(self.size))
         return all(not its or (mine.start <= its.start and its.stop <= mine.stop) for mine, its in pairs)
+
+    def even(self, extent: int, padded: bool) -> Factor | None:
+        """The same place in blocks of one size of a range of this extent, perhaps padded; None if it does not divide."""
+        return self.at(-(-extent // self.size)) if padded or extent % self.size == 0 else None
 
     def at(self, stride: int) -> Factor:
         """The same place at another stride, without a halo."""

@@ -10,33 +10,37 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .denotation import size
 from .factor import Factor, windowed
+from .terms import Window
+from .windows import reads
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Value `i` of an index reads the positions `i·stride + first .. + width - 1` of a dim that is dilated by `divisor`.
+    """The positions that the values of an index, the window's base, read of a dim of `size` elements that `divisor` dilates.
 
     Element `e` of the dim is at position `e·divisor`; the other positions, and those outside of the dim, have no element.
-    `size` is the dim's extent, `extent` the index'.
     """
 
-    stride: int
-    first: int
-    width: int
-    divisor: int
+    window: Window
     size: int
-    extent: int
+    divisor: int = 1
+
+    @property
+    def extent(self) -> int:
+        """How many values the index has."""
+        return size(self.window.base)
 
     def positions(self, factor: Factor) -> tuple[int, int]:
         """The first and the last position that the first block of an index reads."""
-        last = (factor.stride + factor.after - 1) * self.stride + self.first + self.width - 1
-        return self.first - factor.before * self.stride, last
+        begin, end = reads(self.window, -factor.before, factor.stride + factor.after)
+        return begin, end - 1
 
     def outward(self, factor: Factor) -> Factor | None:
         """What a device reads of the dim, given the factor of the index; None if windows are not the same on all devices."""
         first, last = self.positions(factor)
-        stride = factor.stride * self.stride
+        stride = factor.stride * self.window.stride
         begin, end = -(-first // self.divisor), last // self.divisor + 1
         if stride % self.divisor or begin >= end:
             return None
@@ -55,18 +59,15 @@ class Reach:
         """
         if not factor.has_halo and factor.span < self.size:
             return None
-        stride, rest = divmod(factor.stride * self.divisor, self.stride)
+        stride, rest = divmod(factor.stride * self.divisor, self.window.stride)
         over = self.extent - factor.size * stride
         if shifts and not rest and 0 <= over <= stride:
             return windowed(self.extent, factor.at(stride), 0, over)
-        return self._even(factor, self.extent, padded)
+        return factor.even(self.extent, padded)
 
     def claim(self, factor: Factor, padded: bool) -> Factor | None:
         """The factor of the dim that goes with the index': blocks of one size, from which it gets its windows."""
-        return None if factor.span < self.extent else self._even(factor, self.size, padded)
-
-    def _even(self, factor: Factor, extent: int, padded: bool) -> Factor | None:
-        return factor.at(-(-extent // factor.size)) if padded or extent % factor.size == 0 else None
+        return None if factor.span < self.extent else factor.even(self.size, padded)
 
     def reads_outside(self, factor: Factor) -> bool:
         """Whether a device reads elements before the dim's first or behind its last one."""

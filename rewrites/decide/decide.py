@@ -164,11 +164,13 @@ class _Mover:
         return self.placements.homes[value]
 
     def move_value(self, value: int, uses: list[tuple[int, int, Layout]]) -> None:
-        windows = all(any(factor.has_halo for _, factor in wanted.factors(self.mesh)) for *_, wanted in uses)
-        if self.program.parameter[value] and not windows:
+        if self.program.parameter[value] and not all(self.has_halo(wanted) for *_, wanted in uses):
             self.move_parameter(value, uses)
         else:
             self.move_shared(value, uses)
+
+    def has_halo(self, layout: Layout) -> bool:
+        return any(factor.has_halo for _, factor in layout.factors(self.mesh))
 
     def move_parameter(self, value: int, uses: list[tuple[int, int, Layout]]) -> None:
         """Moves a parameter once for each op that uses it; of several gathers, each waits for the value that starts its use."""

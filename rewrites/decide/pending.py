@@ -201,7 +201,7 @@ class _Reach:
             return None
         first = node.operands[min(positions)]
         pend = self.pending[first]
-        if node.signature.instance.shifts and len(program.uses[first]) > 1:
+        if node.signature.shifts and len(program.uses[first]) > 1:
             # A sum is resolved once, before several ops take their parts of it.
             return None
         if len(positions) > 1 and any(self.pending[node.operands[at]] != pend for at in positions):

@@ -138,7 +138,7 @@ class _Sweep:
 
     def follows_uses(self, node: Node) -> bool:
         """Whether the op makes its results in the windows in which they are read: moving elements costs nothing."""
-        return node.signature.instance.shifts or self.is_widened(node)
+        return node.signature.shifts or self.is_widened(node)
 
     def along(self, node: Node, index: int) -> bool:
         """Whether the op only follows the index: every array that it reads has it, and so do its results if it reads several.
@@ -158,7 +158,7 @@ class _Sweep:
 
     def decided(self, node: Node) -> None:
         self.arriving.clear()
-        if node.signature.instance.shifts:
+        if node.signature.shifts:
             for position in range(len(node.operands)):
                 self.table.blocked.pop((node.number, position, self.axis), None)
         for value in node.operands:
@@ -252,7 +252,7 @@ class _Sweep:
         With `passing`, no value has the claim yet: it holds if the index then needs no padding.
         """
         for number, digit in enumerate(digits):
-            factor = digit.inward(claim.factor, not number, self.padded, node.signature.instance.shifts)
+            factor = digit.inward(claim.factor, not number, self.padded, node.signature.shifts)
             if factor is not None and passing and is_padded(node.signature.instance.indices[digit.at].extent, [factor]):
                 continue
             if factor is not None and self.table.fits_node(node, digit.at, factor):
@@ -265,9 +265,8 @@ class _Sweep:
 
     def blocks(self, node: Node, position: int, claim: Claim) -> Claim | None:
         """The claim in blocks of one size, for an op that cannot hold windows; None if they do not divide."""
-        extent, size = self.program.shape(node.end(position))[claim.at], claim.factor.size
-        divides = self.padded or extent % size == 0
-        return claim._replace(factor=claim.factor.at(-(-extent // size))) if divides else None
+        factor = claim.factor.even(self.program.shape(node.end(position))[claim.at], self.padded)
+        return None if factor is None else claim._replace(factor=factor)
 
     def block(self, node: Node, position: int, claim: Claim, digits: tuple[Digit, ...]) -> None:
         value = node.end(position)

@@ -140,7 +140,7 @@ class Table:
         for number, (size, stride) in enumerate(zip(sizes, ends[1:], strict=True)):
             digit = next((each for each in digits if each.minor <= stride), digits[-1])
             part = Factor(SubAxis(stop.axis, number, size), size, stride)
-            index = digit.inward(part, digit is digits[0], False, node.signature.instance.shifts)
+            index = digit.inward(part, digit is digits[0], False, node.signature.shifts)
             if index is None or not others.fits_node(node, digit.at, index):
                 return ()
         return sizes

@@ -167,7 +167,7 @@ class _Local:
                 emit, at = self.ops, self.node.signature.result_at[0][index].dim
                 one, other = self.chained(first), self.chained(then)
                 shape = type_at(one).shape
-                rows = emit.make("add", (emit.iota(shape, at), emit.spread(self.offset(index), shape)), IDS, shape)
+                rows = emit.rows(shape, at, self.offset(index))
                 is_behind = emit.make("ge", (rows, emit.spread(emit.number(begin, IDS), shape)), "bool", shape)
                 return emit.select(is_behind, other, one)
             case ("slice", _, _, int(operand) | ("after", _, int(operand))):
@@ -223,12 +223,8 @@ class _Local:
 
     def inside(self, value: SSAValue, dim: int, window: Factor, extent: int, outside: str | int) -> SSAValue:
         """The rows of this device's window that are in the array; elsewhere a monoid's unit, or an operand of rank 0."""
-        emit, type = self.ops, type_at(value)
-        start = emit.make("mul", (self.into.coordinate(window.name), emit.number(window.stride, IDS)), IDS, ())
-        first = emit.make("sub", (start, emit.number(window.before, IDS)), IDS, ())
-        rows = emit.make("add", (emit.iota(type.shape, dim), emit.spread(first, type.shape)), IDS, type.shape)
-        unit = emit.unit(outside, type.dtype) if isinstance(outside, str) else self.locals[outside]
-        return emit.select(emit.between(rows, extent), value, unit)
+        unit = self.ops.unit(outside, type_at(value).dtype) if isinstance(outside, str) else self.locals[outside]
+        return self.ops.inside(value, dim, self.start([window]), extent, unit)
 
     def rows(self, index: int, block: int, k: Term) -> Keep:
         """Counts positions from this device's block, those of other blocks as any row, and keeps the rows of this block."""
@@ -295,13 +291,15 @@ class _Local:
 
     def moved_windows(self, params: ParamsAttr) -> ParamsAttr:
         """The parameters with which windows begin where the local operands do, and end where these end."""
+        if not self.node.signature.rivals:
+            return params
         placed = {index for index, _ in self.placed.placement}
         for dim in (dim for dims in self.node.signature.instance.operands for dim in dims if dim.moved is not None):
             for index, reach in zip(dim.indices, dim.reaches, strict=True):
                 if index in placed and dim.moved is not None:
                     param, sign = dim.moved
                     lead, trail = reach.gaps(*self.factors(index))
-                    begin = cast(int, param.value(params)) - sign * (lead + reach.first)
+                    begin = cast(int, param.value(params)) - sign * (lead - reach.window.lo)
                     params = param.put(params, *((begin, trail) if sign < 0 else (begin,)))
         return params
 
@@ -322,14 +320,18 @@ class _Local:
         return reduce(self.ops.both, [self.ops.equals(self.into.coordinate(axis), 0) for axis in axes])
 
     def offset(self, index: int, dtype: str = IDS) -> SSAValue:
-        """The start of this device's block of the index: the sum of coordinate times stride."""
+        """The start of this device's block of the index, or of its window."""
+        start = self.start(self.factors(index))
+        return start if dtype == IDS else self.ops.cast(start, dtype)
+
+    def start(self, factors: Sequence[Factor]) -> SSAValue:
+        """The first element that this device holds of a range: the sum of coordinate times stride, less what is before it."""
         parts = [
             self.ops.make("mul", (self.into.coordinate(factor.name), self.ops.number(factor.stride, IDS)), IDS, ())
-            for factor in self.factors(index)
+            for factor in factors
         ]
-        parts += [self.ops.number(-factor.before, IDS) for factor in self.factors(index) if factor.before]
-        total = reduce(lambda one, other: self.ops.make("add", (one, other), IDS, ()), parts)
-        return total if dtype == IDS else self.ops.cast(total, dtype)
+        parts += [self.ops.number(-factor.before, IDS) for factor in factors if factor.before]
+        return reduce(lambda one, other: self.ops.make("add", (one, other), IDS, ()), parts)
 
     def is_padded(self, index: int) -> bool:
         """Whether the devices together hold more than the index's values."""

@@ -79,6 +79,7 @@ class Signature:
         "result_dims",
         "rivals",
         "shapes",
+        "shifts",
     )
 
     def __init__(self, instance: Instance, ins: Sequence[ArrayType], outs: Sequence[ArrayType]) -> None:
@@ -89,6 +90,8 @@ class Signature:
             tuple(_dims(value, extents) for value in instance.operands),
             tuple(_dims(value, extents) for value in instance.results),
         )
+        self.shifts = instance.definition.moves and bool(self.rivals)
+        """Whether the op moves elements, some by a window: that costs nothing, so its result is made where it is read."""
         self.placed: dict[object, object] = {}
         self.fitting: dict[object, bool] = {}
         """Whether factors fit an index together, for those that were tried."""
@@ -100,8 +103,8 @@ class Signature:
     def set_dims(self, operands: tuple[Digits, ...], results: tuple[Digits, ...]) -> None:
         """Say where the indices are in each value."""
         self.operand_dims, self.result_dims = operands, results
-        # Of the indices that read a dim through a window, only one can be placed.
         self.rivals: dict[int, set[int]] = {}
+        """The indices that read a dim through a window -> those of the same dim: only one of them can be placed."""
         for digits in (digits for dims in operands for digits in dims if digits and digits[0].reach):
             for digit in digits:
                 self.rivals.setdefault(digit.at, set()).update(each.at for each in digits)

@@ -74,7 +74,6 @@ def _through_windows(source: Layout, target: Layout, itemsize: int, mesh: Mesh) 
     if source is target:
         return Path((), 0)
     kept = [dim for dim, factor in here.items() if there.get(dim) is factor]
-    ways: list[Path] = []
     for dim, factor in here.items():
         if dim not in kept or kept == list(here) == list(there):
             blocks = _alone(target, dim, factor, mesh) if dim not in kept else []
@@ -82,6 +81,7 @@ def _through_windows(source: Layout, target: Layout, itemsize: int, mesh: Mesh) 
             first = Halo.between(source.with_pending(()), between, dim, itemsize, mesh)
             return _joined(Path((first,), first.bytes), path(between.with_pending(source.pending), target, itemsize, mesh))
     dim, factor = next(each for each in there.items() if each[0] not in kept)
+    ways: list[Path] = []
     for each in (_alone(source, dim, factor, mesh), _even(target, dim, factor, mesh), []):
         between = _changed(target, dim, each, mesh)
         last = Halo.between(between, target, dim, itemsize, mesh)
@@ -101,23 +101,23 @@ def _changed(layout: Layout, dim: int, factors: list[Factor], mesh: Mesh) -> Lay
 
 def _alone(layout: Layout, dim: int, factor: Factor, mesh: Mesh) -> list[Factor]:
     """The factors of a dim, if it is only on the factor's place, one run of elements a device; otherwise none."""
-    factors = layout.at(dim, mesh)
-    alone = [
-        each
-        for each in factors
-        if each.place == factor.place and (each.has_halo or each.span >= layout.global_shape(mesh)[dim])
-    ]
-    return alone if len(factors) == 1 else []
+    factors, extent = layout.at(dim, mesh), layout.global_shape(mesh)[dim]
+    is_alone = [each.place for each in factors] == [factor.place]
+    return factors if is_alone and factors[0].is_run(extent) else []
 
 
 def _even(layout: Layout, dim: int, factor: Factor, mesh: Mesh) -> list[Factor]:
     """The factor's place on the whole dim, in blocks of one size; none on a dim without elements."""
     extent = layout.global_shape(mesh)[dim]
-    return [factor.at(-(-extent // factor.size))] if extent else []
+    blocks = factor.even(extent, padded=True)
+    return [blocks] if extent and blocks is not None else []
 
 
 def _through_whole_dims(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path | None:
-    """The way if a dim is tiled in both layouts, but padded to different lengths: it is gathered, and cut or padded there."""
+    """The way if a dim is tiled in both layouts, but padded to different lengths.
+
+    Runs become other runs by what they share; otherwise the dim is gathered, and cut or padded there.
+    """
     ends = zip(source.padded_shape(mesh), target.padded_shape(mesh), strict=True)
     both = [
         dim for dim, (before, after) in enumerate(ends) if before != after and source.at(dim, mesh) and target.at(dim, mesh)

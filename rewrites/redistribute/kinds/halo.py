@@ -94,10 +94,6 @@ class Halo(Step):
         return f"halo over ({self.want.name}) {self.dim}: {self.have or 'whole'} to {self.want}"
 
 
-def _start(factor: Factor, device: int) -> int:
-    return device * factor.stride - factor.before
-
-
 @lru_cache(maxsize=1 << 12)
 def _hops(have: Factor | None, want: Factor, extent: int) -> tuple[Hop, ...]:
     """The pieces by distance. A device takes its own rows where it can, all others from the devices that own them."""
@@ -105,8 +101,8 @@ def _hops(have: Factor | None, want: Factor, extent: int) -> tuple[Hop, ...]:
         return ()
     found: dict[int, list[tuple[int, int, int, int]]] = {}
     for i, j in product(range(want.size), range(have.size)):
-        begin, end = _start(want, i), min(_start(want, i) + want.width, extent)
-        own, its = ((_start(have, device), _start(have, device) + have.width) for device in (i, j))
+        begin, end = want.start(i), min(want.start(i) + want.width, extent)
+        own, its = ((have.start(device), have.start(device) + have.width) for device in (i, j))
         if have.stride == want.stride:
             begin = max(begin, 0)
         if i != j and have.stride == want.stride:
@@ -135,7 +131,7 @@ class _Rows:
     def of_whole(self, x: SSAValue) -> SSAValue:
         """This device's window of the whole dim."""
         want = self.want
-        first, end = _start(want, 0), _start(want, want.size - 1) + want.width
+        first, end = want.start(0), want.end
         before, after = max(0, -first), max(0, end - self.step.extent)
         config = tuple((before, after, 0) if at == self.dim else (0, 0, 0) for at in range(len(type_at(x).shape)))
         if before or after:
@@ -166,7 +162,7 @@ class _Rows:
         for hop in sorted(hops, key=lambda hop: -abs(hop.by)):
             # A piece begins where the receiver's window begins, or else with the first or the last rows of the sender.
             drift, most = want.stride - have.stride, have.width - hop.rows
-            ahead = _start(want, 0) - _start(have, 0)
+            ahead = want.start(0) - have.start(0)
             piece = self.sent(self.cut_at(x, self.within(self.place(drift, ahead - hop.by * want.stride), most), hop.rows), hop)
             begin = self.place(drift, ahead - hop.by * have.stride)
             at = self.sum(self.emit.make("sub", (self.within(begin, most), begin), IDS, ()), room)
@@ -175,10 +171,8 @@ class _Rows:
 
     def inside(self, x: SSAValue) -> SSAValue:
         """Zeros where rows are outside of the range: behind its end a padded dim may hold anything."""
-        shape = type_at(x).shape
-        first = self.emit.spread(self.place(self.want.stride, _start(self.want, 0)), shape)
-        rows = self.emit.make("add", (self.emit.iota(shape, self.dim), first), IDS, shape)
-        return self.emit.select(self.emit.between(rows, self.step.extent), x, self.zero(x))
+        first = self.place(self.want.stride, self.want.start(0))
+        return self.emit.inside(x, self.dim, first, self.step.extent, self.zero(x))
 
     def sent(self, piece: SSAValue, hop: Hop) -> SSAValue:
         if not hop.by:
