@@ -23,7 +23,7 @@ OP = re.compile(rf"^ *(?:ROOT )?%?[\w.-]+ = (.*?) ({'|'.join(KINDS)})\((.*)$", r
 LOOP = re.compile(r" while\(.*?body=%?([\w.-]+)(?:.*?\"known_trip_count\":\{\"n\":\"(\d+)\"\})?")
 CALL = re.compile(r"(?:to_apply|calls)=%?([\w.-]+)")
 ARRAY = re.compile(r"([a-z]+)(\d+)\w*\[([\d,]*)\]|pred\[([\d,]*)\]")
-GROUPS = re.compile(r"replica_groups=(?:\{\{([\d,]+)\}|\[\d+,(\d+)\]|mesh\[(.*?)\] \{(.*?)\})")
+GROUPS = re.compile(r"replica_groups=(?:\{\{([\d,]+)\}|\[\d+,(\d+)\]|mesh\[(.*?)\](?:, device_ids=\(.*?\))? \{(.*?)\})")
 AXIS = re.compile(r"('\w+')=(\d+)")
 
 
