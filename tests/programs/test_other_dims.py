@@ -82,7 +82,6 @@ def test_the_axes_of_one_tactic_change_places_at_once():
         plan.tile("result", 0, "y")
     plan = plan.apply(Transposed())
     assert plan.layout("result") == {"result": "f32[y*2, x]"}
-    assert plan.counts()["all_gather"] == 0
     np.testing.assert_array_equal(plan.compile()(x), x * 2)
 
 
