@@ -74,6 +74,11 @@ class Case:
         assert bytes_ours == self.plan.bytes_per_device(), self.name
         return [self.name, ours, theirs, bytes_ours, bytes_theirs]
 
+    def largest(self) -> tuple[int, int]:
+        """The bytes of the largest array that a device holds, in what XLA compiles for Partita and for `jax.jit`."""
+        compiled: Any = self.compiled
+        return hlo.largest(compiled.lower(*self.placed).compile().as_text()), hlo.largest(self.peer.as_text())
+
     def counted(self, step: Step) -> tuple[str, int]:
         """The collectives of a call and the bytes that a device receives: by the jaxpr, or by what XLA compiled."""
         if step is self.peer:

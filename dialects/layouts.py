@@ -222,7 +222,8 @@ def _without(layout: Layout, names: frozenset[str], mesh: Mesh) -> Layout:
 def _natural(layout: Layout, mesh: Mesh) -> Layout:
     shape = layout.global_shape(mesh)
     even = [dim for dim, extent in enumerate(shape) if extent == layout.padded_shape(mesh)[dim]]
-    blocks = [dim for dim in even if halo_of(layout.dims[dim], mesh) is None]
+    windows = {dim: factor for dim in even if (factor := halo_of(layout.dims[dim], mesh)) is not None}
+    blocks = [dim for dim in even if dim not in windows or shape[dim] % windows[dim].size == 0]
     moved = ((dim, factor) for dim in blocks for factor in natural(shape[dim], layout.at(dim, mesh)))
     return Layout.of(shape, moved, layout.pending)
 

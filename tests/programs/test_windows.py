@@ -326,6 +326,18 @@ def test_any_padding_of_a_placed_dim(mode: str) -> None:
     agree(pt.plan(function, MESH, *args).tile("x", 0, "data", padded=True), function, args)
 
 
+def test_a_padded_array_is_tiled_at_the_boundary() -> None:
+    """Each device holds more than its block of the result, and cuts that off."""
+
+    def function(x: Any) -> Any:
+        return jnp.pad(x, ((8, 8), (0, 0)))
+
+    args = arguments((ROWS,))
+    plan = pt.plan(function, MESH, *args).tile("x", 0, "data")
+    assert plan.layout("result") == {"result": "f32[data*10, 4]"} and plan.counts()["all_gather"] == 0
+    agree(plan, function, args)
+
+
 EMPTY: dict[str, Function] = {
     "joined": lambda x: jnp.concatenate([x, x[:0]]),
     "rolled by nothing": lambda x: jnp.roll(x, 0, 0),
