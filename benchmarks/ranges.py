@@ -76,7 +76,7 @@ def across_reshapes(plan: pt.Plan) -> pt.Plan:
 
 def laws() -> Sequence[tuple[Case, int]]:
     """Cases of which theory says what has to be sent, each with the bytes that a device then receives."""
-    image, kernel, line, point = draw(1, 64, 32, 4), draw(3, 3, 4, 4) / 6, jnp.sin(jnp.arange(512.0)), 4
+    image, kernel, line, point = draw(1, 64, 32, 4), draw(3, 3, 4, 4) / 6, draw(512), 4
     row, rows, points, batch = 32 * 4 * 4, along("x", 1), along("u", 0), along("x", 0)
     axes, prime = pt.Mesh(x1=2, x2=2, y1=3, y2=2), pt.Mesh(x=2, y=3)
     here = [along("x", 0, "x1"), along("x", 0, "x2"), along("x", 1, "y1"), along("x", 1, "y2")]
@@ -85,10 +85,10 @@ def laws() -> Sequence[tuple[Case, int]]:
     wide = pt.Widen([f"u{step}" for step in range(7)])
     there = Spread("result", {"y1": 0, "y2": 0, "x1": 1, "x2": 1})
     return [
-        (Case("[x*3] to [y*2]", same, [jnp.arange(6.0)], apart, prime), 2 * point),
+        (Case("[x*3] to [y*2]", same, [draw(6)], apart, prime), 2 * point),
         (Case("12 x 12, [x1*x2*3, y1*y2*2] to [y1*y2*2, x1*x2*3]", same, [draw(12, 12)], [*here, there], axes), 6 * point),
         (Case("16 x 16 x 16, [y, -, x] to [-, x*y, -]", same, [draw(16, 16, 16)], cube, pt.Mesh(x=4, y=2)), 448 * point),
-        (Case("16 to 4 x 4", squared, [jnp.arange(16.0)], [batch, across_reshapes]), 0),
+        (Case("16 to 4 x 4", squared, [draw(16)], [batch, across_reshapes]), 0),
         (Case("8 x 2048 to 2 x 4 x 2048", micro_batches, [draw(8, 2048)], [batch, across_reshapes], trackers.FOUR), 0),
         (
             Case("heads, 64 x 128 x 16 to 64 x 2048", merged, [draw(64, 128, 16)], [along("x", 2)]),
@@ -126,6 +126,7 @@ def tables() -> list[Table]:
             COLUMNS,
             [row(case, theory) for case, theory in cases()],
             [
+                "Measured by `python -m benchmarks.ranges`.",
                 "`jit`: jax.jit with the same input and output shardings, Auto axes.",
                 "Its collectives are those of the program that XLA compiles.",
                 "Bytes are those that one device receives in a call.",

@@ -8,13 +8,18 @@ from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
+from numpy.typing import NDArray
 
 import partita as pt
 
 from .case import Case
 
 FOUR = pt.Mesh(data=4)
+RANDOM = np.random.default_rng(0)
+
+Array = NDArray[np.float32]
 SPLIT = ("query", "key", "value")
 
 
@@ -109,13 +114,13 @@ def along(value: str, dim: int, axis: str = "data") -> pt.Tactic:
     return pt.Tile({value: dim}, axis)
 
 
-def draw(*shape: int) -> jax.Array:
-    return jax.random.normal(jax.random.key(0), shape)
+def draw(*shape: int) -> Array:
+    return RANDOM.standard_normal(shape, np.float32)
 
 
 def cases() -> Sequence[tuple[Case, int]]:
     """The programs, each with the bytes that theory asks a device to receive."""
-    key, ids = jax.random.key(0), jax.random.randint(jax.random.key(1), (16, 8), 0, 512)
+    key, ids = jax.random.key(0), RANDOM.integers(0, 512, (16, 8), np.int32)
     grid, sequences = pt.Mesh(a=4, b=2), pt.Mesh(dp=4, sp=2)
     transposed = [along("x", 0, "a"), along("w", 1, "b"), along("result", 0, "a"), along("result", 1, "b")]
     split = [along("w", 1, "model"), *(along(f"result/{name}", 1, "model") for name in SPLIT)]

@@ -249,10 +249,12 @@ class _Sweep:
     ) -> None:
         """Turns a claim on a dim into a claim on its index, if a factor of the index can be placed.
 
-        With `passing`, no value has the claim yet: it holds if the index then needs no padding.
+        With `passing`, no value has the claim yet: it holds if the index then needs no padding. What only shifts keeps its
+        blocks for the ops that read it; if the caller alone reads it, it gets blocks of one size.
         """
+        shifts = node.signature.shifts and any(self.program.uses[result] for result in node.results)
         for number, digit in enumerate(digits):
-            factor = digit.inward(claim.factor, not number, self.padded, node.signature.shifts)
+            factor = digit.inward(claim.factor, not number, self.padded, shifts)
             if factor is not None and passing and is_padded(node.signature.instance.indices[digit.at].extent, [factor]):
                 continue
             if factor is not None and self.table.fits_node(node, digit.at, factor):
