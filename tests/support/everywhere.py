@@ -2,6 +2,7 @@
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false
 
 from collections.abc import Callable, Sequence
 from typing import Any
