@@ -100,7 +100,7 @@ def agree(got: jax.Array, expected: jax.Array) -> None:
 
 
 def listed(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{times:,} {kind}" for kind, times in counts.items() if times) or "none"
+    return ", ".join(f"{times:,} {kind}" for kind, times in sorted(counts.items()) if times) or "none"
 
 
 def timed(name: str, title: str, case: Case, by_hand: Step | None, rounds: int) -> Table:

@@ -119,7 +119,7 @@ class Layout(Interned):
     def natural(self, mesh: Mesh) -> Layout:
         """The same axes on the same dims, in blocks of consecutive elements: `2*data*64 --> data*128`.
 
-        Axes on padded dims and on dims with a halo are left out: no `NamedSharding` has blocks that do not divide, or overlap.
+        Windows become blocks. Axes on dims that they do not divide are left out, because no `NamedSharding` has such blocks.
         """
         return _natural(self, mesh)
 

@@ -329,15 +329,17 @@ def test_any_padding_of_a_placed_dim(mode: str) -> None:
     agree(pt.plan(function, MESH, *args).tile("x", 0, "data", padded=True), function, args)
 
 
-def test_a_padded_array_is_tiled_at_the_boundary() -> None:
-    """Each device holds more than its block of the result, and cuts that off."""
+@pytest.mark.parametrize(("after", "sent"), [(lambda x: x, 3), (lambda x: x * 2, 8)], ids=["returned", "read and returned"])
+def test_a_padded_array_is_tiled_at_the_boundary(after: Function, sent: int) -> None:
+    """If ops read it, a device holds windows and cuts its block out of them."""
 
     def function(x: Any) -> Any:
-        return jnp.pad(x, ((8, 8), (0, 0)))
+        return after(jnp.pad(x, ((4, 4), (0, 0))))
 
     args = arguments((ROWS,))
     plan = pt.plan(function, MESH, *args).tile("x", 0, "data")
-    assert plan.layout("result") == {"result": "f32[data*10, 4]"} and plan.counts()["all_gather"] == 0
+    assert plan.layout("result") == {"result": "f32[data*9, 4]"}
+    assert plan.counts()["all_gather"] == 0 and plan.bytes_per_device() == sent * 4 * 4
     agree(plan, function, args)
 
 
