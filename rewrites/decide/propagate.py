@@ -275,7 +275,9 @@ class _Sweep:
             return
         reason = self.reason(node, position, claim, digits)
         key = (node.number, position, self.axis)
-        self.table.blocked[key] = Blocked(node.number, position, self.axis, claim.at, extent, claim.factor, reason)
+        self.table.blocked[key] = Blocked(
+            node.number, position, self.axis, claim.at, extent, claim.factor, reason, claim.tactic
+        )
 
     def reason(self, node: Node, position: int, claim: Claim, digits: tuple[Digit, ...]) -> str:
         """Why no index of the dim takes the claim."""

@@ -72,6 +72,8 @@ class Blocked:
     extent: int
     factor: Factor
     reason: str
+    tactic: int
+    """The number of the tactic whose claim stops here."""
 
     @property
     def size(self) -> int:
