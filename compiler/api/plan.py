@@ -176,7 +176,7 @@ class Plan(State):
         return explain(self, values)
 
     def diff(self, before: Plan) -> Diff:
-        """What changed from `before` to this plan: layouts, collectives, bytes, memory."""
+        """What changed from `before` to this plan: layouts, collectives, bytes, flops, memory."""
         return diff(before, self)
 
     def expect(self, **wanted: int) -> Plan:
