@@ -237,7 +237,9 @@ def halo_of(dim: Range, mesh: Mesh) -> Factor | None:
     if win is None:
         return None
     if placed(win.base) != (win.base,):
-        raise Error(f"`{dim}` is not a range of windows, one for each device", helps=["write an axis as the base: `win<...>(data)`"])
+        raise Error(
+            f"`{dim}` is not a range of windows, one for each device", helps=["write an axis as the base: `win<...>(data)`"]
+        )
     (place,) = placed(win)
     return Factor(place, size(place, mesh), win.stride, (win.lo, win.width - win.stride - win.lo))
 

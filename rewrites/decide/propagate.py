@@ -24,6 +24,9 @@ from ...dialects.regions import TRIPS
 from ..program.program import Digit, Node, Position
 from .table import WHOLE, AxisTable, Blocked, Claim, Conflict, Table, claim_of
 
+ANY_WIDTH = 1 << 60
+"""More blocks than any axis has."""
+
 Candidates = dict[tuple[int, Factor], tuple[Claim, int]]
 """A factor of an index -> the claim that asks for it, and who asks: an operand's position, or -1 - a result's."""
 
@@ -240,8 +243,11 @@ class _Sweep:
         if len({claim.at for claim in read}) != 1:
             return None
         one = min(read, key=lambda claim: claim.tactic)
-        most = one.factor.size - 1 if self.is_widened(node) else 1
-        window = hull(self.program.shape(value)[one.at], [claim.factor for claim in read], most)
+        extent, factors = self.program.shape(value)[one.at], [claim.factor for claim in read]
+        window = hull(extent, factors, ANY_WIDTH if self.is_widened(node) else 1)
+        if window is not None and window.width > window.span:
+            self.table.too_wide[value, self.axis] = window
+            return None
         return None if window is None else one._replace(factor=window)
 
     def ask(

@@ -1,0 +1,8 @@
+"""A sub-axis of an axis along which devices hold windows that overlap."""
+
+import jax.numpy as jnp
+
+import partita as pt
+
+plan = pt.plan(lambda x, y: (x[1:] - x[:-1], y), pt.Mesh(data=8), jnp.ones(65), jnp.ones(16)).tile("x", 0, "data", padded=True)
+plan.tile("y", 0, "data.0:2")
