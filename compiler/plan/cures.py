@@ -89,7 +89,7 @@ def _splits(plan: State, stop: Blocked) -> bool:
 
 def _fewer(plan: State, stop: Blocked, node: Node) -> int | None:
     """The most devices, fewer than those of the axis, in whose blocks the op can run."""
-    if stop.axis not in plan.mesh.whole().axes or stop.factor.has_halo:
+    if stop.axis not in plan.mesh.whole().axes or stop.factor.has_halo or stop.factor.span < stop.extent:
         return None
     others = replace(plan.table, axes={axis: table for axis, table in plan.table.axes.items() if axis != stop.axis})
     for size in range(stop.size - 1, 1, -1):
