@@ -98,10 +98,10 @@ class Mesh(Interned, Mapping[str, int]):
         """
         axes: dict[str, int] = {}
         for name in parts:
-            sizes: object = parts[name]
             whole, helps = self[name], [f"write the sizes of its sub-axes, major to minor: their product is {self[name]}"]
-            if not isinstance(sizes, tuple | list) or not all(type(size) is int and size > 0 for size in parts[name]):
-                raise Error(f"`{name}` splits into sub-axes of 1 device or more each, got {sizes!r}", helps=helps)
+            is_list = isinstance(parts[name], tuple | list)  # pyright: ignore[reportUnnecessaryIsInstance]
+            if not is_list or not all(type(size) is int and size > 0 for size in parts[name]):
+                raise Error(f"`{name}` splits into sub-axes of 1 device or more each, got {parts[name]!r}", helps=helps)
             if math.prod(parts[name]) != whole:
                 raise Error(f"`{name}` ({whole} devices) does not split into {' * '.join(map(str, parts[name]))}", helps=helps)
         for name, size in self.pairs:
