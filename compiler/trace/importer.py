@@ -10,6 +10,7 @@ thousands of equations, but only hundreds of signatures.
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, TypeAlias, cast
 
 import jax
@@ -31,6 +32,7 @@ from ..ops.params import Foreign, encode, op_name
 from ..ops.primitives import check, name_of
 from ..ops.prng_keys import Aval, implementation, is_key, is_void, physical, unwrap
 from ..ops.shard_map import Body, dims_of
+from .constant_positions import Constants
 from .expansions import expand
 from .vmapped_while import with_one_predicate
 from .why_whole import ONCE
@@ -72,6 +74,7 @@ class Importer:
         self.foreign = Foreign()
         self.frame = Frame(Block(arg_types=[self.type(aval) for aval in in_avals]), len(in_avals))
         self.fixed: Origin | None = None
+        self.constants = Constants()
 
     def run(self, jaxpr: Jaxpr, inputs: Sequence[SSAValue], call: Origin | None = None) -> list[SSAValue]:
         """Appends the equations of `jaxpr` for these inputs and returns its results.
@@ -90,18 +93,25 @@ class Importer:
 
     def plain(self, eqn: JaxprEqn, operands: Sequence[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
         """An equation by the recipe of its signature."""
-        params = eqn.params
-        signature = (eqn.primitive, eqn.ctx, *params, *params.values(), *(atom.aval for atom in eqn.invars))
+        params, ids = eqn.params, self.positions(eqn, operands)
+        values = [(each.dtype, each.tobytes()) for each in ids or ()]
+        signature = (eqn.primitive, eqn.ctx, *params, *params.values(), *(atom.aval for atom in eqn.invars), *values)
         try:
             recipe = self.recipes.get(signature)
         except TypeError:  # a parameter that cannot be hashed
-            recipe = self.recipe(eqn)
+            recipe = self.recipe(eqn, ids)
         else:
             if recipe is None:
-                recipe = self.recipes[signature] = self.recipe(eqn)
+                recipe = self.recipes[signature] = self.recipe(eqn, ids)
         if recipe.inlined is not None:
             return self.inline(recipe.inlined, operands, eqn, call)
         return self.emit(recipe.op, operands, recipe.results, recipe.params, self.origin(eqn, call))
+
+    def positions(self, eqn: JaxprEqn, operands: Sequence[SSAValue]) -> list[np.ndarray] | None:
+        """The positions at which an equation reads or updates an array, if all of them follow from literals."""
+        starts = _starts(name_of(eqn.primitive), len(operands))
+        found = [each for at in starts if (each := self.constants.of(operands[at])) is not None]
+        return found if starts and len(found) == len(starts) else None
 
     def emit(
         self,
@@ -147,9 +157,9 @@ class Importer:
     def results(self, eqn: JaxprEqn) -> tuple[ArrayType, ...]:
         return tuple(self.type(var.aval) for var in eqn.outvars)
 
-    def recipe(self, eqn: JaxprEqn) -> Recipe:
-        """The translation of equations with this primitive, these parameters and these operand types."""
-        results, inlined = self.results(eqn), expand(eqn)
+    def recipe(self, eqn: JaxprEqn, positions: Sequence[np.ndarray] | None) -> Recipe:
+        """The translation of equations with this primitive, these parameters, these operand types and constant positions."""
+        results, inlined = self.results(eqn), expand(eqn, positions)
         if inlined is not None:
             return Recipe(WholeOp, NO_PARAMS, results, inlined)
         if name_of(eqn.primitive) in DERIVED:
@@ -225,6 +235,13 @@ class Importer:
             frame.captured[id(array)] = found
             frame.arrays.append(array)
         return found
+
+
+@cache
+def _starts(primitive: str, operands: int) -> range:
+    """The operands of a primitive that are positions, if it reads or updates windows."""
+    definition = definitions.get(op_name(primitive))
+    return definition.with_arity(operands, 1).starts if definition is not None and definition.front else range(0)
 
 
 # Definitions that are not JAX primitives.

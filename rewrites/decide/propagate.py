@@ -19,7 +19,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator
 
-from ...dialects.ranges.factor import Factor, hull, is_padded
+from ...dialects.ranges.factor import Factor, hull, is_padded, middle
 from ...dialects.regions import TRIPS
 from ..program.program import Digit, Node, Position
 from .table import WHOLE, AxisTable, Blocked, Claim, Conflict, Table, claim_of
@@ -222,7 +222,15 @@ class _Sweep:
             factor = at.claim(claim.factor, self.padded)
             if factor is not None:
                 found.add(Claim(at.dim, factor, claim.tactic, claim.held))
-        return found
+        return found if len(found) < 2 else self.one_tiling(value, found)
+
+    def one_tiling(self, value: int, found: set[Claim]) -> set[Claim]:
+        """One of several claims to a dim, if they differ only in where the blocks begin."""
+        one = min(found, key=lambda claim: claim.tactic)
+        if any(claim.at != one.at for claim in found):
+            return found
+        factor = middle(self.program.shape(value)[one.at], [claim.factor for claim in found])
+        return found if factor is None else {one._replace(factor=factor)}
 
     def read_by(self, value: int) -> Iterator[tuple[Claim, Position]]:
         """The claims of the ops that read a value by a placed index, and where this index is in the value."""
