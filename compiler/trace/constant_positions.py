@@ -8,19 +8,19 @@ is looked up is unknown to a plan. These ops read their operands through windows
 """
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 from jax import Array
 from jax.extend.core import JaxprEqn
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.definitions.gather_form import Form, general
 from ...dialects.definitions.gathers import CLAMPS, DROPS
 from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.tree import Otherwise
-from ...dialects.errors import Error
-from ...dialects.lax import ConstantOp, LaxOp
+from ...dialects.lax import LaxOp
 from ...dialects.reference.evaluate import evaluate
 from ...dialects.types import ArrayType
 from ..jax_private import lax
@@ -30,6 +30,7 @@ from ..ops.primitives import name_of
 from ..ops.prng_keys import is_key
 from ..ops.update_slice import update_slice_p
 
+EXACT = ("bool", "int", "uint")
 MOST = 1 << 20
 """The largest number of elements of an array of positions whose values are computed."""
 
@@ -38,30 +39,53 @@ class Constants:
     """The integers and booleans that a program computes from its literals, by the definitions of its ops."""
 
     def __init__(self) -> None:
-        self.known: dict[SSAValue, np.ndarray | None] = {}
+        self.fixed: set[SSAValue] = set()
+        """Those that follow from literals. Their values are computed when they are asked for."""
+        self.known: dict[SSAValue, np.ndarray] = {}
+
+    def made(self, op: Operation) -> None:
+        """Takes note of an op that has been made."""
+        if self.fixed.issuperset(op.operands) and not op.regions and op.name.removeprefix("lax.") in definitions:
+            types = cast("Sequence[ArrayType]", op.result_types)
+            if op.name != "lax.whole" and all(each.dtype.startswith(EXACT) and prod(each.shape) <= MOST for each in types):
+                self.fixed.update(op.results)
+
+    def enter(self, arguments: Sequence[SSAValue], values: Sequence[SSAValue]) -> None:
+        """Takes note of the values that the arguments of a region have on every trip."""
+        for argument, value in zip(arguments, values, strict=True):
+            if (known := self.of(value)) is not None:
+                self.fixed.add(argument)
+                self.known[argument] = known
 
     def of(self, value: SSAValue) -> np.ndarray | None:
         """The value, if it follows from literals alone."""
-        if value not in self.known:
-            self.known[value] = self.computed(value)
+        if value not in self.fixed:
+            return None
+        waiting = [value]
+        while waiting:
+            op = cast(LaxOp, waiting[-1].owner)
+            inputs = () if waiting[-1] in self.known else op.operands
+            if before := [each for each in inputs if each not in self.known]:
+                waiting += before
+            elif waiting.pop() not in self.known:
+                self.compute(op)
         return self.known[value]
 
-    def computed(self, value: SSAValue) -> np.ndarray | None:
-        type, op = cast(ArrayType, value.type), value.owner
-        if not isinstance(op, LaxOp) or not type.dtype.startswith(("bool", "int", "uint")) or np.prod(type.shape) > MOST:
-            return None
-        if isinstance(op, ConstantOp):
-            return np.asarray(op.params["value"], type.dtype)
-        inputs = [self.of(each) for each in op.operands]
-        if op.regions or any(each is None for each in inputs):
-            return None
+    def compute(self, op: LaxOp) -> None:
         types = [(each.dtype, each.shape) for each in cast("Sequence[ArrayType]", op.result_types)]
-        try:
-            results = evaluate(op.primitive(), op.params, cast("list[np.ndarray]", inputs), types)
-        except Error:
-            # Without a definition there is no value.
-            return None
-        return results[op.results.index(value)]
+        inputs = [self.known[each] for each in op.operands]
+        results = evaluate(op.primitive(), op.params, inputs, types)
+        self.known.update(zip(op.results, results, strict=True))
+
+    def erase_unread(self, block: Block) -> list[Operation]:
+        """Erases the ops that have only made positions, which no op reads any more. Returns them."""
+        erased: list[Operation] = []
+        for op in reversed(list(block.ops)):
+            if self.known.keys() & set(op.results) and not any(result.uses for result in op.results):
+                erased.append(op)
+                op.detach()
+                op.erase()
+        return erased
 
 
 class Slices(NamedTuple):
@@ -98,7 +122,7 @@ class Slices(NamedTuple):
     def write(self, x: Array, windows: Array, combine: Combine | None) -> Array:
         """The array with the windows in their place, or combined with what is there."""
         part = lax.reshape(windows, [self.counts[dim] for dim in self.order])
-        part = lax.transpose(part, np.argsort(self.order).tolist())
+        part = lax.transpose(part, tuple(np.argsort(self.order).tolist()))
         part = part if combine is None else combine(self.taken(x), part)
         highs = [extent - end for extent, end in zip(x.shape, self.ends, strict=True)]
         config = tuple(zip(self.firsts, highs, (step - 1 for step in self.steps), strict=True))

@@ -125,6 +125,7 @@ class Importer:
         regions = [Region(block) for block in blocks]
         made = op.create(operands=operands, result_types=results, properties={"params": params}, regions=regions)
         self.frame.block.add_op(made)
+        self.constants.made(made)
         if origin is not None:
             self.origins[made] = origin
         return made.results
@@ -139,15 +140,25 @@ class Importer:
         self.fixed = outer
         return results
 
-    def body(self, closed: ClosedJaxpr, first: int, call: Origin) -> tuple[Block, list[SSAValue]]:
+    def end(self, last: Operation) -> None:
+        """Ends the block that is being filled."""
+        self.frame.block.add_op(last)
+        for op in self.constants.erase_unread(self.frame.block):
+            self.origins.pop(op, None)
+
+    def body(self, closed: ClosedJaxpr, consts: Sequence[SSAValue], call: Origin) -> tuple[Block, list[SSAValue]]:
         """The block of a region, and the outer values of the arrays that it captures.
 
-        The captured arrays are arguments of the block before the one at `first`.
+        Its first arguments are `consts`, and after them the captured arrays.
         """
-        outer, self.frame = self.frame, Frame(Block(arg_types=[self.type(var.aval) for var in closed.jaxpr.invars]), first)
+        outer, self.frame = (
+            self.frame,
+            Frame(Block(arg_types=[self.type(var.aval) for var in closed.jaxpr.invars]), len(consts)),
+        )
         frame, arguments = self.frame, list(self.frame.block.args)
+        self.constants.enter(arguments[: len(consts)], consts)
         inputs = [*map(self.capture, closed.consts), *arguments]
-        frame.block.add_op(YieldOp.create(operands=self.run(closed.jaxpr, inputs, call)))
+        self.end(YieldOp.create(operands=self.run(closed.jaxpr, inputs, call)))
         self.frame = outer
         return frame.block, [self.capture(array) for array in frame.arrays]
 
@@ -281,7 +292,7 @@ def _loop(op: type[RegionOp], kept: Sequence[str], **regions: str) -> Handler:
         blocks, given = list[Block](), list[SSAValue]()
         for count, region in regions.items():
             consts, operands = operands[: eqn.params[count]], operands[eqn.params[count] :]
-            block, captured = self.body(eqn.params[region], len(consts), Origin(eqn.source_info, call))
+            block, captured = self.body(eqn.params[region], consts, Origin(eqn.source_info, call))
             params[count] = len(consts) + len(captured)
             blocks.append(block)
             given += [*consts, *captured]
@@ -306,7 +317,7 @@ def _cond(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin 
     around = Origin(eqn.source_info, call)
     blocks, captured = list[Block](), list[SSAValue]()
     for branch in eqn.params["branches"]:
-        block, own = self.body(branch, len(operands) - 1, around)
+        block, own = self.body(branch, operands[1:], around)
         for other in blocks:
             for value in own:
                 other.insert_arg(value.type, len(other.args))

@@ -101,7 +101,12 @@ class _Local:
             case ("mask", condition, inner):
                 keep = self.condition(condition)
                 return [keep(self.result(inner, rest)[0], self.node.signature.result_at[0])]
-            case ("select", ("among", int(index), *_), ("slice", _, _, ("after", int(first), int(part))), ("slice", _, _, int(y))):
+            case (
+                "select",
+                ("among", int(index), *_),
+                ("slice", _, _, ("after", int(first), int(part))),
+                ("slice", _, _, int(y)),
+            ):
                 return [self.overlaid(self.emit(rest)[0], index, first, part, self.locals[y])]
             case ("select", *_) | ("slice", _, _, int()):
                 return [self.chained(term)]
