@@ -24,6 +24,7 @@ from ..ops.primitives import name_of
 from ..ops.prng_keys import is_key, key_rank, physical
 from ..ops.python_lowerings import unfold
 from .constant_positions import sliced
+from .constants import Positions
 from .custom_reduce import reduce, reduce_window
 from .pool_gradients import select_and_scatter_add
 from .why_whole import REASONS
@@ -32,7 +33,7 @@ Function: TypeAlias = Callable[..., object]
 Rule: TypeAlias = Callable[[JaxprEqn], "Function | None"]
 
 
-def expand(eqn: JaxprEqn, positions: Sequence[np.ndarray] | None = None) -> ClosedJaxpr | None:
+def expand(eqn: JaxprEqn, positions: Sequence[Positions] | None = None) -> ClosedJaxpr | None:
     """The program that computes the same as this equation on physical arrays; None if the equation stays.
 
     A primitive stays if it has a definition or derives one, or if it runs unpartitioned for a reason. `positions` are those at

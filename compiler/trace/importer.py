@@ -32,7 +32,7 @@ from ..ops.params import Foreign, encode, op_name
 from ..ops.primitives import check, name_of
 from ..ops.prng_keys import Aval, implementation, is_key, is_void, physical, unwrap
 from ..ops.shard_map import Body, dims_of
-from .constant_positions import Constants
+from .constants import Constants, Positions
 from .expansions import expand
 from .vmapped_while import with_one_predicate
 from .why_whole import ONCE
@@ -107,7 +107,7 @@ class Importer:
             return self.inline(recipe.inlined, operands, eqn, call)
         return self.emit(recipe.op, operands, recipe.results, recipe.params, self.origin(eqn, call))
 
-    def positions(self, eqn: JaxprEqn, operands: Sequence[SSAValue]) -> list[np.ndarray] | None:
+    def positions(self, eqn: JaxprEqn, operands: Sequence[SSAValue]) -> list[Positions] | None:
         """The positions at which an equation reads or updates an array, if all of them follow from literals."""
         starts = _starts(name_of(eqn.primitive), len(operands))
         found = [each for at in starts if (each := self.constants.of(operands[at])) is not None]
@@ -168,7 +168,7 @@ class Importer:
     def results(self, eqn: JaxprEqn) -> tuple[ArrayType, ...]:
         return tuple(self.type(var.aval) for var in eqn.outvars)
 
-    def recipe(self, eqn: JaxprEqn, positions: Sequence[np.ndarray] | None) -> Recipe:
+    def recipe(self, eqn: JaxprEqn, positions: Sequence[Positions] | None) -> Recipe:
         """The translation of equations with this primitive, these parameters, these operand types and constant positions."""
         results, inlined = self.results(eqn), expand(eqn, positions)
         if inlined is not None:

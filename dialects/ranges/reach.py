@@ -68,7 +68,7 @@ class Reach:
     def claim(self, factor: Factor, padded: bool) -> Factor | None:
         """The factor of the dim that goes with the index': blocks of one size, from which it gets its windows.
 
-        Where these do not divide, the windows themselves, if they are a tiling that begins elsewhere: each element is read once.
+        Where these do not divide, the windows themselves, if they are a tiling that begins elsewhere.
         """
         if factor.span < self.extent:
             return None
