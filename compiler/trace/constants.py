@@ -1,7 +1,7 @@
 """The integers and booleans that a program computes from its literals.
 
-The positions of `x.at[1:-1]` are literals. Between them and the op that uses them, JAX puts a broadcast, a comparison with 0, or
-an `iota` times the step. Their values are computed by the definitions of these ops.
+The positions of `x.at[1:-1]` are literals. Between them and the op that uses them, JAX puts a broadcast, a comparison with 0,
+or an `iota` times the step. Their values are computed by the definitions of these ops.
 
     %i = lax.iota : i32[4];  %j = lax.mul %i, 2 : i32[4]   -->   %j is [0, 2, 4, 6]
 """
