@@ -54,7 +54,7 @@ class _Sweep:
         self.arguments: set[int] = set()
         self.arriving: dict[int, frozenset[Claim]] = {}
         self.waiting: set[int] = set()
-        """Ops with a widened result, until their uses say in which windows they read it."""
+        """Ops with a widened result, until their uses say in which windows they read it; and ops whose operands will only shift."""
         self.left: set[int] = set()
         """Those that no use decided."""
 
@@ -112,7 +112,7 @@ class _Sweep:
             return
         candidates: Candidates = {}
         self.result_claims(node, candidates)
-        if not candidates and self.is_widened(node) and node.number not in self.left:
+        if not candidates and self.follows_uses(node) and node.number not in self.left:
             self.waiting.add(node.number)
         elif not candidates or not self.follows_uses(node):
             self.operand_claims(node, candidates)
@@ -177,7 +177,10 @@ class _Sweep:
         if candidates:
             return
         for position, value in enumerate(node.operands):
-            if claim_of(program, claims, value) is None:
+            if claim_of(program, claims, value) is None and self.shifted(value):
+                if node.number not in self.left:
+                    self.waiting.add(node.number)
+                    return
                 for claim in self.shifted(value):
                     digits = node.signature.operand_dims[position][claim.at]
                     self.ask(node, position, digits, claim, candidates, passing=True)
