@@ -54,16 +54,19 @@ class _Sweep:
         self.arguments: set[int] = set()
         self.arriving: dict[int, frozenset[Claim]] = {}
         self.waiting: set[int] = set()
-        """Ops with a widened result, until their uses say in which windows they read it; and ops whose operands will only shift."""
+        """Ops that move elements or have a widened result, until their uses say in which windows they read it, and the ops that
+        read what an undecided one moves."""
         self.left: set[int] = set()
-        """Those that no use decided."""
+        """Those that nothing else decided."""
 
     def run(self, changed: Iterable[int]) -> None:
         for value in changed:
             self.value_changed(value)
         while self.ahead or self.back or self.arguments or self.waiting - self.left:
             if not (self.ahead or self.back or self.arguments):
-                self.left |= self.waiting
+                # Widened values have most uses to wait for.
+                last = self.waiting - self.left
+                self.left |= {number for number in last if not self.is_widened(self.program.nodes[number])} or last
                 for number in sorted(self.left):
                     self.mark_ahead(number)
             self.forward()
