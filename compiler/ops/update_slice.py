@@ -26,8 +26,9 @@ def update_slice(x: Array, part: Array, *, padding_config: Padding) -> Array:
         return part
     if not any(interior for _, _, interior in padding_config):
         return lax.dynamic_update_slice(x, part, [low for low, _, _ in padding_config])
-    there = lax.pad(jnp.ones(part.shape, bool), False, padding_config)
-    return lax.select(there, lax.pad(part, jnp.zeros((), part.dtype), padding_config), x)
+    ends = (extent - high for extent, (_, high, _) in zip(x.shape, padding_config, strict=True))
+    where = (slice(low, end, interior + 1) for (low, _, interior), end in zip(padding_config, ends, strict=True))
+    return jnp.asarray(x).at[tuple(where)].set(part)
 
 
 def _same_type(x: ShapedArray, part: ShapedArray, *, padding_config: Padding) -> ShapedArray:
