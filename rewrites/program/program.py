@@ -92,7 +92,7 @@ class Signature:
         )
         windowed = (any(digits and digits[0].reach for digits in dims) for dims in self.operand_dims if any(dims))
         self.shifts = instance.definition.moves and bool(self.rivals) and all(windowed)
-        """Whether the op moves elements, by a window of each operand: this costs nothing, so the result is made where it is read."""
+        """Whether the op only moves elements, by windows: that costs nothing, so its result is made where it is read."""
         self.placed: dict[object, object] = {}
         self.fitting: dict[object, bool] = {}
         """Whether factors fit an index together, for those that were tried."""
