@@ -199,26 +199,35 @@ class SliceOp(ArrayOp):
 
 
 class Redistribute(ArrayOp):
-    """The same value in another layout.
+    """The same values in other layouts. Several values move together, and share the collectives that they can share.
 
-    Constraints: both types have one element type and one global shape; nothing is pending in the result that was not
-    pending in the operand.
+    Constraints: each operand and its result have one element type and one global shape; nothing is pending in the result
+    that was not pending in the operand; several values have one element type.
     """
 
-    source = irdl.operand_def(ArrayType)
-    out = irdl.result_def(ArrayType)
+    ins = irdl.var_operand_def(ArrayType)
+    outs = irdl.var_result_def(ArrayType)
 
     traits = irdl.traits_def(NoMemoryEffect())
 
-    def __init__(self, source: SSAValue, result_type: ArrayType):
-        super().__init__(operands=[source], result_types=[result_type])
+    def __init__(self, sources: Sequence[SSAValue], result_types: Sequence[ArrayType]):
+        super().__init__(operands=[sources], result_types=[result_types])
+
+    @property
+    def changes(self) -> list[tuple[ArrayType, ArrayType]]:
+        """The type of each value, before and after."""
+        return list(zip(array_types(self.ins), array_types(self.outs), strict=True))
 
     def verify_(self) -> None:
-        source, target = array_types([self.source, self.out])
-        check_same_value(self, source, target, mesh_of(self))
-        if new := set(target.layout.pending) - set(source.layout.pending):
-            axes = ", ".join(f"`{each.axis}`" for each in new)
-            raise VerifyException(f"`{self.name}` resolves pending reductions, but {target.text} adds one over {axes}")
+        if not self.ins or len(self.ins) != len(self.outs):
+            raise VerifyException(f"`{self.name}` has a result for each value, got {len(self.ins)} and {len(self.outs)}")
+        for source, target in self.changes:
+            check_same_value(self, source, target, mesh_of(self))
+            if new := set(target.layout.pending) - set(source.layout.pending):
+                axes = ", ".join(f"`{each.axis}`" for each in new)
+                raise VerifyException(f"`{self.name}` resolves pending reductions, but {target.text} adds one over {axes}")
+        if len(dtypes := {source.dtype for source, _ in self.changes}) > 1:
+            raise VerifyException(f"`{self.name}` moves values of one element type, got {' and '.join(sorted(dtypes))}")
 
 
 @irdl.irdl_op_definition

@@ -43,8 +43,20 @@ class Plan(State):
 
     # --- tactics ---------------------------------------------------------------------------------------------------
 
-    def tile(self, values: Patterns, dim: int | str, axis: str, *, propagate: bool = True, padded: bool = False) -> Plan:
+    def tile(
+        self,
+        values: Patterns,
+        dim: int | str,
+        axis: str,
+        *,
+        propagate: bool = True,
+        padded: bool = False,
+        block: int | None = None,
+    ) -> Plan:
         """Factor a dim's range of these values and place a factor on a mesh axis; then propagate.
+
+        With `block`, blocks of so many elements go to the devices in turn: a cyclic layout for 1, otherwise block-cyclic.
+        An argument or result has one block on each device all the same, and is exchanged at the boundary.
 
         Raises Error for a dim that the value does not have, an axis that is on another dim of it, or an extent that
         does not divide, unless `padded`; the plan stays as it was.
@@ -52,8 +64,9 @@ class Plan(State):
             tile("x", 0, "data"):                x: f32[256, 8]   -->   x: f32[data*64, 8]
             tile("x", 0, "data.0:2"):            x: f32[256, 8]   -->   x: f32[data.0:2*128, 8], the major 2 of `data`
             tile("x", 0, "data", padded=True):   x: f32[30, 8]    -->   x: f32[data*4 pad 30, 8] on 8 devices
+            tile("x", 0, "data", block=16):      x: f32[256, 8]   -->   x: f32[4*data*16, 8] on 4 devices
         """
-        return claims.tile(self, values, dim, axis, propagate=propagate, padded=padded)
+        return claims.tile(self, values, dim, axis, propagate=propagate, padded=padded, block=block)
 
     def replicate(self, values: Patterns, axis: str, *, propagate: bool = True) -> Plan:
         """Keep these values replicated along an axis; propagation does not cross them.

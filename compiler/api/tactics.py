@@ -14,7 +14,7 @@ from typing import ClassVar, cast
 
 from ...dialects.errors import Error
 from ...rewrites.decide.table import WHOLE
-from ..inputs.checks import axes_of, axis_of, dims_given, flag_of, patterns_of
+from ..inputs.checks import axes_of, axis_of, block_of, dims_given, flag_of, patterns_of
 from ..inputs.names import Patterns, as_patterns
 from ..plan.claims import Seed, having
 from .plan import Plan
@@ -67,12 +67,13 @@ class Tactic:
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-def _tiles(plan: Plan, dims: Dims, default: int, axis: str, padded: bool) -> Iterator[Seed]:
+def _tiles(plan: Plan, dims: Dims, default: int, axis: str, padded: bool, block: int | None = None) -> Iterator[Seed]:
     """A seed for each value that a pattern matches, on the dim from the mapping, or on the default dim."""
     table = dims if isinstance(dims, Mapping) else dict.fromkeys(patterns_of(dims), default)
     for pattern, dim in table.items():
         for name, value in plan.source.addresses.find(pattern).items():
-            yield Seed(value, plan.dim_of(value, dim, name), axis, name, padded=flag_of("padded", padded))
+            at, pads = plan.dim_of(value, dim, name), flag_of("padded", padded)
+            yield Seed(value, at, axis, name, padded=pads, block=block_of(block, pads))
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,7 +82,8 @@ class Tile(Tactic):
 
     With `held`, the claims propagate only through ops in which every array has the dim; the other ops are left to later
     tactics. Where a later tactic places another dim on the axis, an all_to_all connects the two. With `padded`, a dim that the
-    axis does not divide is padded; the padding counts for nothing in any fold.
+    axis does not divide is padded; the padding counts for nothing in any fold. With `block`, blocks of so many elements go to
+    the devices in turn (block-cyclic).
 
         Tile({"params/**/w1": 1}, "model"):   w1: f32[256, 1024]   -->   w1: f32[256, model*512]
     """
@@ -90,6 +92,7 @@ class Tile(Tactic):
     axis: str
     held: bool = False
     padded: bool = False
+    block: int | None = None
 
     def __call__(self, plan: Plan) -> Plan:
         if self.values:
@@ -101,7 +104,7 @@ class Tile(Tactic):
         if not self.values:
             helps = [f'say which, and which dim of each: pt.Tile({{"x": 0}}, {self.axis!r})']
             raise Error("`Tile` names no values", helps=helps)
-        yield from _tiles(plan, self.values, 0, self.axis, self.padded)
+        yield from _tiles(plan, self.values, 0, self.axis, self.padded, self.block)
 
 
 @dataclass(frozen=True, repr=False)

@@ -89,8 +89,7 @@ def _what(op: Operation, graph: GraphModule, marks: Marks) -> tuple[str, str, tu
         case flow.KernelOp():
             return "kernel", op.name_of_kernel, tuple(exchanges(graph.kernels[op.name_of_kernel], graph.mesh, marks))
         case flow.RedistributeOp():
-            source, target = array_types([op.source, op.out])
-            return "redistribute", "redistribute", tuple(exchanges(change(source, target, graph.mesh), graph.mesh, marks))
+            return "redistribute", "redistribute", tuple(exchanges(change(op, graph.mesh), graph.mesh, marks))
         case _:
             kind = op.name.removeprefix("flow.")
             return kind, kind, ()

@@ -116,7 +116,7 @@ class CompiledGraph:
     def build(self, op: Operation, name: str) -> Callable[..., Sequence[Array]]:
         graph = self.graph
         ins, outs = ([cast(ArrayType, value.type) for value in values] for values in (op.operands, op.results))
-        kernel = graph.kernels[name] if isinstance(op, flow.KernelOp) else change(ins[0], outs[0], graph.mesh)
+        kernel = change(op, graph.mesh) if isinstance(op, flow.RedistributeOp) else graph.kernels[name]
         takes, gives = ([Form.of(type, graph.mesh) for type in types] for types in (ins, outs))
 
         def local(*blocks: Array) -> tuple[Array, ...]:

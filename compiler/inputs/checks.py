@@ -68,6 +68,19 @@ def flag_of(name: str, given: object) -> bool:
     return given
 
 
+def block_of(given: object, padded: bool) -> int | None:
+    """The length of blocks, or None. Raises Error if it is not a positive integer, or if the dim is padded too."""
+    if given is None:
+        return None
+    block = _integer(given)
+    if block is None or block < 1:
+        title = f"`block` takes the number of consecutive elements that go to one device, got {shown(given)}"
+        raise Error(title, helps=["block=1 deals the elements out one by one; leave it out for one block on each device"])
+    if padded:
+        raise Error("a dim cannot be padded and dealt out in blocks", helps=["leave out `padded` or `block`"])
+    return block
+
+
 def no_axis(mesh: Mesh, values: object, dim: object, axis: object) -> None:
     """Raises Error if the dim is a mesh axis: the two arguments are swapped."""
     if isinstance(dim, str) and mesh.parts(dim, ()):

@@ -17,24 +17,34 @@ from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor, take
 from ...rewrites.program.program import Node, Program
 from ...rewrites.program.shard_maps import own_claims
 from ..gc_pause import without_collector
-from ..inputs.checks import axis_of, dim_number, flag_of, no_axis, range_name
+from ..inputs.checks import axis_of, block_of, dim_number, flag_of, no_axis, range_name
 from ..inputs.names import Patterns
-from .refusals import Seed, kept_whole, not_widened, taken, uneven, widened_late
+from .refusals import Seed, kept_whole, not_in_turn, not_widened, taken, uneven, widened_late
 from .state import Action, State
 
 Some = TypeVar("Some", bound=State)
 """A plan of any class; results have the same class."""
 
 
-def tile(plan: Some, values: Patterns, dim: int | str, axis: str, *, propagate: bool = True, padded: bool = False) -> Some:
+def tile(
+    plan: Some,
+    values: Patterns,
+    dim: int | str,
+    axis: str,
+    *,
+    propagate: bool = True,
+    padded: bool = False,
+    block: int | None = None,
+) -> Some:
     """Factor a dim's range of these values and place a factor on a mesh axis; then propagate."""
     dim = dim_number(dim)
     if dim not in plan.labels:
         no_axis(plan.mesh, values, dim, axis)
-    padded, said = flag_of("padded", padded), {} if propagate else {"propagate": False}
-    text = _call("tile", (values, dim, axis), {**said, "padded": True} if padded else said)
+    padded, block = flag_of("padded", padded), block_of(block, padded)
+    said = {"propagate": (propagate, True), "padded": (padded, False), "block": (block, None)}
+    text = _call("tile", (values, dim, axis), {name: given for name, (given, default) in said.items() if given != default})
     named = plan.names(values, dim).items()
-    seeds = [Seed(value, plan.dim_of(value, dim, name), axis, name, padded=padded) for name, value in named]
+    seeds = [Seed(value, plan.dim_of(value, dim, name), axis, name, padded=padded, block=block) for name, value in named]
     return place(plan, seeds, text, propagate=propagate)
 
 
@@ -242,7 +252,7 @@ def _claim(plan: State, table: Table, seed: Seed, number: int, held: bool) -> Cl
         return Claim(WHOLE, table.axes[seed.axis].whole, number)
     if have is None:
         return Claim(seed.dim, _factor(plan, table, seed, seed.dim), number, held)
-    if have.at == seed.dim:
+    if have.at == seed.dim and seed.block in (None, have.factor.stride):
         return None
     if own is not None:
         raise taken(plan, seed, own)
@@ -255,6 +265,11 @@ def _factor(plan: State, table: Table, seed: Seed, dim: int) -> Factor:
     if 0 in shape:
         title = f"`{seed.name}` cannot be tiled: its dim {shape.index(0)} has no elements"
         raise Error(title, notes=[f"its shape is {list(shape)}"], helps=["leave it replicated"])
+    if seed.block is not None:
+        in_turn = table.axes[seed.axis].whole.at(seed.block)
+        if shape[dim] % in_turn.span or not table.fits_value(seed.value, dim, in_turn):
+            raise not_in_turn(plan, table, seed, dim)
+        return in_turn
     factor = next_factor(table, seed.value, dim, seed.axis, seed.pads(plan.mesh))
     if factor is None:
         raise uneven(plan, table, seed, dim)

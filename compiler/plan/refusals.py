@@ -1,6 +1,8 @@
 """The errors of `claims`: why a claim cannot be made, and an alternative."""
 
 from dataclasses import dataclass, replace
+from itertools import islice
+from math import isqrt, prod
 
 from ...dialects.errors import Error
 from ...dialects.mesh import Mesh
@@ -20,6 +22,8 @@ class Seed:
     """For a batch dim: the number of blocks that the tactic makes of it, over all of its axes."""
     padded: bool = False
     """Whether the dim may be padded if the axis does not divide it."""
+    block: int | None = None
+    """The length of the blocks that go to the devices in turn; None for one block a device."""
 
     def pads(self, mesh: Mesh) -> int:
         """The number whose multiple the dim may be padded to; 0 if it may not be."""
@@ -29,7 +33,9 @@ class Seed:
         """The claims on the axes that its axis stands for: on each sub-axis, major to minor, if the mesh splits it."""
         axes = mesh.parts(self.axis)
         multiple = self.pads(mesh) if len(axes) > 1 else self.multiple
-        return [replace(self, axis=axis, multiple=multiple) for axis in axes]
+        minor = [prod(mesh[axis] for axis in axes[number + 1 :]) for number in range(len(axes))]
+        blocks = [self.block and self.block * size for size in minor]
+        return [replace(self, axis=axis, multiple=multiple, block=block) for axis, block in zip(axes, blocks, strict=True)]
 
 
 def taken(plan: State, seed: Seed, have: Claim) -> Error:
@@ -66,6 +72,24 @@ def uneven(plan: State, table: Table, seed: Seed, dim: int) -> Error:
         f"`{seed.axis}` ({size} devices)",
         notes=[f"its shape is {list(shape)}"],
         helps=[*(_batch if seed.multiple else _instead)(plan, table, seed, dim), *_pads(table, seed, dim)],
+    )
+
+
+def not_in_turn(plan: State, table: Table, seed: Seed, dim: int) -> Error:
+    """Blocks of the length that the seed asks for do not go to the devices in turn."""
+    extent, size, block = plan.source.shape(seed.value)[dim], plan.mesh[seed.axis], seed.block or 1
+    here = [f"`{factor}`" for factor in table.on_dim(seed.value, dim)]
+    beside = f" beside {', '.join(here)}" if here else ""
+    whole, local = table.axes[seed.axis].whole, 0 if extent % size else extent // size
+    small = [n for n in range(1, isqrt(local) + 1) if local % n == 0]
+    near = sorted({*small, *(local // n for n in small)}, key=lambda n: abs(n - block))
+    fits = sorted(islice((n for n in near if table.fits_value(seed.value, dim, whole.at(n))), 3))
+    helps = [f"take a block of {' or '.join(map(str, fits))}"] if fits else ["tile another dim, or take another axis"]
+    return Error(
+        f"`{seed.name}` cannot be tiled in blocks of {block}: dim {dim} has {extent} elements, which are no whole number of "
+        f"rounds of {size} such blocks{beside}",
+        notes=[f"its shape is {list(plan.source.shape(seed.value))}"],
+        helps=helps,
     )
 
 

@@ -112,7 +112,8 @@ class Machine:
             case array.SliceOp():
                 return [cut(operands[0], _type(op.source).layout, op.layout, self.mesh)]
             case array.RedistributeOp() | flow.RedistributeOp():
-                return [redistribute(operands[0], _type(op.source).layout, _type(op.out).layout, self.mesh)]
+                pairs = zip(operands, op.changes, strict=True)
+                return [redistribute(x, source.layout, target.layout, self.mesh) for x, (source, target) in pairs]
             case Barrier():
                 return operands
             case Coordinate():

@@ -9,7 +9,7 @@ small. Any other value is redistributed once, and its uses share the result.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 
 from ...dialects.dtypes import itemsize
@@ -17,7 +17,7 @@ from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
 from ...dialects.ranges.factor import hull
 from ..program.program import Node
-from ..redistribute.search import Path, path
+from ..redistribute.search import Path, joint, path, sharing
 from ..redistribute.steps import Bytes
 from .op_layouts import Pend, Placements, Selected, boundary, read
 from .pending import Carry, through
@@ -45,6 +45,8 @@ class Move:
     uses: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     anchor: int = -1
     """The value that starts the use when it is available: the gather of a parameter waits for it."""
+    together: tuple[Move, ...] = ()
+    """This move and others that share collectives with it, if there are any; the path of the first one counts them."""
 
     @property
     def communicates(self) -> bool:
@@ -100,7 +102,21 @@ class _Mover:
             for use in move.uses:
                 self.result.at_use[use] = move
         self.result.moves.sort(key=_first_use)
+        self.share(lambda move: move.value)
+        self.share(lambda move: _first_use(move)[0])
         return self.result
+
+    def share(self, key: Callable[[Move], int]) -> None:
+        """Moves of equal key can be made at one time, and share collectives if that is cheaper."""
+        groups: dict[Hashable, list[Move]] = {}
+        for move in self.result.moves:
+            is_free = move.uses and move.before is None and move.anchor < 0 and not move.together
+            if is_free and (shares := sharing(move.path, self.mesh)) is not None:
+                dtype = self.program.types[move.value].dtype
+                groups.setdefault((key(move), move.region, dtype, shares), []).append(move)
+        for group in groups.values():
+            for move, way in zip(group, joint([move.path for move in group], self.mesh) or (), strict=False):
+                move.path, move.together = way, tuple(group)
 
     def fixed_values(self) -> None:
         """Moves a value that a tactic placed from the layout that its op produces; an argument from the boundary's layout.

@@ -66,7 +66,7 @@ class Constructor(Protocol):
 
     def close(self, results: Sequence[tuple[SSAValue, ArrayType]], axes: Sequence[str]) -> list[Global]: ...
 
-    def redistribute(self, source: Global, target: ArrayType) -> Global: ...
+    def redistribute(self, sources: Sequence[Global], targets: Sequence[ArrayType]) -> Sequence[Global]: ...
 
     def barrier(self, values: Sequence[Global]) -> list[Global]: ...
 
@@ -132,10 +132,10 @@ class Plain:
         self.block.add_op(build)
         return list(build.results)
 
-    def redistribute(self, source: Global, target: ArrayType) -> Global:
-        op = RedistributeOp(self.force(source), target)
+    def redistribute(self, sources: Sequence[Global], targets: Sequence[ArrayType]) -> Sequence[Global]:
+        op = RedistributeOp([self.force(source) for source in sources], targets)
         self.block.add_op(op)
-        return op.out
+        return op.results
 
     def barrier(self, values: Sequence[Global]) -> list[Global]:
         op = BarrierOp([self.force(value) for value in values])
@@ -235,10 +235,10 @@ class Fusing:
         found = self.law(("build", type, ("slice", type, source))) if same else None
         return Built(self.nest, local, type) if found is None else found
 
-    def redistribute(self, source: Global, target: ArrayType) -> Global:
-        op = RedistributeOp(self.outside(source), target)
+    def redistribute(self, sources: Sequence[Global], targets: Sequence[ArrayType]) -> Sequence[Global]:
+        op = RedistributeOp([self.outside(source) for source in sources], targets)
         self.block.add_op(op)
-        return op.out
+        return op.results
 
     def barrier(self, values: Sequence[Global]) -> list[Global]:
         op = BarrierOp([self.outside(value) for value in values])

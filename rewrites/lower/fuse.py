@@ -57,7 +57,8 @@ class _Replay:
             case BuildOp():
                 self.build(op, into)
             case RedistributeOp():
-                self.made[op.out] = into.redistribute(self.made[op.source], op.out.type)
+                moved = into.redistribute([self.made[value] for value in op.ins], [after for _, after in op.changes])
+                self.made.update(zip(op.results, moved, strict=True))
             case BarrierOp():
                 self.made.update(zip(op.results, into.barrier([self.made[v] for v in op.operands]), strict=True))
             case RegionOp():

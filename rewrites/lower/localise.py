@@ -140,7 +140,7 @@ class _Local:
         sent = lists if self.program.is_read(self.node.results[-1]) else lists[:1]
         before, after = ([ArrayType.of(type_at(each).dtype, layout) for each in sent] for layout in (apart, whole))
         built = into.close(list(zip(sent, before, strict=True)), [factor.name for _, factor in self.placed.placement])
-        gathered = [into.redistribute(each, type) for each, type in zip(built, after, strict=True)]
+        gathered = [into.redistribute([each], [type])[0] for each, type in zip(built, after, strict=True)]
         into.open()
         values, *positions = (into.slice(each, type) for each, type in zip(gathered, after, strict=True))
         *others, at = self.op([values])

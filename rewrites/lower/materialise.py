@@ -146,7 +146,12 @@ class _Writer:
 
     def moved_value(self, move: Move, into: Constructor) -> Global:
         found = self.moved.get(move)
-        if found is None:
+        if found is None and move.together:
+            starts = [self.values[each.value] for each in move.together]
+            targets = [self.type_at(each.value, each.target) for each in move.together]
+            self.moved.update(zip(move.together, into.redistribute(starts, targets), strict=True))
+            found = self.moved[move]
+        elif found is None:
             start = self.values[move.value] if move.before is None else self.moved_value(move.before, into)
             if move.anchor >= 0:
                 start = into.barrier([start, self.values[move.anchor]])[0]
@@ -158,7 +163,7 @@ class _Writer:
         target = self.type_at(move.value, move.target)
         if type_of(start) is target or not move.communicates:
             return start
-        return into.redistribute(start, target)
+        return into.redistribute([start], [target])[0]
 
     def control(self, control: Control, into: Constructor) -> None:
         """An op with regions on placed types, with operands in the layouts of its borders, and each region written inside."""

@@ -99,7 +99,8 @@ class _Writer:
         for run in runs(ops):
             match run:
                 case [RedistributeOp() as op]:
-                    self.node(flow.RedistributeOp(self.values[op.source], op.out.type), op.results)
+                    types = [after for _, after in op.changes]
+                    self.node(flow.RedistributeOp([self.values[value] for value in op.ins], types), op.results)
                 case [BarrierOp() as op]:
                     self.node(flow.BarrierOp([self.values[value] for value in op.operands]), op.results)
                 case _:
@@ -255,15 +256,16 @@ def function(name: str, block: Block) -> func.FuncOp:
     return func.FuncOp(name, (list(block.arg_types), list(end.operand_types)), Region(block))
 
 
-def change(source: ArrayType, target: ArrayType, mesh: Mesh) -> func.FuncOp:
+def change(op: flow.RedistributeOp, mesh: Mesh) -> func.FuncOp:
     """The device-local program of a redistribution, as a separate module.
 
     f32[data*64]{+model} to f32[data*64]   -->   spmd.all_reduce add %0 over (model) : f32[64] -> f32[64]
     """
     lowering = Lowering(mesh)
-    whole, block = Block(arg_types=[source]), Block(arg_types=[source.local(mesh)])
-    lowering.locals[whole.args[0]] = block.args[0]
-    block.add_op(func.ReturnOp(lowering.steps(whole.args[0], target, block)))
+    block = Block(arg_types=[before.local(mesh) for before, _ in op.changes])
+    lowering.locals.update(zip(op.ins, block.args, strict=True))
+    lowering.redistribute(op, block)
+    block.add_op(func.ReturnOp(*(lowering.get(out) for out in op.outs)))
     made = function("redistribute", block)
     set_mesh(ModuleOp([made]), mesh)
     return made

@@ -21,6 +21,7 @@ from ...dialects.array import (
     BarrierOp,
     BuildOp,
     CoordinateOp,
+    Redistribute,
     RedistributeOp,
     SliceOp,
     YieldOp,
@@ -32,7 +33,7 @@ from ...dialects.lax import RegionOp
 from ...dialects.mesh import Mesh
 from ...dialects.names import keep_names
 from ...dialects.types import ArrayType
-from ..redistribute.search import Step, path
+from ..redistribute.search import Step, joint, path
 from .gathered_folds import fold_parts
 from .scan_blocks import Across
 
@@ -81,7 +82,7 @@ class Lowering:
             case SliceOp():
                 self.locals[op.out] = self.steps(op.source, op.target, target)
             case RedistributeOp():
-                self.locals[op.out] = self.steps(op.source, op.out.type, target)
+                self.redistribute(op, target)
             case BarrierOp():
                 self.replace(op, spmd.BarrierOp([self.get(value) for value in op.operands]), target)
             case CoordinateOp():
@@ -116,6 +117,18 @@ class Lowering:
         results = [self.local(type) for type in op.result_types]
         new = type(op).of([self.get(value) for value in op.operands], results, op.params, list(map(Region, blocks)))
         self.replace(op, new, target)
+
+    def redistribute(self, op: Redistribute, target: Block) -> None:
+        """The steps of each value; those of several values may share their collectives."""
+        alone = [path(x.layout, y.layout, itemsize(x.dtype), self.mesh) for x, y in op.changes] if len(op.ins) > 1 else ()
+        if alone and (ways := joint(alone, self.mesh)):
+            steps = [way.steps[0] for way in ways]
+            ops, made = steps[0].exchange(steps, [self.get(value) for value in op.ins], self.mesh)
+            target.add_ops(ops)
+            self.locals.update(zip(op.results, made, strict=True))
+        else:
+            for value, out, (_, after) in zip(op.ins, op.results, op.changes, strict=True):
+                self.locals[out] = self.steps(value, after, target)
 
     def steps(self, source: SSAValue, wanted: ArrayType, target: Block) -> SSAValue:
         """The steps of a redistribution. A slice is one that never communicates."""

@@ -12,7 +12,7 @@ For large arrays that move along four axes or more, it ends with the best path s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from heapq import heappop, heappush
@@ -29,7 +29,7 @@ from .kinds.halo import Halo
 from .moves import Space, State
 from .steps import Bytes, Path, Step
 
-__all__ = ["Path", "Step", "path"]
+__all__ = ["Path", "Step", "joint", "path", "sharing"]
 
 
 @cache
@@ -64,6 +64,25 @@ def path(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path:
     pads = () if start.local_shape(mesh) == source.local_shape(mesh) else (Pad(before=start, after=source),)
     cuts = () if target.local_shape(mesh) == aim.local_shape(mesh) else (Cut(before=aim, after=target),)
     return Path((*pads, *steps, *cuts), sum(step.bytes for step in steps))
+
+
+def joint(ways: Sequence[Path], mesh: Mesh) -> tuple[Path, ...] | None:
+    """The paths of several arrays of one dtype if they share collectives, which the first one counts; None if they share none.
+
+    ```
+    roll(x, 1) on data=3, of its two parts: two permutes of a row  -->  one permute of a row
+    ```
+    """
+    keys = {sharing(way, mesh) for way in ways}
+    if len(ways) == 1 or len(keys) > 1 or None in keys:
+        return None
+    steps = ways[0].steps[0].together([way.steps[0] for way in ways])
+    return None if steps is None else tuple(Path((step,), step.bytes) for step in steps)
+
+
+def sharing(way: Path, mesh: Mesh) -> Hashable:
+    """Paths with one key may share collectives; None if a path cannot share any."""
+    return way.steps[0].sharing(mesh) if len(way.steps) == 1 else None
 
 
 def _through_windows(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path | None:

@@ -8,7 +8,7 @@ axes commute without renumbering. Each kind of step is a class in a file of `kin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
@@ -70,6 +70,20 @@ class Step:
 
     def ops(self, x: SSAValue, mesh: Mesh) -> Sequence[Operation]:
         """The ops that do the step on the local array; the last one has the result."""
+        raise NotImplementedError
+
+    def sharing(self, mesh: Mesh) -> Hashable:
+        """Steps of several arrays with one key may share collectives; None: this kind shares none."""
+        return None
+
+    @classmethod
+    def together(cls, steps: Sequence[Step]) -> Sequence[Step] | None:
+        """Steps with one key as they are if they share collectives, which the first one counts; None if they gain nothing."""
+        return None
+
+    @classmethod
+    def exchange(cls, steps: Sequence[Step], values: Sequence[SSAValue], mesh: Mesh) -> tuple[list[Operation], list[SSAValue]]:
+        """The ops of steps that share collectives, and their results."""
         raise NotImplementedError
 
     def __str__(self) -> str:

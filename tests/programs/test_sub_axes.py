@@ -4,7 +4,6 @@
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 # pyright: reportUnknownLambdaType=false
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -14,8 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import partita as pt
-from partita.compiler.api.plan import Plan
-from partita.dialects.reference.interpret import interpret
+from tests.support.everywhere import agrees
 
 DATA = pt.Mesh(data=8)
 X, W = jnp.sin(jnp.arange(128.0)).reshape(8, 16), jnp.cos(jnp.arange(128.0)).reshape(16, 8)
@@ -24,30 +22,6 @@ ROW = jnp.sin(jnp.arange(16.0))
 
 def layer(x: Any, w: Any) -> Any:
     return jnp.tanh(x @ w).sum(1), (x @ w) * 2
-
-
-def agrees(plan: Plan, fn: Callable[..., Any], *args: Any, derived: bool = False) -> Plan:
-    """The compiled plan, its graph, its interpreted text, its replayed trace and its gradient are those of the function."""
-    wanted = jax.tree.leaves(fn(*args))
-
-    def same(found: Sequence[Any], wanted: Sequence[Any]) -> None:
-        for ours, theirs in zip(found, wanted, strict=True):
-            np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-4)
-
-    same(jax.tree.leaves(plan.compile()(*args)), wanted)
-    same(jax.tree.leaves(plan.lower("collective").run(*args)), wanted)
-    same(interpret(plan.ir(), list(map(np.asarray, args))), wanted)
-
-    def gradient(f: Callable[..., Any]) -> Any:
-        return jax.grad(lambda *args: sum(jnp.sum(each**2) for each in jax.tree.leaves(f(*args))), tuple(range(len(args))))(
-            *args
-        )
-
-    if derived:
-        same(gradient(plan.compile()), gradient(fn))
-    again = pt.replay(fn, plan.mesh.whole(), plan.trace, *args)
-    assert (again.layout(), again.counts(), again.mesh) == (plan.layout(), plan.counts(), plan.mesh)
-    return plan
 
 
 def test_a_tactic_names_the_parts_of_an_axis():

@@ -173,8 +173,8 @@ CASES: dict[str, Case] = {
     "stencil, widened": Case(stencil, (ROWS,), 0, permutes(2), 256, permutes(18), 768, widen="h[1-7]"),
     "convolutions of columns": Case(convolved, (ROWS, (3,)), 0, permutes(4), 64),
     "convolutions of columns, widened": Case(convolved, (ROWS, (3,)), 0, permutes(2), 64, widen="h1"),
-    "roll by 1": Case(lambda x: jnp.roll(x, 1, 0), (ROWS,), 0, permutes(2), 32, permutes(4), 64),
-    "roll by 9": Case(lambda x: jnp.roll(x, 9, 0), (ROWS,), 0, permutes(4), 256, permutes(8), 512),
+    "roll by 1": Case(lambda x: jnp.roll(x, 1, 0), (ROWS,), 0, permutes(1), 16, permutes(2), 32),
+    "roll by 9": Case(lambda x: jnp.roll(x, 9, 0), (ROWS,), 0, permutes(2), 128, permutes(4), 256),
     "every other row": Case(lambda x: x[::2], (ROWS,), 0, permutes(0), 0, permutes(0), 0),
     "every other row from 1": Case(lambda x: x[1::2], (ROWS,), 0, permutes(0), 0, permutes(0), 0),
     "finite difference, squared and summed": Case(
@@ -197,7 +197,7 @@ CASES: dict[str, Case] = {
         108,
         padded=True,
     ),
-    "concatenate": Case(lambda x: jnp.concatenate([x, 2 * x]), (ROWS,), 0, permutes(8), 1024, permutes(16), 2048),
+    "concatenate": Case(lambda x: jnp.concatenate([x, 2 * x]), (ROWS,), 0, permutes(2), 256, permutes(4), 512),
     "pad, squared and summed": Case(
         lambda x: (jnp.pad(x, ((2, 3), (0, 0))) ** 2).sum(0),
         (ROWS,),
@@ -208,7 +208,7 @@ CASES: dict[str, Case] = {
         220,
         padded=True,
     ),
-    "split into four": Case(lambda x: jnp.split(x, 4), (ROWS,), 0, permutes(24), 768, permutes(48), 1536, padded=True),
+    "split into four": Case(lambda x: jnp.split(x, 4), (ROWS,), 0, permutes(4), 128, permutes(9), 288, padded=True),
     "pool of 2 x 2": Case(pool("max", 2, 2), (IMAGE,), 1, permutes(0), 0),
     "mean pool of 2 x 2": Case(pool("add", 2, 2), (IMAGE,), 1, permutes(0), 0, permutes(0), 0),
     "max pool of 3 x 3": Case(pool("max", 3, 1), (IMAGE,), 1, permutes(2), 384, permutes(8), 1536),
@@ -286,16 +286,19 @@ def test_halves_are_sent_as_halves(name: str) -> None:
 
 
 def test_an_image_on_two_axes_gets_its_corners_too() -> None:
-    """A device has 4 x 8 pixels of 3 channels: it gets 2 rows of 8, and then 2 columns of 6."""
+    """A device has 4 x 8 pixels of 3 channels: it gets 2 rows of 8, and then a column of 6.
+
+    Of two devices along an axis, each is the neighbour of the other: one permute is enough.
+    """
     args = arguments(((1, 16, 16, 3), (3, 3, 3, 4)))
-    for function, wanted in ((conv_2d, permutes(4)), (gradient(conv_2d, 2), permutes(8, all_reduce=1))):
+    for function, wanted in ((conv_2d, permutes(3)), (gradient(conv_2d, 2), permutes(6, all_reduce=1))):
         plan = pt.plan(function, pt.Mesh(rows=4, columns=2), *args)
         image = plan.arguments()[0]
         plan = plan.tile(image, 1, "rows").tile(image, 2, "columns")
         assert sends(plan)[0] == wanted
         agree(plan, function, args)
     plan = pt.plan(conv_2d, pt.Mesh(rows=4, columns=2), *args).tile("x", 1, "rows").tile("x", 2, "columns")
-    assert plan.bytes_per_device() == 336
+    assert plan.bytes_per_device() == 264
 
 
 def test_widening_exchanges_once_and_its_plan_says_so() -> None:

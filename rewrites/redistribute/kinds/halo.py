@@ -3,16 +3,19 @@
 [data*64] --> [win<64,66,1,1>(data) of 512]: the last row of the block before, its own block, the first row after it
 
 What moves follows from the intersections of two families of intervals: those that the devices hold, and those that they are
-to hold. A device gets a piece from each device `by` places after it; `by` 0 is its own piece, every other one is a permute.
+to hold. A device gets a piece from each device `by` places after it; `by` 0 is its own piece. The other pieces move by
+permutes. One permute moves pieces of several distances, and of several arrays, if no device sends or receives two of them.
 Rows outside of the range are zeros.
+
+    roll(x, 1) on data=3: the last row of device 2 to 0, for one part, those of 0 and 1 to 1 and 2, for the other: one permute
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from itertools import product
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, reduce
+from itertools import groupby, product
 from math import prod
 from typing import ClassVar, NamedTuple
 
@@ -40,6 +43,18 @@ class Hop(NamedTuple):
     rows: int
     pairs: tuple[tuple[int, int], ...]
 
+    @property
+    def senders(self) -> tuple[int, ...]:
+        return tuple(sender for sender, _ in self.pairs)
+
+    @property
+    def receivers(self) -> tuple[int, ...]:
+        return tuple(receiver for _, receiver in self.pairs)
+
+    def fits(self, other: Hop) -> bool:
+        """Whether one permute can move the pieces of both."""
+        return not set(self.senders) & set(other.senders) and not set(self.receivers) & set(other.receivers)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Halo(Step):
@@ -53,6 +68,9 @@ class Halo(Step):
     have: Factor | None
     want: Factor
 
+    sent: tuple[int, ...] = ()
+    """The rows that each of its permutes moves; none if they move with those of another array."""
+
     @staticmethod
     def between(before: Layout, after: Layout, dim: int, itemsize: int, mesh: Mesh) -> Halo:
         """The step between layouts that differ in one dim, which is placed on one axis after it, and on that or none before."""
@@ -60,42 +78,58 @@ class Halo(Step):
         extent, shape = before.global_shape(mesh)[dim], before.local_shape(mesh)
         row = itemsize * prod(size for at, size in enumerate(shape) if at != dim)
         source = have[0] if have else None
-        received = row * sum(hop.rows for hop in _hops(source, want, extent) if hop.by)
-        return Halo(
-            axes=(want.name,),
-            bytes=received,
-            before=before,
-            after=after,
-            dim=dim,
-            extent=extent,
-            row=row,
-            have=source,
-            want=want,
-        )
+        alone = Halo(axes=(want.name,), before=before, after=after, dim=dim, extent=extent, row=row, have=source, want=want)
+        return alone.sending([alone])
+
+    def sending(self, steps: Sequence[Halo]) -> Halo:
+        """The step, if it moves the pieces of all these with its own."""
+        sent = tuple(max(hop.rows for _, hop in each) for each in rounds(tuple(step.hops for step in steps)))
+        return replace(self, sent=sent, bytes=self.row * sum(sent))
+
+    @property
+    def hops(self) -> tuple[Hop, ...]:
+        """The pieces that it moves."""
+        return tuple(hop for hop in pieces(self.have, self.want, self.extent) if hop.by)
 
     @property
     def parts(self) -> tuple[Bytes, ...]:
-        return tuple(hop.rows * self.row for hop in _hops(self.have, self.want, self.extent) if hop.by)
+        return tuple(rows * self.row for rows in self.sent)
+
+    def sharing(self, mesh: Mesh) -> Hashable:
+        """The axis, and the shape of a row."""
+        shape = self.before.local_shape(mesh)
+        return (self.kind, self.axes, self.dim, shape[: self.dim] + shape[self.dim + 1 :]) if self.sent else None
+
+    @classmethod
+    def together(cls, steps: Sequence[Step]) -> Sequence[Step] | None:
+        halos = [step for step in steps if isinstance(step, Halo)]
+        first, *rest = halos
+        one = first.sending(halos)
+        is_less = one.bytes < sum(step.bytes for step in halos)
+        return [one, *(replace(each, sent=(), bytes=0) for each in rest)] if is_less else None
+
+    @classmethod
+    def exchange(cls, steps: Sequence[Step], values: Sequence[SSAValue], mesh: Mesh) -> tuple[list[Operation], list[SSAValue]]:
+        ops: list[Operation] = []
+        here = _Here(steps[0].axes, mesh, ops)
+        arrays = [_Rows(step, x, here) for step, x in zip(steps, values, strict=True) if isinstance(step, Halo)]
+        arrived: list[dict[Hop, SSAValue]] = [{} for _ in arrays]
+        for permute in rounds(tuple(each.step.hops for each in arrays)):
+            parts = [arrays[at].piece(hop) for at, hop in permute]
+            for (at, hop), piece in zip(permute, here.sent(parts, [hop for _, hop in permute], arrays[0]), strict=True):
+                arrived[at][hop] = piece
+        return ops, [each.made_of(pieces) for each, pieces in zip(arrays, arrived, strict=True)]
 
     def ops(self, x: SSAValue, mesh: Mesh) -> Sequence[Operation]:
-        made: list[Operation] = []
-        rows = _Rows(self, mesh, made)
-        if self.have is None:
-            out = rows.of_whole(x)
-        elif self.have.stride == self.want.stride:
-            out = rows.joined(x, self.have)
-        else:
-            out = rows.written(x, self.have)
-        if self.have is not None and self.want.has_halo and is_padded(self.extent, [self.have]):
-            rows.inside(out)
-        return made
+        return self.exchange([self], [x], mesh)[0]
 
     def __str__(self) -> str:
-        return f"halo over ({self.want.name}) {self.dim}: {self.have or 'whole'} to {self.want}"
+        shared = "" if self.sent or not self.hops else ", in the permutes of another array"
+        return f"halo over ({self.want.name}) {self.dim}: {self.have or 'whole'} to {self.want}{shared}"
 
 
 @lru_cache(maxsize=1 << 12)
-def _hops(have: Factor | None, want: Factor, extent: int) -> tuple[Hop, ...]:
+def pieces(have: Factor | None, want: Factor, extent: int) -> tuple[Hop, ...]:
     """The pieces by distance. A device takes its own rows where it can, all others from the devices that own them."""
     if have is None:
         return ()
@@ -113,75 +147,166 @@ def _hops(have: Factor | None, want: Factor, extent: int) -> tuple[Hop, ...]:
         begin, end = max(begin, its[0]), min(end, its[1])
         if max(begin, 0) < end and (i == j or begin < own[0] or end > own[1]):
             found.setdefault(j - i, []).append((begin - i * have.stride, end - i * have.stride, j, i))
-    return tuple(_hop(by, pieces) for by, pieces in sorted(found.items()))
+    return tuple(_hop(by, parts, have.stride == want.stride) for by, parts in sorted(found.items()))
 
 
-def _hop(by: int, pieces: list[tuple[int, int, int, int]]) -> Hop:
-    begins, ends, senders, receivers = zip(*pieces, strict=True)
-    rows = max(end - begin for begin, end, *_ in pieces)
-    return Hop(by, min(begins), max(ends), rows, tuple(zip(senders, receivers, strict=True)))
+def _hop(by: int, parts: list[tuple[int, int, int, int]], is_uniform: bool) -> Hop:
+    begins, ends, senders, receivers = zip(*parts, strict=True)
+    begin, end = min(begins), max(ends)
+    rows = end - begin if is_uniform else max(end - begin for begin, end, *_ in parts)
+    return Hop(by, begin, end, rows, tuple(zip(senders, receivers, strict=True)))
+
+
+@lru_cache(maxsize=1 << 12)
+def rounds(hops: tuple[tuple[Hop, ...], ...]) -> tuple[tuple[tuple[int, Hop], ...], ...]:
+    """The permutes that move the pieces of several arrays, each piece with the number of its array.
+
+    ```
+    1 -> 0, 2 -> 1   and   3 -> 1, 4 -> 2   and   5 -> 2, 6 -> 3      -->      the first and the third, then the second
+    ```
+    """
+    every = [(at, hop) for at, each in enumerate(hops) for hop in each]
+    ways = [_first_fit(every), _first_fit(sorted(every, key=lambda part: -part[1].rows))]
+    return min(ways, key=lambda way: (sum(max(hop.rows for _, hop in each) for each in way), len(way)))
+
+
+def _first_fit(parts: Sequence[tuple[int, Hop]]) -> tuple[tuple[tuple[int, Hop], ...], ...]:
+    found: list[list[tuple[int, Hop]]] = []
+    for part in parts:
+        fitting = (each for each in found if all(part[1].fits(hop) for _, hop in each))
+        if (first := next(fitting, None)) is not None:
+            first.append(part)
+        else:
+            found.append([part])
+    return tuple(map(tuple, found))
+
+
+class _Here:
+    """The device of the ops that are made: its coordinate, and what it sends and gets."""
+
+    def __init__(self, axes: tuple[str, ...], mesh: Mesh, into: list[Operation]) -> None:
+        self.axes, self.mesh, self.into, self.emit = axes, mesh, into, Emitter(into)
+        self.coordinate: SSAValue | None = None
+        self.cuts: dict[tuple[SSAValue, int, int], SSAValue] = {}
+
+    def place(self, stride: int, first: int) -> SSAValue:
+        """This device's coordinate times a stride, and a number."""
+        if not stride:
+            return self.emit.number(first, IDS)
+        if self.coordinate is None:
+            op = spmd.CoordinateOp(self.axes)
+            self.into.append(op)
+            self.coordinate = op.results[0]
+        scaled = self.coordinate
+        if stride != 1:
+            scaled = self.emit.make("mul", (scaled, self.emit.number(stride, IDS)), IDS, ())
+        return self.sum(scaled, first)
+
+    def sum(self, one: SSAValue, other: int) -> SSAValue:
+        return self.emit.make("add", (one, self.emit.number(other, IDS)), IDS, ()) if other else one
+
+    def within(self, number: SSAValue, most: int) -> SSAValue:
+        return self.emit.make("clamp", (self.emit.number(0, IDS), number, self.emit.number(most, IDS)), IDS, ())
+
+    def is_among(self, devices: Sequence[int]) -> SSAValue:
+        """Whether this device is one of these."""
+        numbers = sorted(devices)
+        runs = groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])
+        spans = [[number for _, number in run] for _, run in runs]
+        found = [self.emit.between(self.place(1, -span[0]), len(span)) for span in spans]
+        return reduce(lambda one, other: self.emit.both(one, other, "or"), found)
+
+    def sent(self, parts: Sequence[SSAValue], hops: Sequence[Hop], rows: _Rows) -> list[SSAValue]:
+        """What arrives of each piece if one permute moves all of them: zeros on the devices that get none."""
+        most = max(rows.length(part) for part in parts)
+        payload = rows.lengthened(parts[0], most)
+        for part, hop in zip(parts[1:], hops[1:], strict=True):
+            if part is not parts[0]:
+                payload = self.select(hop.senders, rows.lengthened(part, most), payload)
+        pairs = sorted(pair for hop in hops for pair in hop.pairs)
+        op = spmd.PermuteOp.make(payload, self.axes, self.mesh, pairs=spmd.PairsAttr(tuple(pairs)))
+        self.into.append(op)
+        got = op.results[0]
+        if len(hops) == 1:
+            return [got]
+        cut = [rows.cut(got, 0, rows.length(part)) for part in parts]
+        return [self.select(hop.receivers, x, rows.zeros(x, rows.length(x))) for hop, x in zip(hops, cut, strict=True)]
+
+    def select(self, devices: Sequence[int], mine: SSAValue, other: SSAValue) -> SSAValue:
+        return self.emit.select(self.emit.spread(self.is_among(devices), type_at(mine).shape), mine, other)
 
 
 class _Rows:
-    """Makes the local rows of one step."""
+    """Makes the local rows of one step, from the pieces that it sends and gets."""
 
-    def __init__(self, step: Halo, mesh: Mesh, into: list[Operation]) -> None:
-        self.step, self.mesh, self.into, self.emit = step, mesh, into, Emitter(into)
-        self.dim, self.want = step.dim, step.want
-        self.coordinate: SSAValue | None = None
+    def __init__(self, step: Halo, x: SSAValue, here: _Here) -> None:
+        self.step, self.x, self.here, self.emit = step, x, here, here.emit
+        self.dim, self.have, self.want = step.dim, step.have, step.want
 
-    def of_whole(self, x: SSAValue) -> SSAValue:
+    def piece(self, hop: Hop) -> SSAValue:
+        """What this device sends, or keeps, of a hop."""
+        assert self.have is not None, "only what devices do not have moves"
+        if self.have.stride == self.want.stride:
+            return self.cut(self.x, hop.begin - hop.by * self.have.stride + self.have.before, hop.rows)
+        # It begins where the receiver's window begins, or else it is the first or the last rows of the sender.
+        first = self.ahead() - hop.by * self.want.stride
+        at = self.here.place(self.want.stride - self.have.stride, first)
+        return self.cut_at(self.x, self.here.within(at, self.have.width - hop.rows), hop.rows)
+
+    def ahead(self) -> int:
+        return 0 if self.have is None else self.want.start(0) - self.have.start(0)
+
+    def made_of(self, arrived: Mapping[Hop, SSAValue]) -> SSAValue:
+        """The window, from the pieces that arrived."""
+        if self.have is None:
+            return self.of_whole()
+        hops = pieces(self.have, self.want, self.step.extent)
+        if self.have.stride == self.want.stride:
+            out = self.joined([(hop, arrived[hop] if hop.by else self.piece(hop)) for hop in hops])
+        else:
+            out = self.written([(hop, arrived[hop] if hop.by else self.piece(hop)) for hop in hops], self.have)
+        return self.inside(out) if self.want.has_halo and is_padded(self.step.extent, [self.have]) else out
+
+    def of_whole(self) -> SSAValue:
         """This device's window of the whole dim."""
-        want = self.want
+        want, x = self.want, self.x
         first, end = want.start(0), want.end
         before, after = max(0, -first), max(0, end - self.step.extent)
         config = tuple((before, after, 0) if at == self.dim else (0, 0, 0) for at in range(len(type_at(x).shape)))
         if before or after:
             x = self.make("pad", [x, self.zero(x)], self.step.extent + before + after, x, padding_config=config)
-        return self.cut_at(x, self.place(want.stride, first + before), want.width)
+        return self.cut_at(x, self.here.place(want.stride, first + before), want.width)
 
-    def joined(self, x: SSAValue, have: Factor) -> SSAValue:
+    def joined(self, parts: Sequence[tuple[Hop, SSAValue]]) -> SSAValue:
         """The pieces one after another: blocks and windows have one stride, so all devices have the same ones."""
-        at, end, parts = -self.want.before, self.want.stride + self.want.after, list[SSAValue]()
-        for hop in _hops(have, self.want, self.step.extent):
+        at, end, rows = -self.want.before, self.want.stride + self.want.after, list[SSAValue]()
+        for hop, part in parts:
             if hop.begin > at:
-                parts.append(self.zeros(x, hop.begin - at))
-            first = hop.begin - hop.by * have.stride + have.before
-            parts.append(self.sent(self.cut(x, first, hop.end - hop.begin), hop))
+                rows.append(self.zeros(self.x, hop.begin - at))
+            rows.append(part)
             at = hop.end
         if end > at:
-            parts.append(self.zeros(x, end - at))
-        return parts[0] if len(parts) == 1 else self.make("concatenate", parts, self.want.width, x, dimension=self.dim)
+            rows.append(self.zeros(self.x, end - at))
+        return rows[0] if len(rows) == 1 else self.make("concatenate", rows, self.want.width, self.x, dimension=self.dim)
 
-    def written(self, x: SSAValue, have: Factor) -> SSAValue:
+    def written(self, parts: Sequence[tuple[Hop, SSAValue]], have: Factor) -> SSAValue:
         """The pieces, each written where its rows are, over zeros.
 
         The nearest come last: a device that gets nothing from one far off gets zeros, which may overlap them.
         """
-        want, hops = self.want, _hops(have, self.want, self.step.extent)
-        room = max((hop.rows for hop in hops), default=0)
+        want, room, x = self.want, max((hop.rows for hop, _ in parts), default=0), self.x
         out = self.zeros(x, room + want.width + room)
-        for hop in sorted(hops, key=lambda hop: -abs(hop.by)):
-            # A piece begins where the receiver's window begins, or else with the first or the last rows of the sender.
-            drift, most = want.stride - have.stride, have.width - hop.rows
-            ahead = want.start(0) - have.start(0)
-            piece = self.sent(self.cut_at(x, self.within(self.place(drift, ahead - hop.by * want.stride), most), hop.rows), hop)
-            begin = self.place(drift, ahead - hop.by * have.stride)
-            at = self.sum(self.emit.make("sub", (self.within(begin, most), begin), IDS, ()), room)
-            out = self.make("dynamic_update_slice", [out, piece, *self.starts(at, x)], room + want.width + room, x)
+        for hop, part in sorted(parts, key=lambda part: -abs(part[0].by)):
+            begin = self.here.place(want.stride - have.stride, self.ahead() - hop.by * have.stride)
+            first = self.here.within(begin, have.width - hop.rows)
+            at = self.here.sum(self.emit.make("sub", (first, begin), IDS, ()), room)
+            out = self.make("dynamic_update_slice", [out, part, *self.starts(at, x)], room + want.width + room, x)
         return self.cut(out, room, want.width)
 
     def inside(self, x: SSAValue) -> SSAValue:
         """Zeros where rows are outside of the range: behind its end a padded dim may hold anything."""
-        first = self.place(self.want.stride, self.want.start(0))
+        first = self.here.place(self.want.stride, self.want.start(0))
         return self.emit.inside(x, self.dim, first, self.step.extent, self.zero(x))
-
-    def sent(self, piece: SSAValue, hop: Hop) -> SSAValue:
-        if not hop.by:
-            return piece
-        op = spmd.PermuteOp.make(piece, self.step.axes, self.mesh, pairs=spmd.PairsAttr(hop.pairs))
-        self.into.append(op)
-        return op.results[0]
 
     # Small local ops along the dim.
 
@@ -192,16 +317,26 @@ class _Rows:
         shape = type_at(x).shape
         return (*shape[: self.dim], size, *shape[self.dim + 1 :])
 
+    def length(self, x: SSAValue) -> int:
+        return type_at(x).shape[self.dim]
+
+    def lengthened(self, x: SSAValue, size: int) -> SSAValue:
+        """The rows, and zeros behind them."""
+        missing = size - self.length(x)
+        rows = [x, self.zeros(x, missing)]
+        return self.make("concatenate", rows, size, x, dimension=self.dim) if missing else x
+
     def cut(self, x: SSAValue, first: int, size: int) -> SSAValue:
-        if first == 0 and size == type_at(x).shape[self.dim]:
+        if first == 0 and size == self.length(x):
             return x
-        starts = tuple(first if at == self.dim else 0 for at in range(len(type_at(x).shape)))
-        return self.make("slice", [x], size, x, start_indices=starts, strides=None)
+        key = x, first, size
+        if key not in self.here.cuts:
+            starts = tuple(first if at == self.dim else 0 for at in range(len(type_at(x).shape)))
+            self.here.cuts[key] = self.make("slice", [x], size, x, start_indices=starts, strides=None)
+        return self.here.cuts[key]
 
     def cut_at(self, x: SSAValue, start: SSAValue, size: int) -> SSAValue:
-        if size == type_at(x).shape[self.dim]:
-            return x
-        return self.make("dynamic_slice", [x, *self.starts(start, x)], size, x)
+        return x if size == self.length(x) else self.make("dynamic_slice", [x, *self.starts(start, x)], size, x)
 
     def starts(self, start: SSAValue, x: SSAValue) -> list[SSAValue]:
         zero = self.emit.number(0, IDS)
@@ -212,19 +347,3 @@ class _Rows:
 
     def zero(self, x: SSAValue) -> SSAValue:
         return self.emit.unit("add", type_at(x).dtype)
-
-    def place(self, stride: int, first: int) -> SSAValue:
-        """This device's coordinate times a stride, and a number."""
-        if not stride:
-            return self.emit.number(first, IDS)
-        if self.coordinate is None:
-            op = spmd.CoordinateOp(self.step.axes)
-            self.into.append(op)
-            self.coordinate = op.results[0]
-        return self.sum(self.emit.make("mul", (self.coordinate, self.emit.number(stride, IDS)), IDS, ()), first)
-
-    def sum(self, one: SSAValue, other: int) -> SSAValue:
-        return self.emit.make("add", (one, self.emit.number(other, IDS)), IDS, ()) if other else one
-
-    def within(self, number: SSAValue, most: int) -> SSAValue:
-        return self.emit.make("clamp", (self.emit.number(0, IDS), number, self.emit.number(most, IDS)), IDS, ())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
@@ -14,7 +16,7 @@ from partita.dialects.ranges.factor import Factor
 from partita.dialects.reference.interpret import run_devices
 from partita.dialects.reference.lockstep import Value, distribute
 from partita.dialects.types import ArrayType
-from partita.rewrites.redistribute.search import Path, path
+from partita.rewrites.redistribute.search import Path, joint, path
 
 
 def factor(mesh: Mesh, axis: str, stride: int, before: int = 0, after: int = 0) -> Factor:
@@ -32,6 +34,17 @@ def run(way: Path, value: Value, source: Layout, mesh: Mesh) -> Value:
         local = ops[-1].results[0]
     block.add_op(func.ReturnOp(local))
     return run_devices(func.FuncOp("main", ([block.args[0].type], [local.type]), Region(block)), [value], mesh)[0]
+
+
+def run_jointly(ways: Sequence[Path], values: Sequence[Value], sources: Sequence[Layout], mesh: Mesh) -> list[Value]:
+    """The joint steps of several arrays on all devices in lockstep."""
+    block = Block(arg_types=[ArrayType.whole("int32", source.local_shape(mesh)) for source in sources])
+    steps = [way.steps[0] for way in ways]
+    ops, made = steps[0].exchange(steps, block.args, mesh)
+    block.add_ops(ops)
+    block.add_op(func.ReturnOp(*made))
+    types = [arg.type for arg in block.args], [value.type for value in made]
+    return run_devices(func.FuncOp("main", types, Region(block)), list(values), mesh)
 
 
 def check(source: Layout, target: Layout, mesh: Mesh) -> Path:
@@ -81,6 +94,40 @@ def test_any_windows_that_cover_a_dim_become_any_others(data: st.DataObject) -> 
     extent = data.draw(st.integers(1, (mesh["x"] - 1) * stride + stride + more))
     there = data.draw(windows(mesh, "x", extent) | st.none())
     check(Layout.of((extent,), [(0, here)]), Layout.of((extent,), [(0, there)] if there is not None else []), mesh)
+
+
+@given(st.data())
+def test_windows_of_several_arrays_share_permutes(data: st.DataObject) -> None:
+    """Each device gets what it is to hold of each array, for no more bytes than if they moved one by one."""
+    mesh = Mesh(x=data.draw(st.sampled_from([2, 3, 5])))
+    sources, targets = list[Layout](), list[Layout]()
+    for _ in range(data.draw(st.integers(2, 3))):
+        extent = data.draw(st.integers(2, 16))
+        sources.append(Layout.of((extent, 2), [(0, factor(mesh, "x", -(-extent // mesh["x"])))]))
+        targets.append(Layout.of((extent, 2), [(0, data.draw(windows(mesh, "x", extent)))]))
+    alone = [path(source, target, 4, mesh) for source, target in zip(sources, targets, strict=True)]
+    ways = joint(alone, mesh)
+    if ways is None:
+        return
+    assert sum(way.bytes for way in ways) < sum(way.bytes for way in alone)
+    wholes = [
+        np.arange(1, 1 + np.prod(shape), dtype=np.int32).reshape(shape) for shape in (s.global_shape(mesh) for s in sources)
+    ]
+    given = [distribute(whole, source, mesh) for whole, source in zip(wholes, sources, strict=True)]
+    wanted = [distribute(whole, target, mesh) for whole, target in zip(wholes, targets, strict=True)]
+    for found, expected in zip(run_jointly(ways, given, sources, mesh), wanted, strict=True):
+        for got, part in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(got, part)
+
+
+def test_the_parts_of_a_concatenation_share_two_permutes() -> None:
+    """Each device has two blocks to send, and gets two."""
+    mesh = Mesh(d=8)
+    source = Layout.of((16,), [(0, factor(mesh, "d", 2))])
+    targets = [Layout.of((16,), [(0, factor(mesh, "d", 4, *halo))]) for halo in ((0, 0), (16, -16))]
+    ways = joint([path(source, target, 4, mesh) for target in targets], mesh)
+    assert ways is not None
+    assert [(way.collectives, way.bytes) for way in ways] == [(2, 16), (0, 0)]
 
 
 @pytest.mark.parametrize(

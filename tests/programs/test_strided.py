@@ -1,0 +1,102 @@
+"""Strided layouts: blocks that go to the devices in turn, asked for by a tactic, or made by reshapes that merge dims."""
+
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false
+
+from typing import Any
+
+import jax.numpy as jnp
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import partita as pt
+from tests.support.everywhere import agrees
+
+MESH = pt.Mesh(d=4, m=2)
+X, W = jnp.sin(jnp.arange(512.0)).reshape(64, 8), jnp.cos(jnp.arange(128.0)).reshape(8, 16)
+
+
+def layer(x: Any, w: Any) -> Any:
+    y = jnp.tanh(x @ w)
+    return y, y.sum(0), x.max(0)
+
+
+@pytest.mark.parametrize(("block", "inside"), [(1, "f32[16*d, 8]"), (2, "f32[8*d*2, 8]"), (16, "f32[d*16, 8]")])
+def test_blocks_go_to_the_devices_in_turn(block: int, inside: str) -> None:
+    """One block on each device at the boundary: an exchange of three quarters of what a device has, at either end."""
+    plan = pt.plan(layer, MESH, X, W).tile("x", 0, "d", block=block)
+    assert f"x: {inside}" in plan.explain("x")
+    assert plan.layout(["x", "result/0"]) == {"x": "f32[d*16, 8]", "result/0": "f32[d*16, 16]"}
+    assert plan.counts()["all_to_all"] == (0 if block == 16 else 2)
+    assert plan.counts()["all_gather"] == 0
+    exchanged = sum(each.bytes for each in plan.collectives() if each.kind == "all_to_all")
+    assert exchanged == (0 if block == 16 else 3 * (16 * 8 + 16 * 16))
+    agrees(plan, layer, X, W, derived=True)
+
+
+@settings(max_examples=6)
+@given(st.sampled_from([1, 2, 4, 8]), st.sampled_from([0, 1]), st.sampled_from(["d", "m", "d.0:2", "d.1:2"]))
+def test_blocks_in_turn_with_another_axis_beside_them(block: int, dim: int, axis: str) -> None:
+    plan = pt.plan(layer, MESH, X, W)
+    if block * plan.mesh.having(axis)[axis] > X.shape[dim]:
+        return
+    plan = plan.tile("x", dim, axis, block=block)
+    agrees(plan.tile("x", 1 - dim, "d" if axis == "m" else "m"), layer, X, W)
+
+
+def test_a_value_inside_is_dealt_out_where_it_is_computed() -> None:
+    def fn(x: Any) -> Any:
+        return pt.tag(jnp.tanh(x), "h") * 2
+
+    plan = pt.plan(fn, MESH, X).tile("x", 0, "d").tile("h", 0, "d", block=2)
+    assert "h: f32[8*d*2, 8]" in plan.explain("h")
+    assert plan.counts()["all_to_all"] == 2
+    agrees(plan, fn, X)
+
+
+def test_a_fused_projection_is_strided_over_heads() -> None:
+    """The columns of queries, keys and values of one head lie apart: `3*d*6`, without a collective inside.
+
+    At the boundary the weight travels through its rows: two all_to_alls of three quarters of what a device has.
+    """
+
+    def attend(x: Any, w: Any) -> Any:
+        q, k, v = jnp.moveaxis((x @ w).reshape(8, 3, 4, 6), 1, 0)
+        return (jnp.exp(jnp.einsum("ihc,jhc->hij", q, k) / 9) @ jnp.swapaxes(v, 0, 1)).transpose(1, 0, 2)
+
+    x, w = X[:8], jnp.cos(jnp.arange(576.0)).reshape(8, 72)
+    plan = pt.plan(attend, MESH, x, w).tile("result", 1, "d")
+    assert "w: f32[8, 3*d*6]" in plan.explain("w")
+    assert {kind: n for kind, n in plan.counts().items() if n} == {"all_to_all": 2} and plan.bytes_per_device() == 2 * 3 * 144
+    asked = pt.plan(attend, MESH, x, w).tile("w", 1, "d", block=6)
+    assert (asked.layout(), asked.counts()) == (plan.layout(), plan.counts())
+    agrees(plan, attend, x, w)
+
+
+@pytest.mark.parametrize(
+    ("block", "title", "cure"),
+    [
+        (3, "`x` cannot be tiled in blocks of 3: dim 0 has 64 elements", "take a block of 1 or 2 or 4"),
+        (17, "`x` cannot be tiled in blocks of 17: dim 0 has 64 elements", "take a block of 4 or 8 or 16"),
+        (0, "`block` takes the number of consecutive elements that go to one device, got 0", "block=1 deals the elements"),
+        ("1", "`block` takes the number of consecutive elements that go to one device, got '1'", "block=1 deals the elements"),
+    ],
+)
+def test_blocks_that_do_not_go_round(block: Any, title: str, cure: str) -> None:
+    with pytest.raises(pt.Error) as error:
+        pt.plan(layer, MESH, X, W).tile("x", 0, "d", block=block)
+    assert title in str(error.value) and cure in str(error.value)
+
+
+def test_blocks_in_turn_of_a_dim_that_is_placed_or_padded() -> None:
+    plan = pt.plan(layer, MESH, X, W).tile("x", 0, "d")
+    with pytest.raises(pt.Error, match="axis `d` is already on its dim 0"):
+        plan.tile("x", 0, "d", block=2)
+    with pytest.raises(pt.Error, match="cannot be padded and dealt out in blocks"):
+        plan.tile("x", 0, "m", padded=True, block=2)
+    with pytest.raises(pt.Error, match="which are no whole number of rounds of 2 such blocks beside `d"):
+        plan.tile("x", 0, "m", block=16)
+    plan = plan.tile("x", 0, "m", block=4)
+    assert "x: f32[d*2*m*4, 8]" in plan.explain("x")
+    assert pt.plan(layer, MESH, X, W).apply(pt.Tile({"x": 0}, "d", block=2)).trace == "Tile(values={'x': 0}, axis='d', block=2)"
