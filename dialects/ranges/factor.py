@@ -275,6 +275,21 @@ def hull(extent: int, factors: Iterable[Factor], most: int = 1) -> Factor | None
     return windowed(extent, one.at(one.stride), before, after) if before + after <= most * one.stride else None
 
 
+def middle(extent: int, factors: Iterable[Factor]) -> Factor | None:
+    """Of tilings that begin at different elements, the one in the middle: from it the others are least far away.
+
+    ```
+    510, data*64 pad 510 and data*64 halo 2, -2 (8 devices)   -->   data*64 halo 1, -1
+    ```
+    """
+    one, *others = factors
+    if any(each.place != one.place or each.stride != one.stride or each.width != each.stride for each in (one, *others)):
+        return None
+    begins = [each.before for each in (one, *others)]
+    before = (min(begins) + max(begins)) // 2
+    return windowed(extent, one.at(one.stride), before, -before)
+
+
 def windowed(extent: int, blocks: Factor, before: int, after: int) -> Factor:
     """The windows that reach so far beyond the blocks; the blocks themselves, if windows are no more and no less."""
     plain = not before and not after and blocks.span >= extent

@@ -226,7 +226,7 @@ def _fits_index(signature: Signature, index: int, factors: list[Factor]) -> bool
         bool(info.value or info.lookups or info.scan or info.pieces or info.selects),
     )
     whole_blocks = not (by_position or pads) or is_contiguous(info.extent, factors)
-    lawful = not (by_position or info.once or info.windows or pads) or is_lawful(info, pads)
+    lawful = not (by_position or info.once or info.windows or info.over or pads) or is_lawful(info, pads)
     if any(factor.has_halo for factor in factors) and not signature.follows_windows(index):
         return False
     reaches = signature.reaches(index)
