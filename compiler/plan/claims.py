@@ -19,7 +19,7 @@ from ...rewrites.program.shard_maps import own_claims
 from ..gc_pause import without_collector
 from ..inputs.checks import axis_of, block_of, dim_number, flag_of, no_axis, range_name
 from ..inputs.names import Patterns
-from .refusals import Seed, kept_whole, not_in_turn, not_widened, taken, uneven, widened_late
+from .refusals import Seed, kept_whole, not_in_turn, not_widened, taken, too_wide, uneven, widened_late
 from .state import Action, State
 
 Some = TypeVar("Some", bound=State)
@@ -228,6 +228,8 @@ def _claimed(plan: State, seeds: Sequence[Seed], number: int, propagate: bool, h
             changed.append(seed.value)
         if propagate:
             carry(table, axis, changed, number, held, any(seed.padded for seed in seeds))
+    if problem := too_wide(plan, table):
+        raise problem
     return table
 
 

@@ -133,6 +133,8 @@ def pieces(have: Factor | None, want: Factor, extent: int) -> tuple[Hop, ...]:
     """The pieces by distance. A device takes its own rows where it can, all others from the devices that own them."""
     if have is None:
         return ()
+    # What a device owns of a tiling that begins elsewhere ends before its block does.
+    short = max(0, -have.after)
     found: dict[int, list[tuple[int, int, int, int]]] = {}
     for i, j in product(range(want.size), range(have.size)):
         begin, end = want.start(i), min(want.start(i) + want.width, extent)
@@ -140,8 +142,8 @@ def pieces(have: Factor | None, want: Factor, extent: int) -> tuple[Hop, ...]:
         if have.stride == want.stride:
             begin = max(begin, 0)
         if i != j and have.stride == want.stride:
-            last = extent if j + 1 == have.size else (j + 1) * have.stride
-            its = (j * have.stride, min(last, own[0])) if j < i else (max(j * have.stride, own[1]), last)
+            first, last = j * have.stride - short, extent if j + 1 == have.size else (j + 1) * have.stride - short
+            its = (first, min(last, own[0])) if j < i else (max(first, own[1]), last)
         begin, end = max(begin, its[0]), min(end, its[1])
         if max(begin, 0) < end and (i == j or begin < own[0] or end > own[1]):
             found.setdefault(j - i, []).append((begin - i * have.stride, end - i * have.stride, j, i))
