@@ -122,7 +122,8 @@ def _slices(form: Form, vectors: Positions, shape: Shape, windows: Shape) -> Sli
         if len(dims) != 1 or by.sum() < 1 or counts[dims[0]] != 1:
             return None
         counts[dims[0]], steps[dims[0]], origin[out] = extent, int(by.sum()), dims[0]
-        line = np.add(line, by * np.arange(extent)[:, *(None,) * (vectors.ndim - 1 - number)])
+        along = np.arange(extent).reshape(extent, *(1 for _ in range(vectors.ndim - 1 - number)))
+        line = np.add(line, by * along)
     ordered = [origin[out] for out in sorted(origin) if windows[out] != 1]
     order = (*ordered, *(dim for dim in range(rank) if dim not in ordered))
     return Slices(tuple(firsts), tuple(counts), tuple(steps), order) if np.array_equal(line, vectors) else None
