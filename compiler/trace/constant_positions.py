@@ -122,7 +122,8 @@ def _slices(form: Form, vectors: Positions, shape: Shape, windows: Shape) -> Sli
         if len(dims) != 1 or by.sum() < 1 or counts[dims[0]] != 1:
             return None
         counts[dims[0]], steps[dims[0]], origin[out] = extent, int(by.sum()), dims[0]
-        along = np.arange(extent).reshape(extent, *(1 for _ in range(vectors.ndim - 1 - number)))
+        # Along this dim of the vectors, and the same along those after it.
+        along = np.expand_dims(np.arange(extent, dtype=np.int64), tuple(range(1, vectors.ndim - number)))
         line = np.add(line, by * along)
     ordered = [origin[out] for out in sorted(origin) if windows[out] != 1]
     order = (*ordered, *(dim for dim in range(rank) if dim not in ordered))
