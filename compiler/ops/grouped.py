@@ -35,10 +35,10 @@ def ragged_dot_general(eqn: JaxprEqn) -> Callable[..., Array] | None:
     (folded, _), (batch, _) = numbers.dot
     if params["group_offset"] is not None:
         return None
-    if numbers.cut in batch:
-        return lambda lhs, rhs, sizes: lax.dot_general(lhs, rhs, numbers.dot, **how)
 
     def product(lhs: Array, rhs: Array, sizes: Array) -> Array:
+        if numbers.cut in batch:
+            return lax.dot_general(lhs, rhs, numbers.dot, **how)
         ends = lax.cumsum(sizes.astype(jnp.int32), axis=sizes.ndim - 1)
         rows = (*sizes.shape[:-1], lhs.shape[numbers.cut], sizes.shape[-1])
         passed = lax.broadcasted_iota(jnp.int32, rows, sizes.ndim - 1) >= jnp.expand_dims(ends, -2)

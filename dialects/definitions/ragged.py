@@ -47,7 +47,7 @@ class RaggedNumbers(NamedTuple):
 def ragged(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> DimNumbers:
     """The dims of all groups in both factors, in the groups of the rows and in the result."""
     record = cast(Record, params["ragged_dot_dimension_numbers"])
-    numbers = RaggedNumbers(*(cast("tuple[_Ints, ...]", value) for _, value in record.fields))
+    numbers = RaggedNumbers(*cast(RaggedNumbers, tuple(value for _, value in record.fields)))
     (left_k, right_k), (left_b, right_b) = numbers.dot
     cut, partner = numbers.cut, numbers.partner
     left_m = tuple(dim for dim in range(len(ins[0])) if dim not in left_k + left_b)

@@ -360,8 +360,8 @@ class _Roles:
             self.bar(lands.window)
             folded = any(index in fold.indices for index in lands.dim)
             element = lands.component == ELEMENT
-            # A read masks the one result. Ops on elements mask their updates; other ops drop them. An op with a front end, which
-            # says what becomes of positions outside, neither reads nor writes there.
+            # A read masks the one result. Ops on elements mask their updates; other ops drop them. An op whose front end says
+            # what it does outside needs no mask for elements.
             drops = element and self.form.numbers is not None
             zero = monoid is not None and monoid.has_unit_zero
             allowed = zero and self.lone and not context.functions if folded else not element or zero
