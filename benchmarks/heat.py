@@ -10,8 +10,10 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 
+import partita as pt
+
+from .case import MESH, Case, on_auto_axes, timed
 from .report import Table
-from .windows import MESH, Case, on_auto_axes, timed
 
 SIZE, STEPS, ROUNDS = 512, 1000, 11
 RATE = 0.2
@@ -44,7 +46,7 @@ def by_hand(u: jax.Array) -> jax.Array:
 
 def tables() -> list[Table]:
     jax.config.update("jax_num_cpu_devices", MESH.size)
-    case = Case("heat", heat, [jax.random.uniform(jax.random.key(0), (SIZE, SIZE))], {"u": 0})
+    case = Case("heat", heat, [jax.random.uniform(jax.random.key(0), (SIZE, SIZE))], [pt.Tile({"u": 0}, "data")])
     mesh = on_auto_axes(case.shardings[1]).mesh
     hand = jax.jit(jax.shard_map(by_hand, mesh=mesh, in_specs=P("data"), out_specs=P("data"), check_vma=False))
     title = f"Heat equation on {SIZE} x {SIZE} points, {STEPS:,} steps, rows over eight host devices"

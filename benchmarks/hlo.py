@@ -21,9 +21,10 @@ KINDS = {
 COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.-]+) [^\n]*\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 OP = re.compile(rf"^ *(?:ROOT )?%?[\w.-]+ = (.*?) ({'|'.join(KINDS)})\((.*)$", re.MULTILINE)
 LOOP = re.compile(r" while\(.*?body=%?([\w.-]+)(?:.*?\"known_trip_count\":\{\"n\":\"(\d+)\"\})?")
+RESULT = re.compile(r"^ *(?:ROOT )?%?[\w.-]+ = (.*?) [\w-]+\(", re.MULTILINE)
 CALL = re.compile(r"(?:to_apply|calls)=%?([\w.-]+)")
 ARRAY = re.compile(r"([a-z]+)(\d+)\w*\[([\d,]*)\]|pred\[([\d,]*)\]")
-GROUPS = re.compile(r"replica_groups=(?:\{\{([\d,]+)\}|\[\d+,(\d+)\]|mesh\[(.*?)\] \{(.*?)\})")
+GROUPS = re.compile(r"replica_groups=(?:\{\{([\d,]+)\}|\[\d+,(\d+)\]|mesh\[(.*?)\](?:, device_ids=\(.*?\))? \{(.*?)\})")
 AXIS = re.compile(r"('\w+')=(\d+)")
 
 
@@ -51,6 +52,17 @@ def counts(found: list[Collective]) -> dict[str, int]:
 def received(found: list[Collective]) -> int:
     """Bytes that one device receives, rounded."""
     return round(sum(each.bytes for each in found))
+
+
+def largest(text: str) -> int:
+    """The bytes of the largest array that a device holds while it runs a compiled module.
+
+    It is the largest result of an instruction, arguments included. What an instruction fuses is not counted.
+    """
+    fused = set(re.findall(r" fusion\(.*?calls=%?([\w.-]+)", text))
+    bodies = [body for _, name, body in COMPUTATION.findall(text) if name not in fused]
+    arrays = (array[0] for body in bodies for shape in RESULT.findall(body) for array in ARRAY.finditer(shape))
+    return max(map(_bytes, arrays))
 
 
 def _walk(bodies: dict[str, str], name: str, times: int) -> Iterator[Collective]:

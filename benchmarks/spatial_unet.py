@@ -14,8 +14,10 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 
+import partita as pt
+
+from .case import MESH, Case, on_auto_axes, timed
 from .report import Table
-from .windows import MESH, Case, on_auto_axes, timed
 
 SIZE, CHANNELS, ROUNDS = 128, 8, 31
 
@@ -102,7 +104,7 @@ def tables() -> list[Table]:
 
 def _table(name: str, what: str, function: Callable[..., Any], hand: Callable[..., Any], args: list[Any], out: P) -> Table:
     rows = [P(None, "data")] * (len(args) - 1)
-    case = Case(name, function, args, {"x": 1})
+    case = Case(name, function, args, [pt.Tile({"x": 1}, "data")])
     mesh = on_auto_axes(jax.tree.leaves(case.shardings[1])[0]).mesh
     mapped = jax.shard_map(hand, mesh=mesh, in_specs=(P(), *rows), out_specs=out, check_vma=False)
     title = f"{what} of a U-Net, one image of {SIZE} x {SIZE}, rows over eight host devices"

@@ -77,9 +77,12 @@ def _check_inside(op: Operation, axes: Sequence[str]) -> None:
 def global_shape(array: ArrayType, mesh: Mesh, op: Operation) -> tuple[int, ...]:
     """The global shape. Raises VerifyException with the op's name if the layout does not fit this mesh."""
     try:
-        return array.layout.global_shape(mesh)
+        shape = array.layout.global_shape(mesh)
+        array.layout.verify(mesh)
     except Error as error:
-        raise VerifyException(f"`{op.name}`: `{array.text}` does not fit the mesh {mesh}: {error.title}") from error
+        said = "; ".join((error.title, *error.helps))
+        raise VerifyException(f"`{op.name}`: `{array.text}` does not fit the mesh {mesh}: {said}") from error
+    return shape
 
 
 def check_same_value(op: Operation, source: ArrayType, target: ArrayType, mesh: Mesh) -> None:

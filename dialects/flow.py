@@ -22,7 +22,7 @@ from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from .array import Barrier, Redistribute, around, mesh_of
+from .array import Barrier, Redistribute, around, global_shape, mesh_of
 from .errors import nearest
 from .signature import ArrayOp, Terminator, array_types, parse_operands
 from .types import ArrayType
@@ -35,7 +35,8 @@ class GraphOp(irdl.IRDLOperation):
     """A graph of kernels and redistributions; its arguments and results are placed global values.
 
     Constraints: the body's arguments have the argument types and `flow.return` the result types; every kernel names a
-    `func.func` beside the graph, with the local types of the kernel's operands and results.
+    `func.func` beside the graph, with the local types of the kernel's operands and results; an argument or a result is in
+    blocks of consecutive elements, all of one size.
     """
 
     name = "flow.graph"
@@ -72,6 +73,7 @@ class GraphOp(irdl.IRDLOperation):
             raise VerifyException("the body of `flow.graph` ends in `flow.return`")
         if self.function_type.outputs.data != tuple(end.operand_types):
             raise VerifyException("`flow.return` returns other types than `flow.graph` declares")
+        self.verify_boundary()
         # One look at the module for all kernels: a lookup for each would be quadratic in a graph cut at every
         # collective.
         module = next((each for each in around(self) if isinstance(each, builtin.ModuleOp)), None)
@@ -80,6 +82,22 @@ class GraphOp(irdl.IRDLOperation):
         for op in self.body.block.ops:
             if isinstance(op, KernelOp):
                 _check_kernel(op, kernels)
+
+    def verify_boundary(self) -> None:
+        """An array outside of the program has blocks of consecutive elements, all of one size: a `NamedSharding`."""
+        for side, types in (("argument", self.function_type.inputs.data), ("result", self.function_type.outputs.data)):
+            for position, array in enumerate(types):
+                if not isinstance(array, ArrayType) or array.is_whole:
+                    continue
+                mesh = mesh_of(self)
+                global_shape(array, mesh, self)
+                outside = array.layout.natural(mesh).with_pending(())
+                if outside is not array.layout:
+                    raise VerifyException(
+                        f"{side} {position} of `flow.graph` is {array.text}, but an array outside of the program has blocks "
+                        f"of consecutive elements, all of one size; write {outside.text(array.dtype)}, and "
+                        "`flow.redistribute` inside"
+                    )
 
 
 def _check_kernel(op: "KernelOp", kernels: dict[str, FuncOp]) -> None:

@@ -104,6 +104,13 @@ class Layout(Interned):
         """
         return _factors(self, mesh)
 
+    def verify(self, mesh: Mesh) -> None:
+        """Raises `Error` for a layout that arrays on this mesh cannot have, with the layout that comes near.
+
+        Each dim is a product of axes of the mesh and of numbers, perhaps padded, or windows of which some hold an element.
+        """
+        _verify(self, mesh)
+
     def at(self, dim: int, mesh: Mesh) -> list[Factor]:
         """The placed factors of one dim, major to minor."""
         return [factor for on, factor in _factors(self, mesh) if on == dim]
@@ -119,7 +126,7 @@ class Layout(Interned):
     def natural(self, mesh: Mesh) -> Layout:
         """The same axes on the same dims, in blocks of consecutive elements: `2*data*64 --> data*128`.
 
-        Axes on padded dims and on dims with a halo are left out: no `NamedSharding` has blocks that do not divide, or overlap.
+        Windows become blocks. Axes on dims that they do not divide are left out, because no `NamedSharding` has such blocks.
         """
         return _natural(self, mesh)
 
@@ -213,6 +220,32 @@ def _factors(layout: Layout, mesh: Mesh) -> tuple[tuple[int, Factor], ...]:
 
 
 @lru_cache(maxsize=1 << 16)
+def _verify(layout: Layout, mesh: Mesh) -> None:
+    shape = layout.global_shape(mesh)
+    for dim, factor in layout.factors(mesh):
+        if factor.name not in mesh:
+            raise _not_in_mesh(factor, mesh)
+        if factor.has_halo and not any(factor.window(each, shape[dim]) for each in range(factor.size)):
+            first, last = factor.start(0), factor.start(factor.size - 1)
+            reads = f"they begin at {first}, ..., {last} and have {factor.width} elements each"
+            helps = [f"a window that begins `lo` elements before its block: `win<{factor.stride},{factor.width},1,lo>`"]
+            raise Error(f"the windows of dim {dim} have none of its {shape[dim]} elements: {reads}", helps=helps)
+    if (same := Layout.of(shape, layout.factors(mesh), layout.pending)) != layout:
+        raise Error(f"`{layout}` is not a tiling, nor windows", helps=[f"write `{same}`"])
+
+
+def _not_in_mesh(factor: Factor, mesh: Mesh) -> Error:
+    if not isinstance(factor.place, SubAxis):
+        return Error(f"`{factor.place}` is not a mesh axis", helps=["place the dim on an axis of the mesh"])
+    axis = factor.place.name
+    if (size := mesh[axis]) % factor.size:
+        fits = " or ".join(str(each) for each in range(2, size) if size % each == 0) or "none, because that is a prime"
+        return Error(f"`{factor.place}` does not divide `{axis}` ({size} devices)", helps=[f"sizes that do: {fits}"])
+    parts = f"{axis}.0={factor.size}, {axis}.1={size // factor.size}"
+    return Error(f"`{factor.place}` is not an axis of the mesh", helps=[f"write the mesh with the sub-axes: `{parts}`"])
+
+
+@lru_cache(maxsize=1 << 16)
 def _without(layout: Layout, names: frozenset[str], mesh: Mesh) -> Layout:
     kept = (each for each in layout.factors(mesh) if each[1].name not in names)
     return Layout.of(layout.global_shape(mesh), kept, layout.pending)
@@ -222,7 +255,8 @@ def _without(layout: Layout, names: frozenset[str], mesh: Mesh) -> Layout:
 def _natural(layout: Layout, mesh: Mesh) -> Layout:
     shape = layout.global_shape(mesh)
     even = [dim for dim, extent in enumerate(shape) if extent == layout.padded_shape(mesh)[dim]]
-    blocks = [dim for dim in even if halo_of(layout.dims[dim], mesh) is None]
+    windows = {dim: factor for dim in even if (factor := halo_of(layout.dims[dim], mesh)) is not None}
+    blocks = [dim for dim in even if dim not in windows or shape[dim] % windows[dim].size == 0]
     moved = ((dim, factor) for dim in blocks for factor in natural(shape[dim], layout.at(dim, mesh)))
     return Layout.of(shape, moved, layout.pending)
 

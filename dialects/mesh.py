@@ -98,8 +98,12 @@ class Mesh(Interned, Mapping[str, int]):
         """
         axes: dict[str, int] = {}
         for name in parts:
-            if math.prod(parts[name]) != self[name]:
-                raise Error(f"`{name}` ({self[name]} devices) does not split into {' * '.join(map(str, parts[name]))}")
+            whole, helps = self[name], [f"write the sizes of its sub-axes, major to minor: their product is {self[name]}"]
+            is_list = isinstance(parts[name], tuple | list)  # pyright: ignore[reportUnnecessaryIsInstance]
+            if not is_list or not all(type(size) is int and size > 0 for size in parts[name]):
+                raise Error(f"`{name}` splits into sub-axes of 1 device or more each, got {parts[name]!r}", helps=helps)
+            if math.prod(parts[name]) != whole:
+                raise Error(f"`{name}` ({whole} devices) does not split into {' * '.join(map(str, parts[name]))}", helps=helps)
         for name, size in self.pairs:
             axes |= {f"{name}.{i}": part for i, part in enumerate(parts[name])} if name in parts else {name: size}
         return Mesh(axes)

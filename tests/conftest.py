@@ -33,7 +33,9 @@ CACHED = type(cache(len))
 # The time after which a collective that some device never joins ends the process.
 TIMEOUT = "--xla_cpu_collective_call_terminate_timeout_seconds=60"
 
-os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {TIMEOUT}".strip()
+# Said once: a worker inherits it, and JAX's cache takes the flags as part of a program's key.
+if TIMEOUT not in os.environ.get("XLA_FLAGS", ""):
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {TIMEOUT}".strip()
 os.environ["JAX_NUM_CPU_DEVICES"] = "8"
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"

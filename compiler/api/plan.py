@@ -18,15 +18,17 @@ from ..inputs.checks import mesh_given, run_tactic
 from ..inputs.names import Patterns
 from ..jax_private import Device
 from ..notation.show import notation
-from ..plan import claims, collectives, lowered, queries
+from ..plan import claims, collectives, lowered, queries, stops
 from ..plan.claims import Seed
 from ..plan.collectives import Collective
 from ..plan.counts import Counts
 from ..plan.diff import Diff, diff
 from ..plan.expect import expect
 from ..plan.explain import explain
-from ..plan.queries import Conflict, Stop, WholeOp
+from ..plan.queries import Conflict
 from ..plan.state import State
+from ..plan.stops import Stop, WholeOp
+from ..plan.work import Flops, flops_per_device
 from ..run.compare import check
 from ..run.compiled import Compiled
 from ..trace.trace import Traced, trace
@@ -134,6 +136,14 @@ class Plan(State):
         """Bytes that one device receives in one call, summed over all collectives; of branches, the most expensive one."""
         return collectives.bytes_per_device(self)
 
+    def flops_per_device(self) -> Flops:
+        """What one device computes in one call, padding and rims of windows included; of branches, the most expensive one.
+
+        An addition, a multiplication and any other function of an element count 1. So a multiplication of matrices is 2·m·n·k.
+        `.unknown` names the ops whose flops are unknown and not counted: sorts, factorisations, user code.
+        """
+        return flops_per_device(self)
+
     def layout(self, values: Patterns = "**") -> dict[str, str]:
         """The layout of each value that the patterns match: `{"w1": "f32[8, model*8]"}`."""
         return queries.layouts(self, values)
@@ -145,13 +155,16 @@ class Plan(State):
 
     @property
     def blocked(self) -> list[Stop]:
-        """Where propagation stopped: an extent that does not divide, or a dim that cannot be placed."""
-        return queries.stops(self)
+        """Where propagation stopped: an extent that does not divide, or a dim that cannot be placed.
+
+        Each says which ops every device of the axis then runs in full, the flops and the bytes of that, and what to do.
+        """
+        return stops.stops(self)
 
     @property
     def whole(self) -> list[WholeOp]:
         """Primitives without a definition: they run unpartitioned, on gathered operands."""
-        return queries.wholes(self)
+        return stops.wholes(self)
 
     @property
     def successors(self) -> Mapping[str, str]:
@@ -176,7 +189,7 @@ class Plan(State):
         return explain(self, values)
 
     def diff(self, before: Plan) -> Diff:
-        """What changed from `before` to this plan: layouts, collectives, bytes, memory."""
+        """What changed from `before` to this plan: layouts, collectives, bytes, flops, memory."""
         return diff(before, self)
 
     def expect(self, **wanted: int) -> Plan:

@@ -38,7 +38,9 @@ def report(plan: Plan) -> RenderableType:
         _collectives(plan),
         table(("conflict",), ((str(each),) for each in plan.conflicts)),
         table(("propagation stopped",), ((str(each),) for each in plan.blocked)),
-        table(("runs unpartitioned", "value"), ((each.primitive, each.value) for each in plan.whole)),
+        table(
+            ("runs unpartitioned", "value", "bytes"), ((each.primitive, each.value, f"{each.bytes:,}") for each in plan.whole)
+        ),
         Text(summary(plan)),
     ]
     return titled(plan, *parts)

@@ -112,7 +112,11 @@ DIAGNOSTICS = {
     "extent_unknown": Diagnostic(
         "the extent `{name}` has no value", "declare it at its first use: `{name}=8`; or for all functions: `let {name}=8`"
     ),
-    "extent_lower": Diagnostic("`{name}` cannot name an extent", "write `{upper}`", "extents are upper case"),
+    "extent_lower": Diagnostic(
+        "`{name}` cannot name an extent",
+        "write `{upper}`; a mesh axis follows its extent: `8 @{name}`",
+        "extents are upper case",
+    ),
     "extent_number": Diagnostic(
         "expected an extent, got `{said}`",
         "extents are integers, their names, and sums, differences, products and exact quotients of these",

@@ -5,6 +5,7 @@
     prng_keys           arrays of random keys as the `uint32` arrays that hold them
     monoids             JAX's names for the monoids
     tag                 `pt.tag`
+    update_slice        an update at positions that are constants
     python_lowerings    primitives that JAX writes with others
     bind                runs an op, or a block of ops, on whole arrays or on one device's part of each
       positions         reads and writes at positions that XLA would otherwise merge or overflow

@@ -8,6 +8,7 @@ from jax.extend.core import JaxprEqn, Primitive
 
 from ..jax_private import lax, lowerings, platform_lowerings
 from .tag import tag_p
+from .update_slice import update_slice_p
 
 _REMEMBERED: dict[str, Primitive] = {}
 _NAMES: dict[Primitive, str] = {}
@@ -58,7 +59,12 @@ def _known() -> dict[str, Primitive]:
     for primitive in (each for table in tables for each in table):
         # JAX's own come before any that a user has added under the same name.
         found.setdefault(primitive.name, primitive)
-    return {**{name.replace("-", "_"): each for name, each in found.items()}, **found, "tag": tag_p}
+    return {
+        **{name.replace("-", "_"): each for name, each in found.items()},
+        **found,
+        "tag": tag_p,
+        "update_slice": update_slice_p,
+    }
 
 
 def known(name: str) -> bool:

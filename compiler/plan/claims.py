@@ -19,7 +19,7 @@ from ...rewrites.program.shard_maps import own_claims
 from ..gc_pause import without_collector
 from ..inputs.checks import axis_of, block_of, dim_number, flag_of, no_axis, range_name
 from ..inputs.names import Patterns
-from .refusals import Seed, kept_whole, not_in_turn, not_widened, taken, uneven, widened_late
+from .refusals import Seed, kept_whole, not_in_turn, not_widened, taken, too_wide, uneven, widened_late
 from .state import Action, State
 
 Some = TypeVar("Some", bound=State)
@@ -212,22 +212,39 @@ def place_own(plan: Some) -> Some:
 def _claimed(plan: State, seeds: Sequence[Seed], number: int, propagate: bool, held: bool) -> Table:
     """The plan's table with these claims, and everything that follows from them."""
     table = plan.table.copy()
-    for axis in dict.fromkeys(seed.axis for seed in seeds):
-        if plan.mesh[axis] == 1:
-            continue
+    axes = [axis for axis in dict.fromkeys(seed.axis for seed in seeds) if plan.mesh[axis] > 1]
+    for axis in axes:
         table.touch(axis)
+    moved = _leave(table, [seed for seed in seeds if seed.axis in axes], number)
+    for axis in axes:
         changed: list[int] = []
         for seed in seeds:
             if seed.axis != axis:
                 continue
-            claim = _claim(plan, table, seed, number, held)
+            claim = _claim(plan, table, seed, number, held, seed in moved)
             if claim is not None:
                 take(table, seed.value, axis, claim)
             # Also if the claim already holds: an earlier action may not have propagated it.
             changed.append(seed.value)
         if propagate:
             carry(table, axis, changed, number, held, any(seed.padded for seed in seeds))
+    if problem := too_wide(plan, table):
+        raise problem
     return table
+
+
+def _leave(table: Table, seeds: Iterable[Seed], number: int) -> set[Seed]:
+    """The seeds of values that their ops leave on other dims: these are redistributed.
+
+    All of them leave before the first one arrives, so that the axes of a tactic can change places on full dims.
+    """
+    moved: set[Seed] = set()
+    for seed in seeds:
+        have, own = table.claim(seed.value, seed.axis), table.axes[seed.axis].values[seed.value]
+        if seed.dim is not None and own is None and have is not None and have.at != seed.dim:
+            take(table, seed.value, seed.axis, Claim(WHOLE, table.axes[seed.axis].whole, number))
+            moved.add(seed)
+    return moved
 
 
 def _with_own(table: Table, claims: Mapping[str, Sequence[tuple[Node, int]]]) -> Table:
@@ -240,7 +257,7 @@ def _with_own(table: Table, claims: Mapping[str, Sequence[tuple[Node, int]]]) ->
     return made
 
 
-def _claim(plan: State, table: Table, seed: Seed, number: int, held: bool) -> Claim | None:
+def _claim(plan: State, table: Table, seed: Seed, number: int, held: bool, moved: bool) -> Claim | None:
     """The claim of a seed; None if it already holds."""
     have = table.claim(seed.value, seed.axis)
     own = table.axes[seed.axis].values[seed.value]
@@ -250,14 +267,11 @@ def _claim(plan: State, table: Table, seed: Seed, number: int, held: bool) -> Cl
         if own is not None:
             raise taken(plan, seed, own)
         return Claim(WHOLE, table.axes[seed.axis].whole, number)
-    if have is None:
+    if have is None or moved:
         return Claim(seed.dim, _factor(plan, table, seed, seed.dim), number, held)
     if have.at == seed.dim and seed.block in (None, have.factor.stride):
         return None
-    if own is not None:
-        raise taken(plan, seed, own)
-    # The op that computes the value leaves it on another dim: the value is redistributed there.
-    return Claim(seed.dim, _factor(plan, table, seed, seed.dim), number, held)
+    raise taken(plan, seed, have)
 
 
 def _factor(plan: State, table: Table, seed: Seed, dim: int) -> Factor:

@@ -1,4 +1,4 @@
-"""What changed from one plan to another of the same program: layouts, collectives, bytes, memory."""
+"""What changed from one plan to another of the same program: layouts, collectives, bytes, flops, memory."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,13 +11,16 @@ from .collectives import bytes_per_device, counts
 from .counts import Counts
 from .queries import layouts
 from .state import State
+from .work import Flops, flops_per_device
 
 Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """The differences, as pairs (before, after). `bytes` are received by a device in a call; `memory` is that of its arguments.
+    """The differences, as pairs (before, after). `memory` is that of a device's arguments.
+
+    A device receives `bytes` and computes `flops` in a call.
 
     `inside` has the collectives in branches and in loops of unknown trip count: `{"all_reduce in cond#0:1": (0, 1)}`.
     """
@@ -26,12 +29,14 @@ class Diff:
     counts: dict[str, tuple[int, int]]
     inside: dict[str, tuple[int, int]]
     bytes: tuple[int, int]
+    flops: tuple[Flops, Flops]
     memory: tuple[int, int]
 
     def __repr__(self) -> str:
         lines = [f"{name}: {old} --> {new}" for name, (old, new) in self.layouts.items()]
         lines += [f"{kind}: {old} --> {new}" for kind, (old, new) in (*self.counts.items(), *self.inside.items())]
         lines.append(f"bytes received by a device: {self.bytes[0]:,} --> {self.bytes[1]:,}")
+        lines.append(f"flops of a device: {' --> '.join(each.text(unit='') for each in self.flops)}")
         lines.append(f"bytes of arguments on a device: {self.memory[0]:,} --> {self.memory[1]:,}")
         return "\n".join(lines)
 
@@ -49,6 +54,7 @@ def diff(before: object, after: State) -> Diff:
         _changed(old, new),
         _changed(_inside(old), _inside(new), 0),
         received,
+        (flops_per_device(before), flops_per_device(after)),
         (argument_bytes(before), argument_bytes(after)),
     )
 

@@ -10,10 +10,12 @@ from collections.abc import Iterator
 
 from ...rewrites.decide.decide import Move
 from ...rewrites.decide.table import WHOLE
+from ...rewrites.program.program import Node
 from ..inputs.names import Patterns
 from .collectives import line_of, use_of
 from .lookups import gathers_best, lines, why
 from .state import State
+from .work import in_blocks, work
 
 MOST = 3
 """The most ops named at which a propagated claim loses."""
@@ -48,9 +50,24 @@ def _placed(plan: State, name: str, value: int, carried: dict[str, dict[int, lis
         for move in carried[axis].get(value, ()):
             if move.value != value:
                 yield f"    further on, for `{plan.source.addresses.names[move.value]}`: {_lost(plan, move, axis)}"
+    yield from _rim(plan, value)
     for text, node in lines(plan, value):
         place = line_of(plan, value, node)
         yield f"  {text.format(f' at {place}' if place else '')}"
+
+
+def _rim(plan: State, value: int) -> Iterator[str]:
+    """What it costs to compute a value in windows that overlap, rim and all, together with what it is computed from."""
+    program, found, ahead = plan.source.program, dict[int, Node](), [value]
+    while ahead:
+        number = program.producer[ahead.pop()]
+        placed = plan.decisions.placements.nodes[number].placement if number >= 0 else ()
+        if number not in found and any(factor.has_halo for _, factor in placed):
+            found[number] = program.nodes[number]
+            ahead += found[number].operands
+    windows, blocks = work(plan, found.values()), work(plan, found.values(), in_blocks)
+    if windows != blocks:
+        yield f"  computed in windows that overlap, with what it is computed from: {windows} on a device instead of {blocks}"
 
 
 def _moved(plan: State, move: Move) -> Iterator[str]:

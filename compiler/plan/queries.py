@@ -1,13 +1,10 @@
 """Queries on a plan, read off its decisions and its table, never computed twice."""
 
 from dataclasses import dataclass
-from typing import cast
 
 from ...dialects.errors import Error
-from ...dialects.params import ParamsAttr
 from ...rewrites.decide import table as placement
 from ...rewrites.decide.op_layouts import boundary
-from ...rewrites.program.shard_maps import misfit
 from ..inputs.lines import Source
 from ..inputs.names import Patterns
 from .claims import Some, replicate
@@ -64,56 +61,6 @@ class Conflict:
     def __repr__(self) -> str:
         where = f" at {self.source}" if self.source is not None else ""
         return f"conflict on `{self.axis}` in {self.op}{where}: " + "; ".join(self.claims)
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """A dim at which propagation stopped."""
-
-    op: str
-    value: str
-    dim: int
-    extent: int
-    axis: str
-    size: int
-    reason: str
-    source: Source | None
-
-    def __repr__(self) -> str:
-        where = f" at {self.source}" if self.source is not None else ""
-        return (
-            f"`{self.axis}` ({self.size} devices) stops at {self.op}{where}: "
-            f"dim {self.dim} of `{self.value}` ({self.extent}): {self.reason}"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class WholeOp:
-    """A primitive that runs unpartitioned, with its location; `value` is its result, or the operand of an effect."""
-
-    primitive: str
-    value: str
-    source: Source | None
-    own: bool = False
-    """Whether it runs on the mesh axes that it names, with its own collectives, instead of on gathered operands."""
-    why: str = ""
-    makes: bool = True
-    """Whether it has a result, rather than only an effect."""
-    once: bool = False
-    """Whether one device runs it for all devices."""
-
-    def __repr__(self) -> str:
-        where = f" at {self.source}" if self.source is not None and self.source.line else ""
-        if self.own:
-            runs = "unchanged, on its own mesh axes: its collectives are in `counts().own`"
-        elif not self.makes:
-            runs = f"unpartitioned, on one device: {self.why or 'it is an effect'}"
-        elif self.once:
-            runs = f"unpartitioned, on one device: {self.why or 'the others receive its result'}"
-        else:
-            runs = f"unpartitioned: {self.why or 'it has no definition'}"
-        what = f", which {'makes' if self.makes else 'reads'} `{self.value}`," if self.value else ""
-        return f"`{self.primitive}`{where}{what} runs {runs}"
 
 
 MOST = 8
@@ -175,32 +122,3 @@ def _conflict(plan: State, each: placement.Conflict) -> Conflict:
     where = line_of(plan, each.value if node is None else node.results[0], node)
     op = f"argument `{names[each.value]}`" if node is None else f"`{node.kind}`"
     return Conflict(plan, op, each.axis, where, tuple(claims), tuple(dict.fromkeys(operands)))
-
-
-def stops(plan: State) -> list[Stop]:
-    program, names = plan.source.program, plan.source.addresses.names
-    found: list[Stop] = []
-    for each in plan.table.blocked.values():
-        if plan.table.axes[each.axis].nodes[each.node] is None:
-            node = program.nodes[each.node]
-            value = node.end(each.operand)
-            where = line_of(plan, value, node)
-            stop = Stop(node.kind, names[value], each.dim, each.extent, each.axis, each.size, each.reason, where)
-            found.append(stop)
-    # Ops of one line can stop the same dim of the same value, as the two halves of a split do.
-    return list({str(stop): stop for stop in found}.values())
-
-
-def wholes(plan: State) -> list[WholeOp]:
-    names = plan.source.addresses.names
-    found: list[WholeOp] = []
-    for node in plan.source.program.nodes:
-        if node.kind == "whole":
-            params = cast(ParamsAttr, node.op.properties["params"])
-            value = node.results[0] if node.results else node.operands[0] if node.operands else -1
-            mapped = misfit(params, plan.mesh)
-            reason = f"{mapped}: run through vmap on replicated arrays" if mapped else str(params.get("why", ""))
-            where, once = line_of(plan, value, node), node.signature.once
-            own, makes = bool(node.signature.own) and not once, bool(node.results)
-            found.append(WholeOp(str(params["primitive"]), names.get(value, ""), where, own, reason, makes, once))
-    return found

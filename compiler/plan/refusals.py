@@ -7,6 +7,7 @@ from math import isqrt, prod
 from ...dialects.errors import Error
 from ...dialects.mesh import Mesh
 from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor
+from .collectives import line_of
 from .state import State
 
 
@@ -162,4 +163,20 @@ def widened_late(plan: State, name: str, value: int, axis: str, have: Claim) -> 
         f"`{name}` cannot be widened: its dim {have.at} is on `{axis}` already ({plan.layout_text(value)}), "
         f"by {plan.actions[have.tactic].text}",
         helps=["apply `widen` before the tactics that tile it"],
+    )
+
+
+def too_wide(plan: State, table: Table) -> Error | None:
+    """Why values that are to be widened have windows that no device can be sent; None if all windows fit."""
+    if not table.too_wide:
+        return None
+    (value, axis), window = next(iter(table.too_wide.items()))
+    name, size = plan.source.addresses.names[value], table.mesh[axis]
+    where = line_of(plan, value, None)
+    return Error(
+        f"`{name}` cannot be widened over `{axis}` ({size} devices): its uses read {window.before} elements before a block of "
+        f"{window.stride} and {window.after} after it, which is more than the whole range of {window.span}",
+        location=where and where.location(),
+        notes=["each value that is widened makes the windows of the values before it wider"],
+        helps=["widen fewer values: the others are exchanged", "or tile over fewer devices, which have larger blocks"],
     )

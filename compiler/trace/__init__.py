@@ -4,6 +4,7 @@
       references       mutable references become values
     importer           the jaxpr as operations, one pass
       expansions       primitives that are traced again into others (`custom_reduce`, `pool_gradients`, `vmapped_while`)
+        constant_positions    reads and updates at positions that are constants (`constants`) become slices
       why_whole        why some primitives run unpartitioned
     scopes             the names of values, from tags and name scopes
 

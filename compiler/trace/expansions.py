@@ -6,7 +6,7 @@ elements of an array of keys moves the rows of the `uint32` array that holds the
     random_bits {shape = (4, 8)} %key  -->  %lo = iota(0) * 8 + iota(1);  %a, %b = threefry2x32 %k1, %k2, 0, %lo;  xor %a, %b
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import prod
 from typing import Any, TypeAlias, cast
@@ -24,6 +24,8 @@ from ..ops.params import op_name
 from ..ops.primitives import name_of
 from ..ops.prng_keys import is_key, key_rank, physical
 from ..ops.python_lowerings import unfold
+from .constant_positions import sliced
+from .constants import Positions
 from .custom_reduce import reduce, reduce_window
 from .pool_gradients import select_and_scatter_add
 from .why_whole import REASONS
@@ -32,14 +34,15 @@ Function: TypeAlias = Callable[..., object]
 Rule: TypeAlias = Callable[[JaxprEqn], "Function | None"]
 
 
-def expand(eqn: JaxprEqn) -> ClosedJaxpr | None:
+def expand(eqn: JaxprEqn, positions: Sequence[Positions] | None = None) -> ClosedJaxpr | None:
     """The program that computes the same as this equation on physical arrays; None if the equation stays.
 
-    A primitive stays if it has a definition or derives one, or if it runs unpartitioned for a reason.
+    A primitive stays if it has a definition or derives one, or if it runs unpartitioned for a reason. `positions` are those at
+    which it reads or updates an array, where they are constant.
     """
     name = name_of(eqn.primitive)
     rule = _RULES.get(name)
-    function = rule(eqn) if rule else None
+    function = rule(eqn) if rule else sliced(eqn, positions) if positions is not None else None
     definition = definitions.get(op_name(name))
     moves = name not in _RANDOM if rule else definition is not None and definition.moves
     if moves and any(is_key(atom.aval) for atom in eqn.invars):

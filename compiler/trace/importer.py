@@ -10,6 +10,7 @@ thousands of equations, but only hundreds of signatures.
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, TypeAlias, cast
 
 import jax
@@ -31,6 +32,7 @@ from ..ops.params import Foreign, encode, op_name
 from ..ops.primitives import check, name_of
 from ..ops.prng_keys import Aval, implementation, is_key, is_void, physical, unwrap
 from ..ops.shard_map import Body, dims_of
+from .constants import Constants, Positions
 from .expansions import expand
 from .vmapped_while import with_one_predicate
 from .why_whole import ONCE
@@ -72,6 +74,7 @@ class Importer:
         self.foreign = Foreign()
         self.frame = Frame(Block(arg_types=[self.type(aval) for aval in in_avals]), len(in_avals))
         self.fixed: Origin | None = None
+        self.constants = Constants()
 
     def run(self, jaxpr: Jaxpr, inputs: Sequence[SSAValue], call: Origin | None = None) -> list[SSAValue]:
         """Appends the equations of `jaxpr` for these inputs and returns its results.
@@ -90,18 +93,25 @@ class Importer:
 
     def plain(self, eqn: JaxprEqn, operands: Sequence[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
         """An equation by the recipe of its signature."""
-        params = eqn.params
-        signature = (eqn.primitive, eqn.ctx, *params, *params.values(), *(atom.aval for atom in eqn.invars))
+        params, ids = eqn.params, self.positions(eqn, operands)
+        values = [(each.dtype, each.tobytes()) for each in ids or ()]
+        signature = (eqn.primitive, eqn.ctx, *params, *params.values(), *(atom.aval for atom in eqn.invars), *values)
         try:
             recipe = self.recipes.get(signature)
         except TypeError:  # a parameter that cannot be hashed
-            recipe = self.recipe(eqn)
+            recipe = self.recipe(eqn, ids)
         else:
             if recipe is None:
-                recipe = self.recipes[signature] = self.recipe(eqn)
+                recipe = self.recipes[signature] = self.recipe(eqn, ids)
         if recipe.inlined is not None:
             return self.inline(recipe.inlined, operands, eqn, call)
         return self.emit(recipe.op, operands, recipe.results, recipe.params, self.origin(eqn, call))
+
+    def positions(self, eqn: JaxprEqn, operands: Sequence[SSAValue]) -> list[Positions] | None:
+        """The positions at which an equation reads or updates an array, if all of them follow from literals."""
+        starts = _starts(name_of(eqn.primitive), len(operands))
+        found = [each for at in starts if (each := self.constants.of(operands[at])) is not None]
+        return found if starts and len(found) == len(starts) else None
 
     def emit(
         self,
@@ -115,6 +125,7 @@ class Importer:
         regions = [Region(block) for block in blocks]
         made = op.create(operands=operands, result_types=results, properties={"params": params}, regions=regions)
         self.frame.block.add_op(made)
+        self.constants.made(made)
         if origin is not None:
             self.origins[made] = origin
         return made.results
@@ -129,15 +140,25 @@ class Importer:
         self.fixed = outer
         return results
 
-    def body(self, closed: ClosedJaxpr, first: int, call: Origin) -> tuple[Block, list[SSAValue]]:
+    def end(self, last: Operation) -> None:
+        """Ends the block that is being filled."""
+        self.frame.block.add_op(last)
+        for op in self.constants.erase_unread(self.frame.block):
+            self.origins.pop(op, None)
+
+    def body(self, closed: ClosedJaxpr, consts: Sequence[SSAValue], call: Origin) -> tuple[Block, list[SSAValue]]:
         """The block of a region, and the outer values of the arrays that it captures.
 
-        The captured arrays are arguments of the block before the one at `first`.
+        Its first arguments are `consts`, and after them the captured arrays.
         """
-        outer, self.frame = self.frame, Frame(Block(arg_types=[self.type(var.aval) for var in closed.jaxpr.invars]), first)
+        outer, self.frame = (
+            self.frame,
+            Frame(Block(arg_types=[self.type(var.aval) for var in closed.jaxpr.invars]), len(consts)),
+        )
         frame, arguments = self.frame, list(self.frame.block.args)
+        self.constants.enter(arguments[: len(consts)], consts)
         inputs = [*map(self.capture, closed.consts), *arguments]
-        frame.block.add_op(YieldOp.create(operands=self.run(closed.jaxpr, inputs, call)))
+        self.end(YieldOp.create(operands=self.run(closed.jaxpr, inputs, call)))
         self.frame = outer
         return frame.block, [self.capture(array) for array in frame.arrays]
 
@@ -147,9 +168,9 @@ class Importer:
     def results(self, eqn: JaxprEqn) -> tuple[ArrayType, ...]:
         return tuple(self.type(var.aval) for var in eqn.outvars)
 
-    def recipe(self, eqn: JaxprEqn) -> Recipe:
-        """The translation of equations with this primitive, these parameters and these operand types."""
-        results, inlined = self.results(eqn), expand(eqn)
+    def recipe(self, eqn: JaxprEqn, positions: Sequence[Positions] | None) -> Recipe:
+        """The translation of equations with this primitive, these parameters, these operand types and constant positions."""
+        results, inlined = self.results(eqn), expand(eqn, positions)
         if inlined is not None:
             return Recipe(WholeOp, NO_PARAMS, results, inlined)
         if name_of(eqn.primitive) in DERIVED:
@@ -227,6 +248,13 @@ class Importer:
         return found
 
 
+@cache
+def _starts(primitive: str, operands: int) -> range:
+    """The operands of a primitive that are positions, if it reads or updates windows."""
+    definition = definitions.get(op_name(primitive))
+    return definition.with_arity(operands, 1).starts if definition is not None and definition.front else range(0)
+
+
 # Definitions that are not JAX primitives.
 _PSEUDO = BORDERS | {"constant", "whole"}
 
@@ -264,7 +292,7 @@ def _loop(op: type[RegionOp], kept: Sequence[str], **regions: str) -> Handler:
         blocks, given = list[Block](), list[SSAValue]()
         for count, region in regions.items():
             consts, operands = operands[: eqn.params[count]], operands[eqn.params[count] :]
-            block, captured = self.body(eqn.params[region], len(consts), Origin(eqn.source_info, call))
+            block, captured = self.body(eqn.params[region], consts, Origin(eqn.source_info, call))
             params[count] = len(consts) + len(captured)
             blocks.append(block)
             given += [*consts, *captured]
@@ -289,7 +317,7 @@ def _cond(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin 
     around = Origin(eqn.source_info, call)
     blocks, captured = list[Block](), list[SSAValue]()
     for branch in eqn.params["branches"]:
-        block, own = self.body(branch, len(operands) - 1, around)
+        block, own = self.body(branch, operands[1:], around)
         for other in blocks:
             for value in own:
                 other.insert_arg(value.type, len(other.args))

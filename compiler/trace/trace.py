@@ -229,7 +229,7 @@ def _import(closed: ClosedJaxpr, names: Sequence[str]) -> tuple[Importer, tuple[
     arguments = importer.frame.block.args
     consts = [importer.capture(const) for const in closed.consts]
     results = importer.run(jaxpr, [*consts, *arguments])
-    importer.frame.block.add_op(func.ReturnOp.create(operands=results))
+    importer.end(func.ReturnOp.create(operands=results))
     return importer, (*names, *(f"const/{number}" for number in range(len(importer.frame.arrays))))
 
 

@@ -13,6 +13,7 @@
     tilings           which indices can be placed, and what that asks of the local op
       dropped_params  parameters that follow from local types
       gather_form     windows as rows of one dim
+    flops             how much an op computes
 
 Imports `ranges` and the ground files.
 """

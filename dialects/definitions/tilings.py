@@ -88,6 +88,8 @@ class Index:
       selects again.
     * `windows`: the operands that it reads through a window, each with what stands for elements outside of them: the unit
       of the fold around it, or an operand of rank 0.
+    * `over`: the operands that it reads through a window, each with the position of its first element, and the operand that it
+      replaces a part of.
     * `pieces`: of a sum of ranges, where each part begins, and the operand that it is.
     * `once`: operands in terms that do not contain this folded index: they are zero except on coordinate 0.
     * `filled`: the operands of a fold or scan over the index. Where the index is padded, they get the monoid's unit behind its
@@ -104,6 +106,7 @@ class Index:
     selects: Selection | None = None
     filled: tuple[int, ...] | None = ()
     windows: tuple[tuple[int, str | int], ...] = ()
+    over: tuple[tuple[int, int, int], ...] = ()
     pieces: tuple[tuple[int, int], ...] = ()
 
     @property
@@ -314,9 +317,15 @@ class _Roles:
                 self.visit(factor, _Context(("mul",)) if len(product) > 1 else _Context((fold.monoid,)))
 
     def under_window(self, access: Access, outside: str | int) -> None:
-        """What stands for elements outside of an operand that is read through a window."""
-        for index in {i for dim in access.dims if isinstance(dim, Affine) for i in dim.indices}:
-            self.tell(index, windows=(*self.roles[index].windows, (access.array, outside)))
+        """What stands for elements outside of an operand that is read through a window: perhaps those of another operand."""
+        elements = isinstance(outside, int) and bool(self.ins[outside][1])
+        for dim in (dim for dim in access.dims if isinstance(dim, Affine)):
+            for index in dim.indices:
+                role = self.roles[index]
+                if elements:
+                    self.tell(index, over=(*role.over, (-dim.offset, access.array, outside)))
+                else:
+                    self.tell(index, windows=(*role.windows, (access.array, outside)))
 
     def scan(self, fold: Fold[int, Ground], context: _Context) -> None:
         """A prefix fold: it is one index from its operand to the result, if the result is the fold and nothing else."""

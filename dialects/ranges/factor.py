@@ -236,6 +236,10 @@ def halo_of(dim: Range, mesh: Mesh) -> Factor | None:
     win = windows_of(dim)
     if win is None:
         return None
+    if placed(win.base) != (win.base,):
+        raise Error(
+            f"`{dim}` is not a range of windows, one for each device", helps=["write an axis as the base: `win<...>(data)`"]
+        )
     (place,) = placed(win)
     return Factor(place, size(place, mesh), win.stride, (win.lo, win.width - win.stride - win.lo))
 
@@ -269,6 +273,21 @@ def hull(extent: int, factors: Iterable[Factor], most: int = 1) -> Factor | None
     before = max(0, one.before, *(each.before for each in others))
     after = max(one.after, extent - one.span, -before, *(each.after for each in others))
     return windowed(extent, one.at(one.stride), before, after) if before + after <= most * one.stride else None
+
+
+def middle(extent: int, factors: Iterable[Factor]) -> Factor | None:
+    """Of tilings that begin at different elements, the one in the middle: from it the others are least far away.
+
+    ```
+    510, data*64 pad 510 and data*64 halo 2, -2 (8 devices)   -->   data*64 halo 1, -1
+    ```
+    """
+    one, *others = factors
+    if any(each.place != one.place or each.stride != one.stride or each.width != each.stride for each in (one, *others)):
+        return None
+    begins = [each.before for each in (one, *others)]
+    before = (min(begins) + max(begins)) // 2
+    return windowed(extent, one.at(one.stride), before, -before)
 
 
 def windowed(extent: int, blocks: Factor, before: int, after: int) -> Factor:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .denotation import size
-from .factor import Factor, windowed
+from .factor import Factor, fit, windowed
 from .terms import Window
 from .windows import reads
 
@@ -66,8 +66,18 @@ class Reach:
         return factor.even(self.extent, padded)
 
     def claim(self, factor: Factor, padded: bool) -> Factor | None:
-        """The factor of the dim that goes with the index': blocks of one size, from which it gets its windows."""
-        return None if factor.span < self.extent else factor.even(self.size, padded)
+        """The factor of the dim that goes with the index': blocks of one size, from which it gets its windows.
+
+        Where these do not divide, the windows themselves, if they are a tiling that begins elsewhere.
+        """
+        if factor.span < self.extent:
+            return None
+        return factor.even(self.size, False) or self.tiles(factor) or factor.even(self.size, padded)
+
+    def tiles(self, factor: Factor) -> Factor | None:
+        """What a device reads of the dim, if every element is read once, and by one device."""
+        read = self.outward(factor) if self.window.kernel == 1 else None
+        return read if read is not None and read.width == read.stride and fit(self.size, [read]) else None
 
     def reads_outside(self, factor: Factor) -> bool:
         """Whether a device reads elements before the dim's first or behind its last one."""

@@ -19,10 +19,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator
 
-from ...dialects.ranges.factor import Factor, hull, is_padded
+from ...dialects.ranges.factor import Factor, hull, is_padded, middle
 from ...dialects.regions import TRIPS
 from ..program.program import Digit, Node, Position
 from .table import WHOLE, AxisTable, Blocked, Claim, Conflict, Table, claim_of
+
+ANY_WIDTH = 1 << 60
+"""More blocks than any axis has."""
 
 Candidates = dict[tuple[int, Factor], tuple[Claim, int]]
 """A factor of an index -> the claim that asks for it, and who asks: an operand's position, or -1 - a result's."""
@@ -54,16 +57,19 @@ class _Sweep:
         self.arguments: set[int] = set()
         self.arriving: dict[int, frozenset[Claim]] = {}
         self.waiting: set[int] = set()
-        """Ops with a widened result, until their uses say in which windows they read it."""
+        """Ops that move elements or have a widened result, until their uses say in which windows they read it, and the ops that
+        read what an undecided one moves."""
         self.left: set[int] = set()
-        """Those that no use decided."""
+        """Those that nothing else decided."""
 
     def run(self, changed: Iterable[int]) -> None:
         for value in changed:
             self.value_changed(value)
         while self.ahead or self.back or self.arguments or self.waiting - self.left:
             if not (self.ahead or self.back or self.arguments):
-                self.left |= self.waiting
+                # Widened values have most uses to wait for.
+                last = self.waiting - self.left
+                self.left |= {number for number in last if not self.is_widened(self.program.nodes[number])} or last
                 for number in sorted(self.left):
                     self.mark_ahead(number)
             self.forward()
@@ -112,7 +118,7 @@ class _Sweep:
             return
         candidates: Candidates = {}
         self.result_claims(node, candidates)
-        if not candidates and self.is_widened(node) and node.number not in self.left:
+        if not candidates and self.follows_uses(node) and node.number not in self.left:
             self.waiting.add(node.number)
         elif not candidates or not self.follows_uses(node):
             self.operand_claims(node, candidates)
@@ -177,7 +183,10 @@ class _Sweep:
         if candidates:
             return
         for position, value in enumerate(node.operands):
-            if claim_of(program, claims, value) is None:
+            if claim_of(program, claims, value) is None and self.shifted(value):
+                if node.number not in self.left:
+                    self.waiting.add(node.number)
+                    return
                 for claim in self.shifted(value):
                     digits = node.signature.operand_dims[position][claim.at]
                     self.ask(node, position, digits, claim, candidates, passing=True)
@@ -222,7 +231,15 @@ class _Sweep:
             factor = at.claim(claim.factor, self.padded)
             if factor is not None:
                 found.add(Claim(at.dim, factor, claim.tactic, claim.held))
-        return found
+        return found if len(found) < 2 else self.one_tiling(value, found)
+
+    def one_tiling(self, value: int, found: set[Claim]) -> set[Claim]:
+        """One of several claims to a dim, if they differ only in where the blocks begin."""
+        one = min(found, key=lambda claim: claim.tactic)
+        if any(claim.at != one.at for claim in found):
+            return found
+        factor = middle(self.program.shape(value)[one.at], [claim.factor for claim in found])
+        return found if factor is None else {one._replace(factor=factor)}
 
     def read_by(self, value: int) -> Iterator[tuple[Claim, Position]]:
         """The claims of the ops that read a value by a placed index, and where this index is in the value."""
@@ -240,8 +257,11 @@ class _Sweep:
         if len({claim.at for claim in read}) != 1:
             return None
         one = min(read, key=lambda claim: claim.tactic)
-        most = one.factor.size - 1 if self.is_widened(node) else 1
-        window = hull(self.program.shape(value)[one.at], [claim.factor for claim in read], most)
+        extent, factors = self.program.shape(value)[one.at], [claim.factor for claim in read]
+        window = hull(extent, factors, ANY_WIDTH if self.is_widened(node) else 1)
+        if window is not None and window.width > window.span:
+            self.table.too_wide[value, self.axis] = window
+            return None
         return None if window is None else one._replace(factor=window)
 
     def ask(
@@ -249,10 +269,12 @@ class _Sweep:
     ) -> None:
         """Turns a claim on a dim into a claim on its index, if a factor of the index can be placed.
 
-        With `passing`, no value has the claim yet: it holds if the index then needs no padding.
+        With `passing`, no value has the claim yet: it holds if the index then needs no padding. What only shifts keeps its
+        blocks for the ops that read it; if the caller alone reads it, it gets blocks of one size.
         """
+        shifts = node.signature.shifts and any(self.program.uses[result] for result in node.results)
         for number, digit in enumerate(digits):
-            factor = digit.inward(claim.factor, not number, self.padded, node.signature.shifts)
+            factor = digit.inward(claim.factor, not number, self.padded, shifts)
             if factor is not None and passing and is_padded(node.signature.instance.indices[digit.at].extent, [factor]):
                 continue
             if factor is not None and self.table.fits_node(node, digit.at, factor):
@@ -275,7 +297,9 @@ class _Sweep:
             return
         reason = self.reason(node, position, claim, digits)
         key = (node.number, position, self.axis)
-        self.table.blocked[key] = Blocked(node.number, position, self.axis, claim.at, extent, claim.factor, reason)
+        self.table.blocked[key] = Blocked(
+            node.number, position, self.axis, claim.at, extent, claim.factor, reason, claim.tactic
+        )
 
     def reason(self, node: Node, position: int, claim: Claim, digits: tuple[Digit, ...]) -> str:
         """Why no index of the dim takes the claim."""

@@ -50,6 +50,7 @@ def requirements(
     for operand, outside in info.windows:
         unit = "add" if outside in zeros else outside
         yield ("windows", index, ("surround", unit, operand))
+    yield from (("slice", index, block, ("over", first, part, below)) for first, part, below in info.over)
     yield from (once(operand, index) for operand in info.once if operand not in zeros)
     for ids, component, width in info.lookups:
         k: Term = Elements(ids) if component == ELEMENT else Component(ids, component)

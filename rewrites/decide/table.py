@@ -72,6 +72,8 @@ class Blocked:
     extent: int
     factor: Factor
     reason: str
+    tactic: int
+    """The number of the tactic whose claim stops here."""
 
     @property
     def size(self) -> int:
@@ -101,6 +103,8 @@ class Table:
     conflicts: dict[tuple[int, int, str], Conflict] = field(default_factory=dict[tuple[int, int, str], Conflict])
     widened: frozenset[int] = frozenset()
     """Values that are computed in the windows in which their uses read them, and not exchanged."""
+    too_wide: dict[tuple[int, str], Factor] = field(default_factory=dict[tuple[int, str], Factor])
+    """Of these, those whose windows along an axis are wider than all of its blocks together: found by one propagation."""
 
     def copy(self) -> Table:
         """A table that shares every axis until `touch`."""
@@ -222,7 +226,7 @@ def _fits_index(signature: Signature, index: int, factors: list[Factor]) -> bool
         bool(info.value or info.lookups or info.scan or info.pieces or info.selects),
     )
     whole_blocks = not (by_position or pads) or is_contiguous(info.extent, factors)
-    lawful = not (by_position or info.once or info.windows or pads) or is_lawful(info, pads)
+    lawful = not (by_position or info.once or info.windows or info.over or pads) or is_lawful(info, pads)
     if any(factor.has_halo for factor in factors) and not signature.follows_windows(index):
         return False
     reaches = signature.reaches(index)

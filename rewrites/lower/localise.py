@@ -105,6 +105,13 @@ class _Local:
             case ("mask", condition, inner):
                 keep = self.condition(condition)
                 return [keep(self.result(inner, rest)[0], self.node.signature.result_at[0])]
+            case (
+                "select",
+                ("among", int(index), *_),
+                ("slice", _, _, ("after", int(first), int(part))),
+                ("slice", _, _, int(y)),
+            ):
+                return [self.overlaid(self.emit(rest)[0], index, first, part, self.locals[y])]
             case ("select", *_) | ("slice", _, _, int()):
                 return [self.chained(term)]
             case ("fill", *_):
@@ -217,6 +224,15 @@ class _Local:
         if is_zero or at.reach is None or not at.reach.reads_outside(factor):
             return value
         return self.inside(value, at.dim, window, at.reach.size, outside)
+
+    def overlaid(self, value: SSAValue, index: int, first: int, part: int, below: SSAValue) -> SSAValue:
+        """The result where this device's block has rows of a part that begins at row `first`, otherwise another array."""
+        (factor,), reach = self.factors(index), self.node.signature.operand_at[part][index].reach
+        if reach is None or not reach.reads_outside(factor):
+            return value
+        start = self.ops.make("sub", (self.start([factor]), self.ops.number(first, IDS)), IDS, ())
+        dim = self.node.signature.result_at[0][index].dim
+        return self.ops.inside(value, dim, start, (reach.size - 1) * reach.divisor + 1, below)
 
     def bounded(self, results: list[SSAValue]) -> list[SSAValue]:
         """The results with zeros where their windows are outside of the array, as every reader of a window expects."""

@@ -68,7 +68,8 @@ class _Writer:
             self.define(value, arg, into)
         self.body(0, into)
         end = len(program.nodes)
-        out = [into.force(self.read(value, end, at, into)) for at, value in enumerate(program.returned)]
+        read = [self.read(value, end, at, into) for at, value in enumerate(program.returned)]
+        out = [into.force(self.cut(made, type, into)) for made, type in zip(read, outputs, strict=True)]
         into.finish_into(func.ReturnOp(*out))
         module = ModuleOp([main])
         set_mesh(module, self.mesh)

@@ -90,8 +90,9 @@ class Signature:
             tuple(_dims(value, extents) for value in instance.operands),
             tuple(_dims(value, extents) for value in instance.results),
         )
-        self.shifts = instance.definition.moves and bool(self.rivals)
-        """Whether the op moves elements, some by a window: that costs nothing, so its result is made where it is read."""
+        windowed = (any(digits and digits[0].reach for digits in dims) for dims in self.operand_dims if any(dims))
+        self.shifts = instance.definition.moves and bool(self.rivals) and all(windowed)
+        """Whether the op only moves elements, by windows: that costs nothing, so its result is made where it is read."""
         self.placed: dict[object, object] = {}
         self.fitting: dict[object, bool] = {}
         """Whether factors fit an index together, for those that were tried."""

@@ -99,12 +99,12 @@ def _through_windows(source: Layout, target: Layout, itemsize: int, mesh: Mesh) 
             between = _changed(source.with_pending(()), dim, blocks or _even(source, dim, factor, mesh), mesh)
             first = Halo.between(source.with_pending(()), between, dim, itemsize, mesh)
             return _joined(Path((first,), first.bytes), path(between.with_pending(source.pending), target, itemsize, mesh))
-    dim, factor = next(each for each in there.items() if each[0] not in kept)
     ways: list[Path] = []
-    for each in (_alone(source, dim, factor, mesh), _even(target, dim, factor, mesh), []):
-        between = _changed(target, dim, each, mesh)
-        last = Halo.between(between, target, dim, itemsize, mesh)
-        ways.append(_joined(path(source, between, itemsize, mesh), Path((last,), last.bytes)))
+    for dim, factor in (each for each in there.items() if each[0] not in kept):
+        for each in (_alone(source, dim, factor, mesh), _even(target, dim, factor, mesh), []):
+            between = _changed(target, dim, each, mesh)
+            last = Halo.between(between, target, dim, itemsize, mesh)
+            ways.append(_joined(path(source, between, itemsize, mesh), Path((last,), last.bytes)))
     return min(ways, key=lambda way: (way.bytes, way.collectives, len(way.steps)))
 
 

@@ -228,3 +228,75 @@ builtin.module attributes {array.mesh = "data=4, model=2"} {
   }
 }
 // CHECK: `array.barrier` returns its operands unchanged: their types must match
+
+// -----
+builtin.module attributes {array.mesh = "data=8"} {
+  func.func @f(%x: !array.array<f32[data*8]>) {
+    %0 = array.redistribute %x : f32[data*8] -> f32[win<8,10,1,1000>(data) of 64]
+    func.return
+  }
+}
+// CHECK: does not fit the mesh data=8: the windows of dim 0 have none of its 64 elements: they begin at -1000, ..., -944 and have 10 elements each; a window that begins `lo` elements before its block: `win<8,10,1,lo>`
+
+// -----
+builtin.module attributes {array.mesh = "data=8"} {
+  func.func @f(%x: !array.array<f32[data*8]>) {
+    %0 = array.redistribute %x : f32[data*8] -> f32[win<8,4,2,0>(data) of 64]
+    func.return
+  }
+}
+// CHECK: `[win<8,4,2,0>(data) of 64]` is not a tiling, nor windows; write `[win<8,7,1,0>(data) of 64]`
+
+// -----
+builtin.module attributes {array.mesh = "data=8"} {
+  func.func @f(%x: !array.array<f32[data*8]>) {
+    %0 = array.redistribute %x : f32[data*8] -> f32[win<8,10,1,1>(data*2) of 64]
+    func.return
+  }
+}
+// CHECK: `win<8,10,1,1>(data*2) of 64` is not a range of windows, one for each device; write an axis as the base: `win<...>(data)`
+
+// -----
+builtin.module attributes {array.mesh = "data=8"} {
+  func.func @f(%x: !array.array<f32[data*8]>) {
+    %0 = array.redistribute %x : f32[data*8] -> f32[win<8,10,1,1>(8) of 64]
+    func.return
+  }
+}
+// CHECK: `win<8,10,1,1>(8) of 64` is not a range of windows, one for each device
+
+// -----
+builtin.module attributes {array.mesh = "data=8"} {
+  func.func @f(%x: !array.array<f32[data*8]>) {
+    %0 = array.redistribute %x : f32[data*8] -> f32[data*8 pad 66]
+    func.return
+  }
+}
+// CHECK: does not fit the mesh data=8: an extent of 66 does not divide over `data` (size 8, stride 8)
+
+// -----
+builtin.module attributes {array.mesh = "data=8"} {
+  func.func @f(%x: !array.array<f32[data*8]>) {
+    %0 = array.redistribute %x : f32[data*8] -> f32[data.0:3*22 pad 64]
+    func.return
+  }
+}
+// CHECK: `f32[data.0:3*22 pad 64]` does not fit the mesh data=8: `data.0:3` does not divide `data` (8 devices); sizes that do: 2 or 4
+
+// -----
+builtin.module attributes {array.mesh = "data=8"} {
+  func.func @f(%x: !array.array<f32[data*8]>) {
+    %0 = array.redistribute %x : f32[data*8] -> f32[data.0:2*32]
+    func.return
+  }
+}
+// CHECK: `data.0:2` is not an axis of the mesh; write the mesh with the sub-axes: `data.0=2, data.1=4`
+
+// -----
+builtin.module attributes {array.mesh = "data=8"} {
+  func.func @f(%x: !array.array<f32[data*8]>) {
+    %0 = array.redistribute %x : f32[data*8] -> f32[t:8*8]
+    func.return
+  }
+}
+// CHECK: `t:8` is not a mesh axis; place the dim on an axis of the mesh

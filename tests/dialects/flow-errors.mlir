@@ -81,3 +81,39 @@ builtin.module attributes {array.mesh = "data=4, model=2"} {
   }
 }
 // CHECK: 'flow.kernel' expects parent op 'flow.graph'
+
+// -----
+builtin.module attributes {array.mesh = "data=8"} {
+  flow.graph @step(%x: !array.array<f32[8*data]>) -> !array.array<f32[64]> {
+    %0 = flow.redistribute %x : f32[8*data] -> f32[64]
+    flow.return %0 : f32[64]
+  }
+}
+// CHECK: argument 0 of `flow.graph` is f32[8*data], but an array outside of the program has blocks of consecutive elements, all of one size; write f32[data*8], and `flow.redistribute` inside
+
+// -----
+builtin.module attributes {array.mesh = "data=8"} {
+  flow.graph @step(%x: !array.array<f32[64]>) -> !array.array<f32[8*data]> {
+    %0 = flow.redistribute %x : f32[64] -> f32[8*data]
+    flow.return %0 : f32[8*data]
+  }
+}
+// CHECK: result 0 of `flow.graph` is f32[8*data], but an array outside of the program has blocks of consecutive elements, all of one size; write f32[data*8], and `flow.redistribute` inside
+
+// -----
+builtin.module attributes {array.mesh = "data=8"} {
+  flow.graph @step(%x: !array.array<f32[64]>) -> !array.array<f32[win<8,10,1,1>(data) of 64]> {
+    %0 = flow.redistribute %x : f32[64] -> f32[win<8,10,1,1>(data) of 64]
+    flow.return %0 : f32[win<8,10,1,1>(data) of 64]
+  }
+}
+// CHECK: result 0 of `flow.graph` is f32[win<8,10,1,1>(data) of 64], but an array outside of the program has blocks of consecutive elements, all of one size; write f32[64], and `flow.redistribute` inside
+
+// -----
+builtin.module attributes {array.mesh = "data=8"} {
+  flow.graph @step(%x: !array.array<f32[62]>) -> !array.array<f32[data*8 pad 62]> {
+    %0 = flow.redistribute %x : f32[62] -> f32[data*8 pad 62]
+    flow.return %0 : f32[data*8 pad 62]
+  }
+}
+// CHECK: result 0 of `flow.graph` is f32[data*8 pad 62], but an array outside of the program has blocks of consecutive elements, all of one size; write f32[62], and `flow.redistribute` inside

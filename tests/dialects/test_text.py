@@ -238,7 +238,7 @@ def chain(length: int) -> ModuleOp:
         types = [array("f32[64, 8]")]
         functions.append(FuncOp(f"kernel_{number}", (types, types), Region(body)))
         kernel = KernelOp(f"kernel_{number}", [value], [placed])
-        gather = RedistributeOp(kernel.outs[0], whole)
+        gather = RedistributeOp([kernel.outs[0]], [whole])
         block.add_ops([kernel, gather])
         value = kernel.outs[0]
     block.add_op(GraphReturnOp([value]))

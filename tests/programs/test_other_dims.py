@@ -4,6 +4,8 @@
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 # pyright: reportUnknownLambdaType=false
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -60,6 +62,27 @@ def test_two_axes_of_one_value_change_places():
     plan = plan.tile("result", 1, "x").tile("result", 0, "y")
     assert plan.layout("result") == {"result": "f32[y*8, x*2]"}
     np.testing.assert_array_equal(plan.compile()(A), A * 2)
+
+
+@dataclass(frozen=True, repr=False)
+class Transposed(pt.Tactic):
+    """A layout of the result in which the two axes have changed places."""
+
+    def seeds(self, plan: Plan) -> Iterator[Any]:
+        yield from pt.Tile({"result": 0}, "y").seeds(plan)
+        yield from pt.Tile({"result": 1}, "x").seeds(plan)
+
+
+def test_the_axes_of_one_tactic_change_places_at_once():
+    """One after the other there is no room: both dims are full."""
+    x = A[:4, :4]
+    plan = pt.plan(lambda x: x * 2, MESH, x).tile("x", 0, "x").tile("x", 1, "y")
+    assert plan.layout("result") == {"result": "f32[x, y*2]"}
+    with pytest.raises(pt.Error, match="do not divide"):
+        plan.tile("result", 0, "y")
+    plan = plan.apply(Transposed())
+    assert plan.layout("result") == {"result": "f32[y*2, x]"}
+    np.testing.assert_array_equal(plan.compile()(x), x * 2)
 
 
 def test_it_is_told_by_the_trace():

@@ -150,6 +150,10 @@ def mask_instance(rule: Rule, random: Random) -> tuple[Bindings, Environment]:
     if rule.name == "chained":
         whole = (np.stack([generator.integers(0, 9, TRIPS * BLOCK)] * TRIPS) for _ in range(2))
         return bound | {"n": random.randint(0, TRIPS * BLOCK), "x": next(whole), "y": next(whole)}, {}
+    if rule.name == "overlaid":
+        whole = np.stack([generator.integers(0, 9, TRIPS * BLOCK)] * TRIPS)
+        extent = random.randint(1, TRIPS * BLOCK)
+        return bound | {"k": random.randint(0, TRIPS * BLOCK - extent), "x": whole[:, :extent] + 9, "y": whole}, {}
     if rule.name == "bordered":
         bound |= {"u": -7, "x": np.stack([generator.integers(0, 9, TRIPS * BLOCK)] * TRIPS)}
     bound["y"] = generator.integers(0, 9, (TRIPS, COUNT))
@@ -187,9 +191,15 @@ def _placed(head: str, args: list[Any]) -> Any:
         case "chain", [n, x, y]:
             return np.concatenate([x[:, :n], y[:, : x.shape[1] - n]], axis=1)
         case "after", [n, y]:
-            return np.concatenate([np.zeros_like(y[:, :n]), y[:, : y.shape[1] - n]], axis=1)
+            # Behind its end may be anything.
+            return np.pad(y, ((0, 0), (n, TRIPS * BLOCK)))[:, : TRIPS * BLOCK]
         case "behind", [_, m, n]:
             return COORDINATE * m + np.arange(int(m)) >= n
+        case "over", [k, x, y]:
+            return np.concatenate([y[:, :k], x, y[:, k + x.shape[1] :]], axis=1)
+        case "among", [_, m, k, x]:
+            rows = COORDINATE * m + np.arange(int(m)) - k
+            return (rows >= 0) & (rows < x.shape[1])
         case "select", [c, x, y]:
             return cast(Array, np.where(c, x, y))
         case "surround", [u, x]:

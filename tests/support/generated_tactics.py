@@ -24,6 +24,11 @@ KINDS: Mapping[str, int] = {
     "data parallel": 1,
     "zero": 2,
     "widen": 2,
+    "sub-axis": 3,
+    "sub-axis inside": 2,
+    "split": 2,
+    "in turn": 3,
+    "in turn inside": 2,
     "megatron": 1,
 }
 
@@ -57,6 +62,12 @@ class Tactic:
                 return plan.tile(name, dim, axis, padded=True)
             case "widen":
                 return plan.widen(name)
+            case "sub-axis" | "sub-axis inside":
+                return plan.tile(name, dim, f"{axis}.{self.value % 2}:2" if "." not in axis else axis)
+            case "split":
+                return plan.tile(name, dim, axis).propagate(axis, split=True)
+            case "in turn" | "in turn inside":
+                return plan.tile(name, dim, axis, block=1 + self.value % 3)
             case "propagate":
                 return plan.propagate(axis)
             case "held" | "held inside":

@@ -22,23 +22,22 @@ def parse(text: str) -> ModuleOp:
     return Parser(context(), text).parse_module()
 
 
-def reparsed(module: ModuleOp) -> ModuleOp:
-    """The module after printing and parsing: its text must be complete, print the same again, and be that of a valid module."""
-    text = str(module)
+def reparsed(text: str) -> ModuleOp:
+    """The module of a printed text, which must be complete, print the same again, and be that of a valid module."""
     read = parse(text)
     read.verify()
     assert str(read) == text
     return read
 
 
-def lowered_text(plan: Plan) -> str:
-    """The text of the spmd module that the rules make from the text of the unfused program."""
-    fused, own = reparsed(fuse(reparsed(plan.ir(fused=False)))), plan.ir()
-    # Nearly always they have the same text, which is read only once then.
-    if str(own) != str(fused):
+def lowers_from_its_text(plan: Plan) -> None:
+    """The rules make the plan's spmd module from the text of the unfused program too; each text between is read and printed."""
+    fused, own, local = str(fuse(reparsed(str(plan.ir(fused=False))))), str(plan.ir()), str(plan.spmd())
+    # Nearly always these have the same text, which is read only once then.
+    if own != fused:
         reparsed(own)
-    reparsed(plan.spmd())
-    return str(to_spmd(fused))
+    assert str(to_spmd(reparsed(fused))) == local
+    reparsed(local)
 
 
 def executions(module: ModuleOp) -> tuple[dict[str, int], dict[str, int]]:

@@ -6,12 +6,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+
+import partita as pt
+from partita.compiler.api.notation import Notation
 
 Array = Any
 
@@ -23,6 +27,11 @@ class Twin:
     name: str
     text: str
     function: Callable[..., Any]
+
+    @cached_property
+    def read(self) -> Notation:
+        """The program of the text, which several tests look at."""
+        return pt.parse(self.text)
 
 
 TWINS: list[Twin] = []

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
-from itertools import groupby, product
+from itertools import groupby, pairwise, product
 from math import prod
 from typing import ClassVar, NamedTuple
 
@@ -133,6 +133,8 @@ def pieces(have: Factor | None, want: Factor, extent: int) -> tuple[Hop, ...]:
     """The pieces by distance. A device takes its own rows where it can, all others from the devices that own them."""
     if have is None:
         return ()
+    # What a device owns of a tiling that begins elsewhere ends before its block does.
+    short = max(0, -have.after)
     found: dict[int, list[tuple[int, int, int, int]]] = {}
     for i, j in product(range(want.size), range(have.size)):
         begin, end = want.start(i), min(want.start(i) + want.width, extent)
@@ -140,8 +142,8 @@ def pieces(have: Factor | None, want: Factor, extent: int) -> tuple[Hop, ...]:
         if have.stride == want.stride:
             begin = max(begin, 0)
         if i != j and have.stride == want.stride:
-            last = extent if j + 1 == have.size else (j + 1) * have.stride
-            its = (j * have.stride, min(last, own[0])) if j < i else (max(j * have.stride, own[1]), last)
+            first, last = j * have.stride - short, extent if j + 1 == have.size else (j + 1) * have.stride - short
+            its = (first, min(last, own[0])) if j < i else (max(first, own[1]), last)
         begin, end = max(begin, its[0]), min(end, its[1])
         if max(begin, 0) < end and (i == j or begin < own[0] or end > own[1]):
             found.setdefault(j - i, []).append((begin - i * have.stride, end - i * have.stride, j, i))
@@ -277,6 +279,8 @@ class _Rows:
 
     def joined(self, parts: Sequence[tuple[Hop, SSAValue]]) -> SSAValue:
         """The pieces one after another: blocks and windows have one stride, so all devices have the same ones."""
+        if any(hop.begin < before.end for (before, _), (hop, _) in pairwise(parts)):
+            return self.overlaid(parts)
         at, end, rows = -self.want.before, self.want.stride + self.want.after, list[SSAValue]()
         for hop, part in parts:
             if hop.begin > at:
@@ -286,6 +290,22 @@ class _Rows:
         if end > at:
             rows.append(self.zeros(self.x, end - at))
         return rows[0] if len(rows) == 1 else self.make("concatenate", rows, self.want.width, self.x, dimension=self.dim)
+
+    def overlaid(self, parts: Sequence[tuple[Hop, SSAValue]]) -> SSAValue:
+        """The pieces over zeros, each where it is for one of those that get it.
+
+        They overlap if the last device has a longer block: its rows are as far from the last receivers as those of the device
+        before it are from others.
+        """
+        out, x = self.zeros(self.x, self.want.width), self.x
+        for hop, part in parts:
+            begin = hop.begin + self.want.before
+            end = begin + hop.rows
+            rows = [self.cut(out, 0, begin), part, self.cut(out, end, self.want.width - end)]
+            rows = [each for each in rows if self.length(each)]
+            over = rows[0] if len(rows) == 1 else self.make("concatenate", rows, self.want.width, x, dimension=self.dim)
+            out = self.here.select(hop.receivers, over, out)
+        return out
 
     def written(self, parts: Sequence[tuple[Hop, SSAValue]], have: Factor) -> SSAValue:
         """The pieces, each written where its rows are, over zeros.

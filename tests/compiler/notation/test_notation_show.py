@@ -51,7 +51,7 @@ def again(traced: Traced) -> Traced:
 
 @pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name)
 def test_what_is_printed_is_the_program(twin: Twin):
-    structs = pt.parse(twin.text).arguments().values()
+    structs = twin.read.arguments().values()
     traced = pt.trace(twin.function, *structs)
     assert ops(again(traced).module) == ops(traced.module)
 

@@ -130,6 +130,14 @@ def test_the_parts_of_a_concatenation_share_two_permutes() -> None:
     assert [(way.collectives, way.bytes) for way in ways] == [(2, 16), (0, 0)]
 
 
+@pytest.mark.parametrize("halo", [(-2, 2), (-2, 4), (-4, 4), (2, 1), (-1, 3)])
+def test_the_last_device_has_a_longer_block(halo: tuple[int, int]) -> None:
+    """Of 8 rows on 7 devices the last one has two: the piece of one distance overlaps that of another."""
+    mesh = Mesh(x=7)
+    source = Layout.of((8, 2), [(0, factor(mesh, "x", 1, 0, 1))])
+    check(source, Layout.of((8, 2), [(0, factor(mesh, "x", 1, *halo))]), mesh)
+
+
 @pytest.mark.parametrize(
     ("extent", "window", "moves", "received"),
     [

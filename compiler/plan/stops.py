@@ -1,0 +1,195 @@
+"""Where propagation stops, and what that costs: each device of the axis runs the op in full, on operands that it gathers.
+
+So do the ops after it, until one is placed on the axis again. Such an op counts for the first op at which the axis stops.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from ...dialects.params import ParamsAttr
+from ...rewrites.decide.decide import Move
+from ...rewrites.decide.table import Blocked
+from ...rewrites.program.program import Node
+from ...rewrites.program.shard_maps import misfit
+from ..inputs.lines import Source
+from .collectives import line_of
+from .counts import Exchange, received
+from .cures import cure, cure_of_whole
+from .state import State
+from .work import Flops, on_device, op_name, work
+
+MOST = 4
+"""The most ops that a text names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A dim at which propagation stopped, and what each device of the axis then runs in full.
+
+    `runs` names the op, and the ops after it that compute and that are not placed on the axis either. `flops` is what one
+    device computes in them in a call; all devices of the axis compute the same. `bytes` is what it receives for that over
+    the axis.
+    """
+
+    op: str
+    value: str
+    dim: int
+    extent: int
+    axis: str
+    size: int
+    reason: str
+    source: Source | None
+    runs: tuple[str, ...]
+    flops: Flops
+    bytes: int
+    cure: str
+    """A tactic, or a change of the program, with which the axis is not lost here."""
+
+    def __str__(self) -> str:
+        where = f" at {self.source}" if self.source is not None else ""
+        return (
+            f"`{self.axis}` ({self.size} devices) stops at {self.op}{where}: "
+            f"dim {self.dim} of `{self.value}` ({self.extent}): {self.reason}\n"
+            f"  each device runs {self._ops()} in full: {self._work()}; it receives {self.bytes:,} bytes for that\n"
+            f"  help: {self.cure}"
+        )
+
+    __repr__ = __str__
+
+    def _ops(self) -> str:
+        first, *after = (f"`{name}`" for name in self.runs)
+        more = [f"{len(after) - MOST} more"] if len(after) > MOST else []
+        return f"{first}, and then {', '.join([*after[:MOST], *more])}," if after else first
+
+    def _work(self) -> str:
+        parts = f" instead of {-(-self.flops.known // self.size):,}" if self.flops.known else ""
+        return self.flops.text(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class WholeOp:
+    """A primitive that runs unpartitioned, with its location; `value` is its result, or the operand of an effect."""
+
+    primitive: str
+    value: str
+    source: Source | None
+    own: bool = False
+    """Whether it runs on the mesh axes that it names, with its own collectives, instead of on gathered operands."""
+    why: str = ""
+    makes: bool = True
+    """Whether it has a result, rather than only an effect."""
+    once: bool = False
+    """Whether one device runs it for all devices."""
+    bytes: int = 0
+    """The bytes that a device receives in a call for its operands. What it computes is unknown."""
+    cure: str = ""
+
+    def __repr__(self) -> str:
+        where = f" at {self.source}" if self.source is not None and self.source.line else ""
+        if self.own:
+            runs = "unchanged, on its own mesh axes: its collectives are in `counts().own`"
+        elif not self.makes:
+            runs = f"unpartitioned, on one device: {self.why or 'it is an effect'}"
+        elif self.once:
+            runs = f"unpartitioned, on one device: {self.why or 'the others receive its result'}"
+        else:
+            runs = f"unpartitioned: {self.why or 'it has no definition'}"
+        what = f", which {'makes' if self.makes else 'reads'} `{self.value}`," if self.value else ""
+        costs = f"\n  each device receives {self.bytes:,} bytes for that; what it computes is unknown" if self.bytes else ""
+        return f"`{self.primitive}`{where}{what} runs {runs}{costs}" + (f"\n  help: {self.cure}" if self.cure else "")
+
+
+def stops(plan: State) -> list[Stop]:
+    program = plan.source.program
+    alike: dict[tuple[object, ...], list[Blocked]] = {}
+    for each in _open(plan):
+        node = program.nodes[each.node]
+        value = node.end(each.operand)
+        # Ops of one line can stop the same dim of the same value, as the two halves of a split do.
+        key = node.kind, value, each.dim, each.axis, each.reason, str(line_of(plan, value, node))
+        alike.setdefault(key, []).append(each)
+    in_full = {axis: _in_full(plan, axis) for axis in {each[0].axis for each in alike.values()}}
+    return [_stop(plan, each, in_full[each[0].axis]) for each in alike.values()]
+
+
+def _open(plan: State) -> list[Blocked]:
+    """The stops at ops that no tactic has placed on the axis since."""
+    axes = plan.table.axes
+    return [each for each in plan.table.blocked.values() if axes[each.axis].nodes[each.node] is None]
+
+
+def _stop(plan: State, alike: list[Blocked], in_full: dict[int, list[Node]]) -> Stop:
+    one, program = alike[0], plan.source.program
+    node = program.nodes[one.node]
+    value = node.end(one.operand)
+    nodes = [each for number in dict.fromkeys(stop.node for stop in alike) for each in in_full[number]]
+    return Stop(
+        node.kind,
+        plan.source.addresses.names[value],
+        one.dim,
+        one.extent,
+        one.axis,
+        one.size,
+        one.reason,
+        line_of(plan, value, node),
+        tuple(dict.fromkeys(op_name(each) for each in nodes if each is node or on_device(plan, each) != 0)),
+        work(plan, nodes),
+        received_for(plan, [(each.node, each.operand) for each in alike], one.axis),
+        cure(plan, one),
+    )
+
+
+def _in_full(plan: State, axis: str) -> dict[int, list[Node]]:
+    """Each op at which the axis stops, and those after it that are not placed on the axis either, each for its first stop."""
+    program, claims = plan.source.program, plan.table.axes[axis].nodes
+    stopped = sorted({each.node for each in _open(plan) if each.axis == axis})
+    seen, found = set(stopped), {number: [program.nodes[number]] for number in stopped}
+    for nodes in found.values():
+        # The list grows: after the op come those that read its results, and after them those that read theirs.
+        for node in nodes:
+            for number in (number for value in node.results for number, _ in program.uses[value]):
+                if number not in seen and claims[number] is None:
+                    seen.add(number)
+                    nodes.append(program.nodes[number])
+    return found
+
+
+def received_for(plan: State, uses: Iterable[tuple[int, int]], axis: str = "") -> int:
+    """The bytes that a device receives in a call so that these operands lie as their ops want them, over one axis or all."""
+    where, moves = plan.source.program.where, dict[int, Move]()
+    for use in uses:
+        move = plan.decisions.at_use.get(use)
+        while move is not None:
+            moves[id(move)] = move
+            move = move.before
+    steps = ((move, step) for move in moves.values() for step in move.path.steps if not axis or axis in step.axes)
+    return received(
+        Exchange(step.kind, step.axes, part, move.trips, where(move.region)) for move, step in steps for part in step.parts
+    )
+
+
+def wholes(plan: State) -> list[WholeOp]:
+    return [_whole(plan, node) for node in plan.source.program.nodes if node.kind == "whole"]
+
+
+def _whole(plan: State, node: Node) -> WholeOp:
+    params = cast(ParamsAttr, node.op.properties["params"])
+    value = node.results[0] if node.results else node.operands[0] if node.operands else -1
+    mapped = misfit(params, plan.mesh)
+    once = node.signature.once
+    return WholeOp(
+        str(params["primitive"]),
+        plan.source.addresses.names.get(value, ""),
+        line_of(plan, value, node),
+        bool(node.signature.own) and not once,
+        f"{mapped}: run through vmap on replicated arrays" if mapped else str(params.get("why", "")),
+        bool(node.results),
+        once,
+        received_for(plan, _reads(node)),
+        cure_of_whole(node),
+    )
+
+
+def _reads(node: Node) -> Iterator[tuple[int, int]]:
+    return ((node.number, position) for position in range(len(node.operands)))

@@ -1,0 +1,74 @@
+"""What one device computes in a call: the arithmetic of its ops on their local shapes."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import cast
+
+from ...dialects.definitions.flops import flops
+from ...dialects.params import NO_PARAMS, ParamsAttr
+from ...dialects.ranges.factor import Factor
+from ...rewrites.decide.op_layouts import Placed, place
+from ...rewrites.program.program import Node
+from .counts import most
+from .state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Flops:
+    """Arithmetic operations; `unknown` names the ops whose number is not known, and which `known` leaves out."""
+
+    known: int
+    unknown: tuple[str, ...] = ()
+
+    def text(self, parts: str = "", unit: str = " flops") -> str:
+        """As a text, with `parts` after the number that is known."""
+        known = f"{self.known:,}{unit}{parts}"
+        if not self.unknown:
+            return known
+        names = ", ".join(f"`{name}`" for name in self.unknown)
+        return f"{known}, and those of {names}, which are unknown" if self.known else f"unknown{unit}"
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+def flops_per_device(plan: State) -> Flops:
+    return work(plan, plan.source.program.nodes)
+
+
+def on_device(plan: State, node: Node) -> int | None:
+    """What one device computes each time that it runs an op; None if that is unknown."""
+    return _in(plan, node, plan.decisions.placements.nodes[node.number])
+
+
+def in_blocks(plan: State, node: Node) -> int | None:
+    """The same, if each device computed only its block of each dim, and not the windows in which results are read."""
+    placement = plan.decisions.placements.nodes[node.number].placement
+    return _in(plan, node, place(node.signature, tuple((index, _block(node, index, factor)) for index, factor in placement)))
+
+
+def _block(node: Node, index: int, factor: Factor) -> Factor:
+    """The factor without a halo, if its blocks have all of the index; else as it is."""
+    return factor.at(factor.stride) if factor.span >= node.signature.instance.indices[index].extent else factor
+
+
+def _in(plan: State, node: Node, placed: Placed) -> int | None:
+    ins, outs = (tuple(layout.local_shape(plan.mesh) for layout in side) for side in (placed.wanted, placed.produced))
+    # The parameters of a border are those of its loop or branch.
+    params = NO_PARAMS if node.is_border else node.op.properties.get("params", NO_PARAMS)
+    return flops(node.kind, cast(ParamsAttr, params), ins, outs)
+
+
+def work(plan: State, nodes: Iterable[Node], of: Callable[[State, Node], int | None] = on_device) -> Flops:
+    """What one device computes in these ops in a call; of branches, the one that computes most."""
+    program = plan.source.program
+    counts = [(node, of(plan, node)) for node in nodes]
+    known = [(count * program.trips(node.region), program.where(node.region)) for node, count in counts if count]
+    return Flops(int(most(known)), tuple(dict.fromkeys(op_name(node) for node, count in counts if count is None)))
+
+
+def op_name(node: Node) -> str:
+    """The name of an op's primitive, or the name that a user gave it."""
+    if node.kind == "whole":
+        return str(cast(ParamsAttr, node.op.properties["params"])["primitive"])
+    return node.signature.instance.definition.title

@@ -1,0 +1,80 @@
+"""The integers and booleans that a program computes from its literals.
+
+The positions of `x.at[1:-1]` are literals. Between them and the op that uses them, JAX puts a broadcast, a comparison with 0,
+or an `iota` times the step. Their values are computed by the definitions of these ops.
+
+    %i = lax.iota : i32[4];  %j = lax.mul %i, 2 : i32[4]   -->   %j is [0, 2, 4, 6]
+"""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from xdsl.ir import Block, Operation, SSAValue
+
+from ...dialects.definitions.registry import definitions
+from ...dialects.lax import LaxOp
+from ...dialects.reference.evaluate import evaluate
+from ...dialects.regions import BORDERS
+from ...dialects.types import ArrayType
+
+Positions: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+EXACT = ("bool", "int", "uint")
+"""The prefixes of the names of their dtypes."""
+MOST = 1 << 20
+"""The largest number of elements that are computed."""
+
+
+class Constants:
+    """The values of one program that follow from literals. They are computed when they are asked for."""
+
+    def __init__(self) -> None:
+        # A user's function is not run while a program is traced.
+        self.ops = frozenset(definitions) - BORDERS - {"whole"}
+        self.fixed: set[SSAValue] = set()
+        self.known: dict[SSAValue, Positions] = {}
+
+    def made(self, op: Operation) -> None:
+        """Takes note of an op that has been made."""
+        if self.fixed.issuperset(op.operands) and op.name.removeprefix("lax.") in self.ops:
+            types = cast("Sequence[ArrayType]", op.result_types)
+            if all(each.dtype.startswith(EXACT) and prod(each.shape) <= MOST for each in types):
+                self.fixed.update(op.results)
+
+    def enter(self, arguments: Sequence[SSAValue], values: Sequence[SSAValue]) -> None:
+        """Takes note of the values that the arguments of a region have whenever it runs."""
+        for argument, value in zip(arguments, values, strict=True):
+            if (known := self.of(value)) is not None:
+                self.fixed.add(argument)
+                self.known[argument] = known
+
+    def of(self, value: SSAValue) -> Positions | None:
+        """The value, if it follows from literals alone."""
+        if value not in self.fixed:
+            return None
+        waiting = [value]
+        while waiting:
+            if waiting[-1] in self.known:
+                waiting.pop()
+            elif before := [each for each in cast(LaxOp, waiting[-1].owner).operands if each not in self.known]:
+                waiting += before
+            else:
+                self.compute(cast(LaxOp, waiting.pop().owner))
+        return self.known[value]
+
+    def compute(self, op: LaxOp) -> None:
+        types = [(each.dtype, each.shape) for each in cast("Sequence[ArrayType]", op.result_types)]
+        results = evaluate(op.primitive(), op.params, [self.known[each] for each in op.operands], types)
+        self.known.update(zip(op.results, results, strict=True))
+
+    def erase_unread(self, block: Block) -> list[Operation]:
+        """Erases the ops whose values have been computed, and which no other op reads. Returns them."""
+        erased: list[Operation] = []
+        for op in reversed(list(block.ops) if self.known else []):
+            if not self.known.keys().isdisjoint(op.results) and not any(result.uses for result in op.results):
+                erased.append(op)
+                op.detach()
+                op.erase()
+        return erased

@@ -1,0 +1,202 @@
+"""Where propagation stops, `plan.blocked` says what runs in full, its flops and bytes, and a cure that works."""
+
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false
+
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from calls import CALLS, Call
+from jax import lax
+
+import partita as pt
+from partita.compiler.api.plan import Plan
+from partita.compiler.plan.stops import Stop
+
+pytestmark = pytest.mark.usefixtures("quick_compiles")
+
+MESH = pt.Mesh(data=8)
+X, W, V = np.ones((64, 16), np.float32), np.ones((16, 32), np.float32), np.ones(64, np.float32)
+
+
+def gathered(plan: Plan, stop: Stop) -> int:
+    """The bytes of the collectives that the plan lists for the value, over the axis, for the op."""
+    found = [each for each in plan.collectives() if (each.value, each.use) == (stop.value, stop.op) and stop.axis in each.axes]
+    return sum(each.bytes * each.times for each in found)
+
+
+def cured(plan: Plan, stop: Stop, function: Callable[..., Any], args: tuple[Any, ...]) -> Plan | None:
+    """The plan after the stop's cure; None if it is a change of the program."""
+    if tactic := re.search(r"plan\.(.*)", stop.cure):
+        return eval(tactic[0], {"plan": plan})
+    trace = plan.trace
+    if padded := re.fullmatch(r"have it padded: (.*), padded=True\)", stop.cure):
+        trace = trace.replace(f"{padded[1]})", f"{padded[1]}, padded=True)")
+    elif fewer := re.fullmatch(r'use fewer devices: "(.*)" instead of "(.*)" in (.*)', stop.cure):
+        trace = trace.replace(fewer[3], fewer[3].replace(repr(fewer[2]), repr(fewer[1])))
+    elif instead := re.fullmatch(r".* keep it replicated: pt\.(.*) instead of (.*)", stop.cure):
+        trace = trace.replace(instead[2], instead[1])
+    else:
+        return None
+    return pt.replay(function, plan.mesh.whole(), trace, *args)
+
+
+def is_open(plan: Plan, stop: Stop) -> bool:
+    return any(
+        (each.op, each.value, each.dim, each.axis) == (stop.op, stop.value, stop.dim, stop.axis) for each in plan.blocked
+    )
+
+
+# --- costs ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_op_that_moves_costs_what_the_ops_after_it_compute() -> None:
+    plan = pt.plan(lambda x, w: x[::-1] @ w, MESH, X, W).tile("x", 0, "data")
+    (stop,) = plan.blocked
+    assert (stop.runs, stop.flops.known, stop.bytes) == (("rev", "dot_general"), 2 * 64 * 32 * 16, 64 * 16 * 4 * 7 // 8)
+    assert stop.bytes == gathered(plan, stop) == plan.bytes_per_device()
+
+
+def test_the_text_says_costs_and_a_cure() -> None:
+    (stop,) = pt.plan(lambda x, w: lax.sort(x, dimension=0) @ w, MESH, X, W).tile("x", 0, "data").blocked
+    assert str(stop).splitlines()[1:] == [
+        "  each device runs `sort`, and then `dot_general`, in full: 65,536 flops instead of 8,192, and those of `sort`,"
+        " which are unknown; it receives 3,584 bytes for that",
+        '  help: tile another dim here: plan.tile("sort#0", 1, "data")',
+    ]
+
+
+def test_ops_that_are_placed_again_are_not_counted() -> None:
+    plan = pt.plan(lambda x: jnp.exp(x[::-1]) + x, MESH, X).tile("x", 0, "data")
+    assert all((stop.runs, stop.flops.known) == (("rev",), 0) for stop in plan.blocked)
+    assert plan.flops_per_device().known == 2 * 64 * 16 // 8
+
+
+def test_an_op_counts_for_its_first_stop() -> None:
+    plan = pt.plan(lambda x, y: jnp.exp(x[::-1]) + y[::-1], MESH, X, X).tile(["x", "y"], 0, "data")
+    first, second = plan.blocked
+    assert (first.runs, second.runs) == (("rev", "exp", "add"), ("rev",))
+    assert first.flops.known == 2 * 64 * 16 == plan.flops_per_device().known
+    assert (first.bytes, second.bytes) == (3584, 3584) and plan.bytes_per_device() == 7168
+
+
+def test_a_loop_counts_by_its_trips() -> None:
+    def function(x: Any) -> Any:
+        return lax.scan(lambda c, _: (jnp.sin(c)[::-1], None), x, None, length=5)[0]
+
+    plan = pt.plan(function, MESH, X).tile("x", 0, "data").tile("sin#0", 0, "data")
+    found = {stop.op: stop for stop in plan.blocked}
+    assert found["rev"].bytes == gathered(plan, found["rev"]) == 5 * 3584
+
+
+def test_another_axis_divides_what_runs_in_full() -> None:
+    plan = pt.plan(lambda x, w: x[::-1] @ w, pt.Mesh(data=4, model=2), X, W).tile("w", 1, "model").tile("x", 0, "data")
+    (stop,) = plan.blocked
+    assert (stop.axis, stop.flops.known) == ("data", 2 * 64 * 32 * 16 // 2)
+
+
+def test_two_halves_of_a_value_are_one_stop() -> None:
+    plan = pt.plan(lambda x: x[:, :3] + x[:, 3:6], MESH, X.T).tile("x", 1, "data")
+    (stop,) = plan.blocked
+    assert stop.bytes == plan.bytes_per_device() == 2 * 3584 and stop.flops.known == 16 * 3
+
+
+def test_a_result_that_is_wanted_in_parts_receives_nothing() -> None:
+    plan = pt.plan(lambda x: x[::-1], MESH, X).tile("result", 0, "data")
+    (stop,) = plan.blocked
+    assert stop.bytes == 0 == plan.bytes_per_device()
+
+
+# --- cures ----------------------------------------------------------------------------------------------------------
+
+CURES: dict[str, tuple[Callable[..., Any], Any, str]] = {
+    "another dim": (lambda x: jnp.exp(x[::-1]), X, 'tile another dim here: plan.tile("rev#0", 1, "data")'),
+    "padding": (lambda x: jnp.sin(x[1:]), V, "have it padded: tile('x', 0, 'data', padded=True)"),
+    "sub-axes": (lambda x: x.reshape(4, 4) * 3, V[:16], 'split the axis: plan.propagate("data", split=True)'),
+    "fewer devices": (
+        lambda x: lax.top_k(x, 3),
+        V[:16],
+        """use fewer devices: "data.0:2" instead of "data" in tile('x', 0, 'data')""",
+    ),
+    "one gather": (
+        lambda x: jnp.sin(x)[::-1],
+        V,
+        'if all of it is needed anyway, gather it once: plan.replicate("sin#0", "data")',
+    ),
+    "replicated": (
+        lambda x: x[::-1],
+        V,
+        """if all of it is needed anyway, keep it replicated: pt.Replicate("x", "data") instead of tile('x', 0, 'data')""",
+    ),
+    "a definition": (
+        pt.define("host_sum(x)   out[] = @(x[i:])")(lambda x: jnp.sum(x)),
+        V,
+        "if `host_sum` can run in parts along this dim, give it an index in pt.define",
+    ),
+    "no loop": (
+        lambda x: lax.scan(lambda c, r: (c, r * 2), 0, x)[1],
+        V,
+        "if the trips do not depend on each other, write them as jax.vmap instead of a loop",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", CURES)
+def test_a_cure_fits_its_stop(what: str) -> None:
+    function, x, cure = CURES[what]
+    (stop,) = blocked(function, x)
+    assert stop.cure == cure
+
+
+def blocked(function: Callable[..., Any], x: Any) -> list[Stop]:
+    plan = pt.plan(function, MESH, x)
+    return plan.tile(plan.arguments()[0], 0, "data").blocked
+
+
+def places(call: Call) -> list[Plan]:
+    """The call's program with each dim of each argument placed by itself."""
+    plan, found = pt.plan(call.function, MESH, *call.args), list[Plan]()
+    for name, value in zip(plan.arguments(), plan.source.program.arguments, strict=True):
+        for dim in range(len(plan.source.shape(value))):
+            with suppress(pt.Error):
+                found.append(plan.tile(name, dim, "data"))
+    return found
+
+
+@pytest.mark.parametrize("call", CALLS, ids=str)
+def test_every_stop_costs_what_the_plan_sends_and_its_cure_works(call: Call) -> None:
+    for plan in places(call):
+        for stop in plan.blocked:
+            assert stop.bytes == gathered(plan, stop), stop
+            after = cured(plan, stop, call.function, call.args)
+            assert after is None or not is_open(after, stop), stop
+
+
+# --- user code ------------------------------------------------------------------------------------------------------
+
+
+def test_user_code_says_what_it_receives_and_that_it_can_be_defined() -> None:
+    def host(x: Any) -> Any:
+        return jax.pure_callback(lambda x: np.asarray(x) * 2, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+
+    plan = pt.plan(lambda x: host(x) + 1, MESH, X).tile("x", 0, "data")
+    (whole,) = plan.whole
+    assert whole.bytes == next(each.bytes for each in plan.collectives() if each.kind == "all_gather") == 3584
+    assert "what it computes is unknown" in str(whole) and "pt.define(" in whole.cure
+    assert plan.flops_per_device().unknown == ("pure_callback",)
+
+
+def test_an_effect_has_no_cure() -> None:
+    def function(x: Any) -> Any:
+        jax.debug.print("{}", x)
+        return x
+
+    (effect,) = pt.plan(function, MESH, X).tile("x", 0, "data").whole
+    assert effect.cure == ""

@@ -1,0 +1,12 @@
+"""A sub-axis of an axis that is split in another way."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false
+
+import jax.numpy as jnp
+import numpy as np
+
+import partita as pt
+
+plan = pt.plan(jnp.sin, pt.Mesh(data=8), np.ones((64, 16))).tile("x", 0, "data.0:2")
+plan.tile("x", 1, "data.0:4")
