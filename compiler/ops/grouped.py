@@ -18,7 +18,7 @@ from jax.core import ShapedArray
 from jax.extend.core import JaxprEqn, Primitive
 
 from ...dialects.definitions.ragged import RaggedNumbers
-from ..jax_private import apply_primitive, batching, jax, jnp, lax, lower_fun, mlir
+from ..jax_private import ad, apply_primitive, batching, jax, jnp, lax, lower_fun, mlir
 
 grouped_dot_p: Any = Primitive("grouped_dot")
 """Each row meets the factor of its group."""
@@ -85,6 +85,12 @@ def _type(*operands: ShapedArray, **params: object) -> ShapedArray:
     return ShapedArray(found.shape, found.dtype)
 
 
+def _jvp(primals: Sequence[Array], tangents: Sequence[Array], **params: Any) -> tuple[Array, Array]:
+    lhs, rhs, ids = primals
+    pushed = tuple(map(ad.instantiate_zeros, tangents[:2]))
+    return jax.jvp(lambda lhs, rhs: _product(lhs, rhs, ids, **params), (lhs, rhs), pushed)
+
+
 def _batch(operands: Sequence[Array], dims: Sequence[int | None], **params: object) -> tuple[Array, int]:
     """JAX maps a ragged product only along the first dim of all operands."""
     (size,) = {x.shape[dim] for x, dim in zip(operands, dims, strict=True) if dim is not None}
@@ -95,5 +101,6 @@ def _batch(operands: Sequence[Array], dims: Sequence[int | None], **params: obje
 for primitive in (grouped_dot_p, grouped_outer_p):
     primitive.def_impl(partial(apply_primitive, primitive))
     primitive.def_abstract_eval(_type)
+    ad.primitive_jvps[primitive] = _jvp
     batching.primitive_batchers[primitive] = _batch
     mlir.register_lowering(primitive, lower_fun(_product, multiple_results=False))
