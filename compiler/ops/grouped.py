@@ -56,46 +56,63 @@ def _numbers(said: lax_types.RaggedDotDimensionNumbers) -> RaggedNumbers:
     return RaggedNumbers(dot, tuple(said.lhs_ragged_dimensions), tuple(said.rhs_group_dimensions))
 
 
-def _product(lhs: Array, rhs: Array, ids: Array, *, groups: int, indices_are_sorted: bool, **params: Any) -> Array:
+def _product(
+    lhs: Array,
+    rhs: Array,
+    ids: Array,
+    *,
+    ragged_dot_dimension_numbers: lax_types.RaggedDotDimensionNumbers,
+    groups: int,
+    indices_are_sorted: bool,
+    **how: object,
+) -> Array:
     """The product by JAX's own op."""
-    numbers = _numbers(params["ragged_dot_dimension_numbers"])
+    numbers = _numbers(ragged_dot_dimension_numbers)
     (folded, _), (batch, _) = numbers.dot
+    multiply = partial(lax.ragged_dot_general, ragged_dot_dimension_numbers=ragged_dot_dimension_numbers, **how)
     among = lax.broadcasted_iota(ids.dtype, (*ids.shape, groups), ids.ndim)
     sizes = jnp.sum(among == jnp.expand_dims(ids, -1), axis=-2, dtype=jnp.int32)
     if indices_are_sorted:
-        return lax.ragged_dot_general(lhs, rhs, sizes, **params)
+        return multiply(lhs, rhs, sizes)
     rows = (*(numbers.before(lhs.ndim) if ids.ndim > 1 else ()), numbers.cut)
     order = jnp.argsort(jnp.where((ids >= 0) & (ids < groups), ids, groups), axis=-1, stable=True)
     lhs = _taken(lhs, order, rows)
     if numbers.cut in folded:
-        return lax.ragged_dot_general(lhs, _taken(rhs, order, [numbers.partner[dim] for dim in rows]), sizes, **params)
+        return multiply(lhs, _taken(rhs, order, [numbers.partner[dim] for dim in rows]), sizes)
     kept = [*batch, *(dim for dim in range(lhs.ndim) if dim not in folded + batch)]
-    return _taken(lax.ragged_dot_general(lhs, rhs, sizes, **params), jnp.argsort(order, axis=-1), [*map(kept.index, rows)])
+    return _taken(multiply(lhs, rhs, sizes), jnp.argsort(order, axis=-1), [*map(kept.index, rows)])
 
 
 def _taken(array: Array, order: Array, dims: Sequence[int]) -> Array:
     """The rows of an array in another order along the last of these dims, which are those of `order`."""
     shape = [array.shape[dim] if dim in dims else 1 for dim in range(array.ndim)]
     aligned = lax.transpose(order, np.argsort(dims).tolist()).reshape(shape)
-    return jnp.take_along_axis(array, aligned, axis=dims[-1])
+    return jnp.take_along_axis(array, aligned, axis=dims[-1], mode="promise_in_bounds")
+
+
+_by_params: Callable[..., Array] = _product
 
 
 def _type(*operands: ShapedArray, **params: object) -> ShapedArray:
-    found = jax.eval_shape(partial(_product, **params), *operands)
+    found = jax.eval_shape(partial(_by_params, **params), *operands)
     return ShapedArray(found.shape, found.dtype)
 
 
-def _jvp(primals: Sequence[Array], tangents: Sequence[Array], **params: Any) -> tuple[Array, Array]:
-    lhs, rhs, ids = primals
-    pushed = tuple(map(ad.instantiate_zeros, tangents[:2]))
-    return jax.jvp(lambda lhs, rhs: _product(lhs, rhs, ids, **params), (lhs, rhs), pushed)
+def _jvp(primals: Sequence[Array], tangents: Sequence[Array], **params: object) -> tuple[Array, Array]:
+    *factors, ids = primals
+    pushed: list[Array] = [ad.instantiate_zeros(each) for each in tangents[:2]]
+
+    def product(lhs: Array, rhs: Array) -> Array:
+        return _by_params(lhs, rhs, ids, **params)
+
+    return jax.jvp(product, factors, pushed)
 
 
 def _batch(operands: Sequence[Array], dims: Sequence[int | None], **params: object) -> tuple[Array, int]:
     """JAX maps a ragged product only along the first dim of all operands."""
     (size,) = {x.shape[dim] for x, dim in zip(operands, dims, strict=True) if dim is not None}
     fronted = [batching.bdim_at_front(x, dim, size) for x, dim in zip(operands, dims, strict=True)]
-    return jax.vmap(partial(_product, **params))(*fronted), 0
+    return jax.vmap(partial(_by_params, **params))(*fronted), 0
 
 
 for primitive in (grouped_dot_p, grouped_outer_p):

@@ -95,7 +95,9 @@ def test_the_other_dims_of_the_experts_may_be_placed_too():
 def test_experts_and_rows_may_be_uneven(function: Any, rows: int, axes: dict[str, int]):
     args = X[:rows], W[:6], np.array([3, 0, 4, 2, 1, 4], np.int32)
     plan = placed(function, axes, *args, padded=True)
-    assert not plan.whole and not [each for each in plan.collectives() if each.kind == "all_gather" and each.value == "w"]
+    # The boundary gathers a result with uneven rows, as a jax.Array cannot have them.
+    gathered = {each.value for each in plan.collectives() if each.kind == "all_gather"}
+    assert not plan.whole and all(value.startswith("result") for value in gathered)
     agrees(plan, function, *args)
 
 
