@@ -5,6 +5,7 @@
     prng_keys           arrays of random keys as the `uint32` arrays that hold them
     monoids             JAX's names for the monoids
     tag                 `pt.tag`
+    grouped             ragged products, by the group of each row
     update_slice        an update at positions that are constants
     python_lowerings    primitives that JAX writes with others
     bind                runs an op, or a block of ops, on whole arrays or on one device's part of each

@@ -18,6 +18,7 @@ from jax.extend.core import ClosedJaxpr, JaxprEqn
 from ...dialects.definitions.registry import definitions
 from ..define.by_call import DERIVED
 from ..jax_private import jax, jnp, lax, prng
+from ..ops.grouped import ragged_dot_general
 from ..ops.monoids import SPELLED
 from ..ops.params import op_name
 from ..ops.primitives import name_of
@@ -225,6 +226,7 @@ _RULES: Mapping[str, Rule] = {
     "iota_2x32_shape": _iota_2x32_shape,
     "mulhi": _mulhi,
     **{each.across: _across(each.reduce) for each in SPELLED.values() if each.across and each.reduce},
+    "ragged_dot_general": ragged_dot_general,
     "reduce": reduce,
     "reduce_window": reduce_window,
     "select_and_scatter_add": select_and_scatter_add,

@@ -369,7 +369,9 @@ class _Roles:
             self.bar(lands.window)
             folded = any(index in fold.indices for index in lands.dim)
             element = lands.component == ELEMENT
-            # A read masks the one result. Ops on elements mask their updates; other ops drop them.
+            # A read masks the one result. Ops on elements mask their updates; other ops drop them. An op whose front end says
+            # what it does outside needs no mask for elements.
+            drops = element and self.form.numbers is not None
             zero = monoid is not None and monoid.has_unit_zero
             allowed = zero and self.lone and not context.functions if folded else not element or zero
             if lands.start is None or len(lands.dim) != 1 or not allowed or (element and not folded and not beside):
@@ -377,7 +379,7 @@ class _Roles:
                 continue
             (index,) = lands.dim
             role, lookup = self.roles[index], Lookup(lands.start.array, lands.component, lands.width)
-            masked = (-1,) if folded else beside if element else ()
+            masked = () if drops else (-1,) if folded else beside if element else ()
             masked = tuple(dict.fromkeys((*role.masked, *masked)))
             self.tell(index, lookups=(*role.lookups, lookup), masked=masked)
 

@@ -214,6 +214,11 @@ class _Evaluator:
     def product(self, values: Sequence[Labelled]) -> Labelled:
         return reduce(partial(self.meet, np.multiply), values)
 
+    def terms(self, values: Sequence[Labelled]) -> Labelled:
+        """The terms of a sum: products do not lose digits before they are added."""
+        wide = [Labelled(widen(each.array), each.ids) for each in values]
+        return self.product(wide if len(values) > 1 else values)
+
     # Bodies
 
     def value(self, body: Ground, context: _Context) -> Labelled:
@@ -351,13 +356,13 @@ class _Evaluator:
             beside = tuple(i for i in fold.indices if i not in kept)
             return self.reduced(fold.monoid, beside, [found], context) if beside else found
         values = [self.value(other, context.under(fold.monoid)) for other in others]
-        return self.scattered(fold, taken, inside, self.product(values), context)
+        return self.scattered(fold, taken, inside, self.terms(values), context)
 
     def gathered(self, taken: dict[int, Labelled], inside: Labelled, others: list[Ground], context: _Context) -> Labelled:
         """`sum(v) [v = ids[i]] * src[v]` is `src[ids[i]]`, and the default (or 0) where that is outside."""
         inside_fold = replace(context.under(), found=taken)
         values = [self.value(other, inside_fold) for other in others]
-        value = self.product(values)
+        value = self.terms(values)
         default = context.default or Labelled(np.zeros((), value.array.dtype))
         return self.meet(np.where, inside, value, default)
 

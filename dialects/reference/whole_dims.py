@@ -12,7 +12,6 @@ from typing import cast
 import numpy as np
 
 from ..definitions.front_ends import moving
-from ..definitions.ragged import mode
 from ..dtypes import Array, descending, dtype_of, widen
 from ..params import Record
 from . import linalg
@@ -45,21 +44,6 @@ def _bitcast(task: Task) -> list[Array]:
     old, new = x.dtype.itemsize, to.itemsize
     shape = (*x.shape, old // new) if old > new else x.shape[: x.ndim - (new > old)]
     return [np.frombuffer(np.ascontiguousarray(x).tobytes(), to).reshape(shape)]
-
-
-def _ragged_dot(task: Task) -> list[Array]:
-    """The products at one `k`, which the definition sums."""
-    left, right, sizes = (widen(each) for each in task.args)
-    ends = np.cumsum(sizes, -1)[..., None]
-    rows = cast(Array, np.arange(left.shape[-1]))
-    kept = np.asarray((rows >= ends - sizes[..., None]) & (rows < ends), left.dtype)
-    match mode(task.params):
-        case "free":
-            return [np.einsum("...r,...g,...gr->...r", left, right, kept)]
-        case "folded":
-            return [np.einsum("...r,...r,...gr->...g", left, right, kept)]
-        case _:
-            return [left * right]
 
 
 def _scatter_add(task: Task) -> list[Array]:
@@ -106,7 +90,6 @@ FUNCTIONS: dict[str, Callable[[Task], list[Array]]] = {
     "argmin": partial(_arg, np.argmin),
     "bitcast_convert_type": _bitcast,
     "fft": _fft,
-    "ragged_dot_general": _ragged_dot,
     "select_and_scatter_add": _scatter_add,
     "sort": _sort,
     "top": partial(_best, largest=True),

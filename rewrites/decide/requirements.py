@@ -57,8 +57,8 @@ def requirements(
         if width > 1:
             k = law(("window", k, width)) or k
         if info.monoid is not None:
-            yield ("take", k, ("build", index, block, OP))
-        elif component == ELEMENT:
+            yield ("take" if info.masked else "find", k, ("build", index, block, OP))
+        elif component == ELEMENT and info.masked:
             yield from (("slice", index, block, ("join", info.extent, k, operand)) for operand in info.masked)
         else:
             yield ("slice", index, block, ("put", info.extent, k, OP))

@@ -61,6 +61,10 @@ def same_op(op: Operation, locals: Sequence[SSAValue], into: Constructor) -> lis
     return list(made.results)
 
 
+def unpromised(params: ParamsAttr) -> ParamsAttr:
+    return ParamsAttr.of(**{key: False if key in PROMISES else value for key, value in params.items()})
+
+
 class _Local:
     """One op being emitted; `locals` are its operands, which the laws change before the op is emitted."""
 
@@ -122,7 +126,7 @@ class _Local:
                 return self.best(self.result(inner, rest))
             case (str(head), *args):
                 for argument in args:
-                    self.argument(argument, head == "put")
+                    self.argument(argument, head in ("find", "put"))
                 return self.emit(rest)
             case _:
                 return self.emit(rest)
@@ -158,6 +162,9 @@ class _Local:
             case ("shift", int(index), _, Component() | ("add", *_) as k) if drops:
                 vectors, component = self.looked_up(k)
                 vectors.drop(component, self.offset(index))
+            case ("shift", int(index), int(block), Elements(ids)) if drops:
+                self.locals[ids], _ = self.elements(index, block, ids, -1)
+                self.params = unpromised(self.params)
             case ("shift", int(index), int(block), k):
                 self.rows(index, block, k)
             case ("fill", ("inside", int(index), int(operand)), str() | int() as outside, _):
@@ -251,13 +258,17 @@ class _Local:
     def shifted(self, index: int, block: int, k: Term) -> Keep:
         if isinstance(k, Elements):
             ids = k.ids
-            most = self.indices[index].extent if self.is_padded(index) else None
-            self.locals[ids], mask = shifted(self.locals[ids], self.offset(index), block, self.ops, most)
+            self.locals[ids], mask = self.elements(index, block, ids)
             return lambda value, at: masked(value, mask, ids, at, self.node, self.ops)
         vectors, component = self.looked_up(k)
         first = self.first(self.over(index)) if vectors.form.mode == DROPS else None
         inside = vectors.keep(component, block, self.offset(index), first, self.is_padded(index))
         return lambda value, _: self.ops.select(inside, value)
+
+    def elements(self, index: int, block: int, ids: int, outside: int | None = None) -> tuple[SSAValue, SSAValue]:
+        """The ids in an operand, counted from this device's block, and the mask of those in the block."""
+        most = self.indices[index].extent if self.is_padded(index) else None
+        return shifted(self.locals[ids], self.offset(index), block, self.ops, most, outside)
 
     def looked_up(self, k: Term) -> tuple[Vectors, int]:
         """The vectors and the component of a lookup; windows are split into rows if the lookup needs rows."""
@@ -298,7 +309,7 @@ class _Local:
         params = self.moved_windows(params)
         if any(map(self.is_padded, {index for index, _ in self.placed.placement})):
             # Rows of padding may be anywhere, so promises about ids no longer hold.
-            params = ParamsAttr.of(**{key: False if key in PROMISES else value for key, value in params.items()})
+            params = unpromised(params)
         if self.node.signature.own:
             params = ParamsAttr.of(**dict(params.items()), placed=True)
         op = OPS[kind].create(operands=locals, result_types=types, properties={"params": params})

@@ -6,8 +6,8 @@ component.
 
     [start] of 3 rows, a block from 8 on   -->   [[start - 8], [start + 1 - 8], [start + 2 - 8]]
 
-An op whose indices are the elements of an array is user-defined and gets only ids inside the block. The other ids become 0, and
-the elements that they read or write become zero.
+A user-defined op, whose indices are the elements of an array, gets only ids inside the block. The other ids become 0, and the
+elements that they read or write become zero. An op that knows ids outside gets -1 for them.
 
     ids [9, 2], a block from 8 on   -->   ids [1, 0], mask [true, false]
 """
@@ -124,15 +124,17 @@ class Vectors:
         return self.emit.spread(self.emit.reshape(mask, tuple(batch)), self.window, self.form.batch)
 
 
-def shifted(ids: SSAValue, offset: SSAValue, block: int, emit: Emitter, most: int | None = None) -> tuple[SSAValue, SSAValue]:
-    """The ids inside the block, in their own dtype, and the mask of the ids that were inside; and below `most`, if given."""
+def shifted(
+    ids: SSAValue, offset: SSAValue, block: int, emit: Emitter, most: int | None = None, outside: int | None = None
+) -> tuple[SSAValue, SSAValue]:
+    """The ids in their own dtype, those outside of the block as `outside`, and the mask of those inside; and below `most`."""
     dtype, shape = type_at(ids).dtype, type_at(ids).shape
     narrow = emit.narrow(ids)
     here = emit.make("sub", (narrow, emit.spread(offset, shape)), IDS, shape)
     inside = emit.between(here, block)
     if most is not None:
         inside = emit.both(inside, emit.between(narrow, most))
-    kept = emit.select(inside, here)
+    kept = emit.select(inside, here, outside)
     return kept if dtype == IDS else emit.cast(kept, dtype), inside
 
 

@@ -137,6 +137,8 @@ def watched() -> Iterator[Table]:
     yield pooled.tile("x", 0, "a").table
     yield pt.plan(lambda x: jnp.concatenate([x, x]), MESH, SQUARE).tile("x", 0, "a").table
     yield pt.plan(lambda x: x.at[1:-1].set(x[:-2]), MESH, SQUARE).tile("x", 0, "a").table
+    experts = jax.ShapeDtypeStruct((8, 16, 16), jnp.float32), jax.ShapeDtypeStruct((8,), jnp.int32)
+    yield pt.plan(lambda x, w, sizes: lax.ragged_dot(x, w, sizes), MESH, SQUARE, *experts).tile("w", 0, "a").table
     yield elements()
 
 

@@ -145,7 +145,7 @@ def mask_instance(rule: Rule, random: Random) -> tuple[Bindings, Environment]:
         bound |= {"k": same(TRIPS * BLOCK)[:, :1], "w": BLOCK}
     if rule.name == "padded":
         bound |= {"n": random.randint(1, TRIPS * BLOCK), "u": -7}
-    blocks = rule.name in ("lookup", "scanned", "padded", "selected")
+    blocks = rule.name in ("lookup", "found", "scanned", "padded", "selected")
     bound["x"] = generator.integers(0, 9, (TRIPS, BLOCK)) if blocks else same(9)
     if rule.name == "chained":
         whole = (np.stack([generator.integers(0, 9, TRIPS * BLOCK)] * TRIPS) for _ in range(2))
@@ -226,6 +226,9 @@ def _placed(head: str, args: list[Any]) -> Any:
         case "take", [k, x]:
             # A row of another iteration is read as any row, and masked.
             return np.take_along_axis(x, k % x.shape[1], axis=1)
+        case "find", [k, x]:
+            inside = (k >= 0) & (k < x.shape[1])
+            return np.where(inside, np.take_along_axis(x, np.where(inside, k, 0), axis=1), 0)
         case "window", [k, w]:
             return k + np.arange(int(w))
         case "put", [n, k, x]:

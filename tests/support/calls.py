@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from call import RANDOM, Array, Call, bools, floats, ints, prim, signed, words
-from calls_folds import pooling, ragged
+from calls_folds import grouped, pooling
 from calls_looked_up import looked_up
 from calls_matrices import matrices
 from jax import lax
@@ -221,7 +221,7 @@ CALLS = [
     *folds(),
     *whole_dims(),
     *matrices(),
-    *ragged(),
+    *grouped(),
     *pooling(),
     *lookups(),
     *looked_up(),

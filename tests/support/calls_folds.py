@@ -9,17 +9,17 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from call import RANDOM, Array, Call, prim, signed
+from call import RANDOM, Array, Call, ints, prim, signed
 from jax import lax
 
 # Contracting dims of both, batch dims of both; the ragged dim; the dims of groups.
 RAGGED: dict[str, tuple[Any, int, list[int], tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = {
-    "rows": ((([1], [1]), ([], [])), 0, [0], (6, 8), (3, 8, 16), (3,)),
-    "rows of a batch": ((([2], [2]), ([0], [1])), 1, [0], (8, 6, 16), (3, 8, 16, 8), (8, 3)),
-    "inner rows": ((([2], [0]), ([], [])), 1, [1], (8, 6, 16), (16, 3, 8), (8, 3)),
-    "shared sizes": ((([2], [2]), ([0], [1])), 1, [0], (8, 6, 16), (3, 8, 16, 8), (3,)),
-    "folded": ((([0], [0]), ([], [])), 0, [], (6, 8), (6, 16), (3,)),
-    "folded in a batch": ((([2, 1], [0, 2]), ([0], [1])), 1, [], (8, 6, 16, 8), (16, 8, 6, 8), (8, 16, 3)),
+    "rows": ((([1], [1]), ([], [])), 0, [0], (6, 8), (4, 8, 16), (4,)),
+    "rows of a batch": ((([2], [2]), ([0], [1])), 1, [0], (8, 6, 16), (4, 8, 16, 8), (8, 4)),
+    "inner rows": ((([2], [0]), ([], [])), 1, [1], (8, 6, 16), (16, 4, 8), (8, 4)),
+    "shared sizes": ((([2], [2]), ([0], [1])), 1, [0], (8, 6, 16), (4, 8, 16, 8), (4,)),
+    "folded": ((([0], [0]), ([], [])), 0, [], (6, 8), (6, 16), (4,)),
+    "folded in a batch": ((([2, 1], [0, 2]), ([0], [1])), 1, [], (8, 6, 16, 8), (16, 8, 6, 8), (8, 16, 4)),
     "a batch": ((([2], [1]), ([0], [0])), 0, [], (8, 4, 16), (8, 16, 8), (3,)),
 }
 
@@ -32,6 +32,7 @@ def sizes_of(*shape: int, total: int) -> Array:
 
 
 def ragged() -> Iterator[Call]:
+    """Ragged products, which are expanded."""
     for what, (dims, cut, groups, left, right, sizes) in RAGGED.items():
         numbers = lax.RaggedDotDimensionNumbers(dims, [cut], groups)
         yield Call(
@@ -40,6 +41,21 @@ def ragged() -> Iterator[Call]:
             (signed(*left), signed(*right), sizes_of(*sizes, total=left[cut])),
             what.replace(" ", "-"),
         )
+
+
+def grouped() -> Iterator[Call]:
+    """Products by the group of each row, with groups in any order, and rows that are in none."""
+    for what, (dims, cut, groups, left, right, sizes) in RAGGED.items():
+        if what != "a batch":
+            params: dict[str, Any] = {
+                "ragged_dot_dimension_numbers": lax.RaggedDotDimensionNumbers(dims, [cut], groups),
+                "precision": None,
+                "preferred_element_type": np.dtype(np.float32),
+                "groups": sizes[-1],
+                "indices_are_sorted": False,
+            }
+            name, ids = "grouped_dot" if groups else "grouped_outer", ints(*sizes[:-1], left[cut], low=-1, high=sizes[-1] + 1)
+            yield Call(name, prim(name, **params), (signed(*left), signed(*right), ids), what.replace(" ", "-"))
 
 
 def pooling() -> Iterator[Call]:

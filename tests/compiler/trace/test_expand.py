@@ -14,14 +14,14 @@ import pytest
 from agreement import disagreement
 from call import Call
 from calls_expanded import numbers, sparse_arrays
-from calls_folds import several
+from calls_folds import ragged, several
 from jax import lax
 
 import partita as pt
 from partita.dialects.reference.interpret import interpret
 
 FOLDS = [*several()]
-CALLS = [*FOLDS, *sparse_arrays(), *numbers()]
+CALLS = [*FOLDS, *ragged(), *sparse_arrays(), *numbers()]
 
 
 @pytest.mark.parametrize("call", CALLS, ids=str)
