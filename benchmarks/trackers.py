@@ -118,6 +118,7 @@ def draw(*shape: int) -> Array:
     return RANDOM.standard_normal(shape, np.float32)
 
 
+# Long: a table, one program after another.
 def cases() -> Sequence[tuple[Case, int]]:
     """The programs, each with the bytes that theory asks a device to receive."""
     key, ids = jax.random.key(0), RANDOM.integers(0, 512, (16, 8), np.int32)
