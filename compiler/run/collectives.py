@@ -67,8 +67,11 @@ def _folded(op: spmd.AllReduceOp | spmd.ReduceScatterOp, x: Array, fold: Callabl
     if x.dtype == jnp.bool_:
         # JAX does not fold booleans over devices: they travel as bytes, which have the same size.
         return fold(x.astype(jnp.uint8)).astype(jnp.bool_)
-    if op.monoid.data == "pick" and jnp.issubdtype(x.dtype, jnp.inexact) and platform() == "cpu":
-        return _picked(x, fold, _group(op) - 1)
+    if jnp.issubdtype(x.dtype, jnp.inexact) and platform() == "cpu":
+        if op.monoid.data == "pick":
+            return _picked(x, fold, _group(op) - 1)
+        if op.monoid.data in ("max", "min"):
+            return _ordered(x, fold, op.monoid.data)
     return fold(x)
 
 
@@ -83,6 +86,21 @@ def _picked(x: Array, fold: Callable[[Array], Array], others: int) -> Array:
     bits = lax.bitcast_convert_type(x, f"uint{8 * x.dtype.itemsize}")
     absent = lax.bitcast_convert_type(jnp.asarray(-0.0, x.dtype), bits.dtype)
     return lax.bitcast_convert_type(fold(bits) - absent * np.asarray(others, bits.dtype), x.dtype)
+
+
+def _ordered(x: Array, fold: Callable[[Array], Array], monoid: str) -> Array:
+    """The maximum or minimum; NaN if there is one. XLA:CPU would lose the NaN of one device.
+
+    The bits are ordered as integers: those of negative numbers are turned around, and NaN comes last.
+    """
+    whole = np.iinfo(f"int{8 * x.dtype.itemsize}")
+
+    def turned(bits: Array) -> Array:
+        return jnp.where(bits < 0, bits ^ whole.max, bits)
+
+    keys = turned(lax.bitcast_convert_type(x, whole.dtype))
+    keys = jnp.where(jnp.isnan(x), whole.dtype.type(whole.max if monoid == "max" else whole.min), keys)
+    return lax.bitcast_convert_type(turned(fold(keys)), x.dtype)
 
 
 @cache
