@@ -68,21 +68,10 @@ DATA = pt.DataParallel("data", inputs="batch")
 UNITS = pt.Tile({"params/wx": 2, "params/wh": 2, "params/b": 1}, "model")
 
 
-def settled(plan: pt.Plan, args: tuple[Tree, jax.Array]) -> pt.Plan:
-    """The plan without its conflict: the gradient of `wh` joins units with units, and the axis can take either side.
-
-    The cheapest resolution keeps the smaller side, the units of the step before, replicated there.
-    """
-    (conflict,) = plan.conflicts
-    return pt.replay(train_step, plan.mesh, f"{conflict.resolutions[0].tactic}\n{plan.trace}", *args)
-
-
 def main() -> None:
     jax.config.update("jax_num_cpu_devices", 8)
     params, batch = arguments(Config())
     plan = pt.plan(train_step, MESH, params, batch).apply(DATA, UNITS)
-    print(plan.conflicts[0])
-    plan = settled(plan, (params, batch))
     print(plan.layout("params"))
     print(plan.counts())
 

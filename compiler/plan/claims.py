@@ -234,14 +234,16 @@ def _claimed(plan: State, seeds: Sequence[Seed], number: int, propagate: bool, h
 
 
 def _leave(table: Table, seeds: Iterable[Seed], number: int) -> set[Seed]:
-    """The seeds of values that their ops leave on other dims: these are redistributed.
+    """The seeds of values that their ops leave on other dims, or in other blocks: these are redistributed.
 
     All of them leave before the first one arrives, so that the axes of a tactic can change places on full dims.
     """
     moved: set[Seed] = set()
     for seed in seeds:
         have, own = table.claim(seed.value, seed.axis), table.axes[seed.axis].values[seed.value]
-        if seed.dim is not None and own is None and have is not None and have.at != seed.dim:
+        if seed.dim is None or own is not None or have is None:
+            continue
+        if have.at != seed.dim or seed.block not in (None, have.factor.stride):
             take(table, seed.value, seed.axis, Claim(WHOLE, table.axes[seed.axis].whole, number))
             moved.add(seed)
     return moved

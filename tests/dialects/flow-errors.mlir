@@ -107,7 +107,7 @@ builtin.module attributes {array.mesh = "data=8"} {
     flow.return %0 : f32[win<8,10,1,1>(data) of 64]
   }
 }
-// CHECK: result 0 of `flow.graph` is f32[win<8,10,1,1>(data) of 64], but an array outside of the program has blocks of consecutive elements, all of one size; write f32[64], and `flow.redistribute` inside
+// CHECK: result 0 of `flow.graph` is f32[win<8,10,1,1>(data) of 64], but an array outside of the program has blocks of consecutive elements, all of one size; write f32[data*8], and `flow.redistribute` inside
 
 // -----
 builtin.module attributes {array.mesh = "data=8"} {

@@ -152,13 +152,13 @@ def test_an_lstm_over_a_batch_sums_the_gradients_of_all_trips_at_once() -> None:
 def test_an_lstm_over_its_units_gathers_those_of_the_step_before() -> None:
     # Forward, the units are gathered in each trip, and summed after the loop by `out`. Backward, they are gathered again for
     # the gradient of `wh`, and their gradient from the gates is summed where each unit is.
-    plan = lstm.settled(pt.plan(lstm.train_step, lstm.MESH, *series()).apply(lstm.UNITS), series())
+    plan = pt.plan(lstm.train_step, lstm.MESH, *series()).apply(lstm.UNITS)
     assert plan.layout("params/w[xh]") == {"params/wh": "f32[8, 4, model*4]", "params/wx": "f32[4, 4, model*4]"}
     holds(plan, *series(), all_gather=T + T, reduce_scatter=T, all_reduce=1)
 
 
 def test_an_lstm_over_batch_and_units_does_both() -> None:
-    plan = lstm.settled(pt.plan(lstm.train_step, lstm.MESH, *series()).apply(lstm.DATA, lstm.UNITS), series())
+    plan = pt.plan(lstm.train_step, lstm.MESH, *series()).apply(lstm.DATA, lstm.UNITS)
     holds(plan, *series(), all_gather=T + T, reduce_scatter=T, all_reduce=ONCE + 1)
 
 
