@@ -96,7 +96,7 @@ def moves() -> Iterator[Call]:
     yield Call("slice", lambda x: lax.slice(x, (0, 3, 0), (8, 14, 8), (1, 2, 1)), (x,))
     yield Call("pad", lambda x, v: lax.pad(x, v, ((0, 0, 0), (2, -1, 1), (0, 0, 0))), (x, np.float32(3)))
     yield Call("update_slice", lambda x, y: jnp.asarray(x).at[:, 3:11, 1:].set(y), (x, signed(8, 8, 7)))
-    yield Call("update_slice", lambda x, y: x.at[:, 1::2].set(y), (x, signed(8, 8, 8)), "steps")
+    yield Call("update_slice", lambda x, y: jnp.asarray(x).at[:, 1::2].set(y), (x, signed(8, 8, 8)), "steps")
 
 
 def folds() -> Iterator[Call]:
