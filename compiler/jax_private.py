@@ -175,8 +175,9 @@ def python_evaluation(primitive: Primitive) -> Callable[..., list[Array]] | None
 
 
 def platform() -> str:
-    """The platform of the devices that the function being traced will run on."""
-    return jax.sharding.get_abstract_mesh().abstract_device.platform
+    """The platform of the devices that the function being traced will run on; the default one if its mesh has no devices."""
+    device = jax.sharding.get_abstract_mesh().abstract_device
+    return jax.default_backend() if device is None else device.platform
 
 
 _LOWERED_BY_TRACING = lower_fun(lambda: ()).__qualname__

@@ -67,11 +67,9 @@ def _folded(op: spmd.AllReduceOp | spmd.ReduceScatterOp, x: Array, fold: Callabl
     if x.dtype == jnp.bool_:
         # JAX does not fold booleans over devices: they travel as bytes, which have the same size.
         return fold(x.astype(jnp.uint8)).astype(jnp.bool_)
-    if jnp.issubdtype(x.dtype, jnp.inexact) and platform() == "cpu":
-        if op.monoid.data == "pick":
-            return _picked(x, fold, _group(op) - 1)
-        if op.monoid.data in ("max", "min"):
-            return _ordered(x, fold, op.monoid.data)
+    monoid = op.monoid.data
+    if monoid in ("pick", "max", "min") and jnp.issubdtype(x.dtype, jnp.inexact) and platform() == "cpu":
+        return _picked(x, fold, _group(op) - 1) if monoid == "pick" else _ordered(x, fold, monoid)
     return fold(x)
 
 
