@@ -39,6 +39,9 @@ def propagate(table: Table, axis: str, changed: Iterable[int], tactic: int, held
     _Sweep(table, axis, tactic, held, padded).run(changed)
 
 
+NOTHING: frozenset[Claim] = frozenset()
+
+
 class _Sweep:
     """One propagation; the two heaps hold the nodes that a changed claim may concern."""
 
@@ -193,14 +196,16 @@ class _Sweep:
 
     def shifted(self, value: int) -> frozenset[Claim]:
         """The claims with which elements arrive that an undecided op makes where its users read them."""
+        number = self.program.producer[value]
+        if number < 0 or not self.follows_uses(self.program.nodes[number]):
+            return NOTHING
         if (known := self.arriving.get(value)) is None:
             known = self.arriving[value] = frozenset(self.arrivals(value))
         return known
 
     def arrivals(self, value: int) -> Iterator[Claim]:
-        number = self.program.producer[value]
-        node = self.program.nodes[number] if number >= 0 else None
-        if node is None or not self.follows_uses(node) or self.claims.nodes[number] is not None:
+        node = self.program.nodes[self.program.producer[value]]
+        if self.claims.nodes[node.number] is not None:
             return
         (result,) = node.signature.result_at[:1]
         for position, operand in enumerate(node.operands):
