@@ -249,22 +249,21 @@ class _Rows:
         if self.have.stride == self.want.stride:
             return self.cut(self.x, hop.begin - hop.by * self.have.stride + self.have.before, hop.rows)
         # It begins where the receiver's window begins, or else it is the first or the last rows of the sender.
-        first = self.ahead() - hop.by * self.want.stride
+        first = self.ahead(self.have) - hop.by * self.want.stride
         at = self.here.place(self.want.stride - self.have.stride, first)
         return self.cut_at(self.x, self.here.within(at, self.have.width - hop.rows), hop.rows)
 
-    def ahead(self) -> int:
-        return 0 if self.have is None else self.want.start(0) - self.have.start(0)
+    def ahead(self, have: Factor) -> int:
+        """How far the first window begins after the first block."""
+        return self.want.start(0) - have.start(0)
 
     def made_of(self, arrived: Mapping[Hop, SSAValue]) -> SSAValue:
         """The window, from the pieces that arrived."""
         if self.have is None:
             return self.of_whole()
         hops = pieces(self.have, self.want, self.step.extent)
-        if self.have.stride == self.want.stride:
-            out = self.joined([(hop, arrived[hop] if hop.by else self.piece(hop)) for hop in hops])
-        else:
-            out = self.written([(hop, arrived[hop] if hop.by else self.piece(hop)) for hop in hops], self.have)
+        parts = [(hop, arrived[hop] if hop.by else self.piece(hop)) for hop in hops]
+        out = self.joined(parts) if self.have.stride == self.want.stride else self.written(parts, self.have)
         return self.inside(out) if self.want.has_halo and is_padded(self.step.extent, [self.have]) else out
 
     def of_whole(self) -> SSAValue:
@@ -315,7 +314,7 @@ class _Rows:
         want, room, x = self.want, max((hop.rows for hop, _ in parts), default=0), self.x
         out = self.zeros(x, room + want.width + room)
         for hop, part in sorted(parts, key=lambda part: -abs(part[0].by)):
-            begin = self.here.place(want.stride - have.stride, self.ahead() - hop.by * have.stride)
+            begin = self.here.place(want.stride - have.stride, self.ahead(have) - hop.by * have.stride)
             first = self.here.within(begin, have.width - hop.rows)
             at = self.here.sum(self.emit.make("sub", (first, begin), IDS, ()), room)
             out = self.make("dynamic_update_slice", [out, part, *self.starts(at, x)], room + want.width + room, x)
