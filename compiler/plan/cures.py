@@ -73,8 +73,8 @@ def _fits(table: Table, stop: Blocked, node: Node, factor: Factor, padded: bool 
 
 
 def _takes(table: Table, node: Node, digits: tuple[Digit, ...], factor: Factor, padded: bool = False) -> bool:
-    for number, digit in enumerate(digits):
-        index = digit.inward(factor, not number, padded, node.signature.shifts)
+    for digit in digits:
+        index = digit.inward(factor, padded, node.signature.shifts)
         if index is not None and table.fits_node(node, digit.at, index):
             return True
     return False

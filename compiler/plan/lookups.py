@@ -71,7 +71,7 @@ def lines(plan: State, value: int) -> Iterator[tuple[str, Node]]:
         node = program.nodes[number]
         for at, factor in plan.decisions.placements.nodes[number].placement:
             index, axis = node.signature.instance.indices[at], factor.place
-            if not index.lookups or at not in node.signature.operand_at[position]:
+            if not (index.lookups or index.reads) or at not in node.signature.operand_at[position]:
                 continue
             if index.monoid is not None:
                 yield f"looked up in blocks by `{node.kind}`{{}}: masked partial sum over `{axis}`", node

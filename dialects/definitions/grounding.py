@@ -84,7 +84,7 @@ class _Writer:
         if extent == 1 and not plain and not offset:
             return tree.Group(())
         numbered = tuple((i, factor) for key, factor in plain.items() for i in self.indices.of(key) or ())
-        return tree.Affine(offset, numbered, divisor, self.moved(term, component))
+        return tree.Affine(offset, numbered, divisor, self.moved(term, component), self.scaled(term, component))
 
     def moved(self, term: tree.Term, component: int) -> tuple[tree.Param, int] | None:
         """The one parameter that is added to an index expression, or subtracted from it."""
@@ -100,6 +100,16 @@ class _Writer:
                 if found and isinstance(found[0][0].value(self.params), tuple):
                     return found[0][0].of(component), found[0][1]
                 return self.moved(left, component)
+            case _:
+                return None
+
+    def scaled(self, term: tree.Term, component: int) -> tree.Param | None:
+        """The one parameter that multiplies the index of an index expression."""
+        match term:
+            case tree.Apply("add" | "sub", (_, right)):
+                return self.scaled(right, component)
+            case tree.Apply("mul", (tree.Group(), tree.Param() as by)) if isinstance(by.value(self.params), tuple):
+                return by.of(component)
             case _:
                 return None
 

@@ -32,13 +32,15 @@ class Placeable(NamedTuple):
 
     A dim without indices cannot be placed: it is constant or unpartitioned. `(i b)` with `size b = 16` is one index over
     blocks of 16. Under a window, `reaches` says how each index reads the dim; one of them is placed at a time, and `moved` is
-    the parameter that says where the window begins, and its sign.
+    the parameter that says where the window begins, and its sign. An index without a reach is the position in the dim itself;
+    `scaled` is the parameter by which the other one advances.
     """
 
     indices: tuple[int, ...] = ()
     block: int = 1
-    reaches: tuple[Reach, ...] = ()
+    reaches: tuple[Reach | None, ...] = ()
     moved: tuple[Param, int] | None = None
+    scaled: Param | None = None
 
 
 Dims: TypeAlias = tuple[Placeable, ...]
@@ -53,6 +55,15 @@ class Lookup(NamedTuple):
     operand: int
     component: int
     width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Picks:
+    """The positions `first + step * k` for `k < count`: those of a slice along a dim."""
+
+    first: int
+    step: int
+    count: int
 
 
 class Scan(NamedTuple):
@@ -81,6 +92,7 @@ class Index:
       For ids outside the block, a read (a folded index) gives zero, and a write (an index of the result, with any monoid)
       is dropped. If the op's mode clips ids, they are clipped to `extent` first. Reads outside the whole array belong to
       coordinate 0, where the local op fills them as the unpartitioned op does.
+    * `picks`: the positions along it that are read, where they are known: elsewhere a device has zeros of the result.
     * `masked`: the arrays to set to zero where ids leave the block, for ops that do not drop them; operands count 0, 1, ...,
       the result is -1.
     * `scan`: the index of a prefix fold: placing it leaves a scan of each block, and the fold of the blocks before is pending.
@@ -108,6 +120,7 @@ class Index:
     windows: tuple[tuple[int, str | int], ...] = ()
     over: tuple[tuple[int, int, int], ...] = ()
     pieces: tuple[tuple[int, int], ...] = ()
+    picks: Picks | None = None
 
     @property
     def folds(self) -> str | None:
@@ -118,7 +131,7 @@ class Index:
     @property
     def reads(self) -> bool:
         """Whether elements are looked up along it, each of which is on one device."""
-        return bool(self.lookups) and self.monoid is not None
+        return (bool(self.lookups) or self.picks is not None) and self.monoid is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,7 +439,30 @@ class _Roles:
         # The other indices make the window of each.
         widths = {i: width - (extents[i] - 1) * steps[i] for i in free}
         windows = (Window(Extent(extents[i]), steps[i], widths[i], 1, -dim.offset) for i in free)
-        return Placeable(tuple(free), 1, tuple(Reach(window, size, dim.divisor) for window in windows), dim.moved)
+        reaches = tuple(Reach(window, size, dim.divisor) for window in windows)
+        if (position := self.picked(dim, size)) is not None:
+            return Placeable((*free, position), 1, (*reaches, None), dim.moved, dim.scaled)
+        return Placeable(tuple(free), 1, reaches, dim.moved)
+
+    def picked(self, dim: Affine[int], size: int) -> int | None:
+        """The position in a dim of which few elements are read, as an index: each of these is on one device.
+
+        ```
+        out[i] = src[8 + i * 2]   -->   out[i] = sum(v) [v = 8 + i * 2] * src[v]
+        ```
+
+        It is placed where the result cannot be. A sum over devices sends its result twice, and gathering sends the dim once.
+        """
+        monoid = MONOIDS["sum"].across_devices(self.dtype)
+        is_read = isinstance(self.form.equations[0].body, Read) and dim.moved is not None and dim.divisor == 1
+        if monoid is None or not monoid.has_unit_zero or not is_read or len(dim.factors) != 1:
+            return None
+        ((index, step),) = dim.factors
+        if 2 * self.extents[index] >= size:
+            return None
+        self.extents.append(size)
+        self.roles.append(Index(size, monoid.name, picks=Picks(dim.offset, step, self.extents[index])))
+        return len(self.roles) - 1
 
     def placeable(self, ids: Ids) -> Placeable:
         lead = ids

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TypeAlias, cast
 
 from ...dialects.definitions.ground_form import ELEMENT
-from ...dialects.definitions.tilings import Index
+from ...dialects.definitions.tilings import Index, Picks
 from ..rules.files import rules
 
 OP = "op"
@@ -35,7 +35,7 @@ class Component:
     number: int
 
 
-Term: TypeAlias = "str | int | Elements | Component | tuple[Term, ...]"
+Term: TypeAlias = "str | int | Elements | Component | Picks | tuple[Term, ...]"
 
 
 def requirements(
@@ -62,6 +62,8 @@ def requirements(
             yield from (("slice", index, block, ("join", info.extent, k, operand)) for operand in info.masked)
         else:
             yield ("slice", index, block, ("put", info.extent, k, OP))
+    if info.picks is not None:
+        yield ("take", info.picks, ("build", index, block, OP))
     if info.scan is not None:
         yield ("scan", ("build", index, block, OP))
     if info.selects is not None:

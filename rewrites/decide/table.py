@@ -144,7 +144,7 @@ class Table:
         for number, (size, stride) in enumerate(zip(sizes, ends[1:], strict=True)):
             digit = next((each for each in digits if each.minor <= stride), digits[-1])
             part = Factor(SubAxis(stop.axis, number, size), size, stride)
-            index = digit.inward(part, digit is digits[0], False, node.signature.shifts)
+            index = digit.inward(part, False, node.signature.shifts)
             if index is None or not others.fits_node(node, digit.at, index):
                 return ()
         return sizes
@@ -223,7 +223,7 @@ def _fits_index(signature: Signature, index: int, factors: list[Factor]) -> bool
         return False
     pads, by_position = (
         is_padded(info.extent, factors),
-        bool(info.value or info.lookups or info.scan or info.pieces or info.selects),
+        bool(info.value or info.lookups or info.picks or info.scan or info.pieces or info.selects),
     )
     whole_blocks = not (by_position or pads) or is_contiguous(info.extent, factors)
     lawful = not (by_position or info.once or info.windows or info.over or pads) or is_lawful(info, pads)

@@ -46,17 +46,20 @@ class Position(NamedTuple):
 
 
 class Digit(NamedTuple):
-    """One index of a dim, as a digit of the dim's number: its number, how far apart its neighbouring values are, its extent."""
+    """One index of a dim, as a digit of the dim's number: its number, how far apart its neighbouring values are, its extent.
+
+    The major digit has no extent: the dim may be padded. Under a window, every index is the only one of the dim.
+    """
 
     at: int
     minor: int
-    extent: int
+    extent: int | None
     reach: Reach | None = None
 
-    def inward(self, factor: Factor, is_major: bool, padded: bool, shifts: bool) -> Factor | None:
+    def inward(self, factor: Factor, padded: bool, shifts: bool) -> Factor | None:
         """The factor of the index, given that of the dim; None if it does not lie in the index, or does not divide."""
         if self.reach is None:
-            return factor.inward(self.minor, None if is_major else self.extent)
+            return factor.inward(self.minor, self.extent)
         return self.reach.inward(factor, padded, shifts)
 
 
@@ -115,7 +118,7 @@ class Signature:
     def is_minor(self, index: int) -> bool:
         """Whether the index is minor to another one in a dim, so that padding it would leave holes in the dim."""
         every = (digits for dims in (*self.operand_dims, *self.result_dims) for digits in dims)
-        return any(digit.at == index for digits in every for digit in digits[1:] if digit.reach is None)
+        return any(digit.at == index and digit.extent is not None for digits in every for digit in digits)
 
     def follows_windows(self, index: int) -> bool:
         """Whether the index may be placed in windows that overlap: nothing is folded over it, and it has its dims alone."""
@@ -135,11 +138,11 @@ def _dims(value: Dims, extents: list[int]) -> Digits:
     dims: list[tuple[Digit, ...]] = []
     for indices, minor, reaches, _ in value:
         if reaches:
-            dims.append(tuple(Digit(i, 1, extents[i], reach) for i, reach in zip(indices, reaches, strict=True)))
+            dims.append(tuple(Digit(i, 1, None, reach) for i, reach in zip(indices, reaches, strict=True)))
             continue
         digits: list[Digit] = []
         for index in reversed(indices):
-            digits.append(Digit(index, minor, extents[index]))
+            digits.append(Digit(index, minor, None if index == indices[0] else extents[index]))
             minor *= extents[index]
         dims.append(tuple(reversed(digits)))
     return tuple(dims)
