@@ -91,8 +91,19 @@ class Emitter:
         shape = type_at(at).shape
         others = tuple(each for each in range(len(shape)) if each != dim)
         numbers = Record(GATHER, tuple(zip(FIELDS[GATHER], Numbers((), (dim,), (dim,), others, others), strict=True)))
+        return self.gather(x, self.reshape(self.narrow(at), (*shape, 1)), shape, numbers)
+
+    def take_rows(self, x: SSAValue, at: SSAValue, dim: int) -> SSAValue:
+        """The rows of an array at these positions along a dim."""
+        type, (count,) = type_at(x), type_at(at).shape
+        others = tuple(each for each in range(len(type.shape)) if each != dim)
+        numbers = Record(GATHER, tuple(zip(FIELDS[GATHER], Numbers(others, (dim,), (dim,), (), ()), strict=True)))
+        shape = (*type.shape[:dim], count, *type.shape[dim + 1 :])
+        return self.gather(x, self.reshape(at, (count, 1)), shape, numbers)
+
+    def gather(self, x: SSAValue, ids: SSAValue, shape: tuple[int, ...], numbers: Record) -> SSAValue:
+        """A gather at ids that are inside."""
         inside = {"mode": CLAMPS, "fill_value": None, "indices_are_sorted": False, "unique_indices": False}
-        ids = self.reshape(self.narrow(at), (*shape, 1))
         return self.make("gather", (x, ids), type_at(x).dtype, shape, dimension_numbers=numbers, **inside)
 
     def narrow(self, ids: SSAValue) -> SSAValue:
@@ -137,9 +148,12 @@ class Emitter:
         low = self.make("ge", (ids, self.spread(self.number(0, IDS), shape)), "bool", shape)
         return self.both(low, self.make("lt", (ids, self.spread(self.number(extent, IDS), shape)), "bool", shape))
 
-    def rows(self, shape: tuple[int, ...], dim: int, first: SSAValue) -> SSAValue:
+    def rows(self, shape: tuple[int, ...], dim: int, first: SSAValue, step: int = 1) -> SSAValue:
         """The positions of a local array's elements along a dim of the whole array, in which it begins at `first`."""
-        return self.make("add", (self.iota(shape, dim), self.spread(first, shape)), IDS, shape)
+        rows = self.iota(shape, dim)
+        if step != 1:
+            rows = self.make("mul", (rows, self.spread(self.number(step, IDS), shape)), IDS, shape)
+        return self.make("add", (rows, self.spread(first, shape)), IDS, shape)
 
     def inside(self, value: SSAValue, dim: int, first: SSAValue, extent: int, other: SSAValue) -> SSAValue:
         """The value where its positions along a dim are in the whole array, otherwise another one."""

@@ -66,15 +66,20 @@ class _Sweep:
         read what an undecided one moves."""
         self.left: set[int] = set()
         """Those that nothing else decided."""
+        self.few: set[int] = set()
+        """Ops that could read few elements of a block as a sum over devices, if nothing asks for them in other ways."""
+        self.alone: set[int] = set()
+        """Those that nothing has asked."""
 
     def run(self, changed: Iterable[int]) -> None:
         for value in changed:
             self.value_changed(value)
-        while self.ahead or self.back or self.arguments or self.waiting - self.left:
+        while self.ahead or self.back or self.arguments or self.waiting - self.left or self.few - self.alone:
             if not (self.ahead or self.back or self.arguments):
                 # Widened values have most uses to wait for.
                 last = self.waiting - self.left
                 self.left |= last - self.widened or last
+                self.alone |= set() if last else self.few
                 for number in sorted(self.left):
                     self.mark_ahead(number)
             self.forward()
@@ -210,8 +215,8 @@ class _Sweep:
         for position, operand in enumerate(node.operands):
             own = claim_of(self.program, self.claims, operand)
             for claim in self.shifted(operand) if own is None else [own] if self.asks(own) else []:
-                for at, digit in enumerate(node.signature.operand_dims[position][claim.at]):
-                    factor = digit.inward(claim.factor, not at, True, True)
+                for digit in node.signature.operand_dims[position][claim.at]:
+                    factor = digit.inward(claim.factor, True, True)
                     if factor is not None and digit.at in result:
                         yield claim._replace(at=result[digit.at].dim, factor=result[digit.at].outward(factor))
 
@@ -277,11 +282,14 @@ class _Sweep:
         blocks for the ops that read it; if the caller alone reads it, it gets blocks of one size.
         """
         shifts = node.signature.shifts and any(self.program.uses[result] for result in node.results)
-        for number, digit in enumerate(digits):
-            factor = digit.inward(claim.factor, not number, self.padded, shifts)
+        for digit in digits:
+            factor = digit.inward(claim.factor, self.padded, shifts)
             if factor is not None and passing and is_padded(node.signature.instance.indices[digit.at].extent, [factor]):
                 continue
             if factor is not None and self.table.fits_node(node, digit.at, factor):
+                if node.signature.shifts and node.number not in self.alone and node.signature.instance.indices[digit.at].reads:
+                    self.few.add(node.number)
+                    continue
                 candidates.setdefault((digit.at, factor), (claim, position))
                 return
         if claim.factor.has_halo and (blocks := self.blocks(node, position, claim)) is not None:

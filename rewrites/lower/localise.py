@@ -18,6 +18,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ...dialects.definitions.gather_form import general
 from ...dialects.definitions.gathers import DROPS
+from ...dialects.definitions.tilings import Picks
 from ...dialects.lax import OPS
 from ...dialects.monoids import MONOIDS
 from ...dialects.params import NO_PARAMS, ParamsAttr
@@ -260,10 +261,21 @@ class _Local:
             ids = k.ids
             self.locals[ids], mask = self.elements(index, block, ids)
             return lambda value, at: masked(value, mask, ids, at, self.node, self.ops)
+        if isinstance(k, Picks):
+            return self.picked(index, block, k)
         vectors, component = self.looked_up(k)
         first = self.first(self.over(index)) if vectors.form.mode == DROPS else None
         inside = vectors.keep(component, block, self.offset(index), first, self.is_padded(index))
         return lambda value, _: self.ops.select(inside, value)
+
+    def picked(self, index: int, block: int, rows: Picks) -> Keep:
+        """Takes the rows at these positions out of the one operand, and keeps those of this device's block."""
+        emit, dim = self.ops, self.node.signature.operand_at[0][index].dim
+        first = emit.make("sub", (emit.number(rows.first, IDS), self.offset(index)), IDS, ())
+        ids = emit.rows((rows.count,), 0, first, rows.step)
+        inside = emit.between(ids, block)
+        self.locals[0] = emit.take_rows(self.locals[0], emit.select(inside, ids), dim)
+        return lambda value, _: emit.select(emit.spread(inside, type_at(value).shape, (dim,)), value)
 
     def elements(self, index: int, block: int, ids: int, outside: int | None = None) -> tuple[SSAValue, SSAValue]:
         """The ids in an operand, counted from this device's block, and the mask of those in the block."""
@@ -325,6 +337,9 @@ class _Local:
             for index, reach in zip(dim.indices, dim.reaches, strict=True):
                 if index in placed and dim.moved is not None:
                     param, sign = dim.moved
+                    if reach is None:
+                        params = param.put(params, 0) if dim.scaled is None else dim.scaled.put(param.put(params, 0), 1)
+                        continue
                     lead, trail = reach.gaps(*self.factors(index))
                     begin = cast(int, param.value(params)) - sign * (lead - reach.window.lo)
                     params = param.put(params, *((begin, trail) if sign < 0 else (begin,)))

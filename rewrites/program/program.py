@@ -136,7 +136,7 @@ class Signature:
 def _dims(value: Dims, extents: list[int]) -> Digits:
     """The digits of each dim; a block is only minor to others."""
     dims: list[tuple[Digit, ...]] = []
-    for indices, minor, reaches, _ in value:
+    for indices, minor, reaches, *_ in value:
         if reaches:
             dims.append(tuple(Digit(i, 1, None, reach) for i, reach in zip(indices, reaches, strict=True)))
             continue

@@ -69,7 +69,7 @@ def _digits(shape: Sequence[int], spec: Spec, numbers: dict[str, int], mesh: Mes
         digits: list[Digit] = []
         for axis in placed:
             left //= mesh[axis]
-            digits.append(Digit(numbers[axis], left, mesh[axis]))
+            digits.append(Digit(numbers[axis], left, None if axis == placed[0] else mesh[axis]))
         dims.append(tuple(digits))
         assert left * prod(mesh[axis] for axis in placed) == extent, "JAX has checked that the axes divide"
     return tuple(dims)
