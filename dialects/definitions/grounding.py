@@ -86,8 +86,8 @@ class _Writer:
         numbered = tuple((i, factor) for key, factor in plain.items() for i in self.indices.of(key) or ())
         return tree.Affine(offset, numbered, divisor, self.moved(term, component), self.scaled(term, component))
 
-    def moved(self, term: tree.Term, component: int) -> tuple[tree.Param, int] | None:
-        """The one parameter that is added to an index expression, or subtracted from it."""
+    def moved(self, term: tree.Term, component: int) -> tuple[tree.Param | tree.Size, int] | None:
+        """The one parameter, or extent, that is added to an index expression, or subtracted from it."""
         match term:
             case tree.Apply("div", (left, _)):
                 return self.moved(left, component)
@@ -95,11 +95,15 @@ class _Writer:
                 found = [
                     (each, sign)
                     for each, sign in ((left, 1), (right, 1 if name == "add" else -1))
-                    if isinstance(each, tree.Param)
+                    if isinstance(each, tree.Param | tree.Size)
                 ]
-                if found and isinstance(found[0][0].value(self.params), tuple):
-                    return found[0][0].of(component), found[0][1]
-                return self.moved(left, component)
+                match found:
+                    case [(tree.Size(), _), *_]:
+                        return found[0]
+                    case [(tree.Param() as by, sign), *_] if isinstance(by.value(self.params), tuple):
+                        return by.of(component), sign
+                    case _:
+                        return self.moved(left, component)
             case _:
                 return None
 

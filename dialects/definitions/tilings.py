@@ -24,7 +24,7 @@ from ..ranges.reach import Reach
 from ..ranges.terms import Extent, Window
 from .ground_form import ELEMENT, Access, Dim, Equation, Ground, Grounded, Guarded, Ids, inner
 from .grounding import ground
-from .tree import Affine, Apply, Concat, Definition, Fold, Group, Otherwise, Param, Read, Value, Whole, factors
+from .tree import Affine, Apply, Concat, Definition, Fold, Group, Otherwise, Param, Read, Size, Value, Whole, factors
 
 
 class Placeable(NamedTuple):
@@ -32,14 +32,14 @@ class Placeable(NamedTuple):
 
     A dim without indices cannot be placed: it is constant or unpartitioned. `(i b)` with `size b = 16` is one index over
     blocks of 16. Under a window, `reaches` says how each index reads the dim; one of them is placed at a time, and `moved` is
-    the parameter that says where the window begins, and its sign. An index without a reach is the position in the dim itself;
+    the parameter that says where the window begins, and its sign, or an extent. An index without a reach is the position in the dim itself;
     `scaled` is the parameter by which the other one advances.
     """
 
     indices: tuple[int, ...] = ()
     block: int = 1
     reaches: tuple[Reach | None, ...] = ()
-    moved: tuple[Param, int] | None = None
+    moved: tuple[Param | Size, int] | None = None
     scaled: Param | None = None
 
 
@@ -274,7 +274,12 @@ class _Roles:
                 self.bar([i for dim in (one, other) if isinstance(dim, Group | Affine) for i in dim.indices])
 
     def can_move(self, dim: Affine[int]) -> bool:
-        """Whether a device can read the dim by a window of its own: the op has a parameter for that, or is made of parts."""
+        """Whether a device can read the dim by a window of its own: the op has a parameter for that, or is made of parts.
+
+        It needs none if the op reads all of a dim backwards: on local types it reads all of the local dim.
+        """
+        if dim.moved is not None and isinstance(dim.moved[0], Size):
+            return [(self.extents[index], by) for index, by in dim.factors] == [(dim.offset + 1, -1)]
         return all(by > 0 for _, by in dim.factors) and (
             dim.moved is not None or not self.joined.keys().isdisjoint(dim.indices)
         )
@@ -434,10 +439,10 @@ class _Roles:
         if not isinstance(dim, Affine):
             return None
         extents, steps = self.extents, dict(dim.factors)
-        width = 1 + sum((extents[i] - 1) * step for i, step in steps.items())
+        width = 1 + sum((extents[i] - 1) * abs(step) for i, step in steps.items())
         free = sorted((i for i in steps if i not in self.barred), key=lambda i: -extents[i])
         # The other indices make the window of each.
-        widths = {i: width - (extents[i] - 1) * steps[i] for i in free}
+        widths = {i: width - (extents[i] - 1) * abs(steps[i]) for i in free}
         windows = (Window(Extent(extents[i]), steps[i], widths[i], 1, -dim.offset) for i in free)
         reaches = tuple(Reach(window, size, dim.divisor) for window in windows)
         if (position := self.picked(dim, size)) is not None:

@@ -65,14 +65,15 @@ class Group(Generic[I]):
 class Affine(Generic[I]):
     """A dim at `(offset + sum(index * factor)) / divisor`; outside the dim, nothing is read.
 
-    `moved` names the parameter that is added to the offset (or subtracted, with sign -1): another value moves what is read.
+    `moved` names the parameter that is added to the offset (or subtracted, with sign -1): another value moves what is read. If
+    it is the extent of an index, the types say what is read.
     `scaled` names the parameter that multiplies the one index.
     """
 
     offset: int
     factors: tuple[tuple[I, int], ...]
     divisor: int = 1
-    moved: tuple[Param, int] | None = None
+    moved: tuple[Param | Size, int] | None = None
     scaled: Param | None = None
 
     @property

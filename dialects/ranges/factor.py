@@ -35,6 +35,7 @@ class Factor(Interned):
 
     With stride 0 every iteration has the same elements: the range is replicated over the place. With a `halo`, iterations hold
     windows of the range: so many elements before and after the block; a negative number says that a window has fewer than that.
+    Only windows have a negative stride: later iterations hold earlier elements.
 
     ```
     iteration i holds   [i·stride - before, (i + 1)·stride + after)   of the range; outside of the range they are zeros
@@ -65,7 +66,7 @@ class Factor(Interned):
     @property
     def span(self) -> int:
         """How many elements all iterations together reach across."""
-        return self.size * self.stride
+        return self.size * abs(self.stride)
 
     @property
     def before(self) -> int:
@@ -92,17 +93,22 @@ class Factor(Interned):
         return iteration * self.stride - self.before
 
     @property
+    def begin(self) -> int:
+        """The first element that any iteration holds."""
+        return self.start(0 if self.stride > 0 else self.size - 1)
+
+    @property
     def end(self) -> int:
-        """The end of what the last iteration holds."""
-        return self.start(self.size - 1) + self.width
+        """The end of what all iterations hold."""
+        return self.start(self.size - 1 if self.stride > 0 else 0) + self.width
 
     def covers(self, extent: int) -> bool:
         """Whether every element of a range of this extent is held by an iteration."""
-        return self.before >= 0 and self.end >= extent and (self.width >= self.stride or self.size == 1)
+        return self.begin <= 0 and self.end >= extent and (self.width >= abs(self.stride) or self.size == 1)
 
     def overhangs(self, extent: int) -> bool:
         """Whether an iteration reaches beyond a range of this extent."""
-        return self.before > 0 or self.end > extent
+        return self.begin < 0 or self.end > extent
 
     def is_run(self, extent: int) -> bool:
         """Whether each iteration holds consecutive elements of a range of this extent, if no other factor is there."""
@@ -146,7 +152,7 @@ class Factor(Interned):
         dim of (i: 8, j: 64), data at 128 of the dim   -->   data at 2 of i, and None for j
         ```
         """
-        if minor > self.stride or (extent is not None and (self.has_halo or self.span > minor * extent)):
+        if minor > abs(self.stride) or (extent is not None and (self.has_halo or self.span > minor * extent)):
             return None
         if minor == 1:
             return self
@@ -228,7 +234,7 @@ def _windows(extent: int, factor: Factor) -> Range:
     512, data*64 halo 1, 1 (8 devices)  -->  win<64,66,1,1>(data) of 512
     ```
     """
-    if factor.stride < 1 or factor.width < 1:
+    if not factor.stride or factor.width < 1:
         raise Error(f"`{factor}` has nothing of {extent} elements", label=f"each of {factor.size} holds {factor.width}")
     return Of(window(factor.place, factor.stride, factor.width, 1, factor.before), extent)
 
@@ -270,6 +276,8 @@ def hull(extent: int, factors: Iterable[Factor], most: int = 1) -> Factor | None
     ```
     """
     one, *others = factors
+    if one.stride < 0:
+        return None if any(each is not one for each in others) else one
     if any(each.place != one.place or each.stride != one.stride for each in others):
         return None
     before = max(0, one.before, *(each.before for each in others))

@@ -150,7 +150,7 @@ def whole(r: Range) -> bool:
 
 def window_size(w: Window, outputs: int) -> int:
     """How many inputs a window reads, from the first to the last, to make `outputs` neighbouring ones."""
-    return (outputs - 1) * w.stride + w.width if outputs else 0
+    return (outputs - 1) * abs(w.stride) + w.width if outputs else 0
 
 
 def _fold(parts: tuple[Range, ...], *, add: bool) -> int | None:

@@ -197,7 +197,8 @@ class Window(Range):
 
     Output `o` reads inputs `o·stride - lo + t·dilation` for `t < kernel`; the outputs `[b, e)` read the interval
     `[b·stride - lo, (e-1)·stride + width - lo)`. Inputs before 0 are undefined (padding). Neighbouring blocks of
-    outputs read overlapping intervals, and the overlap is the halo that they exchange.
+    outputs read overlapping intervals, and the overlap is the halo that they exchange. With a negative stride later outputs
+    read earlier inputs.
     """
 
     base: Range
@@ -210,8 +211,8 @@ class Window(Range):
         return intern(cls, base, int(stride), int(kernel), int(dilation), int(lo))
 
     def check(self) -> None:
-        if self.stride < 1 or self.kernel < 1 or self.dilation < 1:
-            raise Error(f"`{self}` is not a window", helps=["stride, kernel and dilation are at least 1"])
+        if not self.stride or self.kernel < 1 or self.dilation < 1:
+            raise Error(f"`{self}` is not a window", helps=["the stride is not 0; kernel and dilation are at least 1"])
 
     @property
     def width(self) -> int:

@@ -22,10 +22,11 @@ def reads(window: Window, begin: int, end: int) -> tuple[int, int]:
     """The interval of inputs that the outputs `[begin, end)` read; it may reach below 0 and beyond the input's end.
 
     ```
-    outputs [b, e)  -->  inputs [b·s - lo, (e-1)·s + (k-1)·d + 1 - lo)
+    outputs [b, e)  -->  inputs [b·s - lo, (e-1)·s + (k-1)·d + 1 - lo), and the other way round if s is negative
     ```
     """
-    return begin * window.stride - window.lo, (end - 1) * window.stride + window.width - window.lo
+    first, last = (begin, end - 1) if window.stride > 0 else (end - 1, begin)
+    return first * window.stride - window.lo, last * window.stride + window.width - window.lo
 
 
 def compose(first: Window, second: Window) -> Window:
@@ -37,13 +38,16 @@ def compose(first: Window, second: Window) -> Window:
     ```
     win<s1,k1,d1,lo1>(win<s2,k2,d2,lo2>(r))  -->  win<s1·s2, K1 + (K2-1)·s1, 1, lo1 + lo2·s1>(r)    K = (k-1)·d + 1
     ```
+
+    If s1 is negative, the last output that `second` reads is the first one here.
     """
+    begin, end = reads(first, -second.lo, second.width - second.lo)
     return Window(
         second.base,
         first.stride * second.stride,
-        first.width + (second.width - 1) * first.stride,
+        end - begin,
         1,
-        first.lo + second.lo * first.stride,
+        -begin,
     )
 
 

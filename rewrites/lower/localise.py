@@ -19,6 +19,7 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects.definitions.gather_form import general
 from ...dialects.definitions.gathers import DROPS
 from ...dialects.definitions.tilings import Picks
+from ...dialects.definitions.tree import Param
 from ...dialects.lax import OPS
 from ...dialects.monoids import MONOIDS
 from ...dialects.params import NO_PARAMS, ParamsAttr
@@ -335,7 +336,7 @@ class _Local:
         placed = {index for index, _ in self.placed.placement}
         for dim in (dim for dims in self.node.signature.instance.operands for dim in dims if dim.moved is not None):
             for index, reach in zip(dim.indices, dim.reaches, strict=True):
-                if index in placed and dim.moved is not None:
+                if index in placed and dim.moved is not None and isinstance(dim.moved[0], Param):
                     param, sign = dim.moved
                     if reach is None:
                         params = param.put(params, 0) if dim.scaled is None else dim.scaled.put(param.put(params, 0), 1)

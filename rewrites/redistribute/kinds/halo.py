@@ -31,12 +31,14 @@ from ..steps import Bytes, Step
 
 
 class Hop(NamedTuple):
-    """The pieces that devices get from those `by` places after them, for each (sender, receiver) of the pairs.
+    """The pieces that are alike, for each (sender, receiver) of the pairs. Pieces that devices keep are hops too, but not sent.
 
-    Where blocks and windows have one stride, a piece is rows `[begin, end)`, counted from the start of the receiver's block;
-    elsewhere pieces begin in different places, and `rows` is the length of the longest.
+    Where blocks and windows have one stride, or run against each other, a piece is rows `[begin, end)` of the receiver's window,
+    and the sender's rows are `by` less. Elsewhere pieces are alike if the sender is `by` places after the receiver; they begin in
+    different places, and `rows` is the length of the longest.
     """
 
+    moves: bool
     by: int
     begin: int
     end: int
@@ -89,7 +91,7 @@ class Halo(Step):
     @property
     def hops(self) -> tuple[Hop, ...]:
         """The pieces that it moves."""
-        return tuple(hop for hop in pieces(self.have, self.want, self.extent) if hop.by)
+        return tuple(hop for hop in pieces(self.have, self.want, self.extent) if hop.moves)
 
     @property
     def parts(self) -> tuple[Bytes, ...]:
@@ -130,31 +132,37 @@ class Halo(Step):
 
 @lru_cache(maxsize=1 << 12)
 def pieces(have: Factor | None, want: Factor, extent: int) -> tuple[Hop, ...]:
-    """The pieces by distance. A device takes its own rows where it can, all others from the devices that own them."""
+    """The pieces that are alike. A device takes its own rows where it can, all others from the devices that own them."""
     if have is None:
         return ()
     # What a device owns of a tiling that begins elsewhere ends before its block does.
-    short = max(0, -have.after)
-    found: dict[int, list[tuple[int, int, int, int]]] = {}
+    short, alike = max(0, -have.after), are_alike(have, want)
+    found: dict[tuple[int, bool], list[tuple[int, int, int, int]]] = {}
     for i, j in product(range(want.size), range(have.size)):
         begin, end = want.start(i), min(want.start(i) + want.width, extent)
         own, its = ((have.start(device), have.start(device) + have.width) for device in (i, j))
-        if have.stride == want.stride:
+        if alike:
             begin = max(begin, 0)
-        if i != j and have.stride == want.stride:
+        if i != j and alike and have.stride > 0:
             first, last = j * have.stride - short, extent if j + 1 == have.size else (j + 1) * have.stride - short
             its = (first, min(last, own[0])) if j < i else (max(first, own[1]), last)
         begin, end = max(begin, its[0]), min(end, its[1])
         if max(begin, 0) < end and (i == j or begin < own[0] or end > own[1]):
-            found.setdefault(j - i, []).append((begin - i * have.stride, end - i * have.stride, j, i))
-    return tuple(_hop(by, parts, have.stride == want.stride) for by, parts in sorted(found.items()))
+            by = have.start(j) - want.start(i) if alike else j - i
+            found.setdefault((by, i != j), []).append((begin - want.start(i), end - want.start(i), j, i))
+    return tuple(_hop(moves, by, parts, alike) for (by, moves), parts in sorted(found.items()))
 
 
-def _hop(by: int, parts: list[tuple[int, int, int, int]], is_uniform: bool) -> Hop:
+def are_alike(have: Factor, want: Factor) -> bool:
+    """Whether blocks and windows advance by the same number of elements, perhaps against each other."""
+    return abs(have.stride) == abs(want.stride)
+
+
+def _hop(moves: bool, by: int, parts: list[tuple[int, int, int, int]], alike: bool) -> Hop:
     begins, ends, senders, receivers = zip(*parts, strict=True)
     begin, end = min(begins), max(ends)
-    rows = end - begin if is_uniform else max(end - begin for begin, end, *_ in parts)
-    return Hop(by, begin, end, rows, tuple(zip(senders, receivers, strict=True)))
+    rows = end - begin if alike else max(end - begin for begin, end, *_ in parts)
+    return Hop(moves, by, begin, end, rows, tuple(zip(senders, receivers, strict=True)))
 
 
 @lru_cache(maxsize=1 << 12)
@@ -246,8 +254,8 @@ class _Rows:
     def piece(self, hop: Hop) -> SSAValue:
         """What this device sends, or keeps, of a hop."""
         assert self.have is not None, "only what devices do not have moves"
-        if self.have.stride == self.want.stride:
-            return self.cut(self.x, hop.begin - hop.by * self.have.stride + self.have.before, hop.rows)
+        if are_alike(self.have, self.want):
+            return self.cut(self.x, hop.begin - hop.by, hop.rows)
         # It begins where the receiver's window begins, or else it is the first or the last rows of the sender.
         first = self.ahead(self.have) - hop.by * self.want.stride
         at = self.here.place(self.want.stride - self.have.stride, first)
@@ -262,25 +270,24 @@ class _Rows:
         if self.have is None:
             return self.of_whole()
         hops = pieces(self.have, self.want, self.step.extent)
-        parts = [(hop, arrived[hop] if hop.by else self.piece(hop)) for hop in hops]
-        out = self.joined(parts) if self.have.stride == self.want.stride else self.written(parts, self.have)
+        parts = [(hop, arrived[hop] if hop.moves else self.piece(hop)) for hop in hops]
+        out = self.joined(parts) if are_alike(self.have, self.want) else self.written(parts, self.have)
         return self.inside(out) if self.want.has_halo and is_padded(self.step.extent, [self.have]) else out
 
     def of_whole(self) -> SSAValue:
         """This device's window of the whole dim."""
         want, x = self.want, self.x
-        first, end = want.start(0), want.end
-        before, after = max(0, -first), max(0, end - self.step.extent)
+        before, after = max(0, -want.begin), max(0, want.end - self.step.extent)
         config = tuple((before, after, 0) if at == self.dim else (0, 0, 0) for at in range(len(type_at(x).shape)))
         if before or after:
             x = self.make("pad", [x, self.zero(x)], self.step.extent + before + after, x, padding_config=config)
-        return self.cut_at(x, self.here.place(want.stride, first + before), want.width)
+        return self.cut_at(x, self.here.place(want.stride, want.start(0) + before), want.width)
 
     def joined(self, parts: Sequence[tuple[Hop, SSAValue]]) -> SSAValue:
-        """The pieces one after another: blocks and windows have one stride, so all devices have the same ones."""
+        """The pieces one after another: they are alike on all devices."""
         if any(hop.begin < before.end for (before, _), (hop, _) in pairwise(parts)):
             return self.overlaid(parts)
-        at, end, rows = -self.want.before, self.want.stride + self.want.after, list[SSAValue]()
+        at, end, rows = 0, self.want.width, list[SSAValue]()
         for hop, part in parts:
             if hop.begin > at:
                 rows.append(self.zeros(self.x, hop.begin - at))
@@ -298,9 +305,7 @@ class _Rows:
         """
         out, x = self.zeros(self.x, self.want.width), self.x
         for hop, part in parts:
-            begin = hop.begin + self.want.before
-            end = begin + hop.rows
-            rows = [self.cut(out, 0, begin), part, self.cut(out, end, self.want.width - end)]
+            rows = [self.cut(out, 0, hop.begin), part, self.cut(out, hop.end, self.want.width - hop.end)]
             rows = [each for each in rows if self.length(each)]
             over = rows[0] if len(rows) == 1 else self.make("concatenate", rows, self.want.width, x, dimension=self.dim)
             out = self.here.select(hop.receivers, over, out)
