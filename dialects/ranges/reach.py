@@ -75,9 +75,9 @@ class Reach:
         return factor.even(self.size, False) or self.tiles(factor) or factor.even(self.size, padded)
 
     def tiles(self, factor: Factor) -> Factor | None:
-        """What a device reads of the dim, if every element is read once, and by one device."""
+        """What a device reads of the dim, if every element is read once, by one of several devices."""
         read = self.outward(factor) if self.window.kernel == 1 else None
-        return read if read is not None and read.width == read.stride and fit(self.size, [read]) else None
+        return read if read is not None and read.width == read.stride < self.size and fit(self.size, [read]) else None
 
     def reads_outside(self, factor: Factor) -> bool:
         """Whether a device reads elements before the dim's first or behind its last one."""

@@ -63,7 +63,17 @@ def path(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path:
     steps = _Search(Space(source.with_pending(pending), aim, itemsize, mesh)).steps()
     pads = () if start.local_shape(mesh) == source.local_shape(mesh) else (Pad(before=start, after=source),)
     cuts = () if target.local_shape(mesh) == aim.local_shape(mesh) else (Cut(before=aim, after=target),)
-    return Path((*pads, *steps, *cuts), sum(step.bytes for step in steps))
+    way = Path((*pads, *steps, *cuts), sum(step.bytes for step in steps))
+    return min([way, *_before_padding(start, pending, target, itemsize, mesh)], key=lambda way: (way.bytes, way.collectives))
+
+
+def _before_padding(start: Layout, pending: tuple[Pending, ...], target: Layout, itemsize: int, mesh: Mesh) -> Iterator[Path]:
+    """The way that first folds what is pending, if the target then pads a dim: the padding need not be sent."""
+    ends = zip(start.padded_shape(mesh), target.padded_shape(mesh), strict=True)
+    longer = [dim for dim, (before, after) in enumerate(ends) if before < after and not start.at(dim, mesh)]
+    if pending and longer:
+        between = target.without([factor.name for dim in longer for factor in target.at(dim, mesh)], mesh)
+        yield _joined(path(start.with_pending(pending), between, itemsize, mesh), path(between, target, itemsize, mesh))
 
 
 def joint(ways: Sequence[Path], mesh: Mesh) -> tuple[Path, ...] | None:
