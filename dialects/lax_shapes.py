@@ -56,7 +56,7 @@ def _misfit(side: str, arrays: Types, tables: Sequence[Dims], instance: Instance
     if [len(array.shape) for array in arrays] != [len(dims) for dims in tables]:
         return f"the {side}s {[array.text for array in arrays]} have other ranks than its definition"
     for position, (array, dims) in enumerate(zip(arrays, tables, strict=True)):
-        for dim, (size, (indices, block, windows, _)) in enumerate(zip(array.shape, dims, strict=True)):
+        for dim, (size, (indices, block, windows, *_)) in enumerate(zip(array.shape, dims, strict=True)):
             walked = block * prod(instance.indices[index].extent for index in indices)
             if indices and walked != size and not windows:
                 return f"dim {dim} of {side} {position}, {array.text}, is {size}, and its index runs to {walked}"

@@ -96,37 +96,30 @@ class _Evaluator:
         for equation in self.form.equations:
             first = -1 - equation.targets[0].array
             context = _Context(dtype_of(self.out_types[first][0]))
-            body, default = equation.body, None
-            if isinstance(body, Otherwise) and any(not isinstance(dim, Group) for dim in equation.targets[0].dims):
-                # The default is for elements that are not written.
-                body, default = body.body, self.value(body.default, context)
-            match body:
-                case Apply():
+            match equation.body:
+                case Apply() as body:
                     values = self.apply(body, context)
-                case Fold(monoid) if monoid in SELECTIONS:
+                case Fold(monoid) as body if monoid in SELECTIONS:
                     values = self.selected(body, context)
-                case _:
+                case body:
                     values = [self.value(body, context)]
             for target, value in zip(equation.targets, values, strict=True):
                 at = -1 - target.array
-                results[at] = self.write(target, value, results[at], default)
+                results[at] = self.write(target, value, results[at])
         return [np.asarray(each) for each in results]
 
     # Results
 
-    def write(self, target: Access, value: Labelled, before: Array | None, default: Labelled | None) -> Array:
+    def write(self, target: Access, value: Labelled, before: Array | None) -> Array:
+        """The result of an equation; that of a part of a sum of ranges is written into the result `before`."""
         dtype, shape = self.out_types[-1 - target.array]
-        array = cast_to(value.array, dtype_of(dtype))
-        if not any(isinstance(dim, Affine | Concat) for dim in target.dims):
-            ids = along(*target.dims)
-            return _unmove(self.spread(Labelled(array, value.ids), ids), target, len(ids)).reshape(shape)
+        ids = along(*target.dims)
+        array = self.spread(Labelled(cast_to(value.array, dtype_of(dtype)), value.ids), ids)
+        if not any(isinstance(dim, Concat) for dim in target.dims):
+            return _unmove(array, target, len(ids)).reshape(shape)
         result = before if before is not None else np.zeros(shape, dtype_of(dtype))
-        if before is None and default is not None:
-            result = np.broadcast_to(default.array.astype(dtype_of(dtype)), shape).copy()
         positions = [self.positions(dim, at, target.array).array.reshape(-1) for at, dim in enumerate(target.dims)]
-        kept = [np.flatnonzero((each >= 0) & (each < size)) for each, size in zip(positions, shape, strict=True)]
-        value_array = self.spread(Labelled(array, value.ids), along(*target.dims)).reshape([len(each) for each in positions])
-        result[np.ix_(*(each[keep] for each, keep in zip(positions, kept, strict=True)))] = value_array[np.ix_(*kept)]
+        result[np.ix_(*positions)] = array.reshape([len(each) for each in positions])
         return result
 
     # Reads
