@@ -113,7 +113,7 @@ TABLE: list[tuple[str, Shapes, Shapes, dict[str, Literal], str]] = [
     ("squeeze", [(1, 6, 1)], [(6,)], {"dimensions": (0, 2)}, ".a. -> a moves"),
     ("iota", [], [(3, 4)], {"dimension": 1}, "-> ab b:value"),
     ("concatenate", [(6, 8), (6, 3)], [(6, 11)], {"dimension": 1}, "a<b> a<b> -> ab"),
-    ("rev", [(6, 8)], [(6, 8)], {"dimensions": (1,)}, "a. -> a. moves"),
+    ("rev", [(6, 8)], [(6, 8)], {"dimensions": (1,)}, "a<b> -> ab moves"),
     ("slice", [(6, 8)], [(6, 4)], {"start_indices": (0, 1), "strides": None}, "a<b> -> ab"),
     ("pad", [(6, 8), ()], [(6, 10)], {"padding_config": ((0, 0, 0), (1, 1, 0))}, "a<b> - -> ab"),
     ("dot_general", [(4, 6), (6, 8)], [(4, 8)], {"dimension_numbers": (((1,), (0,)), ((), ()))}, "ac cb -> ab c:add"),
