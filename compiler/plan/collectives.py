@@ -71,7 +71,7 @@ def _collective(plan: State, move: Move, step: Step, bytes: Bytes) -> Collective
         move.trips,
         plan.source.program.where(move.region),
         value=addresses.names[move.value],
-        use="the result" if node is None else node.kind,
+        use=node.kind if node is not None else "the result" if move.uses else "the argument",
         source=line_of(plan, move.value, node),
         tactic=_cause(plan, move, step),
         why=why(plan, move, step),

@@ -31,6 +31,8 @@ def _cures(plan: State, stop: Blocked, node: Node) -> Iterator[str]:
         yield f'split the axis: plan.propagate("{stop.axis}", split=True)'
     if tactic.values and _fits(plan.table, stop, node, stop.factor, padded=True):
         yield f"have it padded: {tactic.text[:-1]}, padded=True)"
+    if tactic.values and (blocks := _one_block(stop)) is not None and _fits(plan.table, stop, node, blocks):
+        yield f"have one block on each device: {tactic.text} without `block`"
     yield cure_of_whole(node)
     yield from (f"tile another dim here: {call}" for call in _other_dims(plan, stop, node))
     if tactic.values and (size := _fewer(plan, stop, node)) is not None:
@@ -80,6 +82,11 @@ def _takes(table: Table, node: Node, digits: tuple[Digit, ...], factor: Factor, 
     return False
 
 
+def _one_block(stop: Blocked) -> Factor | None:
+    """The same place in one block a device, for an axis that has blocks in turn; None if it has no such blocks."""
+    return None if stop.factor.is_run(stop.extent) else stop.factor.even(stop.extent, padded=False)
+
+
 def _splits(plan: State, stop: Blocked) -> bool:
     """Whether sub-axes of the axis take one index each."""
     if stop.axis not in plan.mesh.whole().axes or not (sizes := plan.table.ways_across(stop)):
@@ -102,10 +109,11 @@ def _fewer(plan: State, stop: Blocked, node: Node) -> int | None:
 def _other_dims(plan: State, stop: Blocked, node: Node) -> Iterator[str]:
     """Tiles of the op's results, or of the value that it reads, with which the op is placed."""
     read = [stop.operand] if stop.operand >= 0 and plan.source.program.producer[node.end(stop.operand)] >= 0 else []
+    stopped = {digit.at for digit in _digits(node, stop.operand)[stop.dim]}
     for position in (*range(-1, -1 - len(node.results), -1), *read):
         value = node.end(position)
         for dim, digits in enumerate(_digits(node, position)):
-            if position == stop.operand and dim == stop.dim:
+            if {digit.at for digit in digits} & stopped:
                 continue
             factor = next_factor(plan.table, value, dim, stop.axis)
             if factor is not None and _takes(plan.table, node, digits, factor):

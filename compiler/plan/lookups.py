@@ -9,6 +9,7 @@ the array is gathered first. The order of tactics decides, and these texts repor
 
 from collections.abc import Iterator
 
+from ...dialects.ranges.factor import is_contiguous
 from ...rewrites.decide.decide import SELECTED, Move
 from ...rewrites.program.program import Node
 from ...rewrites.redistribute.kinds.all_gather import AllGather
@@ -22,6 +23,7 @@ WRITTEN = "gathered for the write"
 TOTALS = "the totals of the blocks of a scan"
 BEST = "the best elements of each block"
 PARTS = "the parts of a fold that has no collective"
+ONE_BLOCK = "the boundary needs one block on each device"
 
 
 def why(plan: State, move: Move, step: Step) -> str:
@@ -36,7 +38,19 @@ def why(plan: State, move: Move, step: Step) -> str:
         node = made_by(plan, move.value)
         placed = [] if node is None else [node.signature.instance.indices[at] for at in _placed(plan, node, step.axes)]
         return IN_BLOCKS if any(index.reads for index in placed) else ""
+    if _leaves_turns(plan, move):
+        return ONE_BLOCK
     return next((said for use in move.uses if (said := _wanted_whole(plan, step, *use))), "")
+
+
+def _leaves_turns(plan: State, move: Move) -> bool:
+    """Whether the move is between a layout in turn and the one that an argument or a result has outside of the program."""
+    program = plan.source.program
+    is_argument = not move.uses and program.producer[move.value] < 0
+    if not is_argument and not any(number == len(program.nodes) for number, _ in move.uses):
+        return False
+    inside, shape = move.target if is_argument else move.source, program.shape(move.value)
+    return any(not is_contiguous(extent, inside.at(dim, plan.mesh)) for dim, extent in enumerate(shape))
 
 
 def gathers_parts(move: Move, step: Step) -> bool:

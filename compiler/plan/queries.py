@@ -118,7 +118,9 @@ def _conflict(plan: State, each: placement.Conflict) -> Conflict:
             operands.append(name)
         else:
             who = f"result {-1 - position}"
-        claims.append(f"{who} `{name}` on dim {claim.at}, from {plan.actions[claim.tactic].text}")
+        value = each.value if node is None else node.end(position)
+        by = "from" if node is None or value in plan.actions[claim.tactic].values else "propagated from"
+        claims.append(f"{who} `{name}` on dim {claim.at}, {by} {plan.actions[claim.tactic].text}")
     where = line_of(plan, each.value if node is None else node.results[0], node)
     op = f"argument `{names[each.value]}`" if node is None else f"`{node.kind}`"
     return Conflict(plan, op, each.axis, where, tuple(claims), tuple(dict.fromkeys(operands)))

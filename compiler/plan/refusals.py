@@ -170,9 +170,19 @@ def too_wide(plan: State, table: Table) -> Error | None:
     """Why values that are to be widened have windows that no device can be sent; None if all windows fit."""
     if not table.too_wide:
         return None
-    (value, axis), window = next(iter(table.too_wide.items()))
+    (value, axis), (window, goes_around) = next(iter(table.too_wide.items()))
     name, size = plan.source.addresses.names[value], table.mesh[axis]
     where = line_of(plan, value, None)
+    if goes_around:
+        return Error(
+            f"`{name}` cannot be widened over `{axis}` ({size} devices): its uses read both ends of the range, as `jnp.roll` "
+            "does, and windows do not go around it",
+            location=where and where.location(),
+            helps=[
+                'wrap the range once, before all steps: jnp.pad(..., mode="wrap"), and read it by slices: these can be widened',
+                "or leave it out of `widen`: one step of a roll by 1 is one permute of a row",
+            ],
+        )
     return Error(
         f"`{name}` cannot be widened over `{axis}` ({size} devices): its uses read {window.before} elements before a block of "
         f"{window.stride} and {window.after} after it, which is more than the whole range of {window.span}",

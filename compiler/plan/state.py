@@ -142,7 +142,8 @@ class State:
         if isinstance(dim, str):
             return self._dim_by_label(value, dim, name)
         if not -len(shape) <= dim < len(shape):
-            helps = [f"its dims are 0 to {len(shape) - 1}" if shape else "it is a scalar: leave it replicated"]
+            dims = f"its dims are 0 to {len(shape) - 1}, or from the end -1 to -{len(shape)}"
+            helps = [dims if shape else "it is a scalar: leave it replicated"]
             if value in self.source.keys:
                 helps = ["a random key is a single element and cannot be tiled: leave it replicated", *helps[: len(shape)]]
             raise Error(f"`{name}` has no dim {dim}: its shape is {list(shape)}", helps=helps)

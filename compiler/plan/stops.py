@@ -101,6 +101,7 @@ class WholeOp:
 
 
 def stops(plan: State) -> list[Stop]:
+    """Every stop, the most expensive first: those that cost nothing come last."""
     program = plan.source.program
     alike: dict[tuple[object, ...], list[Blocked]] = {}
     for each in _open(plan):
@@ -110,7 +111,8 @@ def stops(plan: State) -> list[Stop]:
         key = node.kind, value, each.dim, each.axis, each.reason, str(line_of(plan, value, node))
         alike.setdefault(key, []).append(each)
     in_full = {axis: _in_full(plan, axis) for axis in {each[0].axis for each in alike.values()}}
-    return [_stop(plan, each, in_full[each[0].axis]) for each in alike.values()]
+    found = (_stop(plan, each, in_full[each[0].axis]) for each in alike.values())
+    return sorted(found, key=lambda stop: (stop.bytes, stop.flops.known), reverse=True)
 
 
 def _open(plan: State) -> list[Blocked]:
@@ -161,6 +163,8 @@ def received_for(plan: State, uses: Iterable[tuple[int, int]], axis: str = "") -
     for use in uses:
         move = plan.decisions.at_use.get(use)
         while move is not None:
+            # The first of several that share collectives counts them.
+            move = move.together[0] if move.together else move
             moves[id(move)] = move
             move = move.before
     steps = ((move, step) for move in moves.values() for step in move.path.steps if not axis or axis in step.axes)

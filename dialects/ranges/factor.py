@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from operator import attrgetter
 
 from ..errors import Error
@@ -283,6 +284,17 @@ def hull(extent: int, factors: Iterable[Factor], most: int = 1) -> Factor | None
     before = max(0, one.before, *(each.before for each in others))
     after = max(one.after, extent - one.span, -before, *(each.after for each in others))
     return windowed(extent, one.at(one.stride), before, after) if before + after <= most * one.stride else None
+
+
+def are_apart(factors: Iterable[Factor]) -> bool:
+    """Whether an iteration has elements in two factors and none between them.
+
+    ```
+    128, data*16 halo 1, -1 and data*16 halo -127, 127 (8 devices)   -->   yes
+    ```
+    """
+    windows = sorted((factor.start(0), factor.start(0) + factor.width) for factor in factors)
+    return any(end < begin for (_, end), (begin, _) in pairwise(windows))
 
 
 def middle(extent: int, factors: Iterable[Factor]) -> Factor | None:

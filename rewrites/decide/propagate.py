@@ -19,7 +19,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator
 
-from ...dialects.ranges.factor import Factor, hull, is_padded, middle
+from ...dialects.ranges.factor import Factor, are_apart, hull, is_padded, middle
 from ...dialects.regions import TRIPS
 from ..program.program import Digit, Node, Position
 from .table import WHOLE, AxisTable, Blocked, Claim, Conflict, Table, claim_of
@@ -269,7 +269,7 @@ class _Sweep:
         extent, factors = self.program.shape(value)[one.at], [claim.factor for claim in read]
         window = hull(extent, factors, ANY_WIDTH if node.number in self.widened else 1)
         if window is not None and window.width > window.span:
-            self.table.too_wide[value, self.axis] = window
+            self.table.too_wide[value, self.axis] = window, are_apart(factors)
             return None
         return None if window is None else one._replace(factor=window)
 
@@ -330,6 +330,11 @@ class _Sweep:
                 return f"its blocks of {claim.factor.stride} do not fit"
             is_minor = node.signature.is_minor(digits[0].at)
             return "here its padding would leave holes" if is_minor else "here its padding would count"
+        if not claim.factor.is_run(extent):
+            return "needs one block on each device"
+        made = node.signature.instance.indices[digits[0].at].extent
+        if made != extent and extent % claim.factor.size == 0:
+            return f"the result has {made} rows, which {claim.factor.size} devices do not divide"
         return "does not divide"
 
     def argument(self, value: int) -> None:

@@ -103,8 +103,9 @@ class Table:
     conflicts: dict[tuple[int, int, str], Conflict] = field(default_factory=dict[tuple[int, int, str], Conflict])
     widened: frozenset[int] = frozenset()
     """Values that are computed in the windows in which their uses read them, and not exchanged."""
-    too_wide: dict[tuple[int, str], Factor] = field(default_factory=dict[tuple[int, str], Factor])
-    """Of these, those whose windows along an axis are wider than all of its blocks together: found by one propagation."""
+    too_wide: dict[tuple[int, str], tuple[Factor, bool]] = field(default_factory=dict[tuple[int, str], tuple[Factor, bool]])
+    """Of these, those whose windows along an axis are wider than all of its blocks together, and whether only because their
+    uses read windows that are far apart: found by one propagation."""
 
     def copy(self) -> Table:
         """A table that shares every axis until `touch`."""
