@@ -188,8 +188,8 @@ class SliceOp(ArrayOp):
         _check_inside(self, [*target.layout.axes(), *(each.axis for each in target.layout.pending)])
         kept, shape = target.layout.factors(mesh), source.layout.global_shape(mesh)
         for dim, factor in source.layout.factors(mesh):
-            runs = [each for on, each in kept if on == dim and each.place == factor.place and each.is_run(shape[dim])]
-            held = factor.is_run(shape[dim]) and any(factor.holds(each, shape[dim]) for each in runs)
+            runs = [each for on, each in kept if on == dim and each.place == factor.place and not each.is_in_turn(shape[dim])]
+            held = not factor.is_in_turn(shape[dim]) and any(factor.holds(each, shape[dim]) for each in runs)
             if (dim, factor) not in kept and not held:
                 raise VerifyException(
                     f"`array.slice` keeps every tile: dim {dim} of {source.text} is over `{factor.place}`, "

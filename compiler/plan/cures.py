@@ -84,7 +84,7 @@ def _takes(table: Table, node: Node, digits: tuple[Digit, ...], factor: Factor, 
 
 def _one_block(stop: Blocked) -> Factor | None:
     """The same place in one block a device, for an axis that has blocks in turn; None if it has no such blocks."""
-    return None if stop.factor.is_run(stop.extent) else stop.factor.even(stop.extent, padded=False)
+    return None if not stop.factor.is_in_turn(stop.extent) else stop.factor.even(stop.extent, padded=False)
 
 
 def _splits(plan: State, stop: Blocked) -> bool:

@@ -111,9 +111,9 @@ class Factor(Interned):
         """Whether an iteration reaches beyond a range of this extent."""
         return self.begin < 0 or self.end > extent
 
-    def is_run(self, extent: int) -> bool:
-        """Whether each iteration holds consecutive elements of a range of this extent, if no other factor is there."""
-        return self.has_halo or self.span >= extent
+    def is_in_turn(self, extent: int) -> bool:
+        """Whether each iteration holds several blocks of a range of this extent, if no other factor is there."""
+        return not self.has_halo and self.span < extent
 
     def window(self, iteration: int, extent: int) -> range:
         """What an iteration holds of a range of this extent."""

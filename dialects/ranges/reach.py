@@ -39,6 +39,8 @@ class Reach:
 
     def outward(self, factor: Factor) -> Factor | None:
         """What a device reads of the dim, given the factor of the index; None if windows are not the same on all devices."""
+        if factor.is_in_turn(self.extent):
+            return factor if self.skips_rounds(factor) else None
         first, last = self.positions(factor)
         stride = factor.stride * self.window.stride
         begin, end = -(-first // self.divisor), last // self.divisor + 1
@@ -46,6 +48,17 @@ class Reach:
             return None
         stride //= self.divisor
         return windowed(self.size, factor.at(stride), -begin, end - stride)
+
+    def skips_rounds(self, factor: Factor) -> bool:
+        """Whether the index and the dim have their elements on the same devices if blocks go to these in turn.
+
+        ```
+        64, data*2 (8 devices) in rounds of 16   -->   yes for [16:48], no for [8:24] and for [::2]
+        ```
+        """
+        begin, end = reads(self.window, 0, self.extent)
+        is_run = (self.window.stride, self.window.kernel, self.divisor) == (1, 1, 1) and begin >= 0 and end <= self.size
+        return is_run and not any(n % factor.span for n in (begin, end, self.size))
 
     def gaps(self, factor: Factor) -> tuple[int, int]:
         """How many positions without an element a device reads before its first element, and after its last one."""
@@ -57,8 +70,8 @@ class Reach:
 
         Where elements only shift, those that are left over are held by all devices beside their blocks, if they are few.
         """
-        if not factor.has_halo and factor.span < self.size:
-            return None
+        if factor.is_in_turn(self.size):
+            return factor if self.skips_rounds(factor) else None
         stride, rest = divmod(factor.stride * self.divisor, self.window.stride)
         over = self.extent - factor.size * stride
         if shifts and not rest and 0 <= over <= stride:
@@ -70,8 +83,8 @@ class Reach:
 
         Where these do not divide, the windows themselves, if they are a tiling that begins elsewhere.
         """
-        if factor.span < self.extent:
-            return None
+        if factor.is_in_turn(self.extent):
+            return factor if self.skips_rounds(factor) else None
         return factor.even(self.size, False) or self.tiles(factor) or factor.even(self.size, padded)
 
     def tiles(self, factor: Factor) -> Factor | None:

@@ -330,7 +330,7 @@ class _Sweep:
                 return f"its blocks of {claim.factor.stride} do not fit"
             is_minor = node.signature.is_minor(digits[0].at)
             return "here its padding would leave holes" if is_minor else "here its padding would count"
-        if not claim.factor.is_run(extent):
+        if claim.factor.is_in_turn(extent):
             return "needs one block on each device"
         made = node.signature.instance.indices[digits[0].at].extent
         if made != extent and extent % claim.factor.size == 0:

@@ -231,7 +231,7 @@ def _fits_index(signature: Signature, index: int, factors: list[Factor]) -> bool
     if any(factor.has_halo for factor in factors) and not signature.follows_windows(index):
         return False
     reaches = signature.reaches(index)
-    if reaches and (len(factors) > 1 or not factors[0].covers(info.extent)):
+    if reaches and (len(factors) > 1 or not (factors[0].covers(info.extent) or factors[0].is_in_turn(info.extent))):
         return False
     if any(reach.outward(factors[0]) is None for reach in reaches):
         return False

@@ -341,8 +341,12 @@ class _Local:
                     if reach is None:
                         params = param.put(params, 0) if dim.scaled is None else dim.scaled.put(param.put(params, 0), 1)
                         continue
-                    lead, trail = reach.gaps(*self.factors(index))
-                    begin = cast(int, param.value(params)) - sign * (lead - reach.window.lo)
+                    (factor,), begin = self.factors(index), cast(int, param.value(params))
+                    if factor.is_in_turn(reach.extent):
+                        params = param.put(params, begin // factor.size)
+                        continue
+                    lead, trail = reach.gaps(factor)
+                    begin -= sign * (lead - reach.window.lo)
                     params = param.put(params, *((begin, trail) if sign < 0 else (begin,)))
         return params
 

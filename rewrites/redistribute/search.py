@@ -111,7 +111,7 @@ def _through_windows(source: Layout, target: Layout, itemsize: int, mesh: Mesh) 
             return _joined(Path((first,), first.bytes), path(between.with_pending(source.pending), target, itemsize, mesh))
     ways: list[Path] = []
     for dim, factor in (each for each in there.items() if each[0] not in kept):
-        for each in (_alone(source, dim, factor, mesh), _even(target, dim, factor, mesh), []):
+        for each in (_alone(source, dim, factor, mesh, in_turn=True), _even(target, dim, factor, mesh), []):
             between = _changed(target, dim, each, mesh)
             last = Halo.between(between, target, dim, itemsize, mesh)
             ways.append(_joined(path(source, between, itemsize, mesh), Path((last,), last.bytes)))
@@ -128,11 +128,16 @@ def _changed(layout: Layout, dim: int, factors: list[Factor], mesh: Mesh) -> Lay
     return Layout.of(layout.global_shape(mesh), [*rest, *((dim, factor) for factor in factors)])
 
 
-def _alone(layout: Layout, dim: int, factor: Factor, mesh: Mesh) -> list[Factor]:
-    """The factors of a dim, if it is only on the factor's place, one run of elements a device; otherwise none."""
+def _alone(layout: Layout, dim: int, factor: Factor, mesh: Mesh, in_turn: bool = False) -> list[Factor]:
+    """The factors of a dim, if it is only on the factor's place, one run of elements a device; otherwise none.
+
+    With `in_turn`, a device may have several blocks, as far apart as the factor's.
+    """
     factors, extent = layout.at(dim, mesh), layout.global_shape(mesh)[dim]
-    is_alone = [each.place for each in factors] == [factor.place]
-    return factors if is_alone and factors[0].is_run(extent) else []
+    if [each.place for each in factors] != [factor.place]:
+        return []
+    is_run = not factors[0].is_in_turn(extent) or (in_turn and factors[0].stride == factor.stride)
+    return factors if is_run else []
 
 
 def _even(layout: Layout, dim: int, factor: Factor, mesh: Mesh) -> list[Factor]:

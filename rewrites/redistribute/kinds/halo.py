@@ -138,17 +138,19 @@ def pieces(have: Factor | None, want: Factor, extent: int) -> tuple[Hop, ...]:
     # What a device owns of a tiling that begins elsewhere ends before its block does.
     short, alike = max(0, -have.after), are_alike(have, want)
     found: dict[tuple[int, bool], list[tuple[int, int, int, int]]] = {}
-    for i, j in product(range(want.size), range(have.size)):
+    # Blocks in turn: where those of a round begin, and where a device keeps its own.
+    turns = [(n * have.span, n * have.stride) for n in range(extent // have.span)] if have.is_in_turn(extent) else [(0, 0)]
+    for i, j, (turn, kept) in product(range(want.size), range(have.size), turns):
         begin, end = want.start(i), min(want.start(i) + want.width, extent)
-        own, its = ((have.start(device), have.start(device) + have.width) for device in (i, j))
+        own, its = ((turn + have.start(device), turn + have.start(device) + have.width) for device in (i, j))
         if alike:
             begin = max(begin, 0)
-        if i != j and alike and have.stride > 0:
+        if i != j and alike and have.stride > 0 and len(turns) == 1:
             first, last = j * have.stride - short, extent if j + 1 == have.size else (j + 1) * have.stride - short
             its = (first, min(last, own[0])) if j < i else (max(first, own[1]), last)
         begin, end = max(begin, its[0]), min(end, its[1])
         if max(begin, 0) < end and (i == j or begin < own[0] or end > own[1]):
-            by = have.start(j) - want.start(i) if alike else j - i
+            by = turn + have.start(j) - kept - want.start(i) if alike else j - i
             found.setdefault((by, i != j), []).append((begin - want.start(i), end - want.start(i), j, i))
     return tuple(_hop(moves, by, parts, alike) for (by, moves), parts in sorted(found.items()))
 
@@ -285,6 +287,7 @@ class _Rows:
 
     def joined(self, parts: Sequence[tuple[Hop, SSAValue]]) -> SSAValue:
         """The pieces one after another: they are alike on all devices."""
+        parts = sorted(parts, key=lambda part: part[0].begin)
         if any(hop.begin < before.end for (before, _), (hop, _) in pairwise(parts)):
             return self.overlaid(parts)
         at, end, rows = 0, self.want.width, list[SSAValue]()
