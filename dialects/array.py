@@ -189,7 +189,7 @@ class SliceOp(ArrayOp):
         kept, shape = target.layout.factors(mesh), source.layout.global_shape(mesh)
         for dim, factor in source.layout.factors(mesh):
             runs = [each for on, each in kept if on == dim and each.place == factor.place and not each.is_in_turn(shape[dim])]
-            held = not factor.is_in_turn(shape[dim]) and any(factor.holds(each, shape[dim]) for each in runs)
+            held = any(factor.holds(each, shape[dim]) for each in runs)
             if (dim, factor) not in kept and not held:
                 raise VerifyException(
                     f"`array.slice` keeps every tile: dim {dim} of {source.text} is over `{factor.place}`, "

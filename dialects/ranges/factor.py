@@ -121,9 +121,15 @@ class Factor(Interned):
         return range(max(0, start), max(0, start, min(start + self.width, extent)))
 
     def holds(self, other: Factor, extent: int) -> bool:
-        """Whether every iteration holds what it has in the other factor, which is on the same place."""
-        pairs = ((self.window(i, extent), other.window(i, extent)) for i in range(self.size))
-        return all(not its or (mine.start <= its.start and its.stop <= mine.stop) for mine, its in pairs)
+        """Whether every iteration holds what it has in the other factor, which is on the same place; in turn, in one block."""
+        if (in_turn := self.is_in_turn(extent)) and other.stride != self.stride:
+            return False
+        for i in range(self.size):
+            mine, its = self.window(i, extent), other.window(i, extent)
+            turn = its.start // self.span * self.span if in_turn else 0
+            if its and not (turn + mine.start <= its.start and its.stop <= turn + mine.stop):
+                return False
+        return True
 
     def even(self, extent: int, padded: bool) -> Factor | None:
         """The same place in blocks of one size of a range of this extent, perhaps padded; None if it does not divide."""

@@ -279,15 +279,20 @@ class _Sweep:
         """Turns a claim on a dim into a claim on its index, if a factor of the index can be placed.
 
         With `passing`, no value has the claim yet: it holds if the index then needs no padding. What only shifts keeps its
-        blocks for the ops that read it; if the caller alone reads it, it gets blocks of one size.
+        blocks for the ops that read it; if the caller alone reads it, it gets blocks of one size. Few elements are read as a
+        sum over devices, in the end, rather than padded to one for each device.
         """
+        indices = node.signature.instance.indices
         shifts = node.signature.shifts and any(self.program.uses[result] for result in node.results)
+        few = node.signature.shifts and any(indices[digit.at].reads for digit in digits)
         for digit in digits:
             factor = digit.inward(claim.factor, self.padded, shifts)
-            if factor is not None and passing and is_padded(node.signature.instance.indices[digit.at].extent, [factor]):
+            if factor is None or (passing and is_padded(indices[digit.at].extent, [factor])):
                 continue
-            if factor is not None and self.table.fits_node(node, digit.at, factor):
-                if node.signature.shifts and node.number not in self.alone and node.signature.instance.indices[digit.at].reads:
+            if few and indices[digit.at].extent < factor.size:
+                continue
+            if self.table.fits_node(node, digit.at, factor):
+                if few and indices[digit.at].reads and node.number not in self.alone:
                     self.few.add(node.number)
                     continue
                 candidates.setdefault((digit.at, factor), (claim, position))

@@ -413,11 +413,11 @@ def test_a_window_wider_than_the_range_gathers_it() -> None:
 
 def test_a_dim_that_an_op_wants_whole_is_listed() -> None:
     def function(x: Any) -> Any:
-        return x[:, ::-1]
+        return jnp.sort(x, 1)
 
     args = arguments((SEQUENCE,))
     plan = pt.plan(function, MESH, *args).tile("x", 1, "data")
-    assert {stop.op for stop in plan.blocked} == {"rev"}
+    assert {stop.op for stop in plan.blocked} == {"sort"}
     agree(plan, function, args)
 
 

@@ -18,7 +18,7 @@ from jax import lax
 
 import partita as pt
 from partita.compiler.api.plan import Plan
-from partita.compiler.plan.stops import Stop
+from partita.compiler.plan.stops import Stop, received_for
 
 pytestmark = pytest.mark.usefixtures("quick_compiles")
 
@@ -58,9 +58,9 @@ def is_open(plan: Plan, stop: Stop) -> bool:
 
 
 def test_an_op_that_moves_costs_what_the_ops_after_it_compute() -> None:
-    plan = pt.plan(lambda x, w: x[::-1] @ w, MESH, X, W).tile("x", 0, "data")
+    plan = pt.plan(lambda x, w: jnp.sort(x, 0) @ w, MESH, X, W).tile("x", 0, "data")
     (stop,) = plan.blocked
-    assert (stop.runs, stop.flops.known, stop.bytes) == (("rev", "dot_general"), 2 * 64 * 32 * 16, 64 * 16 * 4 * 7 // 8)
+    assert (stop.runs, stop.flops.known, stop.bytes) == (("sort", "dot_general"), 2 * 64 * 32 * 16, 64 * 16 * 4 * 7 // 8)
     assert stop.bytes == gathered(plan, stop) == plan.bytes_per_device()
 
 
@@ -74,50 +74,81 @@ def test_the_text_says_costs_and_a_cure() -> None:
 
 
 def test_ops_that_are_placed_again_are_not_counted() -> None:
-    plan = pt.plan(lambda x: jnp.exp(x[::-1]) + x, MESH, X).tile("x", 0, "data")
-    assert all((stop.runs, stop.flops.known) == (("rev",), 0) for stop in plan.blocked)
+    plan = pt.plan(lambda x: jnp.exp(jnp.sort(x, 0)) + x, MESH, X).tile("x", 0, "data")
+    assert all((stop.runs, stop.flops.known) == (("sort",), 0) for stop in plan.blocked)
     assert plan.flops_per_device().known == 2 * 64 * 16 // 8
 
 
 def test_an_op_counts_for_its_first_stop() -> None:
-    plan = pt.plan(lambda x, y: jnp.exp(x[::-1]) + y[::-1], MESH, X, X).tile(["x", "y"], 0, "data")
+    plan = pt.plan(lambda x, y: jnp.exp(jnp.sort(x, 0)) + jnp.sort(y, 0), MESH, X, X).tile(["x", "y"], 0, "data")
     first, second = plan.blocked
-    assert (first.runs, second.runs) == (("rev", "exp", "add"), ("rev",))
+    assert (first.runs, second.runs) == (("sort", "exp", "add"), ("sort",))
     assert first.flops.known == 2 * 64 * 16 == plan.flops_per_device().known
     assert (first.bytes, second.bytes) == (3584, 3584) and plan.bytes_per_device() == 7168
 
 
 def test_a_loop_counts_by_its_trips() -> None:
     def function(x: Any) -> Any:
-        return lax.scan(lambda c, _: (jnp.sin(c)[::-1], None), x, None, length=5)[0]
+        return lax.scan(lambda c, _: (jnp.sort(jnp.sin(c), 0), None), x, None, length=5)[0]
 
     plan = pt.plan(function, MESH, X).tile("x", 0, "data").tile("sin#0", 0, "data")
-    found = {stop.op: stop for stop in plan.blocked}
-    assert found["rev"].bytes == gathered(plan, found["rev"]) == 5 * 3584
+    stop, *others = plan.blocked
+    assert stop.bytes == gathered(plan, stop) == 5 * 3584 and not any(each.bytes for each in others)
 
 
 def test_another_axis_divides_what_runs_in_full() -> None:
-    plan = pt.plan(lambda x, w: x[::-1] @ w, pt.Mesh(data=4, model=2), X, W).tile("w", 1, "model").tile("x", 0, "data")
+    plan = pt.plan(lambda x, w: jnp.sort(x, 0) @ w, pt.Mesh(data=4, model=2), X, W).tile("w", 1, "model").tile("x", 0, "data")
     (stop,) = plan.blocked
     assert (stop.axis, stop.flops.known) == ("data", 2 * 64 * 32 * 16 // 2)
 
 
 def test_two_halves_of_a_value_are_one_stop() -> None:
-    plan = pt.plan(lambda x: x[:, :3] + x[:, 3:6], MESH, X.T).tile("x", 1, "data")
+    plan = pt.plan(lambda x: x[:, :33] + x[:, 31:], MESH, X.T).tile("x", 1, "data")
     (stop,) = plan.blocked
-    assert stop.bytes == plan.bytes_per_device() == 2 * 3584 and stop.flops.known == 16 * 3
+    assert stop.bytes == plan.bytes_per_device() == 2 * 3584 and stop.flops.known == 16 * 33
 
 
 def test_a_result_that_is_wanted_in_parts_receives_nothing() -> None:
-    plan = pt.plan(lambda x: x[::-1], MESH, X).tile("result", 0, "data")
+    plan = pt.plan(lambda x: jnp.sort(x, 0), MESH, X).tile("result", 0, "data")
     (stop,) = plan.blocked
     assert stop.bytes == 0 == plan.bytes_per_device()
+
+
+# --- what stops, and why ---------------------------------------------------------------------------------------------
+
+
+def test_stops_that_cost_most_come_first() -> None:
+    plan = pt.plan(lambda x, y: (y[:63], jnp.exp(x[:63]), jnp.exp(jnp.sort(x, 0))), MESH, X, X).tile(["x", "y"], 0, "data")
+    costs = [(stop.bytes, stop.flops.known) for stop in plan.blocked]
+    assert costs == sorted(costs, reverse=True) and len(costs) > 2
+
+
+def test_a_result_that_does_not_divide_is_named() -> None:
+    (stop,) = pt.plan(lambda x: jnp.sin(x[1:]), MESH, V).tile("x", 0, "data").blocked
+    assert (stop.extent, stop.reason) == (64, "the result has 63 rows, which 8 devices do not divide")
+
+
+def test_an_op_that_does_not_take_blocks_in_turn_says_so() -> None:
+    plan = pt.plan(lambda x: jnp.cumsum(x, 0), MESH, X).tile("x", 0, "data", block=2)
+    (stop,) = plan.blocked
+    assert stop.reason == "needs one block on each device"
+    assert stop.cure == "have one block on each device: tile('x', 0, 'data', block=2) without `block`"
+    argument, *_ = plan.collectives()
+    assert "for the argument" in str(argument) and argument.why == "the boundary needs one block on each device"
+
+
+def test_a_stop_counts_permutes_that_another_move_counts() -> None:
+    plan = pt.plan(lambda x: (jnp.concatenate([x[:63], x[1:]]) @ W), MESH, X).tile("x", 0, "data", padded=True)
+    shared = [move for move in plan.decisions.moves if len(move.together) > 1]
+    for move in shared:
+        assert {received_for(plan, [use]) for use in move.uses} == {move.together[0].path.bytes}
+    assert any(not move.path.bytes for move in shared)
 
 
 # --- cures ----------------------------------------------------------------------------------------------------------
 
 CURES: dict[str, tuple[Callable[..., Any], Any, str]] = {
-    "another dim": (lambda x: jnp.exp(x[::-1]), X, 'tile another dim here: plan.tile("rev#0", 1, "data")'),
+    "another dim": (lambda x: jnp.exp(jnp.sort(x, 0)), X, 'tile another dim here: plan.tile("sort#0", 1, "data")'),
     "padding": (lambda x: jnp.sin(x[1:]), V, "have it padded: tile('x', 0, 'data', padded=True)"),
     "sub-axes": (lambda x: x.reshape(4, 4) * 3, V[:16], 'split the axis: plan.propagate("data", split=True)'),
     "fewer devices": (
@@ -126,12 +157,12 @@ CURES: dict[str, tuple[Callable[..., Any], Any, str]] = {
         """use fewer devices: "data.0:2" instead of "data" in tile('x', 0, 'data')""",
     ),
     "one gather": (
-        lambda x: jnp.sin(x)[::-1],
+        lambda x: jnp.sort(jnp.sin(x)),
         V,
         'if all of it is needed anyway, gather it once: plan.replicate("sin#0", "data")',
     ),
     "replicated": (
-        lambda x: x[::-1],
+        lambda x: jnp.sort(x, 0),
         V,
         """if all of it is needed anyway, keep it replicated: pt.Replicate("x", "data") instead of tile('x', 0, 'data')""",
     ),
