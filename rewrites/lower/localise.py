@@ -107,15 +107,13 @@ class _Local:
             case ("mask", condition, inner):
                 keep = self.condition(condition)
                 return [keep(self.result(inner, rest)[0], self.node.signature.result_at[0])]
-            case (
-                "select",
-                ("among", int(index), *_),
-                ("slice", _, _, ("after", int(first), int(part))),
-                ("slice", _, _, int(y)),
-            ):
-                return [self.overlaid(self.emit(rest)[0], index, first, part, self.locals[y])]
-            case ("select", *_) | ("slice", _, _, int()):
-                return [self.chained(term)]
+            case ("select", which, then, other):
+                (value,), (below,) = self.result(then, rest), self.result(other, rest)
+                return [self.where(which, value, below)]
+            case ("slice", _, _, int(operand) | ("after", _, int(operand))):
+                return [self.locals[operand]]
+            case ("slice", _, _, ("chain", *_)):
+                return self.result(cast(Term, law(term)), rest)
             case ("fill", *_):
                 self.argument(term, False)
                 return self.emit(rest)
@@ -176,22 +174,23 @@ class _Local:
             case _:
                 pass
 
-    def chained(self, term: Term) -> SSAValue:
-        """The rows of several operands, each from the one that has it."""
-        match term:
-            case ("select", ("behind", int(index), _, int(begin)), then, first):
-                emit, at = self.ops, self.node.signature.result_at[0][index].dim
-                one, other = self.chained(first), self.chained(then)
-                shape = type_at(one).shape
+    def where(self, which: Term, value: SSAValue, other: SSAValue) -> SSAValue:
+        """Of two arrays of this device's rows of the result, the rows of the first that a condition names."""
+        match which:
+            case ("behind", int(index), _, int(begin)):
+                emit, at, shape = self.ops, self.node.signature.result_at[0][index].dim, type_at(value).shape
                 rows = emit.rows(shape, at, self.offset(index))
                 is_behind = emit.make("ge", (rows, emit.spread(emit.number(begin, IDS), shape)), "bool", shape)
-                return emit.select(is_behind, other, one)
-            case ("slice", _, _, int(operand) | ("after", _, int(operand))):
-                return self.locals[operand]
+                return emit.select(is_behind, value, other)
+            case ("among", int(index), _, int(first), int(part)):
+                (factor,), reach = self.factors(index), self.node.signature.operand_at[part][index].reach
+                if reach is None or not reach.reads_outside(factor):
+                    return value
+                start = self.ops.make("sub", (self.start([factor]), self.ops.number(first, IDS)), IDS, ())
+                dim = self.node.signature.result_at[0][index].dim
+                return self.ops.inside(value, dim, start, (reach.size - 1) * reach.divisor + 1, other)
             case _:
-                found = law(term)
-                assert found is not None, f"{term} is not a chain of operands"
-                return self.chained(found)
+                raise AssertionError(f"{which} does not say which rows")
 
     def condition(self, term: Term) -> Keep:
         """A mask, as the function that applies it to a local array, given where the array's indices are."""
@@ -226,15 +225,6 @@ class _Local:
         if is_zero or at.reach is None or not at.reach.reads_outside(factor):
             return value
         return self.inside(value, at.dim, window, at.reach.size, outside)
-
-    def overlaid(self, value: SSAValue, index: int, first: int, part: int, below: SSAValue) -> SSAValue:
-        """The result where this device's block has rows of a part that begins at row `first`, otherwise another array."""
-        (factor,), reach = self.factors(index), self.node.signature.operand_at[part][index].reach
-        if reach is None or not reach.reads_outside(factor):
-            return value
-        start = self.ops.make("sub", (self.start([factor]), self.ops.number(first, IDS)), IDS, ())
-        dim = self.node.signature.result_at[0][index].dim
-        return self.ops.inside(value, dim, start, (reach.size - 1) * reach.divisor + 1, below)
 
     def bounded(self, results: list[SSAValue]) -> list[SSAValue]:
         """The results with zeros where their windows are outside of the array, as every reader of a window expects."""
