@@ -32,8 +32,8 @@ class Placeable(NamedTuple):
 
     A dim without indices cannot be placed: it is constant or unpartitioned. `(i b)` with `size b = 16` is one index over
     blocks of 16. Under a window, `reaches` says how each index reads the dim; one of them is placed at a time, and `moved` is
-    the parameter that says where the window begins, and its sign, or an extent. An index without a reach is the position in the dim itself;
-    `scaled` is the parameter by which the other one advances.
+    the parameter that says where the window begins, and its sign, or an extent. An index without a reach is the position in
+    the dim itself; `scaled` is the parameter by which the other one advances.
     """
 
     indices: tuple[int, ...] = ()

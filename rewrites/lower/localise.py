@@ -18,12 +18,13 @@ from xdsl.ir import Operation, SSAValue
 
 from ...dialects.definitions.gather_form import general
 from ...dialects.definitions.gathers import DROPS
-from ...dialects.definitions.tilings import Picks
+from ...dialects.definitions.tilings import Picks, Placeable
 from ...dialects.definitions.tree import Param
 from ...dialects.lax import OPS
 from ...dialects.monoids import MONOIDS
 from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.ranges.factor import Factor, is_padded
+from ...dialects.ranges.reach import Reach
 from ...dialects.types import ArrayType
 from ..decide.op_layouts import Placed, Selected
 from ..decide.pending import Carry
@@ -326,19 +327,25 @@ class _Local:
         placed = {index for index, _ in self.placed.placement}
         for dim in (dim for dims in self.node.signature.instance.operands for dim in dims if dim.moved is not None):
             for index, reach in zip(dim.indices, dim.reaches, strict=True):
-                if index in placed and dim.moved is not None and isinstance(dim.moved[0], Param):
-                    param, sign = dim.moved
-                    if reach is None:
-                        params = param.put(params, 0) if dim.scaled is None else dim.scaled.put(param.put(params, 0), 1)
-                        continue
-                    (factor,), begin = self.factors(index), cast(int, param.value(params))
-                    if factor.is_in_turn(reach.extent):
-                        params = param.put(params, begin // factor.size)
-                        continue
-                    lead, trail = reach.gaps(factor)
-                    begin -= sign * (lead - reach.window.lo)
-                    params = param.put(params, *((begin, trail) if sign < 0 else (begin,)))
+                if index in placed:
+                    params = self.moved_window(params, dim, index, reach)
         return params
+
+    def moved_window(self, params: ParamsAttr, dim: Placeable, index: int, reach: Reach | None) -> ParamsAttr:
+        """The parameters for the window of one placed index."""
+        param, sign = dim.moved or (None, 1)
+        if not isinstance(param, Param):
+            return params
+        if reach is None:
+            # The rows are there, one after another.
+            params = param.put(params, 0)
+            return params if dim.scaled is None else dim.scaled.put(params, 1)
+        (factor,), begin = self.factors(index), cast(int, param.value(params))
+        if factor.is_in_turn(reach.extent):
+            return param.put(params, begin // factor.size)
+        lead, trail = reach.gaps(factor)
+        begin -= sign * (lead - reach.window.lo)
+        return param.put(params, *((begin, trail) if sign < 0 else (begin,)))
 
     def local_type(self, position: int) -> ArrayType:
         dtype = self.program.types[self.node.results[position]].dtype

@@ -3,11 +3,12 @@
 [data*64] --> [win<64,66,1,1>(data) of 512]: the last row of the block before, its own block, the first row after it
 
 What moves follows from the intersections of two families of intervals: those that the devices hold, and those that they are
-to hold. A device gets a piece from each device `by` places after it; `by` 0 is its own piece. The other pieces move by
+to hold. A device keeps its own piece, and gets one from each device that has other rows of its window. These pieces move by
 permutes. One permute moves pieces of several distances, and of several arrays, if no device sends or receives two of them.
 Rows outside of the range are zeros.
 
     roll(x, 1) on data=3: the last row of device 2 to 0, for one part, those of 0 and 1 to 1 and 2, for the other: one permute
+    x[::-1] on data=4: windows that run backwards, win<-64,64,1,-192>(data) of 256: devices 0 and 3, 1 and 2 change blocks
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ from ..steps import Bytes, Step
 
 
 class Hop(NamedTuple):
-    """The pieces that are alike, for each (sender, receiver) of the pairs. Pieces that devices keep are hops too, but not sent.
+    """The pieces that are alike, for each (sender, receiver) of the pairs; `moves` if they are not the receiver's own.
 
-    Where blocks and windows have one stride, or run against each other, a piece is rows `[begin, end)` of the receiver's window,
-    and the sender's rows are `by` less. Elsewhere pieces are alike if the sender is `by` places after the receiver; they begin in
-    different places, and `rows` is the length of the longest.
+    Where blocks and windows have one stride, or run against each other, a piece is rows `[begin, end)` of the receiver's
+    window, and the sender's rows are `by` less. Elsewhere pieces are alike if the sender is `by` places after the receiver;
+    they begin in different places, and `rows` is the length of the longest.
     """
 
     moves: bool
