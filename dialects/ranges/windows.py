@@ -63,5 +63,5 @@ def halo(window: Window, shard: int, output_block: int, input_block: int) -> tup
     right  (i+1)·(c·s - ci) + (k-1)·d + 1 - s - lo    reads:  [left|........................|right)
     ```
     """
-    surplus = output_block * window.stride - input_block
-    return window.lo - shard * surplus, (shard + 1) * surplus + window.width - window.stride - window.lo
+    begin, end = reads(window, shard * output_block, (shard + 1) * output_block)
+    return shard * input_block - begin, end - (shard + 1) * input_block

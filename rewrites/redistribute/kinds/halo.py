@@ -138,7 +138,7 @@ def pieces(have: Factor | None, want: Factor, extent: int) -> tuple[Hop, ...]:
         return ()
     # What a device owns of a tiling that begins elsewhere ends before its block does.
     short, alike = max(0, -have.after), are_alike(have, want)
-    found: dict[tuple[int, bool], list[tuple[int, int, int, int]]] = {}
+    found: dict[tuple[int, bool, int], list[tuple[int, int, int, int]]] = {}
     # Blocks in turn: where those of a round begin, and where a device keeps its own.
     turns = [(n * have.span, n * have.stride) for n in range(extent // have.span)] if have.is_in_turn(extent) else [(0, 0)]
     for i, j, (turn, kept) in product(range(want.size), range(have.size), turns):
@@ -152,8 +152,8 @@ def pieces(have: Factor | None, want: Factor, extent: int) -> tuple[Hop, ...]:
         begin, end = max(begin, its[0]), min(end, its[1])
         if max(begin, 0) < end and (i == j or begin < own[0] or end > own[1]):
             by = turn + have.start(j) - kept - want.start(i) if alike else j - i
-            found.setdefault((by, i != j), []).append((begin - want.start(i), end - want.start(i), j, i))
-    return tuple(_hop(moves, by, parts, alike) for (by, moves), parts in sorted(found.items()))
+            found.setdefault((by, i != j, turn), []).append((begin - want.start(i), end - want.start(i), j, i))
+    return tuple(_hop(moves, by, parts, alike) for (by, moves, _), parts in sorted(found.items()))
 
 
 def are_alike(have: Factor, want: Factor) -> bool:
@@ -264,6 +264,12 @@ class _Rows:
         at = self.here.place(self.want.stride - self.have.stride, first)
         return self.cut_at(self.x, self.here.within(at, self.have.width - hop.rows), hop.rows)
 
+    @property
+    def is_forward(self) -> bool:
+        """Whether blocks and windows follow each other in one order: all devices keep something, but those at the ends."""
+        have = self.have
+        return have is None or (have.stride * self.want.stride > 0 and not have.is_in_turn(self.step.extent))
+
     def ahead(self, have: Factor) -> int:
         """How far the first window begins after the first block."""
         return self.want.start(0) - have.start(0)
@@ -289,7 +295,8 @@ class _Rows:
     def joined(self, parts: Sequence[tuple[Hop, SSAValue]]) -> SSAValue:
         """The pieces one after another: they are alike on all devices."""
         parts = sorted(parts, key=lambda part: part[0].begin)
-        if any(hop.begin < before.end for (before, _), (hop, _) in pairwise(parts)):
+        some_keep = not self.is_forward and any(not hop.moves and len(hop.pairs) < self.want.size for hop, _ in parts)
+        if some_keep or any(hop.begin < before.end for (before, _), (hop, _) in pairwise(parts)):
             return self.overlaid(parts)
         at, end, rows = 0, self.want.width, list[SSAValue]()
         for hop, part in parts:
@@ -326,7 +333,9 @@ class _Rows:
             begin = self.here.place(want.stride - have.stride, self.ahead(have) - hop.by * have.stride)
             first = self.here.within(begin, have.width - hop.rows)
             at = self.here.sum(self.emit.make("sub", (first, begin), IDS, ()), room)
-            out = self.make("dynamic_update_slice", [out, part, *self.starts(at, x)], room + want.width + room, x)
+            over = self.make("dynamic_update_slice", [out, part, *self.starts(at, x)], room + want.width + room, x)
+            # Where windows run against blocks, those that get nothing are not at the ends.
+            out = over if self.is_forward else self.here.select(hop.receivers, over, out)
         return self.cut(out, room, want.width)
 
     def inside(self, x: SSAValue) -> SSAValue:

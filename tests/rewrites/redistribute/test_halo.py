@@ -66,7 +66,15 @@ def windows(draw: st.DrawFn, mesh: Mesh, axis: str, extent: int) -> Factor:
     stride = draw(st.integers(1, even + 2))
     before = draw(st.integers(1 - stride, 2 * stride))
     after = draw(st.integers(1 - stride - before, 2 * stride).filter(lambda after: before or after))
-    return factor(mesh, axis, stride, before, after)
+    forwards = factor(mesh, axis, stride, before, after)
+    return backwards(forwards) if draw(st.booleans()) else forwards
+
+
+def backwards(windows: Factor) -> Factor:
+    """The same windows, the last one first."""
+    before = -windows.start(windows.size - 1)
+    after = windows.width + windows.stride - before
+    return Factor(windows.place, windows.size, -windows.stride, (before, after))
 
 
 @st.composite
@@ -74,12 +82,17 @@ def cases(draw: st.DrawFn) -> tuple[Mesh, int, Factor | None, Factor]:
     mesh = Mesh(x=draw(st.sampled_from([2, 3, 5, 7])))
     extent = draw(st.integers(2, 24))
     here = draw(st.none() | st.just(factor(mesh, "x", -(-extent // mesh["x"]))))
-    return mesh, extent, here, draw(windows(mesh, "x", extent))
+    there = draw(windows(mesh, "x", extent))
+    rounds, span = draw(st.integers(1, 3)), there.size * abs(there.stride)
+    # Blocks in turn, as far apart as the windows.
+    return (mesh, rounds * span, factor(mesh, "x", abs(there.stride)), there) if rounds > 1 else (mesh, extent, here, there)
 
 
 @given(cases())
 @example((Mesh(x=2), 8, factor(Mesh(x=2), "x", 4), factor(Mesh(x=2), "x", 4, 1, 1)))
 @example((Mesh(x=7), 8, factor(Mesh(x=7), "x", 2), factor(Mesh(x=7), "x", 1, 1, 1)))
+@example((Mesh(x=8), 30, factor(Mesh(x=8), "x", 4), backwards(factor(Mesh(x=8), "x", 4, 2, -2))))
+@example((Mesh(x=3), 12, factor(Mesh(x=3), "x", 2), factor(Mesh(x=3), "x", 2, -7, 7)))
 def test_any_blocks_become_any_windows(case: tuple[Mesh, int, Factor | None, Factor]) -> None:
     mesh, extent, here, there = case
     source = Layout.of((extent, 2), [(0, here)] if here is not None else [])
