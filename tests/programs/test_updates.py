@@ -135,6 +135,21 @@ def test_the_gradient_of_an_update_exchanges_its_halo_and_no_more(name: str) -> 
     agree(plan, function, u)
 
 
+@pytest.mark.parametrize("step", [explicit, added])
+def test_steps_of_updates_are_widened_to_one_exchange(step: Function) -> None:
+    def steps(u: Any) -> Any:
+        for number in range(8):
+            u = pt.tag(step(u), f"u{number}")
+        return u
+
+    u = array((128, 4))
+    plan = pt.plan(steps, pt.Mesh(data=8), u)
+    wide = plan.widen([f"u{number}" for number in range(7)]).tile("u", 0, "data")
+    assert sends(plan.tile("u", 0, "data")) == ({"permute": 16}, 16 * 16)
+    assert sends(wide) == ({"permute": 2}, 16 * 16)
+    assert not disagreement([wide.compile()(u), *interpreted(wide, [u])], [jax.jit(steps)(u)] * 2)
+
+
 @pytest.mark.parametrize("name", ["a stencil, set", "a stencil, added", "every other row"])
 def test_halves_are_sent_as_halves(name: str) -> None:
     case, u = CASES[name], array(dtype=BF16)

@@ -131,6 +131,15 @@ def test_replicating_the_transpose_resolves_it_with_one_gather() -> None:
     assert counts(executed(resolved, X)) == resolved.counts()
 
 
+def test_a_conflict_says_which_claims_were_propagated() -> None:
+    plan = pt.plan(lambda x, y: jnp.concatenate([x, y * 2]), pt.Mesh(data=4), X, X)
+    (conflict,) = plan.tile("x", 0, "data", propagate=False).tile("y", 1, "data").conflicts
+    assert conflict.claims == (
+        "operand 0 `x` on dim 0, from tile('x', 0, 'data', propagate=False)",
+        "operand 1 `mul#0` on dim 1, propagated from tile('y', 1, 'data')",
+    )
+
+
 def test_a_gram_matrix_through_tanh_is_a_conflict() -> None:
     assert len(pt.plan(tanh_gram, pt.Mesh(data=4), X).tile("x", 0, "data").conflicts) == 1
 
