@@ -283,7 +283,7 @@ def hull(extent: int, factors: Iterable[Factor], most: int = 1) -> Factor | None
     ```
     """
     one, *others = factors
-    if one.stride < 0:
+    if one.stride < 0 or one.is_in_turn(extent):
         return None if any(each is not one for each in others) else one
     if any(each.place != one.place or each.stride != one.stride for each in others):
         return None
@@ -311,6 +311,8 @@ def middle(extent: int, factors: Iterable[Factor]) -> Factor | None:
     ```
     """
     one, *others = factors
+    if all(each is one for each in others):
+        return one
     if any(each.place != one.place or each.stride != one.stride or each.width != each.stride for each in (one, *others)):
         return None
     begins = [each.before for each in (one, *others)]
