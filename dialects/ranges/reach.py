@@ -83,8 +83,8 @@ class Reach:
 
         Where these do not divide, the windows themselves, if they are a tiling that begins elsewhere.
         """
-        if factor.is_in_turn(self.extent):
-            return factor if self.skips_rounds(factor) else None
+        if factor.span < self.extent:
+            return factor if factor.is_in_turn(self.extent) and self.skips_rounds(factor) else None
         return factor.even(self.size, False) or self.tiles(factor) or factor.even(self.size, padded)
 
     def tiles(self, factor: Factor) -> Factor | None:
