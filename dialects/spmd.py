@@ -25,6 +25,8 @@ from xdsl.traits import NoMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from .array import Barrier, Coordinate, group_size, mesh_of
+from .dtypes import Array
+from .group_arrays import fold, join, library, split
 from .mesh import Mesh
 from .monoids import NAMES
 from .signature import ArrayOp, Word, array_types
@@ -113,6 +115,21 @@ class Collective(ArrayOp):
             _check_dim(cls, array, dim, block, block, f"blocks of {block}")
             array = _resized(array, dim, array.shape[dim] * group)
         return array
+
+    def exchange(self, held: Sequence[Array]) -> list[Array]:
+        """The arrays of the devices of one group after the collective, given those before it."""
+        count, own = len(held), list(held)
+        if isinstance(monoid := self.properties.get("monoid"), StringAttr):
+            own = [fold(monoid.data, held)] * count
+        parts = [own] * count
+        if self.SPLITS is not None:
+            dim, block = map(self.number, self.SPLITS)
+            dealt = [split(array, dim, block, count) for array in own]
+            parts = [[parts[number] for parts in dealt] for number in range(count)]
+        if self.JOINS is None:
+            return [part[number] for number, part in enumerate(parts)]
+        dim, block = map(self.number, self.JOINS)
+        return [join(part, dim, block) for part in parts]
 
     @classmethod
     def make(cls, x: SSAValue, axes: Sequence[str], mesh: Mesh, **properties: str | int | PairsAttr) -> Self:
@@ -232,6 +249,12 @@ class PermuteOp(Collective):
             if again := [device for device, times in Counter(side).items() if times > 1]:
                 raise VerifyException(f"`{cls.name}`: device {again[0]} {word} more than once")
         return array
+
+    def exchange(self, held: Sequence[Array]) -> list[Array]:
+        received = [library(array).zeros_like(array) for array in held]
+        for source, target in self.pairs.data:
+            received[target] = held[source]
+        return received
 
 
 @irdl_op_definition

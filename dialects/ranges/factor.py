@@ -146,9 +146,11 @@ class Factor(Interned):
         dim of (i: 8, j: 64), data at 128 of the dim   -->   data at 2 of i, and None for j
         ```
         """
-        if minor > self.stride or any(n % minor for n in (self.stride, self.before, self.after)):
+        if minor > self.stride or (extent is not None and (self.has_halo or self.span > minor * extent)):
             return None
-        if extent is not None and (self.has_halo or self.span > minor * extent):
+        if minor == 1:
+            return self
+        if any(n % minor for n in (self.stride, self.before, self.after)):
             return None
         return Factor(self.place, self.size, self.stride // minor, self.halo and (self.before // minor, self.after // minor))
 

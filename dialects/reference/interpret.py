@@ -22,7 +22,7 @@ from ..errors import Error
 from ..mesh import Mesh
 from ..types import ArrayType
 from .evaluate import evaluate
-from .lockstep import Value, collect, cut, distribute, fold, groups, join, library, rank, redistribute, split
+from .lockstep import Value, collect, cut, distribute, groups, rank, redistribute
 
 
 def interpret(program: Operation, args: Sequence[Array], mesh: Mesh | None = None) -> list[Array]:
@@ -121,7 +121,7 @@ class Machine:
             case spmd.Collective():
                 result = list(operands[0])
                 for group in groups(op.axes, self.mesh):
-                    for device, received in zip(group, _exchange(op, [operands[0][each] for each in group]), strict=True):
+                    for device, received in zip(group, op.exchange([operands[0][each] for each in group]), strict=True):
                         result[device] = received
                 return [result]
             case CallOp() | flow.KernelOp():
@@ -182,32 +182,6 @@ class Machine:
         if not trips:
             return [np.zeros(type.layout.local_shape(self.mesh), dtype_of(type.dtype))] * self.mesh.size
         return [np.stack([trip[device] for trip in trips]) for device in range(self.mesh.size)]
-
-
-def _exchange(op: spmd.Collective, held: list[Array]) -> list[Array]:
-    """The local arrays of one group after a collective."""
-    count = len(held)
-    match op:
-        case spmd.AllReduceOp():
-            return [fold(op.monoid.data, held)] * count
-        case spmd.AllGatherOp():
-            return [join(held, op.number("dim"), op.number("block"))] * count
-        case spmd.ReduceScatterOp():
-            return split(fold(op.monoid.data, held), op.number("dim"), op.number("block"), count)
-        case spmd.SliceOp():
-            parts = [split(each, op.number("dim"), op.number("block"), count) for each in held]
-            return [part[number] for number, part in enumerate(parts)]
-        case spmd.AllToAllOp():
-            sent = [split(each, op.number("split"), op.number("split_block"), count) for each in held]
-            to = op.number("concat"), op.number("concat_block")
-            return [join([part[number] for part in sent], *to) for number in range(count)]
-        case spmd.PermuteOp():
-            received = [library(each).zeros_like(each) for each in held]
-            for source, target in op.pairs.data:
-                received[target] = held[source]
-            return received
-        case _:
-            raise Error(f"the interpreter does not know `{op.name}`")
 
 
 def run_devices(function: FuncOp, args: Sequence[Value], mesh: Mesh) -> list[Value]:

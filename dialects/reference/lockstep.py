@@ -1,16 +1,16 @@
 """Values on a mesh, in NumPy: one array for each device, in the order of the mesh, all devices in lockstep.
 
 `denote` says which elements of a layout a device holds, one by one. This file does not know blocks or divisibility, so it can
-test the code that does. A collective works on the arrays of one group, as its text says.
+test the code that does.
 """
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from ..dtypes import Array, is_float
+from ..dtypes import Array
 from ..errors import Error
 from ..layouts import Layout
 from ..mesh import Mesh
@@ -172,35 +172,3 @@ def _within(held: np.ndarray[tuple[int], np.dtype[np.int64]], wanted: np.ndarray
     if missing := [int(each) for each in wanted if int(each) not in index]:
         raise Error(f"a slice needs element {missing[0]}, which this device does not hold")
     return [index[int(each)] for each in wanted]
-
-
-# Collectives on the arrays of one group. They work on the arrays of any library that follows the array API standard.
-
-
-def split(array: Array, dim: int, block: int, count: int) -> list[Array]:
-    """The part of a dim for each of `count` devices: blocks, dealt in turn."""
-    before, length, after = array.shape[:dim], array.shape[dim], array.shape[dim + 1 :]
-    dealt = array.reshape(*before, length // (count * block), count, block, *after)
-    rows = (slice(None),) * (dim + 1)
-    return [dealt[(*rows, number)].reshape(*before, length // count, *after) for number in range(count)]
-
-
-def join(arrays: Sequence[Array], dim: int, block: int) -> Array:
-    """The inverse of `split`."""
-    before, length, after = arrays[0].shape[:dim], arrays[0].shape[dim], arrays[0].shape[dim + 1 :]
-    dealt = [array.reshape(*before, length // block, block, *after) for array in arrays]
-    return library(arrays[0]).stack(dealt, axis=dim + 1).reshape(*before, len(arrays) * length, *after)
-
-
-def fold(monoid: str, arrays: Sequence[Array]) -> Array:
-    """In the order of the devices. Narrow floats are added in their own type: so does the IR."""
-    combine = getattr(library(arrays[0]), MONOIDS[monoid].function.__name__)
-    result = arrays[0]
-    for array in arrays[1:]:
-        result = combine(result, array)
-    return result.astype(arrays[0].dtype) if is_float(result.dtype) else result
-
-
-def library(array: Array) -> Any:
-    """The functions for arrays of this kind: NumPy's, or those of the library that made it."""
-    return array.__array_namespace__()

@@ -59,6 +59,8 @@ class _Sweep:
         self.marked_back: set[int] = set()
         self.arguments: set[int] = set()
         self.arriving: dict[int, frozenset[Claim]] = {}
+        self.widened = {table.program.producer[value] for value in table.widened}
+        """Ops of which a tactic asks for results in the windows in which they are read."""
         self.waiting: set[int] = set()
         """Ops that move elements or have a widened result, until their uses say in which windows they read it, and the ops that
         read what an undecided one moves."""
@@ -72,7 +74,7 @@ class _Sweep:
             if not (self.ahead or self.back or self.arguments):
                 # Widened values have most uses to wait for.
                 last = self.waiting - self.left
-                self.left |= {number for number in last if not self.is_widened(self.program.nodes[number])} or last
+                self.left |= last - self.widened or last
                 for number in sorted(self.left):
                     self.mark_ahead(number)
             self.forward()
@@ -121,9 +123,10 @@ class _Sweep:
             return
         candidates: Candidates = {}
         self.result_claims(node, candidates)
-        if not candidates and self.follows_uses(node) and node.number not in self.left:
+        follows = self.follows_uses(node)
+        if not candidates and follows and node.number not in self.left:
             self.waiting.add(node.number)
-        elif not candidates or not self.follows_uses(node):
+        elif not candidates or not follows:
             self.operand_claims(node, candidates)
         key = (node.number, -1, self.axis)
         if len(candidates) > 1:
@@ -135,19 +138,15 @@ class _Sweep:
             self.table.conflicts.pop(key, None)
             self.claims.nodes[node.number] = Claim(index, factor, self.tactic, self.held)
             self.decided(node)
-        elif self.follows_uses(node):
+        elif follows:
             # Its users may take what it would pass on to them.
             for value in node.results:
                 for number, _ in self.program.uses[value]:
                     self.mark_ahead(number)
 
-    def is_widened(self, node: Node) -> bool:
-        """Whether a tactic asks for results of the op in the windows in which they are read."""
-        return bool(self.table.widened) and not self.table.widened.isdisjoint(node.results)
-
     def follows_uses(self, node: Node) -> bool:
         """Whether the op makes its results in the windows in which they are read: moving elements costs nothing."""
-        return node.signature.shifts or self.is_widened(node)
+        return node.signature.shifts or node.number in self.widened
 
     def along(self, node: Node, index: int) -> bool:
         """Whether the op only follows the index: every array that it reads has it, and so do its results if it reads several.
@@ -186,11 +185,11 @@ class _Sweep:
         if candidates:
             return
         for position, value in enumerate(node.operands):
-            if claim_of(program, claims, value) is None and self.shifted(value):
+            if (arriving := self.shifted(value)) and claim_of(program, claims, value) is None:
                 if node.number not in self.left:
                     self.waiting.add(node.number)
                     return
-                for claim in self.shifted(value):
+                for claim in arriving:
                     digits = node.signature.operand_dims[position][claim.at]
                     self.ask(node, position, digits, claim, candidates, passing=True)
 
@@ -263,7 +262,7 @@ class _Sweep:
             return None
         one = min(read, key=lambda claim: claim.tactic)
         extent, factors = self.program.shape(value)[one.at], [claim.factor for claim in read]
-        window = hull(extent, factors, ANY_WIDTH if self.is_widened(node) else 1)
+        window = hull(extent, factors, ANY_WIDTH if node.number in self.widened else 1)
         if window is not None and window.width > window.span:
             self.table.too_wide[value, self.axis] = window
             return None

@@ -124,7 +124,7 @@ def test_the_rule_fires_on_the_way_to_kernels(name: str, fired: dict[str, int]) 
 
 def watched() -> Iterator[Table]:
     """Small programs that need each law of building, of linearity and of masks."""
-    yield pt.plan(tagged, MESH, SQUARE).tile("x", 0, "a").table
+    yield pt.plan(tagged, MESH, SQUARE).tile("x", 0, "b").tile("x", 1, "a").table
     yield pt.plan(linear, MESH, SQUARE, SQUARE, SQUARE).tile("x", 1, "a").table
     ids = jax.ShapeDtypeStruct((16,), jnp.int32)
     looking = pt.plan(looked_up, MESH, SQUARE, ids, SQUARE, SQUARE)

@@ -36,7 +36,7 @@ ROOMS = {
     "dialects": """
         .
         reference
-        spmd flow lax lax_shapes array regions signature types layouts
+        spmd flow lax lax_shapes array regions signature types layouts group_arrays
         definitions
         ranges
         errors mesh interned dtypes precision params text names grammar monoids

@@ -1,0 +1,41 @@
+"""The local arrays of one group of devices: dealt in blocks, joined, folded. Collectives say what they do in these terms.
+
+The functions take the arrays of any library that follows the array API standard.
+
+    split of [0 1 2 3 4 5 6 7] in blocks of 2 for 2 devices   -->   [0 1 4 5] and [2 3 6 7]         `join` is the inverse
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from .dtypes import Array, is_float
+from .monoids import MONOIDS
+
+
+def split(array: Array, dim: int, block: int, count: int) -> list[Array]:
+    """The part of a dim for each of `count` devices: blocks, dealt in turn."""
+    before, length, after = array.shape[:dim], array.shape[dim], array.shape[dim + 1 :]
+    dealt = array.reshape(*before, length // (count * block), count, block, *after)
+    rows = (slice(None),) * (dim + 1)
+    return [dealt[(*rows, number)].reshape(*before, length // count, *after) for number in range(count)]
+
+
+def join(arrays: Sequence[Array], dim: int, block: int) -> Array:
+    """The inverse of `split`."""
+    before, length, after = arrays[0].shape[:dim], arrays[0].shape[dim], arrays[0].shape[dim + 1 :]
+    dealt = [array.reshape(*before, length // block, block, *after) for array in arrays]
+    return library(arrays[0]).stack(dealt, axis=dim + 1).reshape(*before, len(arrays) * length, *after)
+
+
+def fold(monoid: str, arrays: Sequence[Array]) -> Array:
+    """In the order of the devices. Narrow floats are added in their own type: so does the IR."""
+    combine = getattr(library(arrays[0]), MONOIDS[monoid].function.__name__)
+    result = arrays[0]
+    for array in arrays[1:]:
+        result = combine(result, array)
+    return result.astype(arrays[0].dtype) if is_float(result.dtype) else result
+
+
+def library(array: Array) -> Any:
+    """The functions for arrays of this kind: NumPy's, or those of the library that made it."""
+    return array.__array_namespace__()
