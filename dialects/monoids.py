@@ -138,4 +138,4 @@ SIGNS: Mapping[str, Monoid] = {each.sign: each for each in _TABLE if each.sign}
 """The monoids that a layout writes with a sign."""
 
 UNITS: Mapping[str, Unit] = {**{name: each.unit for name, each in MONOIDS.items()}, **SELECTIONS, MERGE: greatest}
-"""The unit of each monoid and of each selection: elements of this value change no fold. Behind the others, they change no merge."""
+"""The unit of each monoid and of each selection: elements of this value change no fold, and behind all others no merge."""

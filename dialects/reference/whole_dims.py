@@ -26,7 +26,7 @@ def _arg(choose: Callable[..., Array], task: Task) -> list[Array]:
 def _sort(task: Task) -> list[Array]:
     """Sorts all arrays by the first `num_keys` of them, or by their parts; NumPy's last key is the primary one."""
     keys = [widen(key) for key in task.args[: task.number("num_keys")]]
-    parts = [part for key in keys for part in ((key.real, key.imag) if np.iscomplexobj(key) else (key,))]
+    parts = [part for key in keys for part in ((np.real(key), np.imag(key)) if key.dtype.kind == "c" else (key,))]
     order = np.lexsort(parts[::-1], axis=-1)
     return [np.take_along_axis(each, order, axis=-1) for each in task.args]
 

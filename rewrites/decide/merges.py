@@ -21,7 +21,10 @@ def choose(placements: Placements) -> None:
     for node in [node for node, placed in zip(nodes, placements.nodes, strict=True) if placed.merged is not None]:
         whole = _without(placements, node, node)
         if _received(placements, node, whole) < _received(placements, node, placements.nodes[node.number]):
-            for each in (*(nodes[placements.program.producer[v]] for v in node.operands if _is_free(placements, v, node)), node):
+            for each in (
+                *(nodes[placements.program.producer[v]] for v in node.operands if _is_free(placements, v, node)),
+                node,
+            ):
                 placed = placements.nodes[each.number] = _without(placements, each, node)
                 for value, layout in zip(each.results, placed.produced, strict=True):
                     placements.homes[value] = placements.fixed.get(value, layout)

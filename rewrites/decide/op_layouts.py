@@ -10,13 +10,13 @@ from itertools import repeat
 from math import prod
 from typing import NamedTuple, cast
 
+from ...dialects.definitions.tilings import Merging
 from ...dialects.dtypes import itemsize
 from ...dialects.layouts import Layout, Pending
 from ...dialects.mesh import Mesh
-from ...dialects.definitions.tilings import Merging
 from ...dialects.ranges.factor import Factor
-from ..redistribute.kinds.merge import Merge
 from ..program.program import Node, Position, Program, Signature
+from ..redistribute.kinds.merge import Merge
 from .table import Table
 
 Pend = tuple[Pending, ...]

@@ -17,8 +17,8 @@ from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
 from ...dialects.ranges.algebra import SubAxis
 from ...dialects.ranges.factor import Factor, fit, is_contiguous, is_padded
-from ..redistribute.kinds.merge import pays
 from ..program.program import Node, Program, Signature
+from ..redistribute.kinds.merge import pays
 from .requirements import is_lawful
 
 WHOLE = -1
@@ -209,7 +209,7 @@ class Table:
         return fits and (merging is None or self.pays(node, merging, factors)) and self.fits_results(node, index, factor)
 
     def pays(self, node: Node, merging: Merging, factors: Iterable[Factor]) -> bool:
-        """Whether merging the blocks of a node's operands receives no more than gathering those that are not made of nothing."""
+        """Whether merging blocks of a node's operands receives no more than gathering those that devices cannot make alone."""
         producers = [self.program.producer[value] for value in node.operands]
         free = [at for at, number in enumerate(producers) if number >= 0 and not self.program.nodes[number].operands]
         return pays(merging, prod(factor.size for factor in factors), free)

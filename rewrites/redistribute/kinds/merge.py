@@ -68,7 +68,9 @@ class Round(NamedTuple):
 def network(count: int) -> tuple[Round, ...]:
     """The rounds on so many devices."""
     runs = (1 << each for each in range((count - 1).bit_length()))
-    return tuple(Round(run, each) for run in runs for each in (2 * run - 1, *(1 << at for at in range(run.bit_length() - 2, -1, -1))))
+    return tuple(
+        Round(run, each) for run in runs for each in (2 * run - 1, *(1 << at for at in range(run.bit_length() - 2, -1, -1)))
+    )
 
 
 def received(merging: Merging, count: int) -> tuple[int, ...]:

@@ -50,7 +50,11 @@ def role(index: Index) -> str:
     said += ["value"] if index.value else []
     said += [f"scan {index.scan.monoid}" + " backwards" * index.scan.backwards] if index.scan else []
     said += [f"{index.selects.fold} {index.selects.best}/{index.selects.cost}"] if index.selects else []
-    said += [f"merge {index.merges.keys} of {', '.join(map(str, index.merges.sizes))}" + " ties" * index.merges.ties] if index.merges else []
+    said += (
+        [f"merge {index.merges.keys} of {', '.join(map(str, index.merges.sizes))}" + " ties" * index.merges.ties]
+        if index.merges
+        else []
+    )
     said += [f"lookup{operand}.{component}" + f"w{width}" * (width > 1) for operand, component, width in index.lookups]
     said += [f"mask{operand}" for operand in index.masked] + [f"once{operand}" for operand in index.once]
     return ",".join(said)
