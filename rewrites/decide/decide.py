@@ -19,7 +19,7 @@ from ...dialects.ranges.factor import hull
 from ..program.program import Node
 from ..redistribute.search import Path, joint, path, sharing
 from ..redistribute.steps import Bytes
-from .merges import choose
+from .merges import unmerged
 from .op_layouts import Merged, Pend, Placed, Placements, Selected, boundary, read
 from .pending import Carry, through
 from .table import Table
@@ -61,6 +61,8 @@ class Decisions:
 
     placements: Placements
     carried: dict[int, Carry]
+    gathered: list[int]
+    """The ops that do not merge the blocks of their operands, because their results are wanted whole."""
     moves: list[Move]
     at_use: dict[tuple[int, int], Move]
     """The move through which an operand is read; operands without an entry are read directly."""
@@ -71,7 +73,7 @@ class Decisions:
 def decide(table: Table) -> Decisions:
     """All decisions of a plan."""
     placements = read(table)
-    choose(placements)
+    gathered = unmerged(placements)
     carried = through(placements)
     for number, carry in carried.items():
         node = placements.program.nodes[number]
@@ -80,18 +82,18 @@ def decide(table: Table) -> Decisions:
         (value,) = node.results
         placements.homes[value] = placed.produced[0]
         placements.sources[value] = carry.pend
-    return _Mover(placements, carried).decisions()
+    return _Mover(placements, carried, gathered).decisions()
 
 
 class _Mover:
     """Collects the uses whose wanted layout differs from the value's own, and moves each value for them."""
 
-    def __init__(self, placements: Placements, carried: dict[int, Carry]) -> None:
+    def __init__(self, placements: Placements, carried: dict[int, Carry], gathered: list[int]) -> None:
         self.placements = placements
         self.program = placements.program
         self.mesh: Mesh = placements.mesh
         self.carried = carried
-        self.result = Decisions(placements, carried, [], {}, {})
+        self.result = Decisions(placements, carried, gathered, [], {}, {})
 
     def decisions(self) -> Decisions:
         self.fixed_values()

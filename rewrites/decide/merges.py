@@ -15,9 +15,9 @@ from ..redistribute.steps import Bytes
 from .op_layouts import Placed, Placements, place
 
 
-def choose(placements: Placements) -> None:
+def unmerged(placements: Placements) -> list[int]:
     """Unplaces the ops for which a merge would receive more, and what they alone read of arrays that are made of nothing."""
-    nodes = placements.program.nodes
+    nodes, found = placements.program.nodes, list[int]()
     for node in [node for node, placed in zip(nodes, placements.nodes, strict=True) if placed.merged is not None]:
         whole = _without(placements, node, node)
         if _received(placements, node, whole) < _received(placements, node, placements.nodes[node.number]):
@@ -28,6 +28,8 @@ def choose(placements: Placements) -> None:
                 placed = placements.nodes[each.number] = _without(placements, each, node)
                 for value, layout in zip(each.results, placed.produced, strict=True):
                     placements.homes[value] = placements.fixed.get(value, layout)
+            found.append(node.number)
+    return found
 
 
 def _without(placements: Placements, node: Node, merging: Node) -> Placed:

@@ -131,6 +131,9 @@ def test_an_array_that_is_wanted_whole_is_gathered_before_it_is_sorted(function:
     plan = tiled(function, INTS)
     assert plan.bytes_per_device() == len(plan.collectives()) * 7 * ROW * 4
     assert plan.counts()["all_gather"] == sum(plan.counts().values())
+    *stops, last = plan.blocked
+    assert all(stop.op == "sort" and "its result is wanted whole" in stop.reason for stop in stops)
+    assert sum(stop.bytes for stop in stops) == plan.bytes_per_device() and (last.op, last.bytes) == ("rev", 0)
     agree(plan, function, INTS)
 
 
