@@ -8,11 +8,12 @@ To add one, write a file like these, its laws in `rules/collectives.rules`, and 
     folds           all_reduce, reduce_scatter
     all_to_all
     permute
+    merge           permutes that merge sorted blocks
     halo            permutes of what windows read beyond a device's block
 
 Imports `steps`.
 """
 
-from . import all_gather, all_to_all, alone, folds, halo, permute
+from . import all_gather, all_to_all, alone, folds, halo, merge, permute
 
-__all__ = ["all_gather", "all_to_all", "alone", "folds", "halo", "permute"]
+__all__ = ["all_gather", "all_to_all", "alone", "folds", "halo", "merge", "permute"]
