@@ -132,7 +132,10 @@ def test_replicating_the_transpose_resolves_it_with_one_gather() -> None:
 
 
 def test_a_conflict_says_which_claims_were_propagated() -> None:
-    plan = pt.plan(lambda x, y: jnp.concatenate([x, y * 2]), pt.Mesh(data=4), X, X)
+    def joined(x: jax.Array, y: jax.Array) -> jax.Array:
+        return jnp.concatenate([x, y * 2])
+
+    plan = pt.plan(joined, pt.Mesh(data=4), X, X)
     (conflict,) = plan.tile("x", 0, "data", propagate=False).tile("y", 1, "data").conflicts
     assert conflict.claims == (
         "operand 0 `x` on dim 0, from tile('x', 0, 'data', propagate=False)",

@@ -97,7 +97,9 @@ def test_a_loop_counts_by_its_trips() -> None:
 
 
 def test_another_axis_divides_what_runs_in_full() -> None:
-    plan = pt.plan(lambda x, w: jnp.argsort(x, 0) @ w, pt.Mesh(data=4, model=2), X, W).tile("w", 1, "model").tile("x", 0, "data")
+    plan = (
+        pt.plan(lambda x, w: jnp.argsort(x, 0) @ w, pt.Mesh(data=4, model=2), X, W).tile("w", 1, "model").tile("x", 0, "data")
+    )
     (stop,) = plan.blocked
     assert (stop.axis, stop.flops.known) == ("data", 2 * 64 * 32 * 16 // 2)
 
