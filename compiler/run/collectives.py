@@ -48,6 +48,8 @@ def _exchange(op: spmd.Collective, x: Array) -> Array:
             return _all_to_all(op, x)
         case spmd.PermuteOp():
             return lax.ppermute(x, op.axes, list(op.pairs.data))
+        case spmd.PickOp():
+            return _pick(op, x)
         case _:
             return _slice(cast(spmd.SliceOp, op), x)
 
@@ -130,6 +132,15 @@ def _slice(op: spmd.SliceOp, x: Array) -> Array:
         return lax.dynamic_slice_in_dim(x, index * block, block, dim)
     apart = _apart(_apart(x, dim, block * group), dim + 1, block)
     return _together(lax.dynamic_index_in_dim(apart, index, dim + 1, keepdims=False), dim, 2)
+
+
+def _pick(op: spmd.PickOp, x: Array) -> Array:
+    dim, rows, index = op.number("dim"), np.asarray(op.rows.data, np.int32), lax.axis_index(op.axes)
+    if (rows == rows[:, :1] + np.arange(rows.shape[1])).all():
+        first = lax.dynamic_index_in_dim(rows[:, 0], index, keepdims=False)
+        return lax.dynamic_slice_in_dim(x, first, rows.shape[1], dim)
+    mine = lax.dynamic_index_in_dim(rows, index, keepdims=False)
+    return jnp.take(x, mine, axis=dim, mode="clip", indices_are_sorted=False)
 
 
 def _all_to_all(op: spmd.AllToAllOp, x: Array) -> Array:

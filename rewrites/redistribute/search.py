@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from heapq import heappop, heappush
 from itertools import count, groupby
 from math import prod
@@ -26,7 +26,9 @@ from ...dialects.ranges.factor import Factor
 from .collective_terms import Op
 from .kinds.alone import Cut, Pad
 from .kinds.halo import Halo
+from .kinds.pieces import Pieces
 from .moves import Space, State
+from .shortcuts import shortened
 from .steps import Bytes, Path, Step
 
 __all__ = ["Path", "Step", "joint", "path", "sharing"]
@@ -54,16 +56,8 @@ def path(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path:
         return _joined(before, rest)
     if way := _through_windows(start.with_pending(pending), target, itemsize, mesh):
         return way
-    if way := _through_whole_dims(start.with_pending(pending), target, itemsize, mesh):
-        return way
-    # Inside, all dims are as long as their padding: a dim that is padded later is padded first, and cut at the end.
-    ends = zip(start.padded_shape(mesh), target.padded_shape(mesh), strict=True)
-    room = tuple(before if start.at(dim, mesh) else after for dim, (before, after) in enumerate(ends))
-    source, aim = (Layout.of(room, layout.factors(mesh)) for layout in (start, target))
-    steps = _Search(Space(source.with_pending(pending), aim, itemsize, mesh)).steps()
-    pads = () if start.local_shape(mesh) == source.local_shape(mesh) else (Pad(before=start, after=source),)
-    cuts = () if target.local_shape(mesh) == aim.local_shape(mesh) else (Cut(before=aim, after=target),)
-    return Path((*pads, *steps, *cuts), sum(step.bytes for step in steps))
+    way = _through_whole_dims(start.with_pending(pending), target, itemsize, mesh)
+    return shortened(way or _searched(start.with_pending(pending), target, itemsize, mesh), itemsize, mesh)
 
 
 def joint(ways: Sequence[Path], mesh: Mesh) -> tuple[Path, ...] | None:
@@ -155,6 +149,24 @@ def _through_whole_dims(source: Layout, target: Layout, itemsize: int, mesh: Mes
     return _joined(first, then)
 
 
+def _searched(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path:
+    """The way through layouts between two, of which no dim is tiled in both and padded to different lengths."""
+    # Inside, all dims are as long as their padding: a dim that is padded later is padded first, and cut at the end.
+    ends = zip(source.padded_shape(mesh), target.padded_shape(mesh), strict=True)
+    room = tuple(before if source.at(dim, mesh) else after for dim, (before, after) in enumerate(ends))
+    start, aim = (Layout.of(room, layout.factors(mesh)) for layout in (source, target))
+    steps: list[Step] = [*_Search(Space(start.with_pending(source.pending), aim, itemsize, mesh)).steps()]
+    whole, received = source.with_pending(()), sum(step.bytes for step in steps)
+    if source.local_shape(mesh) != start.local_shape(mesh):
+        steps.insert(0, Pad(before=whole, after=start))
+    if target.local_shape(mesh) != aim.local_shape(mesh):
+        steps.append(Cut(before=aim, after=target))
+    if steps:
+        steps[0] = replace(steps[0], before=whole)
+        steps[-1] = replace(steps[-1], after=target)
+    return Path(tuple(steps), received)
+
+
 def totals(source: Layout, dim: int, itemsize: int, mesh: Mesh) -> Path:
     """The step that combines scans of blocks along a dim: every device gathers the totals of all blocks.
 
@@ -187,6 +199,9 @@ def parts(source: Layout, folds: tuple[Pending, ...], itemsize: int, mesh: Mesh)
 # Steps in the order in which they come if they may change places: slices shrink a value, gathers let it grow.
 RANKS = ("slice", "reduce_scatter", "all_to_all", "permute", "all_reduce", "all_gather")
 
+# A search that is not done after so many steps compares the rest with one exchange of pieces.
+FEW = 200
+
 _Paid: TypeAlias = tuple[Bytes, int, int]
 """Bytes, the number of collectives, and local sizes in bytes, all added up."""
 
@@ -215,9 +230,20 @@ class _Search:
 
     def steps(self) -> tuple[Step, ...]:
         """The best steps: through states that are no larger than both ends if they lead to the target, else through all."""
-        way = self.way(self.limit) or self.way(self.whole)
+        way = self.way(self.limit)
+        if way is None and self.direct is not None:
+            return (self.direct,)
+        way = way or self.way(self.whole)
         assert way is not None, "gathering everything leads everywhere"
         return tuple(self.step(*each) for each in self.merged(way.steps()))
+
+    @cached_property
+    def direct(self) -> Step | None:
+        """The exchange of pieces from the source to the target, if nothing is pending."""
+        space = self.space
+        if any(isinstance(spot, str) for spot in space.start):
+            return None
+        return Pieces.between(space.layout(space.start), space.layout(space.goal), space.itemsize, space.mesh)
 
     def way(self, most: int) -> _Way | None:
         """The least bytes, then the fewest collectives, then the smallest local sizes; after many steps the best so far."""
@@ -239,6 +265,8 @@ class _Search:
                 larger = max(before, size)
                 now = paid[0] + self.received(op, larger), paid[1] + (op[0] != "slice"), paid[2] + larger
                 left = self.missing(after)
+                if number > FEW and self.direct is not None and now[0] + left > self.direct.bytes:
+                    continue
                 entry = (now[0] + left, now[1] + (left > 0), now[2]), number, now, _Way(after, op, way)
                 heappush(heap, entry)
                 if after == space.goal:

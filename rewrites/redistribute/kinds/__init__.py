@@ -9,10 +9,11 @@ To add one, write a file like these, its laws in `rules/collectives.rules`, and 
     all_to_all
     permute
     halo            permutes of what windows read beyond a device's block
+    pieces          permutes, or an all_to_all, from any layout to any other
 
 Imports `steps`.
 """
 
-from . import all_gather, all_to_all, alone, folds, halo, permute
+from . import all_gather, all_to_all, alone, folds, halo, permute, pieces
 
-__all__ = ["all_gather", "all_to_all", "alone", "folds", "halo", "permute"]
+__all__ = ["all_gather", "all_to_all", "alone", "folds", "halo", "permute", "pieces"]
