@@ -334,5 +334,7 @@ class BarrierOp(Barrier):
 
 
 SPMD = Dialect(
-    "spmd", [AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp, PermuteOp, SliceOp, PickOp, CoordinateOp, BarrierOp], [PairsAttr, RowsAttr]
+    "spmd",
+    [AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp, PermuteOp, SliceOp, PickOp, CoordinateOp, BarrierOp],
+    [PairsAttr, RowsAttr],
 )

@@ -1,4 +1,4 @@
-"""Rounds: pieces that devices send each other, as permutes. Together they take as long as the busiest device does, and no longer.
+"""Rounds: permutes of pieces that devices send each other, which together take no longer than the busiest device does.
 
 In a permute a device sends one piece and receives one. Pieces may be cut, so by Birkhoff and König there are rounds whose
 lengths add up to the most that one device sends or receives in all:
@@ -49,7 +49,10 @@ def _loads(weights: Mapping[Pair, int], end: int) -> dict[int, int]:
 def _widest(left: Mapping[Pair, int], most: int) -> tuple[list[Pair], int]:
     """A matching after whose round, which is as long as can be, no device has more to do than the rest of the time."""
     loads = _loads(left, 0), _loads(left, 1)
-    low, high = 0, len(lengths := sorted({*left.values(), *(most - load for each in loads for load in each.values())} - {0})) - 1
+    low, high = (
+        0,
+        len(lengths := sorted({*left.values(), *(most - load for each in loads for load in each.values())} - {0})) - 1,
+    )
     best = _matching(left, loads, most, lengths[0])
     assert best is not None, "a bipartite graph has a matching of its busiest vertices"
     while low < high:

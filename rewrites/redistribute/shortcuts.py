@@ -1,6 +1,6 @@
 """Shortcuts: steps in a row become one exchange of pieces, where that receives fewer bytes or needs less room.
 
-    all_to_all over (a) 0@3 to 0@6; all_to_all over (a) 0@6 to 0@1   -->   pieces over (a): [2*a*3] to [6*a]
+all_to_all over (a) 0@3 to 0@6; all_to_all over (a) 0@6 to 0@1   -->   pieces over (a): [2*a*3] to [6*a]
 """
 
 from __future__ import annotations
@@ -42,6 +42,11 @@ def _meet(one: Step, then: Step) -> bool:
     return one.after is then.before and not any(isinstance(step, AllReduce | ReduceScatter) for step in (one, then))
 
 
+def moves(step: Step) -> bool:
+    """Whether elements move, and nothing is folded."""
+    return step.communicates and not isinstance(step, AllReduce | ReduceScatter)
+
+
 def _row(steps: Sequence[Step], itemsize: int, mesh: Mesh) -> tuple[Step, ...]:
     """The best way through some of the layouts between these steps."""
     if len(steps) < 2:
@@ -57,7 +62,10 @@ def _row(steps: Sequence[Step], itemsize: int, mesh: Mesh) -> tuple[Step, ...]:
         ways = [(_Paid(last.larger + larger, last.bytes + step.bytes, last.exchanges, last.steps + 1), (*before, step))]
         for (paid, before), start in zip(found[:-1], layouts, strict=False):
             # All that is left to gain is to need less room, or to receive less.
-            if paid[:2] < min(ways, key=lambda way: way[0])[0][:2] and (direct := _direct(start, layout, itemsize, mesh)) is not None:
+            if (
+                paid[:2] < min(ways, key=lambda way: way[0])[0][:2]
+                and (direct := _direct(start, layout, itemsize, mesh)) is not None
+            ):
                 now = _Paid(paid.larger + larger, paid.bytes + direct.bytes, paid.exchanges + 1, paid.steps + 1)
                 ways.append((now, (*before, direct)))
         found.append(min(ways, key=lambda way: way[0]))

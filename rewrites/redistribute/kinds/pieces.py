@@ -175,8 +175,7 @@ def trade_of(before: Layout, after: Layout, mesh: Mesh) -> Trade | None:
 
     devices = [dict(zip(moving, at, strict=True)) for at in product(*(range(mesh[axis]) for axis in moving))]
     have, want = (
-        [held(device, factors, length) for device in devices]
-        for factors, length in zip((here, there), lengths, strict=True)
+        [held(device, factors, length) for device in devices] for factors, length in zip((here, there), lengths, strict=True)
     )
     inside = numbered({dim: np.arange(-(-shape[dim] // block)) for dim, block in blocks.items()})
     trade = Trade(moving, blocks, have, want, inside)
