@@ -59,8 +59,10 @@ class _Sweep:
         self.marked_back: set[int] = set()
         self.arguments: set[int] = set()
         self.arriving: dict[int, frozenset[Claim]] = {}
-        self.widened = {table.program.producer[value] for value in table.widened}
+        self.widened = {self.program.producer[value] for value in table.widened} - {-1}
         """Ops of which a tactic asks for results in the windows in which they are read."""
+        self.following = self.program.shifting | self.widened
+        """Ops that make their results in the windows in which they are read: moving elements costs nothing."""
         self.waiting: set[int] = set()
         """Ops that move elements or have a widened result, until their uses say in which windows they read it, and the ops that
         read what an undecided one moves."""
@@ -123,7 +125,7 @@ class _Sweep:
             return
         candidates: Candidates = {}
         self.result_claims(node, candidates)
-        follows = self.follows_uses(node)
+        follows = node.number in self.following
         if not candidates and follows and node.number not in self.left:
             self.waiting.add(node.number)
         elif not candidates or not follows:
@@ -143,10 +145,6 @@ class _Sweep:
             for value in node.results:
                 for number, _ in self.program.uses[value]:
                     self.mark_ahead(number)
-
-    def follows_uses(self, node: Node) -> bool:
-        """Whether the op makes its results in the windows in which they are read: moving elements costs nothing."""
-        return node.signature.shifts or node.number in self.widened
 
     def along(self, node: Node, index: int) -> bool:
         """Whether the op only follows the index: every array that it reads has it, and so do its results if it reads several.
@@ -195,8 +193,7 @@ class _Sweep:
 
     def shifted(self, value: int) -> frozenset[Claim]:
         """The claims with which elements arrive that an undecided op makes where its users read them."""
-        number = self.program.producer[value]
-        if number < 0 or not self.follows_uses(self.program.nodes[number]):
+        if self.program.producer[value] not in self.following:
             return NOTHING
         if (known := self.arriving.get(value)) is None:
             known = self.arriving[value] = frozenset(self.arrivals(value))
@@ -227,9 +224,8 @@ class _Sweep:
         if own is not None:
             return {own} if self.asks(own) else set()
         found: set[Claim] = set()
-        nodes, producer = self.program.nodes, self.program.producer[value]
-        shifts = producer >= 0 and self.follows_uses(nodes[producer])
-        if shifts and (window := self.one_window(value, nodes[producer])) is not None:
+        producer = self.program.producer[value]
+        if producer in self.following and (window := self.one_window(value, producer)) is not None:
             return {window}
         for claim, at in self.read_by(value):
             factor = at.claim(claim.factor, self.padded)
@@ -245,24 +241,25 @@ class _Sweep:
         factor = middle(self.program.shape(value)[one.at], [claim.factor for claim in found])
         return found if factor is None else {one._replace(factor=factor)}
 
-    def read_by(self, value: int) -> Iterator[tuple[Claim, Position]]:
+    def read_by(self, value: int) -> list[tuple[Claim, Position]]:
         """The claims of the ops that read a value by a placed index, and where this index is in the value."""
-        nodes = self.program.nodes
+        nodes, found = self.program.nodes, list[tuple[Claim, Position]]()
         for number, position in self.program.uses[value]:
             claim = self.claims.nodes[number]
             if claim is not None and self.asks(claim):
                 at = nodes[number].signature.operand_at[position].get(claim.at)
                 if at is not None:
-                    yield claim, at
+                    found.append((claim, at))
+        return found
 
-    def one_window(self, value: int, node: Node) -> Claim | None:
+    def one_window(self, value: int, producer: int) -> Claim | None:
         """The least window with all that is read of a value which is made where it is read; None if there is no such window."""
         read = [claim._replace(at=at.dim, factor=at.outward(claim.factor)) for claim, at in self.read_by(value)]
         if len({claim.at for claim in read}) != 1:
             return None
         one = min(read, key=lambda claim: claim.tactic)
         extent, factors = self.program.shape(value)[one.at], [claim.factor for claim in read]
-        window = hull(extent, factors, ANY_WIDTH if node.number in self.widened else 1)
+        window = hull(extent, factors, ANY_WIDTH if producer in self.widened else 1)
         if window is not None and window.width > window.span:
             self.table.too_wide[value, self.axis] = window
             return None

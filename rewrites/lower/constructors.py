@@ -2,8 +2,9 @@
 
 Both take the same calls, one `open ... close` for each op of the program. `Plain` writes each op as a separate builder with
 a slicer for every operand, which is the readable form. `Fusing` applies the builder rules before it allocates: a slicer that
-meets its builder cancels (beta), a builder of a slice becomes the sliced value (eta), and neighbours share one nest. Lowering
-the plain text replays the same calls into `Fusing`, so the rules, not a second code path, lower a program.
+meets its builder cancels (beta), a builder of a slice becomes the sliced value (eta), neighbours share one nest (fusion), and
+the axes of a nest come into the mesh's order (interchange). Lowering the plain text replays the same calls into `Fusing`, so
+the rules, not a second code path, lower a program.
 
     %h = build (data) { tanh (slice %x) }              build (data) { %h = tanh (slice %x)
     %z = build (data) { exp (slice %h) }        -->                   %z = exp %h; yield %z }
@@ -11,7 +12,7 @@ the plain text replays the same calls into `Fusing`, so the rules, not a second 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, cast
 
@@ -22,7 +23,6 @@ from ...dialects.dtypes import itemsize
 from ...dialects.mesh import Mesh
 from ...dialects.types import ArrayType, AxesAttr
 from ..redistribute.search import path
-from ..redistribute.steps import in_order
 from ..rules.files import rules
 
 
@@ -44,7 +44,8 @@ class Nest:
     """A builder under construction: its ops, the axes that they use, and the slices of values from outside."""
 
     block: Block = field(default_factory=Block)
-    axes: set[str] = field(default_factory=set[str])
+    axes: dict[str, None] = field(default_factory=dict[str, None])
+    """The axes, outer to inner: in the order in which its ops use them."""
     slices: dict[tuple[SSAValue, ArrayType], SSAValue] = field(default_factory=dict[tuple[SSAValue, ArrayType], SSAValue])
     sliced: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     coordinates: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
@@ -94,6 +95,21 @@ def axes_of(type: ArrayType) -> list[str]:
     return [*map(str, type.layout.axes()), *(each.axis for each in type.layout.pending)]
 
 
+def nested(axes: Iterable[str], mesh: Mesh) -> tuple[str, ...]:
+    """The axes of a nest, in the order to which `interchange` brings them."""
+    laws, order, placed = rules("builders"), list(mesh), list[str]()
+
+    def before(b: object, a: object) -> bool:
+        return order.index(cast(str, b)) < order.index(cast(str, a))
+
+    for axis in dict.fromkeys(axes):
+        at = len(placed)
+        while at and laws.rewrite_root(("each", placed[at - 1], ("each", axis, "x")), {"before": before}):
+            at -= 1
+        placed.insert(at, axis)
+    return tuple(placed)
+
+
 class Plain:
     """Writes every op as a separate builder with every operand sliced; ops without placed values need no builder."""
 
@@ -128,7 +144,7 @@ class Plain:
                 self.block.add_op(op)
             return [local for local, _ in results]
         self.body.add_op(YieldOp([local for local, _ in results]))
-        build = BuildOp(in_order(axes, self.mesh), Region(self.body), [type for _, type in results])
+        build = BuildOp(nested(axes, self.mesh), Region(self.body), [type for _, type in results])
         self.block.add_op(build)
         return list(build.results)
 
@@ -165,10 +181,11 @@ class Fusing:
         self.nest = Nest()
         self.ended: list[tuple[Nest, BuildOp]] = []
         self.rules = rules("builders")
-        self.fuses = self.law(("slice", "L", ("build", "L", "x"))) is not None
+        both = ("both", ("build", "L", "x"), ("build", "M", "y"))
+        self.fuses = all(self.rules.rewrite_root(term, {}) for term in (both, ("slice", "L", ("build", "L", "x"))))
 
     def open(self) -> None:
-        """An op joins the open nest, if a law says that what the nest builds need not be built for it."""
+        """An op joins the open nest by `fusion`, if by `beta` it need not be built for the op."""
         if not self.fuses:
             self.end_nest()
 
@@ -199,7 +216,7 @@ class Fusing:
             self.append(op)
             found = self.nest.slices[key] = op.out
             self.nest.sliced[found] = source
-            self.nest.axes.update(axes_of(own))
+            self.nest.axes |= dict.fromkeys(axes_of(own))
         return found
 
     def cut(self, local: SSAValue, own: ArrayType, target: ArrayType) -> SSAValue:
@@ -209,7 +226,7 @@ class Fusing:
             for op in step.ops(local, mesh):
                 self.append(op)
                 local = op.results[0]
-            self.nest.axes.update(step.axes)
+            self.nest.axes |= dict.fromkeys(step.axes)
         return local
 
     def coordinate(self, axis: str) -> SSAValue:
@@ -218,14 +235,14 @@ class Fusing:
             op = CoordinateOp([axis])
             self.append(op)
             found = self.nest.coordinates[axis] = op.out
-            self.nest.axes.add(axis)
+            self.nest.axes[axis] = None
         return found
 
     def append(self, op: Operation) -> None:
         self.nest.block.add_op(op)
 
     def close(self, results: Sequence[tuple[SSAValue, ArrayType]], axes: Sequence[str]) -> list[Global]:
-        self.nest.axes.update(axes)
+        self.nest.axes |= dict.fromkeys(axes)
         return [self.build(local, type) for local, type in results]
 
     def build(self, local: SSAValue, type: ArrayType) -> Global:
@@ -296,7 +313,7 @@ class Fusing:
                 self.block.insert_op_before(each, op)
         else:
             region = op.detach_region(op.body)
-            build = BuildOp(in_order(nest.axes, self.mesh), region, [leaf.type for leaf in nest.leaves])
+            build = BuildOp(nested(nest.axes, self.mesh), region, [leaf.type for leaf in nest.leaves])
             self.block.insert_op_before(build, op)
             results = build.results
         for leaf, result in zip(nest.leaves, results, strict=True):

@@ -98,6 +98,8 @@ class _Flattener:
         program = self.program
         node = Node(len(program.nodes), kind, signature, operands, (), op, region)
         program.nodes.append(node)
+        if signature.shifts:
+            program.shifting.add(node.number)
         for position, value in enumerate(operands):
             program.uses[value].append((node.number, position))
         return node

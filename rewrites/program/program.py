@@ -226,6 +226,8 @@ class Program:
     argument_names: tuple[str, ...] = ()
     result_names: tuple[str, ...] = ()
     signatures: dict[object, Signature] = field(default_factory=dict[object, Signature])
+    shifting: set[int] = field(default_factory=set[int])
+    """The nodes that only move elements, by windows."""
 
     def together(self, node: Node) -> list[Node]:
         """The nodes of the node's op: one, but for an op whose values are placed apart."""

@@ -29,20 +29,36 @@ class Lay:
 
 
 def builder_instance(rule: Rule, random: Random) -> tuple[Bindings, Environment]:
-    placed = random_placed(random)
-    layout = Lay(placed.mesh, placed.shape, placed.tiles)
-    whole = np.random.default_rng(random.randrange(1 << 16)).integers(0, 1000, layout.shape)
-    x = distribute(whole, layout.tiles, layout.mesh) if rule.name == "beta" else whole
-    return {"L": layout, "x": x}, {}
+    """Layouts L and M, arrays or their parts, and axes with a value for each of their iterations."""
+    bound: Bindings = {"a": 0, "b": 1}
+    for lay, name in (("L", "x"), ("M", "y")):
+        placed = random_placed(random)
+        bound[lay] = layout = Lay(placed.mesh, placed.shape, placed.tiles)
+        whole = np.random.default_rng(random.randrange(1 << 16)).integers(0, 1000, layout.shape)
+        bound[name] = whole if rule.name == "eta" else distribute(whole, layout.tiles, layout.mesh)
+    if rule.name == "interchange":
+        bound["x"] = {(i, j): random.randrange(100) for i in range(2) for j in range(3)}
+    return bound, {"before": _true}
 
 
 def builder(term: object) -> object:
     if not isinstance(term, tuple):
         return term
-    head, layout, inner = cast("tuple[str, Lay, object]", term)
+    head, one, other = cast("tuple[str, object, object]", term)
+    if head == "both":
+        return {0: builder(one), 1: builder(other)}
+    if head == "each":
+        # The values by iteration, whichever axis comes first.
+        return builder(other)
+    if not isinstance(one, Lay):
+        (_, *layouts), (_, *parts) = cast("tuple[tuple[object, ...], tuple[object, ...]]", (one, other))
+        return {at: builder((head, *each)) for at, each in enumerate(zip(layouts, parts, strict=True))}
     if head == "slice":
-        return distribute(cast(Array, builder(inner)), layout.tiles, layout.mesh)
-    value = cast(Value, builder(inner))
+        return distribute(cast(Array, builder(other)), one.tiles, one.mesh)
+    return _built(one, cast(Value, builder(other)))
+
+
+def _built(layout: Lay, value: Value) -> Array:
     order = distribute(np.arange(prod(layout.shape)).reshape(layout.shape), layout.tiles, layout.mesh)
     whole = np.zeros(layout.shape, int)
     for device, where in order.items():
@@ -76,8 +92,8 @@ def linear_instance(rule: Rule, random: Random) -> tuple[Bindings, Environment]:
     return bound, {"widening": _true, "field": _true}
 
 
-def _true(value: object) -> bool:
-    """Here `cast` converts floats to double precision."""
+def _true(*_: object) -> bool:
+    """Here `cast` converts floats to double precision, and axes may come in any order."""
     return True
 
 
