@@ -13,9 +13,9 @@ block-cyclic placements:
 import ast
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import ClassVar, Self, TypeAlias, cast
+from typing import ClassVar, Self, TypeAlias, TypeVar, cast
 
 from xdsl.dialects.builtin import IntAttr, StringAttr
 from xdsl.ir import Attribute, Dialect, SSAValue
@@ -35,7 +35,9 @@ from .types import ArrayType, AxesAttr
 
 Properties: TypeAlias = Mapping[str, Attribute]
 
-_PAIRS = re.compile(r"\[[\s(),\d]*\]")
+T = TypeVar("T")
+
+_LISTS = re.compile(r"\[[\s(),\d]*\]")
 
 
 @irdl_attr_definition
@@ -50,12 +52,7 @@ class PairsAttr(TextAttr[tuple[tuple[int, int], ...]]):
 
     @classmethod
     def read(cls, parser: AttrParser) -> "PairsAttr":
-        start = parser.pos
-        text = take(parser, _PAIRS, "pairs of devices, like `[(0, 1), (1, 0)]`")
-        try:
-            return PairsAttr(tuple((source, target) for source, target in ast.literal_eval(text)))
-        except (ValueError, TypeError, SyntaxError):
-            parser.raise_error("expected pairs of devices, like `[(0, 1), (1, 0)]`", start, start + len(text))
+        return PairsAttr(_lists(parser, "pairs of devices, like `[(0, 1), (1, 0)]`", _pair))
 
 
 @irdl_attr_definition
@@ -74,12 +71,22 @@ class RowsAttr(TextAttr[tuple[tuple[int, ...], ...]]):
 
     @classmethod
     def read(cls, parser: AttrParser) -> "RowsAttr":
-        start = parser.pos
-        text = take(parser, _PAIRS, "what each device takes, like `[(0, 1), (2, 3)]`")
-        try:
-            return RowsAttr.of(ast.literal_eval(text))
-        except (ValueError, TypeError, SyntaxError):
-            parser.raise_error("expected what each device takes, like `[(0, 1), (2, 3)]`", start, start + len(text))
+        return RowsAttr(_lists(parser, "a list of rows for each device, like `[(0, 1), (2, 3)]`", tuple))
+
+
+def _pair(numbers: tuple[int, ...]) -> tuple[int, int]:
+    source, target = numbers
+    return source, target
+
+
+def _lists(parser: AttrParser, what: str, made: Callable[[tuple[int, ...]], T]) -> tuple[T, ...]:
+    """Reads lists of numbers."""
+    start = parser.pos
+    text = take(parser, _LISTS, what)
+    try:
+        return tuple(map(made, ast.literal_eval(text)))
+    except (ValueError, TypeError, SyntaxError):
+        parser.raise_error(f"expected {what}", start, start + len(text))
 
 
 def _read_monoid(parser: Parser) -> StringAttr:
@@ -309,7 +316,7 @@ class PickOp(Collective):
         dim, rows = _number(properties, "dim"), cast(RowsAttr, properties["rows"]).data
         _check_dim(cls, array, dim, 1, 1, "rows of 1")
         if len(rows) != group or len(lengths := {*map(len, rows)}) > 1:
-            raise VerifyException(f"`{cls.name}`: {group} devices need a list each, all of one length")
+            raise VerifyException(f"`{cls.name}`: {group} devices need a list of rows each, all of one length")
         if outside := [row for each in rows for row in each if not 0 <= row < array.shape[dim]]:
             raise VerifyException(f"`{cls.name}`: dim {dim} of {array.text} has no row {outside[0]}")
         return _resized(array, dim, lengths.pop())

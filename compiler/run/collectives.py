@@ -136,11 +136,11 @@ def _slice(op: spmd.SliceOp, x: Array) -> Array:
 
 def _pick(op: spmd.PickOp, x: Array) -> Array:
     dim, rows, index = op.number("dim"), np.asarray(op.rows.data, np.int32), lax.axis_index(op.axes)
-    if (rows == rows[:, :1] + np.arange(rows.shape[1])).all():
+    if np.array_equal(rows, rows[:, :1] + np.arange(rows.shape[1])):
         first = lax.dynamic_index_in_dim(rows[:, 0], index, keepdims=False)
         return lax.dynamic_slice_in_dim(x, first, rows.shape[1], dim)
     mine = lax.dynamic_index_in_dim(rows, index, keepdims=False)
-    return jnp.take(x, mine, axis=dim, mode="clip", indices_are_sorted=False)
+    return jnp.take(x, mine, axis=dim, mode="clip")
 
 
 def _all_to_all(op: spmd.AllToAllOp, x: Array) -> Array:

@@ -90,8 +90,8 @@ def test_padded_layouts(mesh: Mesh, shape: tuple[int, ...]) -> None:
         received, least = path(source, target, 1, mesh).bytes, lack(source, target, mesh)
         assert least <= received <= shortest_ways.busiest(source, target, mesh)
         reached += received == least
-    for ends in chosen[:8]:
-        check(*ends, mesh)
+    for source, target in chosen[:8]:
+        check(source, target, mesh)
     assert reached > 0.7 * len(chosen)
 
 
