@@ -135,11 +135,10 @@ def _slice(op: spmd.SliceOp, x: Array) -> Array:
 
 
 def _pick(op: spmd.PickOp, x: Array) -> Array:
-    dim, rows, index = op.number("dim"), np.asarray(op.rows.data, np.int32), lax.axis_index(op.axes)
-    if np.array_equal(rows, rows[:, :1] + np.arange(rows.shape[1])):
-        first = lax.dynamic_index_in_dim(rows[:, 0], index, keepdims=False)
-        return lax.dynamic_slice_in_dim(x, first, rows.shape[1], dim)
-    mine = lax.dynamic_index_in_dim(rows, index, keepdims=False)
+    dim, rows, index = op.number("dim"), op.rows.data, lax.axis_index(op.axes)
+    mine = lax.dynamic_index_in_dim(np.array(rows, np.int32), index, keepdims=False)
+    if all(each == tuple(range(each[0], each[0] + len(each))) for each in rows):
+        return lax.dynamic_slice_in_dim(x, mine[0], len(rows[0]), dim)
     return jnp.take(x, mine, axis=dim, mode="clip")
 
 

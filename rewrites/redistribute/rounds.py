@@ -3,7 +3,7 @@
 In a permute a device sends one piece and receives one. Pieces may be cut, so by Birkhoff and König there are rounds whose
 lengths add up to the most that one device sends or receives in all:
 
-    0 -> 1: 2 units, 0 -> 2: 1, 1 -> 2: 1   -->   1 unit: 0 -> 1;  1 unit: 0 -> 2;  1 unit: 0 -> 1 and 1 -> 2
+    0 -> 1: 2 units, 0 -> 2: 1, 1 -> 2: 1   -->   1 unit: 0 -> 1 and 1 -> 2;  1 unit: 0 -> 1;  1 unit: 0 -> 2
 """
 
 from __future__ import annotations
@@ -49,10 +49,8 @@ def _loads(weights: Mapping[Pair, int], end: int) -> dict[int, int]:
 def _widest(left: Mapping[Pair, int], most: int) -> tuple[list[Pair], int]:
     """A matching after whose round, which is as long as can be, no device has more to do than the rest of the time."""
     loads = _loads(left, 0), _loads(left, 1)
-    low, high = (
-        0,
-        len(lengths := sorted({*left.values(), *(most - load for each in loads for load in each.values())} - {0})) - 1,
-    )
+    lengths = sorted({*left.values(), *(most - load for each in loads for load in each.values())} - {0})
+    low, high = 0, len(lengths) - 1
     best = _matching(left, loads, most, lengths[0])
     assert best is not None, "a bipartite graph has a matching of its busiest vertices"
     while low < high:
@@ -83,11 +81,9 @@ def _matching(
                 continue
             seen.add(other)
             holder = match[1 - side].get(other)
-            if holder is None or augment(side, holder, seen):
-                match[side][device], match[1 - side][other] = other, device
-                return True
-            if holder not in needs[side]:
-                del match[side][holder]
+            if holder is None or augment(side, holder, seen) or holder not in needs[side]:
+                if holder is not None and match[side].get(holder) == other:
+                    del match[side][holder]
                 match[side][device], match[1 - side][other] = other, device
                 return True
         return False
@@ -96,15 +92,8 @@ def _matching(
         for device in sorted(needs[side]):
             if device not in match[side] and not augment(side, device, set()):
                 return None
-    for device in sorted(edges[0]):
-        if device not in match[0]:
-            augment_free(edges[0][device], device, match)
+    for device, others in sorted(edges[0].items()):
+        free = next((other for other in others if other not in match[1]), None)
+        if device not in match[0] and free is not None:
+            match[0][device], match[1][free] = free, device
     return list(match[0].items())
-
-
-def augment_free(others: list[int], device: int, match: list[dict[int, int]]) -> None:
-    """A pair more, if one of the others is free."""
-    for other in others:
-        if other not in match[1]:
-            match[0][device], match[1][other] = other, device
-            return

@@ -5,9 +5,12 @@ to add. The collective laws (`collectives.rules`) say which single steps do the 
 
     slice(x, 1, 64, all_gather(x, 0, 128, v))     --exchange-->      all_to_all(x, 0, 128, 1, 64, v)
 
-Layouts are the nodes of a graph, and steps its edges. The search is A*, so it is exact: no other steps between the layouts of
-that graph receive fewer bytes. Its local size is never above the larger of source and destination where such a path exists.
-For large arrays that move along four axes or more, it ends with the best path so far.
+Layouts are the nodes of a graph, and steps its edges; the search is A*. Its local size is never above the larger of source and
+destination where such a path exists. For large arrays that move along four axes or more, it ends with the best path so far.
+
+Then `shortcuts` replaces steps by one exchange of pieces where that receives fewer bytes. A device has to receive what it lacks
+in any case. If all blocks hold elements, pieces are no more than that, so the path is the best of all. With padding they may be
+more, where a device that has much sends it to others that have none.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """Layouts that no collective turns into each other become each other by pieces; a device receives what it lacks."""
 
+# pyright: reportUnknownMemberType=false
+
 from collections.abc import Sequence
 from math import prod
 from typing import Any

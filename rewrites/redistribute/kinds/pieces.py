@@ -156,7 +156,8 @@ def trade_of(before: Layout, after: Layout, mesh: Mesh) -> Trade | None:
     counts = {dim: -(-max(each[dim] for each in lengths) // blocks[dim]) for dim in dims}
     count, local = prod(mesh[axis] for axis in moving), [layout.local_shape(mesh) for layout in (before, after)]
     listed = count * sum(prod(-(-each[dim] // block) for dim, block in blocks.items()) for each in local)
-    if count > DEVICES or listed > UNITS:
+    is_on_mesh = all(name in mesh for layout in (before, after) for name in layout.axes())
+    if count > DEVICES or listed > UNITS or not is_on_mesh:
         return None
 
     def numbered(of: Mapping[int, Ids]) -> Ids:
