@@ -65,6 +65,10 @@ def running(x: jax.Array) -> jax.Array:
     return jnp.cumsum(x)
 
 
+def ordered(x: jax.Array) -> jax.Array:
+    return jnp.sort(x)
+
+
 def grouped(x: jax.Array, kernel: jax.Array) -> jax.Array:
     layout = ("NHWC", "HWIO", "NHWC")
     return lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=layout, feature_group_count=2)
@@ -105,6 +109,7 @@ def laws() -> Sequence[tuple[Case, int]]:
             2 * 4 * point * 7 // 8,
         ),
         (Case("cumsum", running, [line], [batch]), 7 * point),
+        (Case("sort", ordered, [line], [batch]), 6 * 64 * point),
     ]
 
 
@@ -131,6 +136,7 @@ def tables() -> list[Table]:
                 "Its collectives are those of the program that XLA compiles.",
                 "Bytes are those that one device receives in a call.",
                 "Theory: the rim of a window, the totals of a fold or scan, or what the device lacks that lacks most.",
+                "Theory of a sort: the blocks of a bitonic network.",
                 "The largest array that a device holds, in bytes: of the results of all instructions that XLA compiles.",
             ],
         )

@@ -2,7 +2,8 @@
 
 A type says how a value is placed on the mesh. Three ops do the rest. A builder runs its body once for every device along
 its axes. A slicer takes the part that one iteration sees. A redistribution changes a layout and is the only op here that
-communicates. The module's attribute `array.mesh` holds the mesh.
+communicates. (A body may have permutes of `spmd`: those of a merge, which changes no layout.) The module's attribute
+`array.mesh` holds the mesh.
 
     %y = array.build (data) {
       %0 = array.slice %x to f32[data*64, 8] : f32[256, 8] -> f32[64, 8]

@@ -103,6 +103,13 @@ def last(dtype: np.dtype[Any]) -> Array:
     return np.asarray(-1, f"i{dtype.itemsize}").view(dtype) if is_float(dtype) else least(dtype)
 
 
+def greatest(dtype: np.dtype[Any]) -> Array:
+    """The last number when sorted: NaN, if the type has one."""
+    with np.errstate(invalid="ignore"):
+        nan = np.asarray(np.nan).astype(dtype) if is_float(dtype) else largest(dtype)
+    return nan if nan != nan else largest(dtype)
+
+
 def descending(array: Array) -> Array:
     """Keys that sort an array as XLA does, largest first: positive NaN, infinity, ..., 0.0, -0.0, ..., negative NaN."""
     if not is_float(array.dtype):

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from lark import Lark, Token, Tree
 
-from .monoids import FOLDS, SELECTIONS
+from .monoids import FOLDS, MERGE, SELECTIONS
 
 Node: TypeAlias = Tree[Token]
 
@@ -24,7 +24,7 @@ def _folds(_: str | None, path: str) -> tuple[str, str]:
     """The grammar `folds`, which is not a file: its one terminal lists the words of the table of monoids."""
     if path != "folds.lark":
         raise FileNotFoundError(path)
-    return path, rf"FOLD.2: /({'|'.join((*FOLDS, *SELECTIONS))})(?=\()/"
+    return path, rf"FOLD.2: /({'|'.join((*FOLDS, *SELECTIONS, MERGE))})(?=\()/"
 
 
 def read(file: Path, text: str) -> Node:

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from .dtypes import Array, largest, last, least, widen
+from .dtypes import Array, greatest, largest, last, least, widen
 
 Unit: TypeAlias = Callable[[np.dtype[Any]], Array]
 """The unit of a monoid on numbers of this type."""
@@ -125,6 +125,9 @@ The elements are lists, best first, of which the best of both together are chose
 the positions of `argmax` are those of the first maximum. `top` orders floats by their bits, as XLA does: `-0.0` before `0.0`.
 """
 
+MERGE = "merge"
+"""The fold of sorted lists to one. Of equal elements those of the first list come first."""
+
 FOLDS: Sequence[str] = [each.fold for each in _TABLE if each.fold]
 """The names of folds in index notation."""
 
@@ -134,5 +137,5 @@ NAMES: Sequence[str] = [each.name for each in _TABLE if each.name]
 SIGNS: Mapping[str, Monoid] = {each.sign: each for each in _TABLE if each.sign}
 """The monoids that a layout writes with a sign."""
 
-UNITS: Mapping[str, Unit] = {**{name: each.unit for name, each in MONOIDS.items()}, **SELECTIONS}
-"""The unit of each monoid and of each selection: elements of this value change no fold."""
+UNITS: Mapping[str, Unit] = {**{name: each.unit for name, each in MONOIDS.items()}, **SELECTIONS, MERGE: greatest}
+"""The unit of each monoid and of each selection: elements of this value change no fold, and behind all others no merge."""

@@ -69,7 +69,7 @@ class Emitter:
     def unit(self, monoid: str, dtype: str) -> SSAValue:
         """The unit of a monoid: elements of this value do not change its folds."""
         unit = UNITS[monoid](dtype_of(dtype))
-        if unit != unit:
+        if unit != unit and set(unit.tobytes()) == {255}:
             # The text of a constant has one NaN, and this one has all bits.
             return self.bitcast(self.number((1 << 8 * itemsize(dtype)) - 1, f"uint{8 * itemsize(dtype)}"), dtype)
         return self.make("constant", (), dtype, (), value=literal(unit[()]))

@@ -9,7 +9,7 @@ from ...rewrites.redistribute.steps import Bytes, Step
 from ..inputs.lines import Source
 from ..ops.shard_map import own_collectives
 from .counts import Counts, Exchange, counted, received
-from .lookups import gathers_best, gathers_parts, made_by, why
+from .lookups import gathers_parts, is_own, made_by, why
 from .state import State
 
 
@@ -22,7 +22,7 @@ class Collective(Exchange):
     source: Source | None = field(kw_only=True)
     tactic: str = field(kw_only=True)
     why: str = field(kw_only=True, default="")
-    """How it relates to lookups, scans, selections or gathered folds, if at all."""
+    """How it relates to lookups, scans, selections, sorts or gathered folds, if at all."""
 
     def __str__(self) -> str:
         where = f" at {self.source}" if self.source is not None else ""
@@ -100,7 +100,7 @@ def _cause(plan: State, move: Move, step: Step) -> str:
     nodes = plan.table.axes[axis].nodes
     folds = step.kind in ("all_reduce", "reduce_scatter") or gathers_parts(move, step)
     use = use_of(plan, move) if move.uses else None
-    fold = use if gathers_best(move) else made_by(plan, move.value) if folds else None
+    fold = use if is_own(move) else made_by(plan, move.value) if folds else None
     placed, used = (None if node is None else nodes[node.number] for node in (fold, use))
     for claim in (placed, plan.table.claim(move.value, axis), used):
         if claim is not None:

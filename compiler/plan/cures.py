@@ -18,6 +18,9 @@ from ..trace.why_whole import REASONS
 from .refusals import kept_whole
 from .state import State
 
+WANTED_WHOLE = "its result is wanted whole, and a merge of blocks would receive more than a gather"
+"""The reason of a stop that the uses of the op's results cause."""
+
 
 def cure(plan: State, stop: Blocked) -> str:
     """The first cure that fits: first those with which all devices of the axis share the work."""
@@ -27,6 +30,8 @@ def cure(plan: State, stop: Blocked) -> str:
 
 def _cures(plan: State, stop: Blocked, node: Node) -> Iterator[str]:
     tactic = plan.actions[stop.tactic]
+    if stop.reason == WANTED_WHOLE:
+        yield _kept_whole(plan, stop, node.end(stop.operand))
     if _splits(plan, stop):
         yield f'split the axis: plan.propagate("{stop.axis}", split=True)'
     if tactic.values and _fits(plan.table, stop, node, stop.factor, padded=True):

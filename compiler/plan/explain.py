@@ -13,7 +13,7 @@ from ...rewrites.decide.table import WHOLE
 from ...rewrites.program.program import Node
 from ..inputs.names import Patterns
 from .collectives import line_of, use_of
-from .lookups import gathers_best, lines, why
+from .lookups import is_own, lines, why
 from .state import State
 from .work import in_blocks, work
 
@@ -87,7 +87,7 @@ def _moved(plan: State, move: Move) -> Iterator[str]:
 def _lost(plan: State, move: Move, axis: str) -> str:
     """How the tactic of the value loses at the use, if an earlier tactic made the claim of the use; otherwise empty."""
     node = use_of(plan, move)
-    if node is None or not move.uses or gathers_best(move):
+    if node is None or not move.uses or is_own(move):
         return ""
     claim, own = plan.table.axes[axis].nodes[node.number], plan.table.claim(move.value, axis)
     if claim is None or own is None or own.at == WHOLE or claim.tactic >= own.tactic:

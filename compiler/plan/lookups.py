@@ -13,6 +13,7 @@ from ...rewrites.decide.decide import SELECTED, Move
 from ...rewrites.program.program import Node
 from ...rewrites.redistribute.kinds.all_gather import AllGather
 from ...rewrites.redistribute.kinds.all_to_all import AllToAll
+from ...rewrites.redistribute.kinds.merge import Merge
 from ...rewrites.redistribute.steps import Step
 from .state import State
 
@@ -21,13 +22,14 @@ WHOLE = "gathered for the lookup"
 WRITTEN = "gathered for the write"
 TOTALS = "the totals of the blocks of a scan"
 BEST = "the best elements of each block"
+SORTED = "the sorted blocks, which are merged"
 PARTS = "the parts of a fold that has no collective"
 
 
 def why(plan: State, move: Move, step: Step) -> str:
-    """How a collective relates to lookups, scans, selections or gathered folds; empty for most."""
-    if gathers_best(move):
-        return BEST
+    """How a collective relates to lookups, scans, selections, sorts or gathered folds; empty for most."""
+    if is_own(move):
+        return SORTED if isinstance(step, Merge) else BEST
     if any(each.scans for each in move.pending):
         return TOTALS
     if gathers_parts(move, step):
@@ -44,8 +46,8 @@ def gathers_parts(move: Move, step: Step) -> bool:
     return step.kind == "all_gather" and any(each.is_gathered and each.axis in step.axes for each in move.pending)
 
 
-def gathers_best(move: Move) -> bool:
-    """Whether an op gathers what it has selected of each block."""
+def is_own(move: Move) -> bool:
+    """Whether an op moves what it has selected of each block, or sorted."""
     return any(position == SELECTED for _, position in move.uses)
 
 

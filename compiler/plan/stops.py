@@ -5,6 +5,7 @@ So do the ops after it, until one is placed on the axis again. Such an op counts
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import cast
 
 from ...dialects.params import ParamsAttr
@@ -15,7 +16,7 @@ from ...rewrites.program.shard_maps import misfit
 from ..inputs.lines import Source
 from .collectives import line_of
 from .counts import Exchange, received
-from .cures import cure, cure_of_whole
+from .cures import WANTED_WHOLE, cure, cure_of_whole
 from .state import State
 from .work import Flops, on_device, op_name, work
 
@@ -114,9 +115,21 @@ def stops(plan: State) -> list[Stop]:
 
 
 def _open(plan: State) -> list[Blocked]:
-    """The stops at ops that no tactic has placed on the axis since."""
+    """The stops at ops that no tactic has placed on the axis since, or that do not merge blocks."""
     axes = plan.table.axes
-    return [each for each in plan.table.blocked.values() if axes[each.axis].nodes[each.node] is None]
+    return [*_gathered(plan), *(each for each in plan.table.blocked.values() if axes[each.axis].nodes[each.node] is None)]
+
+
+def _gathered(plan: State) -> Iterator[Blocked]:
+    """The ops that do not merge blocks, because their results are wanted whole."""
+    for node in (plan.source.program.nodes[number] for number in plan.decisions.gathered):
+        placed = plan.decisions.placements.nodes[node.number].placement
+        for (position, at), (axis, table) in product(enumerate(node.signature.operand_at), plan.table.axes.items()):
+            claim = table.nodes[node.number]
+            if claim is not None and claim.at in at and (claim.at, claim.factor) not in placed:
+                dim = at[claim.at].dim
+                extent = plan.source.program.shape(node.operands[position])[dim]
+                yield Blocked(node.number, position, axis, dim, extent, claim.factor, WANTED_WHOLE, claim.tactic)
 
 
 def _stop(plan: State, alike: list[Blocked], in_full: dict[int, list[Node]]) -> Stop:

@@ -184,6 +184,21 @@ def _across(fold: Function) -> Rule:
     return rule
 
 
+def _approx_top_k(eqn: JaxprEqn) -> Function | None:
+    """The largest elements, as many as the result holds. The smallest are those whose negatives are the largest."""
+    params, shape = dict(eqn.params), cast(Any, eqn.outvars[0].aval).shape
+    sign = 1 if params.pop("is_max_k") else -1
+    if params.pop("aggregate_to_topk") and sign > 0:
+        return None
+    size = shape[params["reduction_dimension"]]
+
+    def best(x: Array) -> tuple[Array, Array]:
+        values, indices = lax.approx_max_k(sign * x, **{**params, "k": size})
+        return sign * values, indices
+
+    return best
+
+
 def _random(implementation: Function) -> Rule:
     """The rule of a primitive on keys: the generator's implementation, on the array that holds the keys."""
 
@@ -219,6 +234,7 @@ _RANDOM: Mapping[str, Rule] = {
 }
 _RULES: Mapping[str, Rule] = {
     **_RANDOM,
+    "approx_top_k": _approx_top_k,
     "broadcast_to": _broadcast_to,
     "convert_element_type": _convert,
     "empty": _empty,

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from math import prod
 
+from ..monoids import MERGE
 from ..params import ParamsAttr
 from .ground_form import Equation, Ground, Grounded, Guarded, along, inner
 from .grounding import ground
@@ -51,9 +52,9 @@ def _nodes(body: Ground) -> Iterator[Ground]:
 
 
 def _is_opaque(body: Ground, own: bool) -> bool:
-    """Whether it applies a function that takes whole dims, or the function of an op that a user defined."""
+    """Whether it sorts, or applies a function that takes whole dims, or the function of an op that a user defined."""
     if not isinstance(body, Apply):
-        return False
+        return isinstance(body, Fold) and body.monoid == MERGE
     reads = (each for each in body.args if isinstance(each, Read))
     return (own and body.function == "@") or any(isinstance(dim, Whole) for read in reads for dim in read.dims)
 

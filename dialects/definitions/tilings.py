@@ -6,6 +6,7 @@ coordinate, a mask) follow from the position of the index in the body:
     out[b, m, n] = sum(k) lhs[b, m, k] * rhs[b, n, k]        b, m, n tile the result; k leaves it pending
     out[i, j] = sum(k <= j) src[i, k]                        j and k are one index; each block is scanned alone at first
     out[i] = argmax(j) src[i, j]                             the best of each block of j are found, and the best of these
+    out[i, j] = merge(k) @(src[i, k])                        j and k are one index; each block is sorted alone at first
     out[i, j] = sum(v) [v = ids[i]] * src[v, j]              v is looked up: the block's offset is subtracted from ids
     out[v, j] = acc[v, j] + sum(i) [v = ids[i]] * up[i, j]   v likewise, other rows are dropped; for i, `acc` counts once
 """
@@ -17,8 +18,8 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
-from ..dtypes import dtype_of, itemsize, largest
-from ..monoids import MONOIDS, SELECTIONS, Monoid
+from ..dtypes import dtype_of, itemsize, kind_of, largest
+from ..monoids import MERGE, MONOIDS, SELECTIONS, Monoid
 from ..params import ParamsAttr
 from ..ranges.reach import Reach
 from ..ranges.terms import Extent, Window
@@ -70,6 +71,17 @@ class Selection(NamedTuple):
     cost: int
 
 
+class Merging(NamedTuple):
+    """A merge of arrays by the first `keys` of them. `sizes` are the bytes of one element of each.
+
+    `ties`: elements with equal keys can be told apart, so their order matters: there are other arrays, or keys like `-0.0`.
+    """
+
+    keys: int
+    sizes: tuple[int, ...]
+    ties: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Index:
     """An index that may be placed, and what placing it requires of the local op.
@@ -86,6 +98,7 @@ class Index:
     * `scan`: the index of a prefix fold: placing it leaves a scan of each block, and the fold of the blocks before is pending.
     * `selects`: the op selects the best elements along the index: placing it leaves the best of each block, of which the op
       selects again.
+    * `merges`: the elements along the index are merged: placing it leaves a sorted block on each device.
     * `windows`: the operands that it reads through a window, each with what stands for elements outside of them: the unit
       of the fold around it, or an operand of rank 0.
     * `over`: the operands that it reads through a window, each with the position of its first element, and the operand that it
@@ -104,6 +117,7 @@ class Index:
     once: tuple[int, ...] = ()
     scan: Scan | None = None
     selects: Selection | None = None
+    merges: Merging | None = None
     filled: tuple[int, ...] | None = ()
     windows: tuple[tuple[int, str | int], ...] = ()
     over: tuple[tuple[int, int, int], ...] = ()
@@ -111,7 +125,9 @@ class Index:
 
     @property
     def folds(self) -> str | None:
-        """The monoid or selection of the elements along it."""
+        """The monoid, selection or merge of the elements along it."""
+        if self.merges is not None:
+            return MERGE
         by = self.scan.monoid if self.scan is not None else self.monoid
         return self.selects.fold if self.selects is not None else by
 
@@ -138,7 +154,7 @@ class Instance:
 def bind(definition: Definition, params: ParamsAttr, in_types: Sequence[Value], out_types: Sequence[Value]) -> Instance:
     """The tilings of an op on operands and results of these types. Raises Error where the shapes do not fit."""
     form = ground(definition, params, [shape for _, shape in in_types], [shape for _, shape in out_types])
-    roles = _Roles(form, in_types, out_types)
+    roles = _Roles(form, params, in_types, out_types)
     extents = [prod(shape) for _, shape in (*in_types, *out_types)]
     one = len(definition.moved) == len(in_types) == len(out_types) == 1
     moves = one and definition.moves and extents[0] == extents[1]
@@ -169,8 +185,8 @@ def accesses(body: Ground) -> list[Access]:
 class _Roles:
     """Walks the ground equations once and records the facts about each index."""
 
-    def __init__(self, form: Grounded, ins: Sequence[Value], outs: Sequence[Value]) -> None:
-        self.form = form
+    def __init__(self, form: Grounded, params: ParamsAttr, ins: Sequence[Value], outs: Sequence[Value]) -> None:
+        self.form, self.params = form, params
         self.ins, self.outs = ins, outs
         self.dtype = outs[0][0] if outs else ""
         self.joined: dict[int, tuple[tuple[int, int], ...]] = {}
@@ -297,6 +313,9 @@ class _Roles:
         if fold.monoid in SELECTIONS:
             self.select(fold)
             return
+        if fold.monoid == MERGE:
+            self.merge(fold)
+            return
         monoid = MONOIDS[fold.monoid].across_devices(self.dtype)
         if monoid is None or any(function not in monoid.through for function in context.functions):
             self.bar([index for index in fold.indices if index not in self.targets])
@@ -356,6 +375,23 @@ class _Roles:
         best = prod(prod(self.form.groups[name, 0]) for name in whole)
         cost = best + -(-best * itemsize(positions) // itemsize(values))
         self.tell(fold.indices[0], selects=Selection(fold.monoid, best, cost), filled=(read.array,))
+
+    def merge(self, fold: Fold[int, Ground]) -> None:
+        """A merge is one index from its operands to the results, if the op says by how many of them it compares."""
+        self.visit(fold.body, _Context((fold.monoid,)))
+        reads, keys = accesses(fold.body), self.params.get("num_keys")
+        ends = {i for dim in self.form.equations[0].targets[0].dims for i in dim.indices} - {
+            i for read in reads for dim in read.dims for i in dim.indices
+        }
+        if len(ends) != 1 or len(fold.indices) != 1 or not isinstance(keys, int):
+            self.bar((*fold.indices, *ends))
+            return
+        (k,), (j,) = fold.indices, ends
+        kinds = [kind_of(dtype_of(dtype)) for dtype, _ in self.ins]
+        ties = keys < len(kinds) or not {"b", "i", "u"}.issuperset(kinds)
+        self.same[k] = j
+        filled = None if "c" in kinds[:keys] else tuple(range(keys))
+        self.tell(j, merges=Merging(keys, tuple(itemsize(dtype) for dtype, _ in self.ins), ties), filled=filled)
 
     def look(
         self, guard: Guarded, fold: Fold[int, Ground], monoid: Monoid | None, context: _Context, beside: tuple[int, ...]

@@ -22,7 +22,7 @@ from ..definitions.signs import ARITHMETIC
 from ..definitions.tree import Affine, Apply, Concat, Fold, Group, Number, Otherwise, Read, Whole, factors
 from ..dtypes import Array, dtype_of, is_narrow, kind_of, largest, least, widen
 from ..errors import Error
-from ..monoids import MONOIDS, SELECTIONS
+from ..monoids import MERGE, MONOIDS, SELECTIONS
 from ..params import Literal, ParamsAttr, Record
 from . import scalars, whole_dims
 from .linalg import Task
@@ -105,6 +105,8 @@ class _Evaluator:
                     values = self.apply(body, context)
                 case Fold(monoid) if monoid in SELECTIONS:
                     values = self.selected(body, context)
+                case Fold(monoid, body=Apply() as arrays) if monoid == MERGE:
+                    values = self.merged(body, arrays, equation.targets[0], context)
                 case _:
                     values = [self.value(body, context)]
             for target, value in zip(equation.targets, values, strict=True):
@@ -295,7 +297,18 @@ class _Evaluator:
         array = self.align(value, (*ids, *fold.indices))
         length = math.prod(self.form.extents[i] for i in fold.indices)
         task = Task([array.reshape(*array.shape[: len(ids)], length)], self.params, self.out_types, len(ids))
-        return [Labelled(result, ids) for result in whole_dims.FUNCTIONS[fold.monoid](task)]
+        return [Labelled(result, ids) for result in whole_dims.FUNCTIONS[self.form.definition.name](task)]
+
+    def merged(self, fold: Fold[int, Ground], arrays: Apply[Ground], target: Access, context: _Context) -> list[Labelled]:
+        """The arrays sorted along the folded index, which is another one in the results."""
+        values = [self.value(arg, context) for arg in arrays.args]
+        beside = tuple(i for i in along(*target.dims) if any(i in value.ids for value in values))
+        ends = (*beside, *(i for i in along(*target.dims) if i not in beside))
+        shape = [*(self.form.extents[i] for i in beside), math.prod(self.form.extents[i] for i in fold.indices)]
+        lists = [self.spread(value, (*beside, *fold.indices)).reshape(shape) for value in values]
+        task = Task(lists, self.params, self.out_types, len(beside))
+        extents = [self.form.extents[i] for i in ends]
+        return [Labelled(result.reshape(extents), ends) for result in whole_dims.FUNCTIONS[self.form.definition.name](task)]
 
     def scan(self, fold: Fold[int, Ground], values: Sequence[Labelled]) -> Labelled:
         """A prefix fold: element `j` of the result folds the elements at `k` up to `j`."""

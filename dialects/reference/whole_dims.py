@@ -24,17 +24,19 @@ def _arg(choose: Callable[..., Array], task: Task) -> list[Array]:
 
 
 def _sort(task: Task) -> list[Array]:
-    """Sorts all arrays by the first `num_keys` of them; NumPy's last key is the primary one."""
-    order = np.lexsort([widen(key) for key in reversed(task.args[: task.number("num_keys")])], axis=-1)
+    """Sorts all arrays by the first `num_keys` of them, or by their parts; NumPy's last key is the primary one."""
+    keys = [widen(key) for key in task.args[: task.number("num_keys")]]
+    parts = [part for key in keys for part in ((np.real(key), np.imag(key)) if key.dtype.kind == "c" else (key,))]
+    order = np.lexsort(parts[::-1], axis=-1)
     return [np.take_along_axis(each, order, axis=-1) for each in task.args]
 
 
-def _best(task: Task, largest: bool) -> list[Array]:
-    """The largest (smallest) elements, best first; of equal ones the first comes first."""
+def _best(task: Task) -> list[Array]:
+    """The largest elements, best first; of equal ones the first comes first."""
     (x,) = task.args
     keys = descending(x)
     count = math.prod(task.outs[0][1]) // max(1, math.prod(x.shape[:-1]))
-    order = np.argsort(keys if largest else ~keys, axis=-1, stable=True)[..., :count]
+    order = np.argsort(keys, axis=-1, stable=True)[..., :count]
     return [np.take_along_axis(x, order, axis=-1), order.astype(dtype_of(task.outs[1][0]))]
 
 
@@ -85,12 +87,12 @@ def _fft(task: Task) -> list[Array]:
 FUNCTIONS: dict[str, Callable[[Task], list[Array]]] = {
     **{name: partial(each, function=function) for name, function in linalg.FUNCTIONS.items()},
     # Exact, because the quality of the approximation depends on the device.
-    "approx_top_k": lambda task: _best(task, task.flag("is_max_k")),
+    "approx_top_k": _best,
     "argmax": partial(_arg, np.argmax),
     "argmin": partial(_arg, np.argmin),
     "bitcast_convert_type": _bitcast,
     "fft": _fft,
     "select_and_scatter_add": _scatter_add,
     "sort": _sort,
-    "top": partial(_best, largest=True),
+    "top_k": _best,
 }

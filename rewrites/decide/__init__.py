@@ -7,6 +7,7 @@
     pending       where a pending sum resolves
       linearity   through which ops it may move
       min_cut     where that is cheapest
+    merges        whether sorted blocks are merged, or what is to be sorted is gathered
     decide        all decisions of a plan: what the counts are read from, and what lowering writes
 
 Imports `redistribute`, `program` and `rules`.

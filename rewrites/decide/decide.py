@@ -19,13 +19,14 @@ from ...dialects.ranges.factor import hull
 from ..program.program import Node
 from ..redistribute.search import Path, joint, path, sharing
 from ..redistribute.steps import Bytes
-from .op_layouts import Pend, Placements, Selected, boundary, read
+from .merges import unmerged
+from .op_layouts import Merged, Pend, Placed, Placements, Selected, boundary, read
 from .pending import Carry, through
 from .table import Table
 
 NO_NODE = -1
 SELECTED = 1 << 30
-"""The position of a use that reads what the op itself has selected of each block: after all its operands."""
+"""The position of a use that reads what the op itself has selected of each block, or sorted: after all its operands."""
 
 
 @dataclass(slots=True, eq=False)
@@ -60,6 +61,8 @@ class Decisions:
 
     placements: Placements
     carried: dict[int, Carry]
+    gathered: list[int]
+    """The ops that do not merge the blocks of their operands, because their results are wanted whole."""
     moves: list[Move]
     at_use: dict[tuple[int, int], Move]
     """The move through which an operand is read; operands without an entry are read directly."""
@@ -70,6 +73,7 @@ class Decisions:
 def decide(table: Table) -> Decisions:
     """All decisions of a plan."""
     placements = read(table)
+    gathered = unmerged(placements)
     carried = through(placements)
     for number, carry in carried.items():
         node = placements.program.nodes[number]
@@ -78,24 +82,26 @@ def decide(table: Table) -> Decisions:
         (value,) = node.results
         placements.homes[value] = placed.produced[0]
         placements.sources[value] = carry.pend
-    return _Mover(placements, carried).decisions()
+    return _Mover(placements, carried, gathered).decisions()
 
 
 class _Mover:
     """Collects the uses whose wanted layout differs from the value's own, and moves each value for them."""
 
-    def __init__(self, placements: Placements, carried: dict[int, Carry]) -> None:
+    def __init__(self, placements: Placements, carried: dict[int, Carry], gathered: list[int]) -> None:
         self.placements = placements
         self.program = placements.program
         self.mesh: Mesh = placements.mesh
         self.carried = carried
-        self.result = Decisions(placements, carried, [], {}, {})
+        self.result = Decisions(placements, carried, gathered, [], {}, {})
 
     def decisions(self) -> Decisions:
         self.fixed_values()
         for node, placed in zip(self.program.nodes, self.placements.nodes, strict=True):
             if placed.selected is not None:
                 self.gather(node, placed.selected)
+            if placed.merged is not None:
+                self.merge(node, placed, placed.merged)
         for (value, _), uses in sorted(self.mismatches().items()):
             self.move_value(value, uses)
         for move in self.result.moves:
@@ -149,6 +155,13 @@ class _Mover:
             move = self.make(value, selected.apart, (), selected.gathered, None, True, node.region)
             move.uses.append((node.number, SELECTED))
             self.result.moves.append(move)
+
+    def merge(self, node: Node, placed: Placed, merged: Merged) -> None:
+        """Merges the blocks that an op has sorted: one step for all of its results, which keep their layout."""
+        layout, step = placed.produced[0], merged.step(placed.produced[0], self.mesh)
+        trips, way = self.program.trips(node.region), Path((step,), step.bytes)
+        uses = [(node.number, SELECTED)]
+        self.result.moves.append(Move(node.results[0], layout, (), layout, way, None, True, node.region, trips, uses))
 
     def mismatches(self) -> dict[tuple[int, int], list[tuple[int, int, Layout]]]:
         """(value, region) -> the uses there (node, operand, wanted layout) that need another layout.

@@ -10,11 +10,13 @@ from itertools import repeat
 from math import prod
 from typing import NamedTuple, cast
 
+from ...dialects.definitions.tilings import Merging
 from ...dialects.dtypes import itemsize
 from ...dialects.layouts import Layout, Pending
 from ...dialects.mesh import Mesh
 from ...dialects.ranges.factor import Factor
 from ..program.program import Node, Position, Program, Signature
+from ..redistribute.kinds.merge import Merge
 from .table import Table
 
 Pend = tuple[Pending, ...]
@@ -37,6 +39,18 @@ class Selected(NamedTuple):
     gathered: Layout
 
 
+class Merged(NamedTuple):
+    """Sorted blocks that an op has of a dim with these factors, and is to merge."""
+
+    merging: Merging
+    dim: int
+    factors: tuple[Factor, ...]
+
+    def step(self, blocks: Layout, mesh: Mesh) -> Merge:
+        """The step that merges arrays in this layout."""
+        return Merge.of_blocks(self.merging, self.dim, self.factors, blocks.local_shape(mesh))
+
+
 @dataclass(frozen=True, slots=True)
 class Placed:
     """One op under one placement."""
@@ -46,6 +60,7 @@ class Placed:
     produced: tuple[Layout, ...]
     pending: tuple[Pend, ...]
     selected: Selected | None
+    merged: Merged | None
 
 
 def place(signature: Signature, placement: Placement) -> Placed:
@@ -56,7 +71,12 @@ def place(signature: Signature, placement: Placement) -> Placed:
         wanted = tuple(_layout(shape, at, placement) for shape, at in zip(ins, signature.operand_at, strict=True))
         produced = tuple(_layout(shape, at, placement) for shape, at in zip(outs, signature.result_at, strict=True))
         found = signature.placed[placement] = Placed(
-            placement, wanted, produced, _pending(signature, placement), _selected(signature, placement)
+            placement,
+            wanted,
+            produced,
+            _pending(signature, placement),
+            _selected(signature, placement),
+            _merged(signature, placement),
         )
     return cast(Placed, found)
 
@@ -98,6 +118,14 @@ def _selected(signature: Signature, placement: Placement) -> Selected | None:
     shape[dim] = max(factor.span for _, factor in lists)
     apart, gathered = (_layout(tuple(shape), at, each) for each in ((*others, *lists), others))
     return Selected(dim, apart, gathered)
+
+
+def _merged(signature: Signature, placement: Placement) -> Merged | None:
+    """The blocks that an op merges; None if it does not merge along a placed index."""
+    for index, merging in ((i, signature.instance.indices[i].merges) for i, _ in placement):
+        if merging is not None:
+            return Merged(merging, signature.result_at[0][index].dim, tuple(f for i, f in placement if i == index))
+    return None
 
 
 @dataclass(slots=True)

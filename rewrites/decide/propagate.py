@@ -313,6 +313,9 @@ class _Sweep:
         selects = node.signature.instance.indices[digits[0].at].selects
         if selects is not None and claim.factor.stride <= selects.cost:
             return f"its blocks of {claim.factor.stride} are no larger than what the op selects of each"
+        merging = node.signature.instance.indices[digits[0].at].merges
+        if merging is not None and not self.table.pays(node, merging, [claim.factor]):
+            return f"a merge of {claim.factor.size} blocks would receive more than a gather"
         extent = self.program.shape(node.end(position))[claim.at]
         if is_padded(extent, [claim.factor]):
             if claim.factor.inward(digits[0].minor) is None:

@@ -66,6 +66,8 @@ def requirements(
         yield ("scan", ("build", index, block, OP))
     if info.selects is not None:
         yield ("best", ("build", index, block, OP))
+    if info.merges is not None:
+        yield ("sort", ("build", index, block, OP))
     if info.pieces:
         (_, first), *parts = info.pieces
         chain: Term = first

@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import prod
 from typing import NamedTuple
 
+from ...dialects.definitions.tilings import Merging
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
 from ...dialects.ranges.algebra import SubAxis
 from ...dialects.ranges.factor import Factor, fit, is_contiguous, is_padded
 from ..program.program import Node, Program, Signature
+from ..redistribute.kinds.merge import pays
 from .requirements import is_lawful
 
 WHOLE = -1
@@ -202,7 +205,14 @@ class Table:
         known, key = node.signature.fitting, (index, *factors)
         if (fits := known.get(key)) is None:
             fits = known[key] = _fits_index(node.signature, index, factors)
-        return fits and self.fits_results(node, index, factor)
+        merging = node.signature.instance.indices[index].merges
+        return fits and (merging is None or self.pays(node, merging, factors)) and self.fits_results(node, index, factor)
+
+    def pays(self, node: Node, merging: Merging, factors: Iterable[Factor]) -> bool:
+        """Whether merging blocks of a node's operands receives no more than gathering those that devices cannot make alone."""
+        producers = [self.program.producer[value] for value in node.operands]
+        free = [at for at, number in enumerate(producers) if number >= 0 and not self.program.nodes[number].operands]
+        return pays(merging, prod(factor.size for factor in factors), free)
 
     def fits_results(self, node: Node, index: int, factor: Factor) -> bool:
         """Whether a result that a tactic placed by itself, on other axes, has room for the index' factor too."""
@@ -223,7 +233,7 @@ def _fits_index(signature: Signature, index: int, factors: list[Factor]) -> bool
         return False
     pads, by_position = (
         is_padded(info.extent, factors),
-        bool(info.value or info.lookups or info.scan or info.pieces or info.selects),
+        bool(info.value or info.lookups or info.scan or info.pieces or info.selects or info.merges),
     )
     whole_blocks = not (by_position or pads) or is_contiguous(info.extent, factors)
     lawful = not (by_position or info.once or info.windows or info.over or pads) or is_lawful(info, pads)

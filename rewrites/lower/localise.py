@@ -23,7 +23,7 @@ from ...dialects.monoids import MONOIDS
 from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.ranges.factor import Factor, is_padded
 from ...dialects.types import ArrayType
-from ..decide.op_layouts import Placed, Selected
+from ..decide.op_layouts import Merged, Placed, Selected
 from ..decide.pending import Carry
 from ..decide.requirements import Component, Elements, Term, law, once, requirements
 from ..emit import IDS, Emitter, type_at
@@ -124,6 +124,9 @@ class _Local:
                 return self.lists(self.emit(rest))
             case ("best", ("gather", _, inner)):
                 return self.best(self.result(inner, rest))
+            case ("merge", int(index), inner):
+                self.params = ParamsAttr.of(**{**dict(self.params.items()), "is_stable": True})
+                return self.merged(self.result(inner, rest), index)
             case (str(head), *args):
                 for argument in args:
                     self.argument(argument, head in ("find", "put"))
@@ -153,6 +156,12 @@ class _Local:
             in_list = self.ops.reshape(at, apart.local_shape(into.mesh))
             at = self.ops.reshape(self.ops.take(each, in_list, dim), shape)
         return [*others, at]
+
+    def merged(self, blocks: list[SSAValue], index: int) -> list[SSAValue]:
+        """The results of the op, from sorted blocks."""
+        step = cast(Merged, self.placed.merged).step(self.placed.produced[0], self.into.mesh)
+        device = self.ops.make("div", (self.offset(index), self.ops.number(self.block(index), IDS)), IDS, ())
+        return step.exchanged(blocks, device, self.into.mesh, self.into)
 
     def argument(self, term: Term, drops: bool) -> None:
         """Changes the operand that an argument of the op is about; `drops` if the op drops positions outside the array."""

@@ -36,7 +36,7 @@ def to_flow(module: ModuleOp, granularity: str = "collective") -> ModuleOp:
     """The graph of a placed module, whose ops move into its kernels: `module` is used up.
 
     `whole` makes one kernel with its collectives inside, `collective` cuts at each redistribution; a loop whose body
-    communicates stays in one kernel. Raises Error for another granularity.
+    communicates stays in one kernel, and so does an op that merges its blocks. Raises Error for another granularity.
     """
     check(granularity)
     main = cast(func.FuncOp, module.body.block.first_op)

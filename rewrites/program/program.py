@@ -122,7 +122,7 @@ class Signature:
         info = self.instance.indices[index]
         every = [digits for dims in (*self.operand_dims, *self.result_dims) for digits in dims]
         alone = all(len(digits) == 1 for digits in every for digit in digits if digit.at == index and digit.reach is None)
-        return alone and info.monoid is None and info.scan is None and not info.lookups and not info.once
+        return alone and info.folds is None and not info.lookups and not info.once
 
     def reaches(self, index: int) -> list[Reach]:
         """How the index reads the dims that it reads through a window."""

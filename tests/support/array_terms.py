@@ -255,6 +255,10 @@ def _placed(head: str, args: list[Any]) -> Any:
             ends = x[:, -1].cumsum()
             whole = [x[trip] + (ends[trip - 1] if trip else 0) for trip in range(TRIPS)]
             return np.stack([np.concatenate(whole)] * TRIPS)
+        case "sort", [x]:
+            return np.sort(x, axis=1)
+        case "merge", [_, x]:
+            return np.stack([np.sort(x.reshape(-1))] * TRIPS)
         case "join", [n, k, x]:
             # A row outside the block must be zero, and is added anywhere.
             return _put(n, k % n, x)

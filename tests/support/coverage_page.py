@@ -26,8 +26,9 @@ a primitive is missing.
 
 The column *places* lists the indices that can be tiled, over all example calls of each definition. Tiling an index partitions
 the dims that it names. `k: +` leaves a pending sum (likewise `max`, `min`). *Looked up*: each device masks the rows that it
-lacks. *Scanned*: each block takes the carry of the blocks before it. An index that reads a dim through a window, as in
-`x[p * 2 + q]`, gets the window of the dim that its block reads. All other dims (`j:`) are unpartitioned.
+lacks. *Scanned*: each block takes the carry of the blocks before it. *Merge*: blocks are sorted, and then merged. An
+index that reads a dim through a window, as in `x[p * 2 + q]`, gets the window of the dim that its block reads. All other dims
+(`j:`) are unpartitioned.
 
 """
 

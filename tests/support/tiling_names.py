@@ -65,8 +65,8 @@ def _named(site: Site, instance: Instance) -> Iterator[tuple[str, int]]:
 def _role(name: str, index: Index) -> Tilings:
     if index.scan is not None:
         return Tilings(scanned=frozenset({name}))
-    if index.selects is not None:
-        return Tilings(pending=frozenset({(name, index.selects.fold)}))
+    if (index.selects or index.merges) is not None:
+        return Tilings(pending=frozenset({(name, str(index.folds))}))
     if index.lookups:
         return Tilings(looked_up=frozenset({name}))
     return Tilings(frozenset({name})) if index.monoid is None else Tilings(pending=frozenset({(name, index.monoid)}))

@@ -8,12 +8,13 @@ To add one, write a file like these, its laws in `rules/collectives.rules`, and 
     folds           all_reduce, reduce_scatter
     all_to_all
     permute
+    merge           permutes that merge sorted blocks
     halo            permutes of what windows read beyond a device's block
     pieces          permutes, or an all_to_all, from any layout to any other
 
 Imports `steps`.
 """
 
-from . import all_gather, all_to_all, alone, folds, halo, permute, pieces
+from . import all_gather, all_to_all, alone, folds, halo, merge, permute, pieces
 
-__all__ = ["all_gather", "all_to_all", "alone", "folds", "halo", "permute", "pieces"]
+__all__ = ["all_gather", "all_to_all", "alone", "folds", "halo", "merge", "permute", "pieces"]

@@ -50,6 +50,11 @@ def role(index: Index) -> str:
     said += ["value"] if index.value else []
     said += [f"scan {index.scan.monoid}" + " backwards" * index.scan.backwards] if index.scan else []
     said += [f"{index.selects.fold} {index.selects.best}/{index.selects.cost}"] if index.selects else []
+    said += (
+        [f"merge {index.merges.keys} of {', '.join(map(str, index.merges.sizes))}" + " ties" * index.merges.ties]
+        if index.merges
+        else []
+    )
     said += [f"lookup{operand}.{component}" + f"w{width}" * (width > 1) for operand, component, width in index.lookups]
     said += [f"mask{operand}" for operand in index.masked] + [f"once{operand}" for operand in index.once]
     return ",".join(said)
@@ -130,9 +135,9 @@ TABLE: list[tuple[str, Shapes, Shapes, dict[str, Literal], str]] = [
     ("argmax", [(3, 6)], [(3,)], {"axes": (1,)}, "ab -> a b:argmax 1/2"),
     ("cumsum", [(3, 6)], [(3, 6)], {"axis": 1}, "ab -> ab b:scan add"),
     ("cummax", [(3, 6)], [(3, 6)], {"axis": 0, "reverse": True}, "ab -> ab a:scan max backwards"),
-    ("sort", [(6, 8), (6, 8)], [(6, 8), (6, 8)], {"dimension": 1}, "a. a. -> a. a."),
+    ("sort", [(6, 8), (6, 8)], [(6, 8), (6, 8)], {"dimension": 1, "num_keys": 1}, "ab ab -> ab ab b:merge 1 of 4, 4 ties"),
     ("top_k", [(6, 8)], [(6, 2), (6, 2)], {"axis": 1}, "ab -> a. a. b:top 2/4"),
-    ("approx_top_k", [(6, 8)], [(6, 2), (6, 2)], {"reduction_dimension": 1}, "a. -> a. a."),
+    ("approx_top_k", [(6, 8)], [(6, 2), (6, 2)], {"reduction_dimension": 1}, "ab -> a. a. b:top 2/4"),
     (
         "reduce_window_sum",
         [(6, 8)],

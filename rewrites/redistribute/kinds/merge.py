@@ -1,0 +1,216 @@
+"""Merge: from blocks that are sorted each to the blocks of the sorted whole, by permutes of blocks between pairs of devices.
+
+    1 3 | 0 4 | 2 7 | 5 6   -->   0 1 | 2 3 | 4 5 | 6 7
+
+It is a bitonic network. Runs of sorted blocks are merged in pairs, until one run is left. In the first round of a merge the
+partners are the first device of one run and the last of the other, the second and the last but one, and so on, and one of the
+two blocks is read backwards. In each round the lower device keeps the lesser of the two elements at each position. After the
+first round every element of the lower run comes before those of the other run; the next rounds do the same for halves of the
+runs. After the last round each device sorts its block.
+
+    4 devices:   0-1 2-3, sort;   0-3 1-2, 0-1 2-3, sort           p devices: log p (log p + 1) / 2 rounds
+
+If the number of devices is not a power of two, the pairs with devices that do not exist are left out: these would have elements
+that come after all others.
+
+**Ties.** Elements with equal keys stay in order: first by the number of their block at the beginning of the merge, then by
+their position in it. Rounds do not change positions, except that one block of the first round was read backwards. So the number
+of the block is all that has to move with an element, and in the first round it is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain
+from math import prod
+from typing import ClassVar, NamedTuple
+
+from xdsl.ir import SSAValue
+
+from ....dialects import spmd
+from ....dialects.definitions.tilings import Merging
+from ....dialects.dtypes import itemsize
+from ....dialects.lax import OPS
+from ....dialects.mesh import Mesh
+from ....dialects.params import ParamsAttr
+from ....dialects.ranges.factor import Factor, major_first
+from ...emit import EXACT, IDS, Emitter, Sink, type_at
+from ..steps import Bytes, Step
+
+
+class Round(NamedTuple):
+    """One exchange of blocks, in the merge of two runs of `run` blocks each.
+
+    The partner of a device has its number, with the bits of `partner` turned around.
+    """
+
+    run: int
+    partner: int
+
+    @property
+    def opens(self) -> bool:
+        """Whether it is the first round of the merge."""
+        return self.partner > self.run or self.run == 1
+
+    @property
+    def ends(self) -> bool:
+        """Whether it is the last round of the merge."""
+        return self.partner == 1
+
+    def pairs(self, count: int) -> tuple[tuple[int, int], ...]:
+        """Which device sends to which."""
+        return tuple((device ^ self.partner, device) for device in range(count) if device ^ self.partner < count)
+
+
+@cache
+def network(count: int) -> tuple[Round, ...]:
+    """The rounds on so many devices."""
+    runs = (1 << each for each in range((count - 1).bit_length()))
+    return tuple(
+        Round(run, each) for run in runs for each in (2 * run - 1, *(1 << at for at in range(run.bit_length() - 2, -1, -1)))
+    )
+
+
+def received(merging: Merging, count: int) -> tuple[int, ...]:
+    """What a device receives for each element of its block, permute by permute."""
+    number = (itemsize(_number(count)),) if merging.ties else ()
+    return tuple(chain.from_iterable((*merging.sizes, *(() if each.opens else number)) for each in network(count)))
+
+
+def pays(merging: Merging, count: int, free: Sequence[int]) -> bool:
+    """Whether a merge receives no more than a gather of all arrays but those that every device can make itself."""
+    gathered = sum(size for at, size in enumerate(merging.sizes) if at not in free)
+    return sum(received(merging, count)) <= (count - 1) * gathered
+
+
+def _number(count: int) -> str:
+    """The dtype in which the number of a block moves."""
+    return "uint8" if count <= 1 << 8 else IDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merge(Step):
+    """The step on arrays whose blocks have this shape and lie along `dim`."""
+
+    kind: ClassVar[str] = "permute"
+    merging: Merging
+    dim: int
+    count: int
+    shape: tuple[int, ...]
+
+    @staticmethod
+    def of_blocks(merging: Merging, dim: int, factors: Sequence[Factor], shape: tuple[int, ...]) -> Merge:
+        """The step along a dim with these factors."""
+        axes, count = tuple(factor.name for factor in major_first(factors)), prod(factor.size for factor in factors)
+        bytes = sum(received(merging, count)) * prod(shape)
+        return Merge(axes=axes, bytes=bytes, merging=merging, dim=dim, count=count, shape=shape)
+
+    @property
+    def parts(self) -> tuple[Bytes, ...]:
+        return tuple(each * prod(self.shape) for each in received(self.merging, self.count))
+
+    def exchanged(self, blocks: Sequence[SSAValue], device: SSAValue, mesh: Mesh, into: Sink) -> list[SSAValue]:
+        """The blocks of the sorted arrays, on the device with this number."""
+        return _Device(self, device, mesh, into).merged(blocks)
+
+    def __str__(self) -> str:
+        return f"merge over ({', '.join(self.axes)}) of dim {self.dim}, in {len(network(self.count))} rounds"
+
+
+class _Device:
+    """What one device does."""
+
+    def __init__(self, step: Merge, device: SSAValue, mesh: Mesh, into: Sink) -> None:
+        self.step, self.device, self.mesh, self.into = step, device, mesh, into
+        self.emit = Emitter(into)
+        self.keys, self.ties = step.merging.keys, step.merging.ties
+
+    def merged(self, blocks: Sequence[SSAValue]) -> list[SSAValue]:
+        """All rounds. If ties matter, the last array holds the number of the block that each element comes from."""
+        arrays = list(blocks)
+        for each in network(self.step.count):
+            if self.ties and each.opens:
+                arrays = [*arrays[: len(blocks)], self.spread(self.device)]
+            arrays = self.round(each, arrays)
+            if each.ends:
+                arrays = self.sorted(each, arrays)
+        return arrays[: len(blocks)]
+
+    def round(self, round: Round, arrays: list[SSAValue]) -> list[SSAValue]:
+        """The elements that this device keeps."""
+        partner = self.ids("xor", self.device, round.partner)
+        theirs = [self.sent(each, round) for each in arrays[: len(self.step.merging.sizes)]]
+        if self.ties:
+            theirs.append(self.spread(partner) if round.opens else self.number_sent(arrays[-1], round))
+        both = list(zip(arrays, theirs, strict=True))
+        first = self.emit.make("lt", (self.device, partner), "bool", ())
+        ordered = [
+            (self.emit.select(first, other, mine), self.emit.select(first, mine, other))
+            for mine, other in (*both[: self.keys], *both[len(self.step.merging.sizes) :])
+        ]
+        takes = self.precedes(ordered)
+        if self.step.count & (self.step.count - 1):
+            exists = self.emit.make("lt", (partner, self.emit.number(self.step.count, IDS)), "bool", ())
+            takes = self.emit.both(takes, self.spread(exists))
+        return [self.emit.select(takes, other, mine) for mine, other in both]
+
+    def sent(self, x: SSAValue, round: Round) -> SSAValue:
+        """The partner's elements, backwards in the first round of a merge."""
+        if round.opens:
+            type = type_at(x)
+            x = self.emit.make("rev", (x,), type.dtype, type.shape, dimensions=(self.step.dim,))
+        op = spmd.PermuteOp.make(x, self.step.axes, self.mesh, pairs=spmd.PairsAttr(round.pairs(self.step.count)))
+        self.into.append(op)
+        return op.results[0]
+
+    def number_sent(self, numbers: SSAValue, round: Round) -> SSAValue:
+        return self.emit.cast(self.sent(self.emit.cast(numbers, _number(self.step.count)), round), IDS)
+
+    def precedes(self, pairs: Sequence[tuple[SSAValue, SSAValue]]) -> SSAValue:
+        """Where the first ones come before the second ones, by the first pair that differs."""
+        (one, other), *rest = pairs
+        if type_at(one).dtype.startswith("complex"):
+            part = f"float{itemsize(type_at(one).dtype) * 4}"
+            parts = [[self.emit.make(each, (x,), part, self.step.shape) for x in (one, other)] for each in ("real", "imag")]
+            return self.precedes([(one, other) for one, other in parts] + rest)
+        less = self.less(one, other)
+        if not rest:
+            return less
+        equal = self.made("not", self.less(other, one))
+        return self.emit.both(less, self.emit.both(equal, self.precedes(rest)), "or")
+
+    def less(self, one: SSAValue, other: SSAValue) -> SSAValue:
+        """Where keys come before others; NaN comes last."""
+        less = self.made("lt", one, other)
+        if type_at(one).dtype.startswith(EXACT):
+            return less
+        is_last = self.emit.both(self.made("eq", one, one), self.made("ne", other, other))
+        return self.emit.both(less, is_last, "or")
+
+    def sorted(self, round: Round, arrays: list[SSAValue]) -> list[SSAValue]:
+        """The block, sorted at the end of a merge; ties by where the elements were at its beginning."""
+        keys = self.keys
+        if self.ties:
+            length, position = self.step.shape[self.step.dim], self.emit.iota(self.step.shape, self.step.dim)
+            is_other = self.ids("and", self.ids("xor", arrays[-1], self.device), round.run)
+            position = self.emit.select(self.emit.equals(is_other, 0), position, self.ids("sub", length - 1, position))
+            arrays = [*arrays[:keys], self.ids("add", self.ids("mul", arrays[-1], length), position), *arrays[keys:-1]]
+            keys += 1
+        params = ParamsAttr.of(dimension=self.step.dim, is_stable=True, num_keys=keys)
+        op = OPS["sort"].of(arrays, [type_at(each) for each in arrays], params)
+        self.into.append(op)
+        return [*op.results[: self.keys], *op.results[keys:]]
+
+    def made(self, kind: str, *operands: SSAValue) -> SSAValue:
+        return self.emit.make(kind, operands, "bool", self.step.shape)
+
+    def ids(self, kind: str, *operands: SSAValue | int) -> SSAValue:
+        """A function of numbers; those of rank 0 meet each element of the others."""
+        values = [self.emit.number(each, IDS) if isinstance(each, int) else each for each in operands]
+        shape = max((type_at(each).shape for each in values), key=len)
+        return self.emit.make(kind, [self.emit.spread(each, shape) for each in values], IDS, shape)
+
+    def spread(self, value: SSAValue) -> SSAValue:
+        return self.emit.spread(value, self.step.shape)
