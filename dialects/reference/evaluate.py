@@ -297,7 +297,7 @@ class _Evaluator:
         array = self.align(value, (*ids, *fold.indices))
         length = math.prod(self.form.extents[i] for i in fold.indices)
         task = Task([array.reshape(*array.shape[: len(ids)], length)], self.params, self.out_types, len(ids))
-        return [Labelled(result, ids) for result in whole_dims.FUNCTIONS[self.form.definition.name](task)]
+        return [Labelled(result, ids) for result in whole_dims.FUNCTIONS[fold.monoid](task)]
 
     def merged(self, fold: Fold[int, Ground], arrays: Apply[Ground], target: Access, context: _Context) -> list[Labelled]:
         """The arrays sorted along the folded index, which is another one in the results."""

@@ -1,4 +1,4 @@
-"""The functions of ops that need unpartitioned dims: sorts, scans along a dim, arg-reductions, bitcasts, in NumPy.
+"""The functions of selections, of sorts, and of ops that need unpartitioned dims, in NumPy.
 
 Each takes its arrays, with the unpartitioned dims last, and the op's parameters, and returns a list of results of this form.
 """
@@ -87,12 +87,11 @@ def _fft(task: Task) -> list[Array]:
 FUNCTIONS: dict[str, Callable[[Task], list[Array]]] = {
     **{name: partial(each, function=function) for name, function in linalg.FUNCTIONS.items()},
     # Exact, because the quality of the approximation depends on the device.
-    "approx_top_k": _best,
     "argmax": partial(_arg, np.argmax),
     "argmin": partial(_arg, np.argmin),
     "bitcast_convert_type": _bitcast,
     "fft": _fft,
     "select_and_scatter_add": _scatter_add,
     "sort": _sort,
-    "top_k": _best,
+    "top": _best,
 }
