@@ -13,9 +13,9 @@ block-cyclic placements:
 import ast
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import ClassVar, Self, TypeAlias, cast
+from typing import ClassVar, Self, TypeAlias, TypeVar, cast
 
 from xdsl.dialects.builtin import IntAttr, StringAttr
 from xdsl.ir import Attribute, Dialect, SSAValue
@@ -35,7 +35,9 @@ from .types import ArrayType, AxesAttr
 
 Properties: TypeAlias = Mapping[str, Attribute]
 
-_PAIRS = re.compile(r"\[[\s(),\d]*\]")
+T = TypeVar("T")
+
+_LISTS = re.compile(r"\[[\s(),\d]*\]")
 
 
 @irdl_attr_definition
@@ -50,25 +52,54 @@ class PairsAttr(TextAttr[tuple[tuple[int, int], ...]]):
 
     @classmethod
     def read(cls, parser: AttrParser) -> "PairsAttr":
-        start = parser.pos
-        text = take(parser, _PAIRS, "pairs of devices, like `[(0, 1), (1, 0)]`")
-        try:
-            return PairsAttr(tuple((source, target) for source, target in ast.literal_eval(text)))
-        except (ValueError, TypeError, SyntaxError):
-            parser.raise_error("expected pairs of devices, like `[(0, 1), (1, 0)]`", start, start + len(text))
+        return PairsAttr(_lists(parser, "pairs of devices, like `[(0, 1), (1, 0)]`", _pair))
+
+
+@irdl_attr_definition
+class RowsAttr(TextAttr[tuple[tuple[int, ...], ...]]):
+    """What each device of a group takes, numbered: `[(0, 1), (2, 3)]`."""
+
+    name = "spmd.rows"
+
+    @staticmethod
+    def of(rows: Sequence[Sequence[int]]) -> "RowsAttr":
+        return RowsAttr(tuple(map(tuple, rows)))
+
+    @cached_property
+    def text(self) -> str:
+        return str(list(self.data))
+
+    @classmethod
+    def read(cls, parser: AttrParser) -> "RowsAttr":
+        return RowsAttr(_lists(parser, "a list of rows for each device, like `[(0, 1), (2, 3)]`", tuple))
+
+
+def _pair(numbers: tuple[int, ...]) -> tuple[int, int]:
+    source, target = numbers
+    return source, target
+
+
+def _lists(parser: AttrParser, what: str, made: Callable[[tuple[int, ...]], T]) -> tuple[T, ...]:
+    """Reads lists of numbers."""
+    start = parser.pos
+    text = take(parser, _LISTS, what)
+    try:
+        return tuple(map(made, ast.literal_eval(text)))
+    except (ValueError, TypeError, SyntaxError):
+        parser.raise_error(f"expected {what}", start, start + len(text))
 
 
 def _read_monoid(parser: Parser) -> StringAttr:
     return StringAttr(parser.parse_identifier(": the monoid that folds, like `add`"))
 
 
+def _read_number(parser: Parser) -> IntAttr:
+    return IntAttr(parser.parse_integer(allow_boolean=False))
+
+
 def _numbers(dim: str, block: str) -> tuple[Word, Word]:
     """The words of a dim, and of the size of its blocks."""
-
-    def read(parser: Parser) -> IntAttr:
-        return IntAttr(parser.parse_integer(allow_boolean=False))
-
-    return Word(dim, read, dim), Word(block, read, "block")
+    return Word(dim, _read_number, dim), Word(block, _read_number, "block")
 
 
 _FOLD = (Word("monoid", _read_monoid),)
@@ -132,7 +163,7 @@ class Collective(ArrayOp):
         return [join(part, dim, block) for part in parts]
 
     @classmethod
-    def make(cls, x: SSAValue, axes: Sequence[str], mesh: Mesh, **properties: str | int | PairsAttr) -> Self:
+    def make(cls, x: SSAValue, axes: Sequence[str], mesh: Mesh, **properties: str | int | PairsAttr | RowsAttr) -> Self:
         """The op with the result type that its operand gives: `AllGatherOp.make(x, ["data"], mesh, dim=0, block=8)`."""
         over = AxesAttr(tuple(axes))
         all_of_them: dict[str, Attribute] = {"over": over}
@@ -269,6 +300,33 @@ class SliceOp(Blocked):
 
 
 @irdl_op_definition
+class PickOp(Collective):
+    """Some rows of a dim, others on each device: `spmd.pick %x dim 0 over (data) rows [(0, 1), (2, 3)]`, without communication.
+
+    Constraints: a list for each device of the group, all of one length, of rows of the dim.
+    """
+
+    name = "spmd.pick"
+    dim = prop_def(IntAttr)
+    rows = prop_def(RowsAttr)
+    WORDS: ClassVar = (Word("dim", _read_number, "dim"), _OVER, Word("rows", RowsAttr.read, "rows"))
+
+    @classmethod
+    def result(cls, array: ArrayType, group: int, properties: Properties) -> ArrayType:
+        dim, rows = _number(properties, "dim"), cast(RowsAttr, properties["rows"]).data
+        _check_dim(cls, array, dim, 1, 1, "rows of 1")
+        if len(rows) != group or len(lengths := {*map(len, rows)}) > 1:
+            raise VerifyException(f"`{cls.name}`: {group} devices need a list of rows each, all of one length")
+        if outside := [row for each in rows for row in each if not 0 <= row < array.shape[dim]]:
+            raise VerifyException(f"`{cls.name}`: dim {dim} of {array.text} has no row {outside[0]}")
+        return _resized(array, dim, lengths.pop())
+
+    def exchange(self, held: Sequence[Array]) -> list[Array]:
+        before = (slice(None),) * self.number("dim")
+        return [array[(*before, list(rows))] for array, rows in zip(held, self.rows.data, strict=True)]
+
+
+@irdl_op_definition
 class CoordinateOp(Coordinate):
     """The index of this device along the axes: `spmd.coordinate (data)`."""
 
@@ -283,5 +341,7 @@ class BarrierOp(Barrier):
 
 
 SPMD = Dialect(
-    "spmd", [AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp, PermuteOp, SliceOp, CoordinateOp, BarrierOp], [PairsAttr]
+    "spmd",
+    [AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp, PermuteOp, SliceOp, PickOp, CoordinateOp, BarrierOp],
+    [PairsAttr, RowsAttr],
 )

@@ -112,7 +112,7 @@ def _size(local: ArrayType) -> int:
 def exchanges(kernel: FuncOp, mesh: Mesh, marks: Marks) -> Iterator[Exchange]:
     """The collectives of a device-local function; those of a loop body times the trip count."""
     for op, times, where in executions(kernel.body.block, marks):
-        if isinstance(op, spmd.Collective) and not isinstance(op, spmd.SliceOp):
+        if isinstance(op, spmd.Collective) and not isinstance(op, spmd.SliceOp | spmd.PickOp):
             kind, group = op.name.removeprefix("spmd."), op.over.size(mesh)
             larger = max(_size(cast(ArrayType, value.type)) for value in (op.x, op.out))
             yield Exchange(kind, op.axes, Step.known[kind].received(larger, group), times, where)

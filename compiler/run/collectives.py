@@ -48,6 +48,8 @@ def _exchange(op: spmd.Collective, x: Array) -> Array:
             return _all_to_all(op, x)
         case spmd.PermuteOp():
             return lax.ppermute(x, op.axes, list(op.pairs.data))
+        case spmd.PickOp():
+            return _pick(op, x)
         case _:
             return _slice(cast(spmd.SliceOp, op), x)
 
@@ -130,6 +132,14 @@ def _slice(op: spmd.SliceOp, x: Array) -> Array:
         return lax.dynamic_slice_in_dim(x, index * block, block, dim)
     apart = _apart(_apart(x, dim, block * group), dim + 1, block)
     return _together(lax.dynamic_index_in_dim(apart, index, dim + 1, keepdims=False), dim, 2)
+
+
+def _pick(op: spmd.PickOp, x: Array) -> Array:
+    dim, rows, index = op.number("dim"), op.rows.data, lax.axis_index(op.axes)
+    mine = lax.dynamic_index_in_dim(np.array(rows, np.int32), index, keepdims=False)
+    if all(each == tuple(range(each[0], each[0] + len(each))) for each in rows):
+        return lax.dynamic_slice_in_dim(x, mine[0], len(rows[0]), dim)
+    return jnp.take(x, mine, axis=dim, mode="clip")
 
 
 def _all_to_all(op: spmd.AllToAllOp, x: Array) -> Array:

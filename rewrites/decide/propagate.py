@@ -168,7 +168,8 @@ class _Sweep:
         return claim.at != WHOLE and (not claim.held or claim.tactic == self.tactic)
 
     def decided(self, node: Node) -> None:
-        self.arriving.clear()
+        if self.arriving:
+            self.arriving.clear()
         if node.signature.shifts:
             for position in range(len(node.operands)):
                 self.table.blocked.pop((node.number, position, self.axis), None)
@@ -248,9 +249,9 @@ class _Sweep:
 
     def read_by(self, value: int) -> list[tuple[Claim, Position]]:
         """The claims of the ops that read a value by a placed index, and where this index is in the value."""
-        nodes, found = self.program.nodes, list[tuple[Claim, Position]]()
+        nodes, claims, found = self.program.nodes, self.claims.nodes, list[tuple[Claim, Position]]()
         for number, position in self.program.uses[value]:
-            claim = self.claims.nodes[number]
+            claim = claims[number]
             if claim is not None and self.asks(claim):
                 at = nodes[number].signature.operand_at[position].get(claim.at)
                 if at is not None:

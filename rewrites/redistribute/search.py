@@ -5,16 +5,19 @@ to add. The collective laws (`collectives.rules`) say which single steps do the 
 
     slice(x, 1, 64, all_gather(x, 0, 128, v))     --exchange-->      all_to_all(x, 0, 128, 1, 64, v)
 
-Layouts are the nodes of a graph, and steps its edges. The search is A*, so it is exact: no other steps between the layouts of
-that graph receive fewer bytes. Its local size is never above the larger of source and destination where such a path exists.
-For large arrays that move along four axes or more, it ends with the best path so far.
+Layouts are the nodes of a graph, and steps its edges; the search is A*. Its local size is never above the larger of source and
+destination where such a path exists. For large arrays that move along four axes or more, it ends with the best path so far.
+
+Then `shortcuts` replaces steps by one exchange of pieces where that receives fewer bytes. A device has to receive what it lacks
+in any case. If all blocks hold elements, pieces are no more than that, so the path is the best of all. With padding they may be
+more, where a device that has much sends it to others that have none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from heapq import heappop, heappush
 from itertools import count, groupby
 from math import prod
@@ -22,11 +25,14 @@ from typing import TypeAlias, cast
 
 from ...dialects.layouts import Layout, Pending
 from ...dialects.mesh import Mesh
+from ...dialects.monoids import MONOIDS
 from ...dialects.ranges.factor import Factor
 from .collective_terms import Op
 from .kinds.alone import Cut, Pad
 from .kinds.halo import Halo
+from .kinds.pieces import Pieces
 from .moves import Space, State
+from .shortcuts import moves, shortened
 from .steps import Bytes, Path, Step
 
 __all__ = ["Path", "Step", "joint", "path", "sharing"]
@@ -54,17 +60,11 @@ def path(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path:
         return _joined(before, rest)
     if way := _through_windows(start.with_pending(pending), target, itemsize, mesh):
         return way
-    if way := _through_whole_dims(start.with_pending(pending), target, itemsize, mesh):
-        return way
-    # Inside, all dims are as long as their padding: a dim that is padded later is padded first, and cut at the end.
-    ends = zip(start.padded_shape(mesh), target.padded_shape(mesh), strict=True)
-    room = tuple(before if start.at(dim, mesh) else after for dim, (before, after) in enumerate(ends))
-    source, aim = (Layout.of(room, layout.factors(mesh)) for layout in (start, target))
-    steps = _Search(Space(source.with_pending(pending), aim, itemsize, mesh)).steps()
-    pads = () if start.local_shape(mesh) == source.local_shape(mesh) else (Pad(before=start, after=source),)
-    cuts = () if target.local_shape(mesh) == aim.local_shape(mesh) else (Cut(before=aim, after=target),)
-    way = Path((*pads, *steps, *cuts), sum(step.bytes for step in steps))
-    return min([way, *_before_padding(start, pending, target, itemsize, mesh)], key=lambda way: (way.bytes, way.collectives))
+    way = _through_whole_dims(start.with_pending(pending), target, itemsize, mesh)
+    way = shortened(way or _searched(start.with_pending(pending), target, itemsize, mesh), itemsize, mesh)
+    apart = _apart(start.with_pending(pending), target, itemsize, mesh) if any(moves(step) for step in way.steps) else ()
+    early = _before_padding(start, pending, target, itemsize, mesh)
+    return min((way, *apart, *early), key=lambda way: way.bytes)
 
 
 def _before_padding(start: Layout, pending: tuple[Pending, ...], target: Layout, itemsize: int, mesh: Mesh) -> Iterator[Path]:
@@ -170,6 +170,66 @@ def _through_whole_dims(source: Layout, target: Layout, itemsize: int, mesh: Mes
     return _joined(first, then)
 
 
+def _searched(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path:
+    """The way through layouts between two, of which no dim is tiled in both and padded to different lengths."""
+    # Inside, all dims are as long as their padding: a dim that is padded later is padded first, and cut at the end.
+    ends = zip(source.padded_shape(mesh), target.padded_shape(mesh), strict=True)
+    room = tuple(before if source.at(dim, mesh) else after for dim, (before, after) in enumerate(ends))
+    start, aim = (Layout.of(room, layout.factors(mesh)) for layout in (source, target))
+    search = _Search(
+        Space(start.with_pending(source.pending), aim, itemsize, mesh), lambda: _spare(source, target, itemsize, mesh)
+    )
+    if (found := search.steps()) is None:
+        assert search.spare is not None, "it is the way"
+        return search.spare
+    steps = list(found)
+    whole, received = source.with_pending(()), sum(step.bytes for step in steps)
+    if source.local_shape(mesh) != start.local_shape(mesh):
+        steps.insert(0, Pad(before=whole, after=start))
+    if target.local_shape(mesh) != aim.local_shape(mesh):
+        steps.append(Cut(before=aim, after=target))
+    if steps:
+        steps[0] = replace(steps[0], before=whole)
+        steps[-1] = replace(steps[-1], after=target)
+    return Path(tuple(steps), received)
+
+
+def _spare(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path | None:
+    """A way that is known without a search: pieces; or with a fold, the better one of those that fold first, or last."""
+    if source.pending:
+        return min(_apart(source, target, itemsize, mesh), key=lambda way: way.bytes, default=None)
+    step = Pieces.between(source, target, itemsize, mesh)
+    return None if step is None else Path((step,), step.bytes)
+
+
+def _apart(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Iterator[Path]:
+    """The ways that fold first, or last, and change the dims in the best way that there is."""
+    start, moved = source.with_pending(()), target.without([each.axis for each in source.pending], mesh)
+    if not source.pending or start is target or start is moved:
+        return
+    for folded in (start, *_scattered(source, mesh)):
+        if folded is not target:
+            yield _joined(path(source, folded, itemsize, mesh), path(folded, target, itemsize, mesh))
+    if prod(moved.local_shape(mesh)) <= max(prod(layout.local_shape(mesh)) for layout in (source, target)):
+        last = path(moved.with_pending(source.pending), target, itemsize, mesh)
+        yield _joined(path(start, moved, itemsize, mesh), last)
+
+
+def _scattered(source: Layout, mesh: Mesh) -> Iterator[Layout]:
+    """The layouts after a reduce_scatter: the axes of the fold are outermost, or innermost, between two factors of a dim."""
+    axes, shape = [each.axis for each in source.pending], source.padded_shape(mesh)
+    group = prod(mesh[axis] for axis in axes)
+    if shape != source.global_shape(mesh) or not all(MONOIDS[each.monoid].linear for each in source.pending):
+        return
+    for dim, extent in enumerate(shape):
+        factors = source.at(dim, mesh)
+        for high, low in zip([extent, *(f.stride for f in factors)], [*(f.span for f in factors), 1], strict=True):
+            for stride in {low, high // group} if (high // low) % group == 0 else ():
+                strides = (stride * prod(mesh[minor] for minor in axes[at + 1 :]) for at in range(len(axes)))
+                placed = [(dim, Factor.of(axis, each, mesh)) for axis, each in zip(axes, strides, strict=True)]
+                yield Layout.of(shape, [*source.factors(mesh), *placed])
+
+
 def totals(source: Layout, dim: int, itemsize: int, mesh: Mesh) -> Path:
     """The step that combines scans of blocks along a dim: every device gathers the totals of all blocks.
 
@@ -202,6 +262,9 @@ def parts(source: Layout, folds: tuple[Pending, ...], itemsize: int, mesh: Mesh)
 # Steps in the order in which they come if they may change places: slices shrink a value, gathers let it grow.
 RANKS = ("slice", "reduce_scatter", "all_to_all", "permute", "all_reduce", "all_gather")
 
+# A search that is not done after so many steps compares the rest with a way that is known.
+FEW = 200
+
 _Paid: TypeAlias = tuple[Bytes, int, int]
 """Bytes, the number of collectives, and local sizes in bytes, all added up."""
 
@@ -222,17 +285,28 @@ class _Way:
 class _Search:
     """One search: A* from the source to the target."""
 
-    def __init__(self, space: Space) -> None:
-        self.space = space
+    def __init__(self, space: Space, spare: Callable[[], Path | None]) -> None:
+        self.space, self._spare = space, spare
         self.limit = max(space.local(space.start), space.local(space.goal))
         self.whole = prod(space.shape) * space.itemsize
         self.wanted = [run for dim in space.dims for run in space.on(space.goal, dim)]
 
-    def steps(self) -> tuple[Step, ...]:
-        """The best steps: through states that are no larger than both ends if they lead to the target, else through all."""
-        way = self.way(self.limit) or self.way(self.whole)
+    def steps(self) -> tuple[Step, ...] | None:
+        """The best steps through states that are no larger than both ends; through all if no such way is known.
+
+        None if the way that is known is as good.
+        """
+        way = self.way(self.limit)
+        if way is None and self.spare is not None:
+            return None
+        way = way or self.way(self.whole)
         assert way is not None, "gathering everything leads everywhere"
         return tuple(self.step(*each) for each in self.merged(way.steps()))
+
+    @cached_property
+    def spare(self) -> Path | None:
+        """A way that is known without a search."""
+        return self._spare()
 
     def way(self, most: int) -> _Way | None:
         """The least bytes, then the fewest collectives, then the smallest local sizes; after many steps the best so far."""
@@ -254,6 +328,8 @@ class _Search:
                 larger = max(before, size)
                 now = paid[0] + self.received(op, larger), paid[1] + (op[0] != "slice"), paid[2] + larger
                 left = self.missing(after)
+                if number > FEW and self.spare is not None and now[0] + left > self.spare.bytes:
+                    continue
                 entry = (now[0] + left, now[1] + (left > 0), now[2]), number, now, _Way(after, op, way)
                 heappush(heap, entry)
                 if after == space.goal:

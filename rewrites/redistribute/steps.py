@@ -45,7 +45,7 @@ class Step:
     """The kinds of steps, by the heads of their terms."""
 
     def __init_subclass__(cls) -> None:
-        if cls.kind:
+        if cls.kind and cls.of.__func__ is not Step.of.__func__:
             Step.known[cls.kind] = cls
 
     @property

@@ -160,3 +160,30 @@ builtin.module attributes {array.mesh = "data=4, model=2"} {
   }
 }
 // CHECK: `spmd.barrier` returns its operands unchanged: their types must match
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%x: !array.array<f32[64, 8]>) {
+    %0 = spmd.pick %x dim 1 over (model) rows [(0, 1)] : f32[64, 8] -> f32[64, 2]
+    func.return
+  }
+}
+// CHECK: `spmd.pick`: 2 devices need a list of rows each, all of one length
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%x: !array.array<f32[64, 8]>) {
+    %0 = spmd.pick %x dim 1 over (model) rows [(0, 1), (2,)] : f32[64, 8] -> f32[64, 2]
+    func.return
+  }
+}
+// CHECK: `spmd.pick`: 2 devices need a list of rows each, all of one length
+
+// -----
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @f(%x: !array.array<f32[64, 8]>) {
+    %0 = spmd.pick %x dim 1 over (model) rows [(0, 1), (2, 8)] : f32[64, 8] -> f32[64, 2]
+    func.return
+  }
+}
+// CHECK: `spmd.pick`: dim 1 of f32[64, 8] has no row 8

@@ -13,6 +13,7 @@ builtin.module attributes {array.mesh = "data=4, model=2"} {
     %7 = spmd.slice %y dim 0 block 2 over (model, data) : bool[16] -> bool[2]
     %8 = spmd.coordinate (model) : i32[]
     %9, %10 = spmd.barrier %7, %8 : bool[2], i32[] -> bool[2], i32[]
+    %11 = spmd.pick %y dim 0 over (model) rows [(15, 0, 0), (1, 2, 3)] : bool[16] -> bool[3]
     func.return
   }
 }
@@ -27,3 +28,4 @@ builtin.module attributes {array.mesh = "data=4, model=2"} {
 // CHECK-NEXT: %7 = spmd.slice %y dim 0 block 2 over (model, data) : bool[16] -> bool[2]
 // CHECK-NEXT: %8 = spmd.coordinate (model) : i32[]
 // CHECK-NEXT: %9, %10 = spmd.barrier %7, %8 : bool[2], i32[] -> bool[2], i32[]
+// CHECK-NEXT: %11 = spmd.pick %y dim 0 over (model) rows [(15, 0, 0), (1, 2, 3)] : bool[16] -> bool[3]

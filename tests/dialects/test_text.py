@@ -29,7 +29,9 @@ from partita.dialects.spmd import (
     AllToAllOp,
     PairsAttr,
     PermuteOp,
+    PickOp,
     ReduceScatterOp,
+    RowsAttr,
     SliceOp,
 )
 from partita.dialects.types import ArrayType
@@ -193,6 +195,7 @@ def test_collectives_infer_their_results():
         AllToAllOp.make(x, ["data"], MESH, split=0, split_block=4, concat=1, concat_block=8),
         PermuteOp.make(x, ["model"], MESH, pairs=PairsAttr(((0, 1), (1, 0)))),
         SliceOp.make(x, ["model"], MESH, dim=1, block=4),
+        PickOp.make(x, ["model"], MESH, dim=1, rows=RowsAttr(((7, 0, 0), (1, 2, 3)))),
     ]
     assert [str(op).split(" = ")[1] for op in made] == [
         "spmd.all_reduce add %1 over (data) : f32[64, 8] -> f32[64, 8]",
@@ -201,6 +204,7 @@ def test_collectives_infer_their_results():
         "spmd.all_to_all %1 split 0 block 4 concat 1 block 8 over (data) : f32[64, 8] -> f32[16, 32]",
         "spmd.permute %1 over (model) pairs [(0, 1), (1, 0)] : f32[64, 8] -> f32[64, 8]",
         "spmd.slice %1 dim 1 block 4 over (model) : f32[64, 8] -> f32[64, 4]",
+        "spmd.pick %1 dim 1 over (model) rows [(7, 0, 0), (1, 2, 3)] : f32[64, 8] -> f32[64, 3]",
     ]
     with pytest.raises(VerifyException, match="which 8 devices with blocks of 16 do not divide"):
         SliceOp.make(x, ["data", "model"], MESH, dim=0, block=16)

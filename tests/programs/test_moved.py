@@ -53,11 +53,11 @@ CASES = {
         lambda x: x[-1] * 2, ONE, SENT_TO_ALL, ONE, SENT_TO_ALL, rows=30, how={"padded": True}
     ),
     "rows of an array in turn": Case(
-        lambda x: (x[16:48] * 2).sum(0), {"all_gather": 1, **ONE}, 56 * ROW + SENT_TO_ALL, {"all_gather": 1, **ONE},
-        56 * ROW + SENT_TO_ALL, how={"block": 2},
+        lambda x: (x[16:48] * 2).sum(0), {"permute": 4, **ONE}, 8 * ROW + SENT_TO_ALL, {"permute": 4, **ONE},
+        8 * ROW + SENT_TO_ALL, how={"block": 2},
     ),
     "rounds of an array in turn": Case(
-        lambda x: sum(jnp.split(x, 4)), {"all_gather": 1}, 56 * ROW, {"all_gather": 2}, 70 * ROW, how={"block": 2}
+        lambda x: sum(jnp.split(x, 4)), {"permute": 4}, 8 * ROW, {"permute": 4, "all_gather": 1}, 22 * ROW, how={"block": 2}
     ),
     "reversed": Case(lambda x: jnp.flip(x, 0) * 2, {"permute": 1}, 8 * ROW, {"permute": 2}, 16 * ROW),
     "reversed, bfloat16": Case(lambda x: x[::-1] * 2, {"permute": 1}, 4 * ROW, {"permute": 2}, 8 * ROW, dtype=jnp.bfloat16),

@@ -12,13 +12,18 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 from tiles import Tile
+from xdsl.dialects import func
+from xdsl.ir import Block, Region
 
 from partita.dialects.mesh import Mesh
+from partita.dialects.reference.interpret import run_devices
+from partita.dialects.types import ArrayType
 from partita.rewrites.redistribute.kinds.all_gather import AllGather
 from partita.rewrites.redistribute.kinds.all_to_all import AllToAll
 from partita.rewrites.redistribute.kinds.alone import Slice
 from partita.rewrites.redistribute.kinds.folds import AllReduce, ReduceScatter
 from partita.rewrites.redistribute.kinds.permute import Permute
+from partita.rewrites.redistribute.kinds.pieces import Pieces
 from partita.rewrites.redistribute.steps import Step
 
 Array = NDArray[np.int64]
@@ -70,7 +75,10 @@ def groups(value: Value, axes: Sequence[str], names: Sequence[str]) -> list[list
 
 
 def run(step: Step, value: Value, mesh: Mesh) -> Value:
-    """One step of a redistribution on every device."""
+    """One step of a redistribution on every device; of pieces, its ops are run by the interpreter."""
+    if isinstance(step, Pieces):
+        devices = sorted(value)
+        return dict(zip(devices, run_steps([step], [value[device] for device in devices], mesh), strict=True))
     names = list(mesh)
     result: Value = {}
     for group in groups(value, step.axes, names):
@@ -79,6 +87,18 @@ def run(step: Step, value: Value, mesh: Mesh) -> Value:
             assert rank == _rank(device, step.axes, names, mesh)
             result[device] = local
     return result
+
+
+def run_steps(steps: Sequence[Step], value: list[Array], mesh: Mesh) -> list[Array]:
+    """The local arrays after the ops of some steps."""
+    block = Block(arg_types=[ArrayType.whole(value[0].dtype.name, value[0].shape)])
+    local = block.args[0]
+    for step in steps:
+        ops = step.ops(local, mesh)
+        block.add_ops(ops)
+        local = ops[-1].results[0]
+    block.add_op(func.ReturnOp(local))
+    return run_devices(func.FuncOp("main", ([block.args[0].type], [local.type]), Region(block)), [value], mesh)[0]
 
 
 def _rank(device: Device, axes: Sequence[str], names: Sequence[str], mesh: Mesh) -> int:

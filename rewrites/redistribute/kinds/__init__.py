@@ -10,10 +10,11 @@ To add one, write a file like these, its laws in `rules/collectives.rules`, and 
     permute
     merge           permutes that merge sorted blocks
     halo            permutes of what windows read beyond a device's block
+    pieces          permutes, or an all_to_all, from any layout to any other
 
 Imports `steps`.
 """
 
-from . import all_gather, all_to_all, alone, folds, halo, merge, permute
+from . import all_gather, all_to_all, alone, folds, halo, merge, permute, pieces
 
-__all__ = ["all_gather", "all_to_all", "alone", "folds", "halo", "merge", "permute"]
+__all__ = ["all_gather", "all_to_all", "alone", "folds", "halo", "merge", "permute", "pieces"]

@@ -64,7 +64,6 @@ class Halo(Step):
     """The step on one dim, whose local rows have `row` bytes. `have` is None if each device has the whole dim."""
 
     kind: ClassVar[str] = "permute"
-    term: ClassVar[str] = "halo"
     dim: int
     extent: int
     row: int

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
+from lockstep import run_steps
 from xdsl.dialects import func
 from xdsl.ir import Block, Region
 
@@ -22,18 +23,6 @@ from partita.rewrites.redistribute.search import Path, joint, path
 def factor(mesh: Mesh, axis: str, stride: int, before: int = 0, after: int = 0) -> Factor:
     plain = Factor.of(axis, stride, mesh)
     return Factor(plain.place, plain.size, stride, (before, after) if before or after else None)
-
-
-def run(way: Path, value: Value, source: Layout, mesh: Mesh) -> Value:
-    """The steps of a path on all devices in lockstep."""
-    block = Block(arg_types=[ArrayType.whole("int32", source.local_shape(mesh))])
-    local = block.args[0]
-    for step in way.steps:
-        ops = step.ops(local, mesh)
-        block.add_ops(ops)
-        local = ops[-1].results[0]
-    block.add_op(func.ReturnOp(local))
-    return run_devices(func.FuncOp("main", ([block.args[0].type], [local.type]), Region(block)), [value], mesh)[0]
 
 
 def run_jointly(ways: Sequence[Path], values: Sequence[Value], sources: Sequence[Layout], mesh: Mesh) -> list[Value]:
@@ -54,7 +43,7 @@ def check(source: Layout, target: Layout, mesh: Mesh) -> Path:
     whole = np.arange(1, 1 + np.prod(shape), dtype=np.int32).reshape(shape)
     given = distribute(whole, source, mesh)
     wanted = distribute(whole, target, mesh)
-    for got, expected in zip(run(way, given, source, mesh), wanted, strict=True):
+    for got, expected in zip(run_steps(way.steps, given, mesh), wanted, strict=True):
         np.testing.assert_array_equal(got, expected)
     return way
 

@@ -1,0 +1,300 @@
+"""Pieces: each device gets what it lacks of its part, from devices that have it. Any layout becomes any other in one step.
+
+[2*a*3] --> [3*a*2], of 12 rows: a=0 has 0 1 2, 6 7 8 and lacks 4 5, 9; a=1 has 3 4 5, 9 10 11 and lacks 2, 6 7: 3 rows each
+
+Rows that move together are a unit: on each dim, as many as divide the strides of both layouts. Pieces move by permutes, whose
+bytes add up to the most that a device lacks, or has to send. If every device has as much for every other one, they move by
+one all_to_all. No way receives fewer bytes than a device lacks, so this one is the best where no device has more to send.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from itertools import product
+from math import gcd, prod
+from typing import ClassVar, TypeAlias
+
+import numpy as np
+from xdsl.ir import Operation, SSAValue
+
+from ....dialects import spmd
+from ....dialects.layouts import Layout
+from ....dialects.mesh import Mesh
+from ....dialects.params import Literal
+from ....dialects.ranges.factor import Factor
+from ...emit import Emitter, type_at
+from ..rounds import Pair, rounds
+from ..steps import Bytes, Step, in_order
+
+Ids: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
+"""Numbers of units, in order."""
+NONE: Ids = np.zeros(0, np.int64)
+
+# So many devices exchange pieces at most, each with so many others, and so many units are listed for all of them.
+DEVICES, OTHERS, UNITS = 64, 16, 1 << 13
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pieces(Step):
+    """The permutes between two layouts, each of so many units, of so many bytes."""
+
+    kind: ClassVar[str] = "permute"
+    trade: Trade
+    unit: int
+
+    @staticmethod
+    def between(before: Layout, after: Layout, itemsize: int, mesh: Mesh) -> Pieces | None:
+        """The step between two layouts without pending folds and halos; None if there are too many pieces."""
+        if (trade := trade_of(before, after, mesh)) is None:
+            return None
+        local = before.local_shape(mesh)
+        unit = itemsize * prod(trade.blocks.get(dim, size) for dim, size in enumerate(local))
+        made = (Dealt if trade.is_dealt else Pieces)(axes=trade.axes, before=before, after=after, trade=trade, unit=unit)
+        return replace(made, bytes=sum(made.parts))
+
+    @property
+    def parts(self) -> tuple[Bytes, ...]:
+        return tuple(units * self.unit for units, _ in self.trade.rounds)
+
+    def ops(self, x: SSAValue, mesh: Mesh) -> Sequence[Operation]:
+        ops: list[Operation] = []
+        _Units(self, ops, mesh).moved(x)
+        return ops
+
+    def arriving(self, x: SSAValue, here: _Units) -> Iterator[SSAValue]:
+        """What arrives."""
+        for units, pieces in self.trade.rounds:
+            sent = {sender: ids for (sender, _), ids in pieces.items()}
+            yield here.permuted(here.picked(x, self.trade.listed(sent, units)), sorted(pieces))
+
+    def __str__(self) -> str:
+        return f"pieces over ({', '.join(self.axes)}): {self.before} to {self.after}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dealt(Pieces):
+    """One all_to_all instead of the permutes, because every device has as much for every other one."""
+
+    kind: ClassVar[str] = "all_to_all"
+
+    @property
+    def parts(self) -> tuple[Bytes, ...]:
+        ((units, _),) = self.trade.rounds
+        return (units * (len(self.trade.have) - 1) * self.unit,)
+
+    def arriving(self, x: SSAValue, here: _Units) -> Iterator[SSAValue]:
+        ((units, pieces),) = self.trade.rounds
+        everyone = range(len(self.trade.have))
+        rows = [self.trade.listed({at: pieces.get((at, to), NONE) for at in everyone}, units) for to in everyone]
+        yield here.dealt(here.picked(x, [[unit for row in rows for unit in row[at]] for at in everyone]), units)
+
+
+class Trade:
+    """Who sends what, in a group of devices: `have` and `want` list the units of each device in local order."""
+
+    def __init__(self, axes: tuple[str, ...], blocks: dict[int, int], have: list[Ids], want: list[Ids], inside: Ids) -> None:
+        self.axes, self.blocks, self.have, self.want = axes, blocks, have, want
+        lack = (np.setdiff1d(np.intersect1d(wanted, inside), own) for own, wanted in zip(have, want, strict=True))
+        self.pieces = _assigned(have, list(lack))
+        lengths, others = {len(ids) for ids in self.pieces.values()}, len(have) - 1
+        self.is_dealt = others > 1 and len(lengths) == 1 and len(self.pieces) == others * (others + 1)
+
+    @cached_property
+    def rounds(self) -> list[tuple[int, dict[Pair, Ids]]]:
+        """The units of each collective, and what each pair of devices exchanges in it."""
+        if self.is_dealt:
+            return [(len(next(iter(self.pieces.values()))), self.pieces)]
+        left, found = dict(self.pieces), list[tuple[int, dict[Pair, Ids]]]()
+        for units, pairs in rounds({pair: len(ids) for pair, ids in self.pieces.items()}):
+            found.append((units, {pair: left[pair][:count] for pair, count in pairs}))
+            left |= {pair: left[pair][count:] for pair, count in pairs}
+        return found
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it takes few collectives."""
+        most = max(Counter(end for pair in self.pieces for end in zip("><", pair, strict=True)).values(), default=0)
+        return self.is_dealt or (most <= OTHERS and len(self.rounds) <= OTHERS)
+
+    def listed(self, sent: Mapping[int, Ids], length: int) -> list[list[int]]:
+        """The local units that each device sends. All send as many: who has fewer sends others with them."""
+        found: list[list[int]] = []
+        for device, have in enumerate(self.have):
+            mine: list[int] = np.searchsorted(have, sent.get(device, NONE)).tolist()
+            found.append([*mine, *[0] * (length - len(mine))])
+        return found
+
+    def joined(self) -> list[list[int]]:
+        """Each device's new units, among its own and, behind them, what it received; any unit where there is only padding."""
+        found: list[list[int]] = []
+        for device, (have, want) in enumerate(zip(self.have, self.want, strict=True)):
+            at, first = {unit: number for number, unit in enumerate(have.tolist())}, len(have)
+            for units, pieces in self.rounds:
+                for (sender, receiver), ids in pieces.items():
+                    if receiver == device:
+                        place = first + (sender * units if self.is_dealt else 0)
+                        at |= {unit: place + number for number, unit in enumerate(ids.tolist())}
+                first += units
+            found.append([at.get(unit, 0) for unit in want.tolist()])
+        return found
+
+
+@lru_cache(maxsize=1 << 12)
+def trade_of(before: Layout, after: Layout, mesh: Mesh) -> Trade | None:
+    """What devices exchange between two layouts; None if there are too many pieces."""
+    shape, lengths = before.global_shape(mesh), [layout.padded_shape(mesh) for layout in (before, after)]
+    dims = [dim for dim in range(len(shape)) if before.dims[dim] is not after.dims[dim]]
+    here, there = ({dim: layout.at(dim, mesh) for dim in dims} for layout in (before, after))
+    blocks = {dim: gcd(*(factor.stride for factor in here[dim] + there[dim])) for dim in dims}
+    # Along an axis that stays in its place, each device exchanges the same units with devices of its own coordinate.
+    even = [dim for dim in dims if {each[dim] for each in lengths} == {shape[dim]}]
+    staying = {factor.name for dim in even for factor in here[dim] if factor in there[dim]}
+    moving = in_order((f.name for dim in dims for f in here[dim] + there[dim] if f.name not in staying), mesh)
+    counts = {dim: -(-max(each[dim] for each in lengths) // blocks[dim]) for dim in dims}
+    count, local = prod(mesh[axis] for axis in moving), [layout.local_shape(mesh) for layout in (before, after)]
+    listed = count * sum(prod(-(-each[dim] // block) for dim, block in blocks.items()) for each in local)
+    is_on_mesh = all(name in mesh for layout in (before, after) for name in layout.axes())
+    if count > DEVICES or listed > UNITS or not is_on_mesh:
+        return None
+
+    def numbered(of: Mapping[int, Ids]) -> Ids:
+        """The units at these places of all dims, in order."""
+        found = np.zeros(1, np.int64)
+        for dim, at in of.items():
+            found = (found[:, None] * counts[dim] + at).reshape(-1)
+        return found
+
+    def held(device: Mapping[str, int], factors: Mapping[int, list[Factor]], length: Sequence[int]) -> Ids:
+        of = {dim: np.arange(-(-length[dim] // block)) for dim, block in blocks.items()}
+        for dim, each in factors.items():
+            for factor in each:
+                of[dim] = of[dim][of[dim] * blocks[dim] // factor.stride % factor.size == device.get(factor.name, 0)]
+        return numbered(of)
+
+    devices = [dict(zip(moving, at, strict=True)) for at in product(*(range(mesh[axis]) for axis in moving))]
+    have, want = (
+        [held(device, factors, length) for device in devices] for factors, length in zip((here, there), lengths, strict=True)
+    )
+    inside = numbered({dim: np.arange(-(-shape[dim] // block)) for dim, block in blocks.items()})
+    trade = Trade(moving, blocks, have, want, inside)
+    return trade if trade.is_small else None
+
+
+def _assigned(have: list[Ids], lack: list[Ids]) -> dict[Pair, Ids]:
+    """Who sends what each device lacks. Of devices with the same units, none sends more than the busiest one has to.
+
+    A device asks the one among them that is most like itself, and another one only if that has no time.
+    """
+    alike: dict[bytes, list[int]] = {}
+    for device, units in enumerate(have):
+        alike.setdefault(units.tobytes(), []).append(device)
+    number = {device: at for group in alike.values() for at, device in enumerate(group)}
+    asked: list[tuple[list[int], list[tuple[int, Ids]]]] = []
+    for group in alike.values():
+        wishes = ((to, np.intersect1d(ids, have[group[0]], assume_unique=True)) for to, ids in enumerate(lack) if len(ids))
+        asked.append((group, [(to, ids) for to, ids in wishes if len(ids)]))
+    fair = (-(-sum(len(ids) for _, ids in each) // len(group)) for group, each in asked)
+    most, load = max([*map(len, lack), *fair]), [0] * len(have)
+    found: dict[Pair, Ids] = {}
+
+    def give(sender: int, to: int, ids: Ids) -> None:
+        found[sender, to] = np.union1d(found[sender, to], ids) if (sender, to) in found else ids
+        load[sender] += len(ids)
+
+    for group, each in asked:
+        late: list[tuple[int, Ids]] = []
+        for to, ids in each:
+            if load[group[number[to]]] + len(ids) <= most:
+                give(group[number[to]], to, ids)
+            else:
+                late.append((to, ids))
+        for to, ids in sorted(late, key=lambda wish: -len(wish[1])):
+            while len(ids):
+                sender = min(group, key=lambda device: (load[device] + len(ids) > most, load[device]))
+                time = most - load[sender]
+                give(sender, to, ids[:time])
+                ids = ids[time:]
+    return found
+
+
+class _Units:
+    """The ops of one step: local arrays become arrays of units, which are picked, exchanged and joined."""
+
+    def __init__(self, step: Pieces, into: list[Operation], mesh: Mesh) -> None:
+        self.step, self.mesh, self.into, self.emit = step, mesh, into, Emitter(into)
+        self.blocks = step.trade.blocks
+        self.dim = next(iter(self.blocks)) if len(self.blocks) == 1 else 0
+
+    def moved(self, x: SSAValue) -> None:
+        """The local array after the step."""
+        step = self.step
+        before, after = step.before.local_shape(self.mesh), step.after.local_shape(self.mesh)
+        x = self.apart(self.resized(x, self.even(before)))
+        arrays = [x, *step.arriving(x, self)]
+        if len(arrays) > 1:
+            x = self.make("concatenate", arrays, sum(type_at(each).shape[self.dim] for each in arrays), dimension=self.dim)
+        self.resized(self.together(self.picked(x, step.trade.joined()), self.even(after)), after)
+
+    def even(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape with whole units."""
+        return tuple(-(-size // self.blocks.get(dim, 1)) * self.blocks.get(dim, 1) for dim, size in enumerate(shape))
+
+    def split(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The shape in which units and what is in a unit are dims of their own, and the order in which units come first."""
+        parts = [
+            (size // self.blocks[dim], self.blocks[dim]) if dim in self.blocks else (size,) for dim, size in enumerate(shape)
+        ]
+        firsts = [sum(map(len, parts[:dim])) for dim in self.blocks] if len(self.blocks) > 1 else []
+        apart = tuple(size for part in parts for size in part)
+        return apart, (*firsts, *(at for at in range(len(apart)) if at not in firsts))
+
+    def apart(self, x: SSAValue) -> SSAValue:
+        """`[12, 8] -> [3, 2, 4, 4] -> [6, 4, 4]`, with units of 4 by 4."""
+        shape, order = self.split(type_at(x).shape)
+        x = self.transposed(self.emit.reshape(x, shape), order)
+        merged = type_at(x).shape
+        count = max(1, len(self.blocks))
+        return self.emit.reshape(x, (prod(merged[:count]), *merged[count:])) if count > 1 else x
+
+    def together(self, x: SSAValue, shape: tuple[int, ...]) -> SSAValue:
+        """The inverse of `apart`."""
+        split, order = self.split(shape)
+        x = self.emit.reshape(x, tuple(split[at] for at in order))
+        return self.emit.reshape(self.transposed(x, tuple(order.index(at) for at in range(len(order)))), shape)
+
+    def picked(self, x: SSAValue, rows: list[list[int]]) -> SSAValue:
+        return self.add(spmd.PickOp.make(x, self.step.axes, self.mesh, dim=self.dim, rows=spmd.RowsAttr.of(rows)))
+
+    def permuted(self, x: SSAValue, pairs: Sequence[Pair]) -> SSAValue:
+        return self.add(spmd.PermuteOp.make(x, self.step.axes, self.mesh, pairs=spmd.PairsAttr(tuple(pairs))))
+
+    def dealt(self, x: SSAValue, block: int) -> SSAValue:
+        blocks = {"split": self.dim, "split_block": block, "concat": self.dim, "concat_block": block}
+        return self.add(spmd.AllToAllOp.make(x, self.step.axes, self.mesh, **blocks))
+
+    def add(self, op: Operation) -> SSAValue:
+        self.into.append(op)
+        return op.results[0]
+
+    def make(self, kind: str, ins: Sequence[SSAValue], size: int, /, **params: Literal) -> SSAValue:
+        type = type_at(ins[0])
+        return self.emit.make(kind, ins, type.dtype, (*type.shape[: self.dim], size, *type.shape[self.dim + 1 :]), **params)
+
+    def transposed(self, x: SSAValue, order: tuple[int, ...]) -> SSAValue:
+        type = type_at(x)
+        if order == tuple(range(len(order))):
+            return x
+        return self.emit.make("transpose", (x,), type.dtype, tuple(type.shape[at] for at in order), permutation=order)
+
+    def resized(self, x: SSAValue, shape: tuple[int, ...]) -> SSAValue:
+        """The array with padding behind the end of its dims, or without it."""
+        type = type_at(x)
+        if type.shape == shape:
+            return x
+        if any(new < old for old, new in zip(type.shape, shape, strict=True)):
+            return self.emit.make("slice", (x,), type.dtype, shape, start_indices=(0,) * len(shape), strides=None)
+        more = tuple((0, new - old, 0) for old, new in zip(type.shape, shape, strict=True))
+        return self.emit.make("pad", (x, self.emit.zero(type.dtype)), type.dtype, shape, padding_config=more)

@@ -1,0 +1,78 @@
+"""Shortcuts: steps in a row become one exchange of pieces, where that receives fewer bytes or needs less room.
+
+all_to_all over (a) 0@3 to 0@6; all_to_all over (a) 0@6 to 0@1   -->   pieces over (a): [2*a*3] to [6*a]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import prod
+from typing import NamedTuple
+
+from ...dialects.layouts import Layout
+from ...dialects.mesh import Mesh
+from .kinds.alone import Resized
+from .kinds.folds import AllReduce, ReduceScatter
+from .kinds.pieces import Pieces
+from .steps import Bytes, Path, Step
+
+
+class _Paid(NamedTuple):
+    """How many layouts on a way are larger than both its ends, its bytes, and how many exchanges and steps it has."""
+
+    larger: int = 0
+    bytes: Bytes = 0
+    exchanges: int = 0
+    steps: int = 0
+
+
+def shortened(way: Path, itemsize: int, mesh: Mesh) -> Path:
+    """The way with the best shortcuts. At the same bytes steps stay, because they move whole parts."""
+    steps = way.steps
+    if not way.bytes:
+        return way
+    breaks = [0, *(at for at, (one, then) in enumerate(pairwise(steps), 1) if not _meet(one, then)), len(steps)]
+    made = [step for first, last in pairwise(breaks) for step in _row(steps[first:last], itemsize, mesh)]
+    return Path(tuple(made), sum(step.bytes for step in made))
+
+
+def _meet(one: Step, then: Step) -> bool:
+    """Whether a step begins in the layout in which another one ends, and neither of them folds."""
+    return one.after is then.before and not any(isinstance(step, AllReduce | ReduceScatter) for step in (one, then))
+
+
+def moves(step: Step) -> bool:
+    """Whether elements move, and nothing is folded."""
+    return step.communicates and not isinstance(step, AllReduce | ReduceScatter)
+
+
+def _row(steps: Sequence[Step], itemsize: int, mesh: Mesh) -> tuple[Step, ...]:
+    """The best way through some of the layouts between these steps."""
+    if len(steps) < 2:
+        return tuple(steps)
+    layouts = [steps[0].before, *(step.after for step in steps)]
+    # What is padded first, or cut last, counts with its padding.
+    ends = [0, isinstance(steps[0], Resized), -1, -1 - isinstance(steps[-1], Resized)]
+    limit = max(prod(layouts[at].local_shape(mesh)) for at in ends)
+    found: list[tuple[_Paid, tuple[Step, ...]]] = [(_Paid(), ())]
+    for step, layout in zip(steps, layouts[1:], strict=True):
+        larger = int(prod(layout.local_shape(mesh)) > limit)
+        last, before = found[-1]
+        ways = [(_Paid(last.larger + larger, last.bytes + step.bytes, last.exchanges, last.steps + 1), (*before, step))]
+        for (paid, before), start in zip(found[:-1], layouts, strict=False):
+            # All that is left to gain is to need less room, or to receive less.
+            if (
+                paid[:2] < min(ways, key=lambda way: way[0])[0][:2]
+                and (direct := _direct(start, layout, itemsize, mesh)) is not None
+            ):
+                now = _Paid(paid.larger + larger, paid.bytes + direct.bytes, paid.exchanges + 1, paid.steps + 1)
+                ways.append((now, (*before, direct)))
+        found.append(min(ways, key=lambda way: way[0]))
+    return found[-1][1]
+
+
+def _direct(before: Layout, after: Layout, itemsize: int, mesh: Mesh) -> Step | None:
+    halos = any(factor.has_halo for layout in (before, after) for _, factor in layout.factors(mesh))
+    same = before.global_shape(mesh) == after.global_shape(mesh)
+    return Pieces.between(before, after, itemsize, mesh) if same and not halos else None
