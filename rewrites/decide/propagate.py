@@ -338,10 +338,12 @@ class _Sweep:
             return "here its padding would leave holes" if is_minor else "here its padding would count"
         if claim.factor.is_in_turn(extent):
             return "needs one block on each device"
-        made = node.signature.instance.indices[digits[0].at].extent
-        if made != extent and extent % claim.factor.size == 0:
-            return f"the result has {made} rows, which {claim.factor.size} devices do not divide"
-        return "does not divide"
+        made, size = node.signature.instance.indices[digits[0].at].extent, claim.factor.size
+        if made == extent or extent % size:
+            return "does not divide"
+        if digits[0].reach is None:
+            return f"it has {made} blocks of {extent // made} that stay together, which {size} devices do not divide"
+        return f"the result has {made} rows, which {size} devices do not divide"
 
     def argument(self, value: int) -> None:
         """An argument takes the one dim on which all its uses want it."""

@@ -287,7 +287,7 @@ def test_blocks_that_stay_together_are_never_cut_smaller():
     plan = pt.plan(right, pt.Mesh(a=4), x).tile("x", 1, "a")
     assert plan.layout("result") == {"result": "f32[8, a*8]"}
     (stop,) = pt.plan(right, pt.Mesh(a=8), x).tile("x", 1, "a").blocked
-    assert (stop.dim, stop.reason) == (1, "does not divide")
+    assert (stop.dim, stop.reason) == (1, "it has 4 blocks of 8 that stay together, which 8 devices do not divide")
 
 
 def _scaled(x: Any) -> Any:
