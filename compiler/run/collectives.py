@@ -135,10 +135,13 @@ def _slice(op: spmd.SliceOp, x: Array) -> Array:
 
 
 def _pick(op: spmd.PickOp, x: Array) -> Array:
+    """The rows of this device, which it finds in a table of all devices' rows, or of their first rows if they are runs."""
     dim, rows, index = op.number("dim"), op.rows.data, lax.axis_index(op.axes)
-    mine = lax.dynamic_index_in_dim(np.array(rows, np.int32), index, keepdims=False)
-    if all(each == tuple(range(each[0], each[0] + len(each))) for each in rows):
-        return lax.dynamic_slice_in_dim(x, mine[0], len(rows[0]), dim)
+    are_runs = all(each == tuple(range(each[0], each[0] + len(each))) for each in rows)
+    table = np.array([each[0] for each in rows] if are_runs else rows)
+    mine = lax.dynamic_index_in_dim(table.astype(np.min_scalar_type(x.shape[dim])), index, keepdims=False).astype(jnp.int32)
+    if are_runs:
+        return lax.dynamic_slice_in_dim(x, mine, len(rows[0]), dim)
     return jnp.take(x, mine, axis=dim, mode="clip")
 
 
