@@ -216,7 +216,7 @@ class _Sweep:
                 for digit in node.signature.operand_dims[position][claim.at]:
                     factor = digit.inward(claim.factor, True, True)
                     if factor is not None and digit.at in result:
-                        yield claim._replace(at=result[digit.at].dim, factor=result[digit.at].outward(factor))
+                        yield claim.moved(result[digit.at].dim, result[digit.at].outward(factor))
 
     def result_claims(self, node: Node, candidates: Candidates) -> None:
         for position, value in enumerate(node.results):
@@ -236,7 +236,7 @@ class _Sweep:
         for claim, at in self.read_by(value):
             factor = at.claim(claim.factor, self.padded)
             if factor is not None:
-                found.add(Claim(at.dim, factor, claim.tactic, claim.held))
+                found.add(claim.moved(at.dim, factor))
         return found if len(found) < 2 else self.one_tiling(value, found)
 
     def one_tiling(self, value: int, found: set[Claim]) -> set[Claim]:
@@ -260,7 +260,7 @@ class _Sweep:
 
     def one_window(self, value: int, producer: int) -> Claim | None:
         """The least window with all that is read of a value which is made where it is read; None if there is no such window."""
-        read = [claim._replace(at=at.dim, factor=at.outward(claim.factor)) for claim, at in self.read_by(value)]
+        read = [claim.moved(at.dim, at.outward(claim.factor)) for claim, at in self.read_by(value)]
         if len({claim.at for claim in read}) != 1:
             return None
         one = min(read, key=lambda claim: claim.tactic)

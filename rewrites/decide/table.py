@@ -37,6 +37,12 @@ class Claim(NamedTuple):
     tactic: int
     held: bool = False
 
+    def moved(self, at: int, factor: Factor) -> Claim:
+        """The claim on another index or dim, by the same tactic; mostly, they have the same number and factor."""
+        if at == self.at and factor is self.factor:
+            return self
+        return Claim(at, factor, self.tactic, self.held)
+
 
 @dataclass(slots=True)
 class AxisTable:
@@ -266,7 +272,7 @@ def produced(program: Program, table: AxisTable, value: int) -> Claim | None:
     results = node.signature.result_at
     at = results[0] if len(results) == 1 else results[node.results.index(value)]
     position = at.get(claim.at)
-    return None if position is None else Claim(position.dim, position.outward(claim.factor), claim.tactic, claim.held)
+    return None if position is None else claim.moved(position.dim, position.outward(claim.factor))
 
 
 def take(table: Table, value: int, axis: str, claim: Claim) -> None:
