@@ -32,6 +32,7 @@ def long(text: str) -> str:
     return text
 
 
+@cache
 def dtype_of(name: str) -> np.dtype[Any]:
     """The dtype of a NumPy name, including those of ml_dtypes."""
     return np.dtype(getattr(ml_dtypes, name, name))

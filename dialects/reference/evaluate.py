@@ -166,6 +166,8 @@ class _Evaluator:
 
     def read(self, access: Access, array: Array) -> Labelled:
         """A read at plain indices: dims become axes, and unpartitioned dims go last."""
+        if all(len(dim.indices) == 1 for dim in access.dims):
+            return Labelled(array, along(*access.dims))
         whole = [at for at, dim in enumerate(access.dims) if isinstance(dim, Whole)]
         rest = [at for at in range(array.ndim) if at not in whole]
         ids = along(*(access.dims[at] for at in rest))
@@ -191,6 +193,8 @@ class _Evaluator:
 
     def align(self, value: Labelled, ids: tuple[int, ...]) -> Array:
         """The array with one axis for each of `ids`, of extent 1 where it does not depend on it."""
+        if value.ids == ids:
+            return value.array
         order = [value.ids.index(i) for i in ids if i in value.ids]
         rest = list(range(len(value.ids), value.array.ndim))
         shape = [self.form.extents[i] if i in value.ids else 1 for i in ids]
@@ -199,6 +203,8 @@ class _Evaluator:
 
     def spread(self, value: Labelled, ids: tuple[int, ...]) -> Array:
         """The array with one axis for each of `ids`, of its full extent."""
+        if value.ids == ids:
+            return value.array
         aligned = self.align(value, ids)
         return np.broadcast_to(aligned, (*(self.form.extents[i] for i in ids), *aligned.shape[len(ids) :]))
 
@@ -398,6 +404,8 @@ class _Evaluator:
 
 def _unmove(array: Array, target: Access, count: int) -> Array:
     """Moves the unpartitioned dims from the end to their positions in the result; products of indices stay split."""
+    if array.ndim == count:
+        return array
     plain, whole = iter(range(count)), iter(range(count, array.ndim))
     moves = (islice(whole, 1) if isinstance(dim, Whole) else islice(plain, len(along(dim))) for dim in target.dims)
     axes = [axis for each in moves for axis in each]
