@@ -1,7 +1,8 @@
 """The layouts that a value can take on its way from one layout to another, and the steps that lead from each to the next.
 
 A state says where each axis is: on a dim at a stride, pending, or nowhere. Only axes that either end names take part. A step is
-a slice, a gather or a fold, or what the collective laws make of a gather or fold with a slice of its result.
+a slice, a gather or a fold, or what the collective laws make of a gather or fold with a slice of its result. In a state, a dim
+is padded as far as its own axes need it; during a step, as far as those before and after it need it.
 
     [a*128, 512]   is   ((0, 128), None), of the axes a and b
         -- slice b -->               ((0, 128), (1, 256))
@@ -11,9 +12,9 @@ a slice, a gather or a fold, or what the collective laws make of a gather or fol
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import permutations
-from math import prod
+from math import lcm, prod
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
@@ -44,12 +45,13 @@ class Run(NamedTuple):
 
 
 class Space:
-    """The states of a value between two layouts, whose dims have the same lengths."""
+    """The states of a value between two layouts, in all of which a dim is at most as long as in `room`."""
 
-    def __init__(self, source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> None:
+    def __init__(self, source: Layout, target: Layout, room: tuple[int, ...], itemsize: int, mesh: Mesh) -> None:
         self.mesh, self.itemsize, self.laws = mesh, itemsize, laws_on(mesh)
-        self.shape = source.global_shape(mesh)
-        self.dims = range(len(self.shape) - 1, -1, -1)
+        self.shape, self.room = source.global_shape(mesh), room
+        self.is_padded = self.shape != room
+        self.dims = range(len(room) - 1, -1, -1)
         factors = [*source.factors(mesh), *target.factors(mesh)]
         names = in_order([*(f.name for _, f in factors), *(each.axis for each in source.pending)], mesh)
         self.size = {name: mesh[name] for name in names}
@@ -66,7 +68,7 @@ class Space:
 
     def _strides(self, dim: int, factors: list[Factor], *, between: bool) -> list[int]:
         """Where axes can lie on a dim: next to an end of it or to a factor of either layout, perhaps with others between."""
-        extent, wide = self.shape[dim], {1}
+        extent, wide = self.room[dim], {1}
         for size in self.size.values():
             wide |= {size * n for n in wide} if between else {size}
         ends = {1, extent, *(f.stride for f in factors), *(f.span for f in factors)} - {0}
@@ -78,19 +80,46 @@ class Space:
         spots |= {each.axis: each.monoid for each in layout.pending}
         return tuple(spots.get(name) for name in self.size)
 
-    def layout(self, at: State) -> Layout:
-        """The layout of a state, what is pending left out."""
+    def layout(self, at: State, shape: tuple[int, ...] = ()) -> Layout:
+        """The layout of a state, of the value or of an array of another shape, what is pending left out.
+
+        Axes in turn leave no padding behind the end, so the array is as long as they need it.
+        """
         singles = [run for dim in self.dims for run in self.on(at, dim)]
-        return Layout.of(self.shape, [(dim, Factor.of(axis, stride, self.mesh)) for (axis,), dim, stride, _ in singles])
+        factors = [(dim, Factor.of(axis, stride, self.mesh)) for (axis,), dim, stride, _ in singles]
+        ends = zip(self.shape, self.during(at), map(partial(self.span, at), range(len(self.shape))), strict=True)
+        return Layout.of(shape or tuple(extent if size == span else size for extent, size, span in ends), factors)
+
+    def span(self, at: State, dim: int) -> int:
+        """How many elements the axes of a dim reach across."""
+        return on[0].span if (on := self.on(at, dim)) else 1
+
+    def during(self, *states: State) -> tuple[int, ...]:
+        """The shape, padded so that it has whole tiles in all of these states."""
+        if not self.is_padded:
+            return self.shape
+        spans = [lcm(*(self.span(at, dim) for at in states)) for dim in range(len(self.shape))]
+        return tuple(-(-extent // span) * span for extent, span in zip(self.shape, spans, strict=True))
+
+    def larger(self, before: State, after: State) -> int:
+        """The larger one of the local bytes before a step and after it."""
+        if not self.is_padded:
+            return max(self.local(before), self.local(after))
+        shape = self.during(before, after)
+        return max(self._part(before, shape), self._part(after, shape))
 
     def _local(self, at: State) -> int:
         """The local bytes in a state."""
+        return self._part(at, self.during(at))
+
+    def _part(self, at: State, shape: tuple[int, ...]) -> int:
+        """The bytes of a device's part of an array of this shape."""
         placed = [size for size, spot in zip(self.size.values(), at, strict=True) if isinstance(spot, tuple)]
-        return prod(self.shape) // prod(placed) * self.itemsize
+        return prod(shape) // prod(placed) * self.itemsize
 
     def fits(self, at: State, dim: int) -> bool:
         """Whether a dim is a tiling."""
-        outer = self.shape[dim]
+        outer = self.room[dim]
         for run in self.on(at, dim):
             if outer % run.span:
                 return False
@@ -136,7 +165,7 @@ class Space:
         """Every place for some axes beside the others."""
         span = self.group(axes)
         for dim, stride in self.places:
-            if self.shape[dim] % (stride * span) == 0 and self.fits(after := self.put(at, run := (axes, dim, stride)), dim):
+            if self.room[dim] % (stride * span) == 0 and self.fits(after := self.put(at, run := (axes, dim, stride)), dim):
                 yield run, after
 
     def _sliced(self, at: State, inner: Op, axes: Axes) -> Iterator[tuple[Op, State]]:

@@ -10,7 +10,7 @@ destination where such a path exists. For large arrays that move along four axes
 
 Then `shortcuts` replaces steps by one exchange of pieces where that receives fewer bytes. A device has to receive what it lacks
 in any case. If all blocks hold elements, pieces are no more than that, so the path is the best of all. With padding they may be
-more, where a device that has much sends it to others that have none.
+more, where a device that has much sends it to others that have none; then whole steps may be better, cut to what they need.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from heapq import heappop, heappush
 from itertools import count, groupby
-from math import prod
+from math import lcm, prod
 from typing import TypeAlias, cast
 
 from ...dialects.layouts import Layout, Pending
@@ -60,20 +60,10 @@ def path(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path:
         return _joined(before, rest)
     if way := _through_windows(start.with_pending(pending), target, itemsize, mesh):
         return way
-    way = _through_whole_dims(start.with_pending(pending), target, itemsize, mesh)
+    way = _through_runs(start.with_pending(pending), target, itemsize, mesh)
     way = shortened(way or _searched(start.with_pending(pending), target, itemsize, mesh), itemsize, mesh)
     apart = _apart(start.with_pending(pending), target, itemsize, mesh) if any(moves(step) for step in way.steps) else ()
-    early = _before_padding(start, pending, target, itemsize, mesh)
-    return min((way, *apart, *early), key=lambda way: way.bytes)
-
-
-def _before_padding(start: Layout, pending: tuple[Pending, ...], target: Layout, itemsize: int, mesh: Mesh) -> Iterator[Path]:
-    """The way that first folds what is pending, if the target then pads a dim: the padding need not be sent."""
-    ends = zip(start.padded_shape(mesh), target.padded_shape(mesh), strict=True)
-    longer = [dim for dim, (before, after) in enumerate(ends) if before < after and not start.at(dim, mesh)]
-    if pending and longer:
-        between = target.without([factor.name for dim in longer for factor in target.at(dim, mesh)], mesh)
-        yield _joined(path(start.with_pending(pending), between, itemsize, mesh), path(between, target, itemsize, mesh))
+    return min((way, *apart), key=lambda way: way.bytes)
 
 
 def joint(ways: Sequence[Path], mesh: Mesh) -> tuple[Path, ...] | None:
@@ -147,51 +137,29 @@ def _even(layout: Layout, dim: int, factor: Factor, mesh: Mesh) -> list[Factor]:
     return [blocks] if extent and blocks is not None else []
 
 
-def _through_whole_dims(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path | None:
-    """The way if a dim is tiled in both layouts, but padded to different lengths.
-
-    Runs become other runs by what they share; otherwise the dim is gathered, and cut or padded there.
-    """
+def _through_runs(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path | None:
+    """The way if a dim has runs of one axis in both layouts, but padded to different lengths: of what the runs share."""
     ends = zip(source.padded_shape(mesh), target.padded_shape(mesh), strict=True)
-    both = [
-        dim for dim, (before, after) in enumerate(ends) if before != after and source.at(dim, mesh) and target.at(dim, mesh)
-    ]
-    if not both:
-        return None
-    for dim in both:
-        (here, *_), mine, theirs = source.at(dim, mesh), source.with_pending(()), target.at(dim, mesh)
-        if _alone(source, dim, here, mesh) and theirs == _alone(target, dim, here, mesh):
-            between = _changed(mine, dim, theirs, mesh)
-            step = Halo.between(mine, between, dim, itemsize, mesh)
+    for dim in (dim for dim, (before, after) in enumerate(ends) if before != after):
+        here, there = source.at(dim, mesh), target.at(dim, mesh)
+        if here and there and _alone(source, dim, here[0], mesh) and there == _alone(target, dim, here[0], mesh):
+            between = _changed(source.with_pending(()), dim, there, mesh)
+            step = Halo.between(source.with_pending(()), between, dim, itemsize, mesh)
             rest = path(between.with_pending(source.pending), target, itemsize, mesh)
             return _joined(Path((step,), step.bytes), rest)
-    whole = source.without([factor.name for dim in both for factor in source.at(dim, mesh)], mesh)
-    first, then = path(source, whole.with_pending(()), itemsize, mesh), path(whole.with_pending(()), target, itemsize, mesh)
-    return _joined(first, then)
+    return None
 
 
 def _searched(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path:
-    """The way through layouts between two, of which no dim is tiled in both and padded to different lengths."""
-    # Inside, all dims are as long as their padding: a dim that is padded later is padded first, and cut at the end.
-    ends = zip(source.padded_shape(mesh), target.padded_shape(mesh), strict=True)
-    room = tuple(before if source.at(dim, mesh) else after for dim, (before, after) in enumerate(ends))
-    start, aim = (Layout.of(room, layout.factors(mesh)) for layout in (source, target))
-    search = _Search(
-        Space(start.with_pending(source.pending), aim, itemsize, mesh), lambda: _spare(source, target, itemsize, mesh)
-    )
+    """The way through layouts between two."""
+    shape, ends = source.global_shape(mesh), [(layout, layout.padded_shape(mesh)) for layout in (source, target)]
+    lengths = [[padded[dim] for layout, padded in ends if layout.at(dim, mesh)] for dim in range(len(shape))]
+    room = tuple(lcm(*each) if each else extent for each, extent in zip(lengths, shape, strict=True))
+    search = _Search(Space(source, target, room, itemsize, mesh), lambda: _spare(source, target, itemsize, mesh))
     if (found := search.steps()) is None:
         assert search.spare is not None, "it is the way"
         return search.spare
-    steps = list(found)
-    whole, received = source.with_pending(()), sum(step.bytes for step in steps)
-    if source.local_shape(mesh) != start.local_shape(mesh):
-        steps.insert(0, Pad(before=whole, after=start))
-    if target.local_shape(mesh) != aim.local_shape(mesh):
-        steps.append(Cut(before=aim, after=target))
-    if steps:
-        steps[0] = replace(steps[0], before=whole)
-        steps[-1] = replace(steps[-1], after=target)
-    return Path(tuple(steps), received)
+    return Path(found, sum(step.bytes for step in found))
 
 
 def _spare(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path | None:
@@ -288,7 +256,7 @@ class _Search:
     def __init__(self, space: Space, spare: Callable[[], Path | None]) -> None:
         self.space, self._spare = space, spare
         self.limit = max(space.local(space.start), space.local(space.goal))
-        self.whole = prod(space.shape) * space.itemsize
+        self.whole = prod(space.room) * space.itemsize
         self.wanted = [run for dim in space.dims for run in space.on(space.goal, dim)]
 
     def steps(self) -> tuple[Step, ...] | None:
@@ -301,7 +269,7 @@ class _Search:
             return None
         way = way or self.way(self.whole)
         assert way is not None, "gathering everything leads everywhere"
-        return tuple(self.step(*each) for each in self.merged(way.steps()))
+        return tuple(step for each in self.merged(way.steps()) for step in self.resized(*each))
 
     @cached_property
     def spare(self) -> Path | None:
@@ -320,12 +288,11 @@ class _Search:
             if way.at in done:
                 continue
             done.add(way.at)
-            before = space.local(way.at)
             for op, after in space.moves(way.at):
                 number = next(tried)
-                if after in done or (size := space.local(after)) > most or self.comes_before(op, after, way):
+                if after in done or space.local(after) > most or self.comes_before(op, after, way):
                     continue
-                larger = max(before, size)
+                larger = space.larger(way.at, after)
                 now = paid[0] + self.received(op, larger), paid[1] + (op[0] != "slice"), paid[2] + larger
                 left = self.missing(after)
                 if number > FEW and self.spare is not None and now[0] + left > self.spare.bytes:
@@ -341,8 +308,11 @@ class _Search:
         return None
 
     def comes_before(self, op: Op, after: State, way: _Way) -> bool:
-        """Whether a step and the last one may change places, and are as good or better the other way round."""
-        if way.before is None:
+        """Whether a step and the last one may change places, and are as good or better the other way round.
+
+        Not with padding, which the other way round may be sent with the rest.
+        """
+        if way.before is None or self.space.is_padded:
             return False
         rank, last = RANKS.index(cast(str, op[0])), RANKS.index(cast(str, way.op[0]))
         space, before = self.space, way.before.at
@@ -358,7 +328,12 @@ class _Search:
         return all(space.fits(other, dim) for dim in space.dims)
 
     def missing(self, at: State) -> int:
-        """The bytes of its part in the target that some device does not have, and receives on any way: A*'s bound."""
+        """The bytes of its part in the target that some device does not have, and receives on any way: A*'s bound.
+
+        None with padding, because the device may be one whose part is padding.
+        """
+        if self.space.is_padded:
+            return 0
         space, wanted = self.space, self.space.local(self.space.goal)
         if any(isinstance(spot, str) for spot in at):
             return wanted  # every element is still to be folded
@@ -379,11 +354,20 @@ class _Search:
         step = Step.known[cast(str, op[0])].of(*op[1:])
         return step.received(larger, self.space.group(step.axes))
 
-    def step(self, before: State, op: Op, after: State) -> Step:
-        """The step of a term in its layouts."""
-        larger = max(self.space.local(before), self.space.local(after))
-        around = {"before": self.space.layout(before), "after": self.space.layout(after)}
-        return replace(Step.known[cast(str, op[0])].of(*op[1:]), bytes=self.received(op, larger), **around)
+    def resized(self, before: State, op: Op, after: State) -> Iterator[Step]:
+        """The step of a term, between arrays with whole tiles, which are padded for it and cut behind it."""
+        space, shape = self.space, self.space.during(before, after)
+        ends = [space.layout(each) for each in (before, after)]
+        start, end = [
+            layout if shape == space.during(at) else space.layout(at, shape)
+            for layout, at in zip(ends, (before, after), strict=True)
+        ]
+        if start is not ends[0]:
+            yield Pad(before=ends[0], after=start)
+        received = self.received(op, space.larger(before, after))
+        yield replace(Step.known[cast(str, op[0])].of(*op[1:]), bytes=received, before=start, after=end)
+        if end is not ends[1]:
+            yield Cut(before=end, after=ends[1])
 
     def merged(self, steps: list[tuple[State, Op, State]]) -> Iterator[tuple[State, Op, State]]:
         """The steps with all slices in a row made anew: one for all neighbours on a dim, major to minor."""

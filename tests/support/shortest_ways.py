@@ -19,7 +19,9 @@ from heapq import heappop, heappush
 from itertools import count, pairwise, permutations, product
 from math import gcd, prod
 from random import Random
+from typing import Any
 
+import numpy as np
 from tiles import layout
 
 from partita.dialects.layouts import Layout, Pending
@@ -73,12 +75,7 @@ class Ways:
         ]
 
     def _fits(self, dim: int, factors: tuple[tuple[int, int], ...]) -> bool:
-        outer = self.shape[dim]
-        for stride, size in reversed(factors):
-            if outer % (stride * size):
-                return False
-            outer = stride
-        return True
+        return tiles(self.shape[dim], list(factors))
 
     def local(self, at: State) -> int:
         """The local bytes."""
@@ -192,6 +189,90 @@ class Ways:
                 else:
                     found.append((dim, stride, size))
         return tuple(found)
+
+
+class Padded:
+    """All layouts of a shape, padded ones too, and the steps between them: Dijkstra as above, on sets of elements.
+
+    Each dim is as long as its own axes need it; during a step, as long as those before and after it need it.
+    """
+
+    def __init__(self, shape: tuple[int, ...], mesh: Mesh) -> None:
+        self.shape, self.mesh = shape, mesh
+        self.layouts = all_layouts(shape, mesh, pad=True)
+        self.placed = [{factor.name: (dim, factor) for dim, factor in each.factors(mesh)} for each in self.layouts]
+        self.number = {frozenset(each.items()): at for at, each in enumerate(self.placed)}
+        self.held = np.stack([self.elements(each) for each in self.layouts])
+        self.local = [prod(each.local_shape(mesh)) for each in self.layouts]
+        self.moves = cache(self._moves)
+
+    def elements(self, layout: Layout) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which device holds which element."""
+        found = np.zeros((self.mesh.size, *self.shape), np.bool_)
+        for device in range(self.mesh.size):
+            found[(device, *np.ix_(*(elements(dim, self.mesh, device) for dim in layout.dims)))] = True
+        return found.reshape(self.mesh.size, -1)
+
+    def least(self, source: Layout) -> dict[Layout, Bytes]:
+        """The least bytes, of elements of one byte, from a layout to every other one."""
+        done: dict[int, Bytes] = {}
+        heap: list[tuple[Bytes, int]] = [(0, self.layouts.index(source))]
+        while heap:
+            paid, at = heappop(heap)
+            if at not in done:
+                done[at] = paid
+                for after, more in self.moves(at):
+                    heappush(heap, (paid + more, after))
+        return {self.layouts[at]: paid for at, paid in done.items()}
+
+    def _moves(self, at: int) -> list[tuple[int, Bytes]]:
+        """Slices, permutes, gathers of some axes of a dim or several, and all_to_alls of neighbours."""
+        here = self.placed[at]
+        alone = [(int(to), 0) for to in np.flatnonzero(~(self.held & ~self.held[at]).any((1, 2)))]
+        permutes = [(to, self.local[at]) for to in range(len(self.layouts)) if self.swaps(at, to)]
+        moved: list[tuple[int, Bytes]] = []
+        for some in subsets(list(range(len(here)))):
+            axes = [axis for number, axis in enumerate(here) if number in some]
+            group = prod(self.mesh[axis] for axis in axes)
+            left = frozenset((axis, spot) for axis, spot in here.items() if axis not in axes)
+            if left in self.number:
+                moved.append((self.number[left], self.local[at] * (group - 1)))
+            for to in range(len(self.layouts)):
+                if (length := self.exchanged(at, to, axes)) is not None:
+                    parts = prod(self.mesh[axis] for axis in here)
+                    moved.append((to, AllToAll.received(prod(length) // parts, group)))
+        return [*alone, *permutes, *moved]
+
+    def swaps(self, at: int, to: int) -> bool:
+        """Whether each device's part is another one's in the other layout."""
+        same = self.layouts[at].local_shape(self.mesh) == self.layouts[to].local_shape(self.mesh)
+        return same and sorted(map(bytes, self.held[at])) == sorted(map(bytes, self.held[to]))
+
+    def exchanged(self, at: int, to: int, axes: list[str]) -> tuple[int, ...] | None:
+        """The lengths of the dims during an all_to_all that moves these axes and no others; None if there is none."""
+        here, there = self.placed[at], self.placed[to]
+        if at == to or here.keys() != there.keys() or any(here[axis] != there[axis] for axis in here if axis not in axes):
+            return None
+        order = sorted(axes, key=lambda axis: -here[axis][1].stride)
+        for spots in (here, there):
+            if any(spots[m][0] != spots[n][0] or spots[m][1].stride != spots[n][1].span for m, n in pairwise(order)):
+                return None
+        ends = zip(*(self.layouts[end].padded_shape(self.mesh) for end in (at, to)), strict=True)
+        length = tuple(max(each) for each in ends)
+        (dim, _), (onto, _) = here[axes[0]], there[axes[0]]
+        after = [(factor.stride, factor.size) for on, factor in there.values() if on == onto]
+        before = [(factor.stride, factor.size) for on, factor in here.values() if on == dim]
+        both = before + [(there[axis][1].stride, there[axis][1].size) for axis in axes] if dim == onto else before
+        return length if tiles(length[dim], both) and tiles(length[onto], after) else None
+
+
+def tiles(length: int, factors: list[tuple[int, int]]) -> bool:
+    """Whether factors, strides and sizes, divide a length together."""
+    for stride, size in sorted(factors, reverse=True):
+        if length % (stride * size):
+            return False
+        length = stride
+    return True
 
 
 def busiest(source: Layout, target: Layout, mesh: Mesh) -> int:
