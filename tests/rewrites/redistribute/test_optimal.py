@@ -16,6 +16,7 @@ from tiles import layout
 
 from partita.dialects.layouts import Layout
 from partita.dialects.mesh import Mesh
+from partita.dialects.ranges.factor import Factor
 from partita.dialects.reference.lockstep import distribute
 from partita.rewrites.redistribute.search import Path, path
 
@@ -102,6 +103,22 @@ def test_padded_layouts(mesh: Mesh, shape: tuple[int, ...]) -> None:
             assert lack(source, target, mesh) <= received <= most
             if number == 0:
                 check(source, target, mesh)
+
+
+def test_rows_padded_to_other_lengths_are_not_gathered() -> None:
+    """A vocabulary over 8 devices, and then over 4 others: little more than its new part, where gathering it takes 180 MB."""
+    mesh, shape = Mesh(a=8, b=4), (50257, 1024)
+    source, target = (Layout.of(shape, [(0, Factor.of(axis, n, mesh))]) for axis, n in (("a", 6283), ("b", 12565)))
+    found = path(source, target, 4, mesh)
+    assert found.bytes == 55487488 < 1.1 * 4 * prod(target.local_shape(mesh))
+
+
+def test_padding_is_cut_before_the_next_step() -> None:
+    """A device receives two rows of 3, which are 6, and then three rows of 3, which are 9: not four, because one is padding."""
+    mesh = Mesh(a=2, b=2)
+    source = Layout.of((3, 5), [(0, Factor.of("a", 2, mesh)), (1, Factor.of("b", 3, mesh))])
+    found = path(source, Layout.of((3, 5), []), 1, mesh)
+    assert (found.bytes, [step.kind for step in found.steps]) == (6 + 9, ["all_gather", "cut", "all_gather", "cut"])
 
 
 def test_two_axes_of_a_cube_move_to_one_dim() -> None:
