@@ -12,7 +12,7 @@ is padded as far as its own axes need it; during a step, as far as those before 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cache, partial
+from functools import cache
 from itertools import permutations
 from math import lcm, prod
 from operator import attrgetter
@@ -83,12 +83,13 @@ class Space:
     def layout(self, at: State, shape: tuple[int, ...] = ()) -> Layout:
         """The layout of a state, of the value or of an array of another shape, what is pending left out.
 
-        Axes in turn leave no padding behind the end, so the array is as long as they need it.
+        Only one block of the major axis may be padded. For axes in turn, the array itself is longer.
         """
         singles = [run for dim in self.dims for run in self.on(at, dim)]
         factors = [(dim, Factor.of(axis, stride, self.mesh)) for (axis,), dim, stride, _ in singles]
-        ends = zip(self.shape, self.during(at), map(partial(self.span, at), range(len(self.shape))), strict=True)
-        return Layout.of(shape or tuple(extent if size == span else size for extent, size, span in ends), factors)
+        ends = enumerate(zip(self.shape, self.during(at), strict=True))
+        own = (extent if length == self.span(at, dim) else length for dim, (extent, length) in ends)
+        return Layout.of(shape or tuple(own), factors)
 
     def span(self, at: State, dim: int) -> int:
         """How many elements the axes of a dim reach across."""
