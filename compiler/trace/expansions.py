@@ -161,6 +161,29 @@ def _mulhi(eqn: JaxprEqn) -> Function:
     return product
 
 
+def _concatenate(eqn: JaxprEqn) -> Function | None:
+    """Arrays without elements are left out, so that nobody reads a window of them."""
+    axis, kept = cast(int, eqn.params["dimension"]), [at for at, atom in enumerate(eqn.invars) if _count(atom)]
+    if len(kept) == len(eqn.invars) or not kept:
+        return None
+    return lambda *xs: lax.concatenate([xs[at] for at in kept], axis) if len(kept) > 1 else xs[kept[0]]
+
+
+def _pad(eqn: JaxprEqn) -> Function | None:
+    """Around no elements there is only padding."""
+    shape = cast(Any, eqn.outvars[0].aval).shape
+
+    def filled(_: Array, outside: Array) -> Array:
+        return lax.broadcast(outside, shape)
+
+    return None if _count(eqn.invars[0]) else filled
+
+
+def _count(atom: Any) -> int:
+    """How many elements an array has."""
+    return prod(atom.aval.shape)
+
+
 def _slice(eqn: JaxprEqn) -> Function | None:
     """An empty slice: its start cannot be recovered, because the result has no extent."""
     return _empty(eqn) if 0 in physical(eqn.outvars[0].aval).shape else None
@@ -236,11 +259,13 @@ _RULES: Mapping[str, Rule] = {
     **_RANDOM,
     "approx_top_k": _approx_top_k,
     "broadcast_to": _broadcast_to,
+    "concatenate": _concatenate,
     "convert_element_type": _convert,
     "empty": _empty,
     "empty2": _empty,
     "iota_2x32_shape": _iota_2x32_shape,
     "mulhi": _mulhi,
+    "pad": _pad,
     **{each.across: _across(each.reduce) for each in SPELLED.values() if each.across and each.reduce},
     "ragged_dot_general": ragged_dot_general,
     "reduce": reduce,

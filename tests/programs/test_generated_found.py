@@ -177,3 +177,19 @@ def test_a_derivative_looks_up_what_its_function_dropped() -> None:
 
     args = floats(1), np.array([3, 2, 5, 4, 7, 1], np.int32)
     holds(pt.plan(jax.grad(least), A, *args).tile("ids", 0, "a"), jax.grad(least), *args)
+
+
+@pytest.mark.parametrize("at", ["u", "result"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda u: jax.lax.pad(u[:0], jnp.float32(-1), [(1, 2, 1)]) * u,
+        lambda u: jnp.concatenate([u[:0], u * 2, u[3:]]),
+        lambda u: jnp.concatenate([u[:1], u[:0], u[1:]]) + u,
+    ],
+)
+def test_nobody_reads_a_window_of_no_elements(function: Callable[[Any], Any], at: str) -> None:
+    """The derivative of a scan over two elements pads arrays without elements."""
+    for each in (function, jax.grad(lambda u: function(u).sum())):
+        plan = pt.plan(each, pt.Mesh(a=3), floats(3))
+        holds(plan.tile(at if at == "result" else plan.arguments()[0], 0, "a", padded=True), each, floats(3))
