@@ -189,7 +189,7 @@ def test_a_derivative_looks_up_what_its_function_dropped() -> None:
     ],
 )
 def test_nobody_reads_a_window_of_no_elements(function: Callable[[Any], Any], at: str) -> None:
-    """The derivative of a scan over two elements pads arrays without elements."""
+    """In the derivative of `lax.cummax` over two elements, arrays without elements are concatenated with others."""
     for each in (function, jax.grad(lambda u: function(u).sum())):
         plan = pt.plan(each, pt.Mesh(a=3), floats(3))
         holds(plan.tile(at if at == "result" else plan.arguments()[0], 0, "a", padded=True), each, floats(3))
