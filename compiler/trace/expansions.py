@@ -22,7 +22,7 @@ from ..ops.grouped import ragged_dot_general
 from ..ops.monoids import SPELLED
 from ..ops.params import op_name
 from ..ops.primitives import name_of
-from ..ops.prng_keys import is_key, key_rank, physical
+from ..ops.prng_keys import Aval, is_key, key_rank, physical
 from ..ops.python_lowerings import unfold
 from .constant_positions import sliced
 from .constants import Positions
@@ -163,7 +163,7 @@ def _mulhi(eqn: JaxprEqn) -> Function:
 
 def _concatenate(eqn: JaxprEqn) -> Function | None:
     """Arrays without elements are left out, so that nobody reads a window of them."""
-    axis, kept = cast(int, eqn.params["dimension"]), [at for at, atom in enumerate(eqn.invars) if _count(atom)]
+    axis, kept = cast(int, eqn.params["dimension"]), [at for at, x in enumerate(eqn.invars) if not _is_empty(x.aval)]
     if len(kept) == len(eqn.invars) or not kept:
         return None
     return lambda *xs: lax.concatenate([xs[at] for at in kept], axis) if len(kept) > 1 else xs[kept[0]]
@@ -176,17 +176,16 @@ def _pad(eqn: JaxprEqn) -> Function | None:
     def filled(_: Array, outside: Array) -> Array:
         return lax.broadcast(outside, shape)
 
-    return None if _count(eqn.invars[0]) else filled
-
-
-def _count(atom: Any) -> int:
-    """How many elements an array has."""
-    return prod(atom.aval.shape)
+    return filled if _is_empty(eqn.invars[0].aval) else None
 
 
 def _slice(eqn: JaxprEqn) -> Function | None:
     """An empty slice: its start cannot be recovered, because the result has no extent."""
-    return _empty(eqn) if 0 in physical(eqn.outvars[0].aval).shape else None
+    return _empty(eqn) if _is_empty(eqn.outvars[0].aval) else None
+
+
+def _is_empty(aval: Aval) -> bool:
+    return 0 in physical(aval).shape
 
 
 def _empty(eqn: JaxprEqn) -> Function:
