@@ -30,9 +30,9 @@ texts:
 bench: .venv/stamp
 	$(BIN)/python -m benchmarks
 
-# Only the tests whose examples are generated, many more of them, and other ones each time.
+# Only the tests whose examples are generated, many more of them, and other ones each time; compiled as for users.
 fuzz: .venv/stamp
-	$(PYTEST) --hypothesis-profile=fuzz $$(grep -rl --include='test_*.py' hypothesis tests)
+	XLA_FLAGS=--xla_cpu_use_fusion_emitters=true $(PYTEST) --hypothesis-profile=fuzz $$(grep -rl --include='test_*.py' hypothesis tests)
 
 update: .venv/stamp
 	$(PYTEST) --update

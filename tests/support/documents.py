@@ -92,7 +92,8 @@ def shell(command: str) -> str:
     if command.startswith(SLOW):
         return ""
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
-    environment = {**os.environ, "PATH": path, "COLUMNS": "100"}
+    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    environment |= {"PATH": path, "COLUMNS": "100"}
     done = subprocess.run(command, shell=True, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, f"{command}\n{done.stderr}"
     return tidy(done.stdout)
