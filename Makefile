@@ -30,7 +30,7 @@ texts:
 bench: .venv/stamp
 	$(BIN)/python -m benchmarks
 
-# Only the tests whose examples are generated, many more of them, and other ones each time; compiled as for users.
+# Only the tests whose examples are generated, many more of them, and other ones each time, by the code generator of users.
 fuzz: .venv/stamp
 	XLA_FLAGS=--xla_cpu_use_fusion_emitters=true $(PYTEST) --hypothesis-profile=fuzz $$(grep -rl --include='test_*.py' hypothesis tests)
 

@@ -33,8 +33,12 @@ CACHED = type(cache(len))
 FLAGS = {
     # The time after which a collective that some device never joins ends the process.
     "--xla_cpu_collective_call_terminate_timeout_seconds": "60",
-    # XLA's older code generator compiles twice as fast. `make fuzz` and commands of documents use the one that users have.
+    # A test runs a program once, so it is compiled in a quarter of the time that good machine code takes. Commands of documents
+    # are compiled as for users, and `make fuzz` uses the code generator that users have.
     "--xla_cpu_use_fusion_emitters": "false",
+    "--xla_backend_optimization_level": "0",
+    "--xla_llvm_disable_expensive_passes": "true",
+    "--xla_cpu_parallel_codegen_split_count": "1",
 }
 
 # Said once: a worker inherits it, and JAX's cache takes the flags as part of a program's key.
@@ -95,14 +99,3 @@ def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
         assert text == (path.read_bytes().decode() if path.exists() else ""), f"{path.name} differs: make update"
 
     return compare
-
-
-@pytest.fixture
-def quick_compiles() -> Iterator[None]:
-    """For large programs: LLVM takes seconds to optimise code that runs for milliseconds, and changes the last digits."""
-    import jax
-
-    config: Any = jax.config
-    config.update("jax_disable_most_optimizations", True)
-    yield
-    config.update("jax_disable_most_optimizations", False)

@@ -14,9 +14,10 @@ from ...dialects.definitions.tilings import Merging
 from ...dialects.dtypes import itemsize
 from ...dialects.layouts import Layout, Pending
 from ...dialects.mesh import Mesh
-from ...dialects.ranges.factor import Factor
+from ...dialects.ranges.factor import Factor, is_padded
 from ..program.program import Node, Position, Program, Signature
 from ..redistribute.kinds.merge import Merge
+from .requirements import requirements
 from .table import Table
 
 Pend = tuple[Pending, ...]
@@ -61,6 +62,8 @@ class Placed:
     pending: tuple[Pend, ...]
     selected: Selected | None
     merged: Merged | None
+    is_plain: bool
+    """Whether one device runs the op itself, on its blocks, and nothing else is required."""
 
 
 def place(signature: Signature, placement: Placement) -> Placed:
@@ -77,6 +80,7 @@ def place(signature: Signature, placement: Placement) -> Placed:
             _pending(signature, placement),
             _selected(signature, placement),
             _merged(signature, placement),
+            _is_plain(signature, placement),
         )
     return cast(Placed, found)
 
@@ -126,6 +130,14 @@ def _merged(signature: Signature, placement: Placement) -> Merged | None:
         if merging is not None:
             return Merged(merging, signature.result_at[0][index].dim, tuple(f for i, f in placement if i == index))
     return None
+
+
+def _is_plain(signature: Signature, placement: Placement) -> bool:
+    for index in {index for index, _ in placement}:
+        info, factors = signature.instance.indices[index], [factor for at, factor in placement if at == index]
+        if is_padded(info.extent, factors) or any(factor.has_halo for factor in factors) or any(requirements(info, index, 1)):
+            return False
+    return True
 
 
 @dataclass(slots=True)

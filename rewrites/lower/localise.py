@@ -49,6 +49,8 @@ def localise(
         return list(locals)
     local = _Local(program, node, placed, list(locals), into)
     carried = [once(operand, _axes(carry)) for operand in sorted(carry.once)] if carry is not None else []
+    if placed.is_plain and not carried:
+        return local.op(local.locals)
     return local.bounded(local.emit([*carried, *local.asked()]))
 
 
@@ -320,7 +322,7 @@ class _Local:
             kind, params = self.vectors.form.kind, self.vectors.form.params
             locals = [locals[0], self.vectors.ids, *([] if at is None else [locals[at]])]
         params = self.moved_windows(params)
-        if any(map(self.is_padded, {index for index, _ in self.placed.placement})):
+        if not self.placed.is_plain and any(map(self.is_padded, {index for index, _ in self.placed.placement})):
             # Rows of padding may be anywhere, so promises about ids no longer hold.
             params = unpromised(params)
         if self.node.signature.own:

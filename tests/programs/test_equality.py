@@ -15,8 +15,6 @@ from strategies import NAMES, strategy
 import partita as pt
 from partita.compiler.api.plan import Plan
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 # JAX's own schedules of one step differ by about 3e-5.
 BOUND = 2e-4
 

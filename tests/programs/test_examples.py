@@ -11,8 +11,6 @@ from root import ROOT
 
 from partita.examples import decode, demo, gpt, graph_network, heat, lstm, mlp, moe, scan_layers, vocabulary
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 
 def test_the_shortest_example_equals_the_unpartitioned_function(capsys: pytest.CaptureFixture[str]) -> None:
     mlp.main()

@@ -24,8 +24,6 @@ from tolerance import differs
 from partita.compiler.api.plan import Plan
 from partita.dialects.reference.interpret import interpret
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 # A gradient is three times as long as its program.
 PROGRAMS = {"forward": 130, "gradients": 70}
 # How many of a hundred programs are compiled for devices, and how many are lowered from their text.

@@ -19,8 +19,6 @@ from partita.dialects.definitions.registry import definitions
 from partita.dialects.definitions.signs import ARITHMETIC
 from partita.dialects.definitions.tree import Apply
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 # Definitions for which no calls are drawn, and why.
 NOT_DRAWN = NO_CALL
 # Elementwise ops differ only in their function, for which a few samples are enough.

@@ -18,8 +18,6 @@ from lowered import interpreted, lowers_from_its_text
 import partita as pt
 from partita.compiler.api.plan import Plan
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 ROW = 16
 """Bytes of a row of four numbers."""
 SENT_TO_ALL = ROW * 2 * 7 // 8

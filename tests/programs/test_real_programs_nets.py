@@ -20,7 +20,6 @@ from partita.examples import equinox_mixer, flax_transformer, resnet, sampler, u
 
 MESH = pt.Mesh(data=4, model=2)
 BOUND = 2e-4
-pytestmark = pytest.mark.usefixtures("quick_compiles")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,6 @@ from partita.examples import decode, graph_network as graphs, lstm, moe, vocabul
 
 # JAX's own schedules of one step differ by about 3e-5.
 BOUND = 2e-4
-pytestmark = pytest.mark.usefixtures("quick_compiles")
 
 DATA = pt.DataParallel("data", inputs="batch")
 

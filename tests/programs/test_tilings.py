@@ -24,8 +24,6 @@ from partita.rewrites.decide.propagate import propagate
 from partita.rewrites.decide.table import Claim
 from partita.rewrites.program.program import Node
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 SIZES = (8, 4, 2)
 
 

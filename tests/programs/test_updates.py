@@ -23,8 +23,6 @@ from lowered import interpreted, lowers_from_its_text
 import partita as pt
 from partita.compiler.api.plan import Plan
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 F32, BF16 = np.dtype(np.float32), np.dtype(jnp.bfloat16)
 Function = Callable[[Any], Any]
 

@@ -25,8 +25,6 @@ from lowered import interpreted, lowers_from_its_text
 import partita as pt
 from partita.compiler.api.plan import Plan
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 MESH = pt.Mesh(data=8)
 F32, BF16 = np.dtype(np.float32), np.dtype(jnp.bfloat16)
 ROWS = (64, 4)

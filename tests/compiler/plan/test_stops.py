@@ -20,8 +20,6 @@ import partita as pt
 from partita.compiler.api.plan import Plan
 from partita.compiler.plan.stops import Stop, received_for
 
-pytestmark = pytest.mark.usefixtures("quick_compiles")
-
 MESH = pt.Mesh(data=8)
 X, W, V = np.ones((64, 16), np.float32), np.ones((16, 32), np.float32), np.ones(64, np.float32)
 
