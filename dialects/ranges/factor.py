@@ -89,6 +89,11 @@ class Factor(Interned):
         """Whether iterations hold windows of the range, and not the blocks of a tiling."""
         return self.halo is not None
 
+    @property
+    def is_tiling(self) -> bool:
+        """Whether no two iterations hold the same element, and none is left out between them."""
+        return self.before == -self.after
+
     def start(self, iteration: int) -> int:
         """The first element that an iteration holds; before the range, if it is negative."""
         return iteration * self.stride - self.before

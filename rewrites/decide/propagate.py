@@ -136,6 +136,8 @@ class _Sweep:
         elif not candidates or not follows:
             self.operand_claims(node, candidates)
         key = (node.number, -1, self.axis)
+        if len({index for index, _ in candidates}) == 1 < len(candidates):
+            self.in_the_middle(node, candidates)
         if len(candidates) > 1:
             self.table.conflicts[key] = Conflict(node.number, -1, self.axis, tuple(candidates.values()))
         elif candidates:
@@ -197,6 +199,15 @@ class _Sweep:
                     digits = node.signature.operand_dims[position][claim.at]
                     self.ask(node, position, digits, claim, candidates, passing=True)
 
+    def in_the_middle(self, node: Node, candidates: Candidates) -> None:
+        """Leaves one of several candidates for an index, if they differ only in where the blocks begin."""
+        index = next(iter(candidates))[0]
+        factor = middle(node.signature.instance.indices[index].extent, [factor for _, factor in candidates])
+        if factor is not None and self.table.fits_node(node, index, factor):
+            asked = next(iter(candidates.values()))
+            candidates.clear()
+            candidates[index, factor] = asked
+
     def shifted(self, value: int) -> frozenset[Claim]:
         """The claims with which elements arrive that an undecided op makes where its users read them."""
         if self.program.producer[value] not in self.following:
@@ -214,7 +225,7 @@ class _Sweep:
             own = claim_of(self.program, self.claims, operand)
             for claim in self.shifted(operand) if own is None else [own] if self.asks(own) else []:
                 for digit in node.signature.operand_dims[position][claim.at]:
-                    factor = digit.inward(claim.factor, True, True)
+                    factor = digit.arriving(claim.factor)
                     if factor is not None and digit.at in result:
                         yield claim.moved(result[digit.at].dim, result[digit.at].outward(factor))
 

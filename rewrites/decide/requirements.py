@@ -39,13 +39,13 @@ Term: TypeAlias = "str | int | Elements | Component | Picks | tuple[Term, ...]"
 
 
 def requirements(
-    info: Index, index: int, block: int, zeros: frozenset[int] = frozenset(), is_padded: bool = False
+    info: Index, index: int, block: int, zeros: frozenset[int] = frozenset(), overhangs: bool = False
 ) -> Iterator[Term]:
     """The terms for an index that is placed in blocks of this size, beyond the op on local types.
 
-    The operands at `zeros` are zero, so they may count on every device.
+    The operands at `zeros` are zero, so they may count on every device. Devices have rows outside of an index that `overhangs`.
     """
-    if is_padded and info.folds is not None and not info.lookups:
+    if overhangs and info.folds is not None and not info.lookups:
         yield from (("extend", info.folds, ("part", info.extent, ("build", index, block, each))) for each in info.filled or ())
     for operand, outside in info.windows:
         unit = "add" if outside in zeros else outside
@@ -92,9 +92,9 @@ def law(term: Term) -> Term | None:
 
 
 @lru_cache(maxsize=1 << 10)
-def is_lawful(info: Index, is_padded: bool = False) -> bool:
+def is_lawful(info: Index, overhangs: bool = False) -> bool:
     """Whether there is a law for all that placing the index requires."""
-    if is_padded and info.filled is None:
+    if overhangs and info.filled is None:
         return False
     windows = (law(("window", Component(ids, component), width)) for ids, component, width in info.lookups if width > 1)
-    return None not in (*windows, *map(law, requirements(info, 0, 1, is_padded=is_padded)))
+    return None not in (*windows, *map(law, requirements(info, 0, 1, overhangs=overhangs)))

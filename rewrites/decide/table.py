@@ -243,8 +243,9 @@ def _fits_index(signature: Signature, index: int, factors: list[Factor]) -> bool
         bool(info.value or info.lookups or info.picks or info.scan or info.pieces or info.selects or info.merges),
     )
     whole_blocks = not (by_position or pads) or is_contiguous(info.extent, factors)
-    lawful = not (by_position or info.once or info.windows or info.over or pads) or is_lawful(info, pads)
-    if any(factor.has_halo for factor in factors) and not signature.follows_windows(index):
+    fills = pads or (info.folds is not None and any(factor.has_halo and factor.overhangs(info.extent) for factor in factors))
+    lawful = not (by_position or info.once or info.windows or info.over or fills) or is_lawful(info, fills)
+    if not all(signature.follows_windows(index, factor) for factor in factors if factor.has_halo):
         return False
     reaches = signature.reaches(index)
     if reaches and (len(factors) > 1 or not (factors[0].covers(info.extent) or factors[0].is_in_turn(info.extent))):

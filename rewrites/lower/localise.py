@@ -89,7 +89,7 @@ class _Local:
         """The requirements of the placed indices."""
         zeros = self.program.zeros(self.node)
         for index in sorted({index for index, _ in self.placed.placement}):
-            yield from requirements(self.indices[index], index, self.block(index), zeros, self.is_padded(index))
+            yield from requirements(self.indices[index], index, self.block(index), zeros, self.overhangs(index))
 
     def emit(self, asked: list[Term]) -> list[SSAValue]:
         """Emits the op with everything that its requirements add to it."""
@@ -219,6 +219,8 @@ class _Local:
     def filled(self, operand: int, index: int, block: int, n: int, monoid: str) -> SSAValue:
         """An operand with the monoid's unit in the rows of this block that are not among the first `n` of the whole array."""
         emit, value, dim = self.ops, self.locals[operand], self.node.signature.operand_at[operand][index].dim
+        if (window := self.factors(index)[0]).has_halo:
+            return self.inside(value, dim, window, n, monoid)
         shape = type_at(value).shape
         # Other axes may be on the indices that are minor to this one.
         minor = shape[dim] // block
@@ -391,6 +393,11 @@ class _Local:
     def is_padded(self, index: int) -> bool:
         """Whether the devices together hold more than the index's values."""
         return is_padded(self.indices[index].extent, self.factors(index))
+
+    def overhangs(self, index: int) -> bool:
+        """Whether a device's block, or its window, has rows that are not in the index."""
+        windows = (factor for factor in self.factors(index) if factor.has_halo)
+        return self.is_padded(index) or any(window.overhangs(self.indices[index].extent) for window in windows)
 
     def block(self, index: int) -> int:
         """How many of the index's values one device holds."""

@@ -21,7 +21,7 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects.array import ArrayType
 from ...dialects.definitions.tilings import Dims, Instance
 from ...dialects.lax import RegionOp
-from ...dialects.ranges.factor import Factor
+from ...dialects.ranges.factor import Factor, is_padded
 from ...dialects.ranges.reach import Reach
 
 
@@ -61,6 +61,13 @@ class Digit(NamedTuple):
         if self.reach is None:
             return factor.inward(self.minor, self.extent)
         return self.reach.inward(factor, padded, shifts)
+
+    def arriving(self, factor: Factor) -> Factor | None:
+        """The factor of the index with which elements arrive that only shift: where they are, rather than in padded blocks."""
+        blocks = self.inward(factor, True, True)
+        if blocks is None or self.reach is None or not is_padded(self.reach.extent, [blocks]):
+            return blocks
+        return self.reach.staying(factor) or blocks
 
 
 Digits = tuple[tuple[Digit, ...], ...]
@@ -120,12 +127,14 @@ class Signature:
         every = (digits for dims in (*self.operand_dims, *self.result_dims) for digits in dims)
         return any(digit.at == index and digit.extent is not None for digits in every for digit in digits)
 
-    def follows_windows(self, index: int) -> bool:
-        """Whether the index may be placed in windows that overlap: nothing is folded over it, and it has its dims alone."""
+    def follows_windows(self, index: int, window: Factor) -> bool:
+        """Whether the index may be placed in windows: it has its dims alone, and a fold over it counts each element once."""
         info = self.instance.indices[index]
         every = [digits for dims in (*self.operand_dims, *self.result_dims) for digits in dims]
         alone = all(len(digits) == 1 for digits in every for digit in digits if digit.at == index and digit.reach is None)
-        return alone and info.folds is None and not info.lookups and not info.once
+        by_position = info.scan or info.selects or info.merges or info.picks
+        once = info.folds is None or (window.is_tiling and info.filled is not None and not by_position)
+        return alone and once and not info.lookups and not info.once
 
     def reaches(self, index: int) -> list[Reach]:
         """How the index reads the dims that it reads through a window."""

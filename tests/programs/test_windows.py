@@ -215,6 +215,60 @@ CASES: dict[str, Case] = {
     "max pool of 17 rows, summed": Case(
         lambda x: pool("max", 3, 1)(x).sum(1), ((2, 17, 8, 3),), 1, permutes(2, all_reduce=1), 720, padded=True
     ),
+    "differences, squared and summed, without padding": Case(
+        lambda x: ((x[1:] - x[:-1]) ** 2).sum(), (ROWS,), 0, permutes(1, all_reduce=1), 23, permutes(2, all_reduce=1), 39
+    ),
+    "the largest of differences, without padding": Case(
+        lambda x: (x[2:] - x[:-2]).max(0), (ROWS,), 0, permutes(1, all_reduce=1), 60, permutes(2, all_reduce=2), 120
+    ),
+    "a product of shifted rows, without padding": Case(
+        lambda x: x[1:].T @ x[:-1], (ROWS,), 0, permutes(1, all_reduce=1), 128, permutes(2, all_reduce=1), 144
+    ),
+    "a softmax of differences, without padding": Case(
+        lambda x: jax.nn.softmax(x[1:] - x[:-1], 0).sum(1),
+        (ROWS,),
+        0,
+        permutes(2, all_gather=1, all_reduce=2),
+        300,
+        permutes(2, all_reduce=3),
+        116,
+    ),
+    "a step of heat between fixed ends": Case(
+        lambda x: jnp.pad(x[1:-1] + 0.1 * (x[2:] - 2 * x[1:-1] + x[:-2]), ((1, 1), (0, 0))),
+        (ROWS,),
+        0,
+        permutes(2),
+        32,
+        permutes(4),
+        64,
+    ),
+    "a step of heat between fixed edges, in two dims": Case(
+        lambda x: jnp.pad(x[2:, 1:-1] + x[:-2, 1:-1] + x[1:-1, 2:] + x[1:-1, :-2] - 4 * x[1:-1, 1:-1], 1),
+        (ROWS,),
+        0,
+        permutes(2),
+        40,
+        permutes(4),
+        56,
+    ),
+    "differences of differences, largest": Case(
+        lambda x: jnp.abs(jnp.diff(x, 2, axis=0)).max(),
+        (ROWS,),
+        0,
+        permutes(2, all_reduce=1),
+        39,
+        permutes(4, all_reduce=2),
+        78,
+    ),
+    "a trip of a loop with differences": Case(
+        lambda x: lax.scan(lambda c, _: (c.at[1:-1].set((c[2:] + c[:-2]) / 2), (c[1:] - c[:-1]).max()), x, None, length=3),
+        (ROWS,),
+        0,
+        permutes(6, all_reduce=3),
+        117,
+        permutes(15, all_reduce=6),
+        282,
+    ),
 }
 
 
