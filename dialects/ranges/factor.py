@@ -201,6 +201,11 @@ def is_padded(extent: int, factors: Iterable[Factor]) -> bool:
     return padded(extent, factors) > extent
 
 
+def overhang(extent: int, factors: Sequence[Factor]) -> bool:
+    """Whether iterations have rows outside of the extent: the padding of blocks, or windows that reach beyond it."""
+    return is_padded(extent, factors) or any(factor.has_halo and factor.overhangs(extent) for factor in factors)
+
+
 def fit(extent: int, factors: Sequence[Factor]) -> bool:
     """Whether factors tile an extent together, perhaps padded: it is then a product with each of them as a factor.
 
@@ -318,7 +323,7 @@ def middle(extent: int, factors: Iterable[Factor]) -> Factor | None:
     one, *others = factors
     if all(each is one for each in others):
         return one
-    if any(each.place != one.place or each.stride != one.stride or each.width != each.stride for each in (one, *others)):
+    if any(each.place != one.place or each.stride != one.stride or not each.is_tiling for each in (one, *others)):
         return None
     begins = [each.before for each in (one, *others)]
     before = (min(begins) + max(begins)) // 2

@@ -32,6 +32,11 @@ class Reach:
         """How many values the index has."""
         return size(self.window.base)
 
+    @property
+    def only_shifts(self) -> bool:
+        """Whether neighbouring values of the index read neighbouring elements of the dim, one each."""
+        return (self.window.stride, self.window.kernel, self.divisor) == (1, 1, 1)
+
     def positions(self, factor: Factor) -> tuple[int, int]:
         """The first and the last position that the first block of an index reads."""
         begin, end = reads(self.window, -factor.before, factor.stride + factor.after)
@@ -57,8 +62,9 @@ class Reach:
         ```
         """
         begin, end = reads(self.window, 0, self.extent)
-        is_run = (self.window.stride, self.window.kernel, self.divisor) == (1, 1, 1) and begin >= 0 and end <= self.size
-        return is_run and not any(n % factor.span for n in (begin, end, self.size))
+        return (
+            self.only_shifts and begin >= 0 and end <= self.size and not any(n % factor.span for n in (begin, end, self.size))
+        )
 
     def gaps(self, factor: Factor) -> tuple[int, int]:
         """How many positions without an element a device reads before its first element, and after its last one."""
@@ -85,7 +91,7 @@ class Reach:
         x: 64, data*8 (8 devices)   -->   x[1:-1]: 62, data*8 halo 1, -1
         ```
         """
-        if (self.window.stride, self.window.kernel, self.divisor) != (1, 1, 1) or factor.is_in_turn(self.size):
+        if not self.only_shifts or factor.is_in_turn(self.size):
             return None
         lo = self.window.lo
         there = windowed(self.extent, factor.at(factor.stride), factor.before - lo, factor.after + lo)
@@ -104,7 +110,7 @@ class Reach:
     def tiles(self, factor: Factor) -> Factor | None:
         """What a device reads of the dim, if every element is read once, by one of several devices."""
         read = self.outward(factor) if self.window.kernel == 1 else None
-        return read if read is not None and read.width == read.stride < self.size and fit(self.size, [read]) else None
+        return read if read is not None and read.is_tiling and read.stride < self.size and fit(self.size, [read]) else None
 
     def reads_outside(self, factor: Factor) -> bool:
         """Whether a device reads elements before the dim's first or behind its last one."""

@@ -14,7 +14,7 @@ from ...dialects.definitions.tilings import Merging
 from ...dialects.dtypes import itemsize
 from ...dialects.layouts import Layout, Pending
 from ...dialects.mesh import Mesh
-from ...dialects.ranges.factor import Factor, is_padded
+from ...dialects.ranges.factor import Factor, overhang
 from ..program.program import Node, Position, Program, Signature
 from ..redistribute.kinds.merge import Merge
 from .requirements import requirements
@@ -135,7 +135,7 @@ def _merged(signature: Signature, placement: Placement) -> Merged | None:
 def _is_plain(signature: Signature, placement: Placement) -> bool:
     for index in {index for index, _ in placement}:
         info, factors = signature.instance.indices[index], [factor for at, factor in placement if at == index]
-        if is_padded(info.extent, factors) or any(factor.has_halo for factor in factors) or any(requirements(info, index, 1)):
+        if overhang(info.extent, factors) or any(requirements(info, index, 1)):
             return False
     return True
 

@@ -136,7 +136,7 @@ class _Sweep:
         elif not candidates or not follows:
             self.operand_claims(node, candidates)
         key = (node.number, -1, self.axis)
-        if len({index for index, _ in candidates}) == 1 < len(candidates):
+        if len(candidates) > 1:
             self.in_the_middle(node, candidates)
         if len(candidates) > 1:
             self.table.conflicts[key] = Conflict(node.number, -1, self.axis, tuple(candidates.values()))
@@ -201,7 +201,9 @@ class _Sweep:
 
     def in_the_middle(self, node: Node, candidates: Candidates) -> None:
         """Leaves one of several candidates for an index, if they differ only in where the blocks begin."""
-        index = next(iter(candidates))[0]
+        (index, _), *others = candidates
+        if any(other != index for other, _ in others):
+            return
         factor = middle(node.signature.instance.indices[index].extent, [factor for _, factor in candidates])
         if factor is not None and self.table.fits_node(node, index, factor):
             asked = next(iter(candidates.values()))

@@ -16,7 +16,7 @@ from ...dialects.definitions.tilings import Merging
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
 from ...dialects.ranges.algebra import SubAxis
-from ...dialects.ranges.factor import Factor, fit, is_contiguous, is_padded
+from ...dialects.ranges.factor import Factor, fit, is_contiguous, is_padded, overhang
 from ..program.program import Node, Program, Signature
 from ..redistribute.kinds.merge import pays
 from .requirements import is_lawful
@@ -243,7 +243,7 @@ def _fits_index(signature: Signature, index: int, factors: list[Factor]) -> bool
         bool(info.value or info.lookups or info.picks or info.scan or info.pieces or info.selects or info.merges),
     )
     whole_blocks = not (by_position or pads) or is_contiguous(info.extent, factors)
-    fills = pads or (info.folds is not None and any(factor.has_halo and factor.overhangs(info.extent) for factor in factors))
+    fills = pads if info.folds is None else overhang(info.extent, factors)
     lawful = not (by_position or info.once or info.windows or info.over or fills) or is_lawful(info, fills)
     if not all(signature.follows_windows(index, factor) for factor in factors if factor.has_halo):
         return False

@@ -23,7 +23,7 @@ from ...dialects.definitions.tree import Param
 from ...dialects.lax import OPS
 from ...dialects.monoids import MONOIDS
 from ...dialects.params import NO_PARAMS, ParamsAttr
-from ...dialects.ranges.factor import Factor, is_padded
+from ...dialects.ranges.factor import Factor, is_padded, overhang
 from ...dialects.ranges.reach import Reach
 from ...dialects.types import ArrayType
 from ..decide.op_layouts import Merged, Placed, Selected
@@ -396,8 +396,7 @@ class _Local:
 
     def overhangs(self, index: int) -> bool:
         """Whether a device's block, or its window, has rows that are not in the index."""
-        windows = (factor for factor in self.factors(index) if factor.has_halo)
-        return self.is_padded(index) or any(window.overhangs(self.indices[index].extent) for window in windows)
+        return overhang(self.indices[index].extent, self.factors(index))
 
     def block(self, index: int) -> int:
         """How many of the index's values one device holds."""

@@ -1,12 +1,12 @@
 """The examples run and print what they promise; the demo runs with small sizes."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from documents import users_environment
 from root import ROOT
 
 from partita.examples import decode, demo, gpt, graph_network, heat, lstm, mlp, moe, scan_layers, vocabulary
@@ -58,7 +58,7 @@ def test_an_example_that_is_run_alone_can_still_ask_for_eight_devices() -> None:
     """The tests have eight devices from the start. A user has one until `main` asks, which must come before any array."""
     imports = "; ".join(f"import partita.examples.{name}" for name in PROGRAMS)
     asks = f"{imports}; import jax; jax.config.update('jax_num_cpu_devices', 8); assert jax.device_count() == 8"
-    alone = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"} | {"JAX_PLATFORMS": "cpu"}
+    alone = users_environment() | {"JAX_PLATFORMS": "cpu"}
     found = subprocess.run([sys.executable, "-c", asks], env=alone, capture_output=True, text=True, check=False)
     assert (found.returncode, found.stderr) == (0, "")
 

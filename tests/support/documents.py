@@ -85,6 +85,11 @@ def console(text: str) -> str:
     return "".join(command + shell(re.sub(r"^[$>] ", "", command, flags=re.MULTILINE)) for command in commands)
 
 
+def users_environment() -> dict[str, str]:
+    """The environment without the flags by which tests compile faster."""
+    return {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+
+
 def shell(command: str) -> str:
     """The output of a command. Commands that install or run everything are only looked up, because they may run the tests."""
     if command.startswith("make "):
@@ -92,8 +97,7 @@ def shell(command: str) -> str:
     if command.startswith(SLOW):
         return ""
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
-    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
-    environment |= {"PATH": path, "COLUMNS": "100"}
+    environment = users_environment() | {"PATH": path, "COLUMNS": "100"}
     done = subprocess.run(command, shell=True, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, f"{command}\n{done.stderr}"
     return tidy(done.stdout)
