@@ -170,7 +170,12 @@ class _Mover:
         """
         found: dict[tuple[int, int], list[tuple[int, int, Layout]]] = {}
         homes, sources, carried = self.placements.homes, self.placements.sources, self.carried
+        whole: list[Layout | None] = [*homes]
+        for value in sources:
+            whole[value] = None
         for node, placed in zip(self.program.nodes, self.placements.nodes, strict=True):
+            if not node.reads and tuple(map(whole.__getitem__, node.operands)) == placed.wanted:
+                continue
             for position, (value, wanted) in enumerate(zip(node.operands, placed.wanted, strict=True)):
                 if value in sources:
                     if node.number in carried:

@@ -17,7 +17,7 @@ that make the range, or fold it among others, are left to later tactics, and the
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 
 from ...dialects.ranges.factor import Factor, are_apart, hull, is_padded, middle
 from ...dialects.regions import TRIPS
@@ -131,7 +131,7 @@ class _Sweep:
         candidates: Candidates = {}
         self.result_claims(node, candidates)
         follows = node.number in self.following
-        if not candidates and follows and node.number not in self.left:
+        if follows and not candidates and self.waits(node):
             self.waiting.add(node.number)
         elif not candidates or not follows:
             self.operand_claims(node, candidates)
@@ -182,22 +182,33 @@ class _Sweep:
                 self.mark_ahead(number)
 
     def operand_claims(self, node: Node, candidates: Candidates) -> None:
-        program, claims = self.program, self.claims
-        for position, value in enumerate(node.operands):
-            claim = claim_of(program, claims, value)
-            if claim is not None and self.asks(claim):
-                digits = node.signature.operand_dims[position][claim.at]
-                self.ask(node, position, digits, claim, candidates)
+        for position, claim in self.reads(node):
+            self.ask(node, position, node.signature.operand_dims[position][claim.at], claim, candidates)
         if candidates:
             return
         for position, value in enumerate(node.operands):
-            if (arriving := self.shifted(value)) and claim_of(program, claims, value) is None:
+            if (arriving := self.shifted(value)) and claim_of(self.program, self.claims, value) is None:
                 if node.number not in self.left:
                     self.waiting.add(node.number)
                     return
                 for claim in arriving:
                     digits = node.signature.operand_dims[position][claim.at]
                     self.ask(node, position, digits, claim, candidates, passing=True)
+
+    def reads(self, node: Node) -> Iterator[tuple[int, Claim]]:
+        """The claims of an op's operands that it may follow, and their positions."""
+        program, claims = self.program, self.claims
+        for position, value in enumerate(node.operands):
+            claim = claim_of(program, claims, value)
+            if claim is not None and self.asks(claim):
+                yield position, claim
+
+    def waits(self, node: Node) -> bool:
+        """Whether an op that makes its results where they are read has to be told in which windows that is."""
+        if node.number in self.left:
+            return False
+        dims = (node.signature.operand_dims[position][claim.at] for position, claim in self.reads(node))
+        return any(digit.reach or node.number in self.widened for digits in dims for digit in digits)
 
     def in_the_middle(self, node: Node, candidates: Candidates) -> None:
         """Leaves one of several candidates for an index, if they differ only in where the blocks begin."""
@@ -237,22 +248,22 @@ class _Sweep:
             for claim in self.wants(value):
                 self.ask(node, -1 - position, dims[claim.at], claim, candidates)
 
-    def wants(self, value: int) -> set[Claim]:
+    def wants(self, value: int) -> Set[Claim]:
         """The dims on which the value's own claim, or else its decided uses, want it tiled."""
         own = self.claims.values[value]
         if own is not None:
-            return {own} if self.asks(own) else set()
-        found: set[Claim] = set()
+            return {own} if self.asks(own) else NOTHING
+        read = self.read_by(value)
+        if not read:
+            return NOTHING
         producer = self.program.producer[value]
-        if producer in self.following and (window := self.one_window(value, producer)) is not None:
+        if producer in self.following and (window := self.one_window(value, producer, read)) is not None:
             return {window}
-        for claim, at in self.read_by(value):
-            factor = at.claim(claim.factor, self.padded)
-            if factor is not None:
-                found.add(claim.moved(at.dim, factor))
+        factors = ((claim, at, at.claim(claim.factor, self.padded)) for claim, at in read)
+        found = {claim.moved(at.dim, factor) for claim, at, factor in factors if factor is not None}
         return found if len(found) < 2 else self.one_tiling(value, found)
 
-    def one_tiling(self, value: int, found: set[Claim]) -> set[Claim]:
+    def one_tiling(self, value: int, found: Set[Claim]) -> Set[Claim]:
         """One of several claims to a dim, if they differ only in where the blocks begin."""
         one = min(found, key=lambda claim: claim.tactic)
         if any(claim.at != one.at for claim in found):
@@ -271,9 +282,9 @@ class _Sweep:
                     found.append((claim, at))
         return found
 
-    def one_window(self, value: int, producer: int) -> Claim | None:
+    def one_window(self, value: int, producer: int, readers: list[tuple[Claim, Position]]) -> Claim | None:
         """The least window with all that is read of a value which is made where it is read; None if there is no such window."""
-        read = [claim.moved(at.dim, at.outward(claim.factor)) for claim, at in self.read_by(value)]
+        read = [claim.moved(at.dim, at.outward(claim.factor)) for claim, at in readers]
         if len({claim.at for claim in read}) != 1:
             return None
         one = min(read, key=lambda claim: claim.tactic)

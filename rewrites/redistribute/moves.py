@@ -1,8 +1,9 @@
 """The layouts that a value can take on its way from one layout to another, and the steps that lead from each to the next.
 
-A state says where each axis is: on a dim at a stride, pending, or nowhere. Only axes that either end names take part. A step is
-a slice, a gather or a fold, or what the collective laws make of a gather or fold with a slice of its result. In a state, a dim
-is padded as far as its own axes need it; during a step, as far as those before and after it need it.
+A state says where each axis is: on a dim at a stride, pending, or nowhere. Only axes that either end names take part; with
+padding, all axes if there are few states. A step is a slice, a gather or a fold, or what the collective laws make of a gather
+or fold with a slice of its result. In a state, a dim is padded as far as its own axes need it; during a step, as far as those
+before and after it need it.
 
     [a*128, 512]   is   ((0, 128), None), of the axes a and b
         -- slice b -->               ((0, 128), (1, 256))
@@ -45,35 +46,39 @@ class Run(NamedTuple):
 
 
 class Space:
-    """The states of a value between two layouts, in all of which a dim is at most as long as in `room`."""
+    """The states of a value between two layouts. If none of these is padded, no state is."""
 
-    def __init__(self, source: Layout, target: Layout, room: tuple[int, ...], itemsize: int, mesh: Mesh) -> None:
+    def __init__(self, source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> None:
         self.mesh, self.itemsize, self.laws = mesh, itemsize, laws_on(mesh)
-        self.shape, self.room = source.global_shape(mesh), room
-        self.is_padded = self.shape != room
-        self.dims = range(len(room) - 1, -1, -1)
+        self.shape = source.global_shape(mesh)
+        ends = [layout.padded_shape(mesh) for layout in (source, target)]
+        self.is_padded = any(each != self.shape for each in ends)
+        self.dims = range(len(self.shape) - 1, -1, -1)
         factors = [*source.factors(mesh), *target.factors(mesh)]
-        names = in_order([*(f.name for _, f in factors), *(each.axis for each in source.pending)], mesh)
-        self.size = {name: mesh[name] for name in names}
-        self.start, self.goal = self.state(source), self.state(target)
-        self.places, self.patience = list[tuple[int, int]](), 0
-        for between in (True, False):
-            of_dims = [(dim, [factor for on, factor in factors if on == dim]) for dim in self.dims]
-            self.places = [(dim, stride) for dim, on in of_dims for stride in self._strides(dim, on, between=between)]
-            self.patience = PATIENCE[between]
+        named = in_order([*(f.name for _, f in factors), *(each.axis for each in source.pending)], mesh)
+        # Devices that hold only padding may take part along axes that neither end names.
+        for names, between in (tuple(mesh) if self.is_padded else named, True), (named, True), (named, False):
+            self.size, self.patience = {name: mesh[name] for name in names}, PATIENCE[between]
+            on = [(dim, [factor for at, factor in factors if at == dim]) for dim in self.dims]
+            self.places = [(dim, stride) for dim, each in on for stride in self._strides(dim, each, between=between)]
             if len(self.places) ** len(self.size) <= SMALL:
                 break
+        even = [padded(n, prod(self.size.values())) if self.is_padded else n for n in self.shape]
+        self.longest = tuple(map(max, even, *ends))
+        """How long a dim is at most."""
+        self.start, self.goal = self.state(source), self.state(target)
         self.on, self.local = cache(self._on), cache(self._local)
         self.group, self.filled = cache(self._group), cache(self._filled)
 
     def _strides(self, dim: int, factors: list[Factor], *, between: bool) -> list[int]:
         """Where axes can lie on a dim: next to an end of it or to a factor of either layout, perhaps with others between."""
-        extent, wide = self.room[dim], {1}
+        extent, wide = self.shape[dim], {1}
         for size in self.size.values():
             wide |= {size * n for n in wide} if between else {size}
-        ends = {1, extent, *(f.stride for f in factors), *(f.span for f in factors)} - {0}
+        lengths = {padded(extent, n) for n in wide} if self.is_padded else {extent}
+        ends = {1, *lengths, *(f.stride for f in factors), *(f.span for f in factors)} - {0}
         found = {end * n for end in ends for n in wide} | {end // n for end in ends for n in wide if end % n == 0}
-        return sorted((n for n in found if extent % n == 0), reverse=True)
+        return sorted((n for n in found if n <= extent and (self.is_padded or extent % n == 0)), reverse=True)
 
     def state(self, layout: Layout) -> State:
         spots: dict[str, Spot] = {factor.name: (dim, factor.stride) for dim, factor in layout.factors(self.mesh)}
@@ -100,7 +105,7 @@ class Space:
         if not self.is_padded:
             return self.shape
         spans = [lcm(*(self.span(at, dim) for at in states)) for dim in range(len(self.shape))]
-        return tuple(-(-extent // span) * span for extent, span in zip(self.shape, spans, strict=True))
+        return tuple(map(padded, self.shape, spans))
 
     def larger(self, before: State, after: State) -> int:
         """The larger one of the local bytes before a step and after it."""
@@ -119,8 +124,10 @@ class Space:
         return prod(shape) // prod(placed) * self.itemsize
 
     def fits(self, at: State, dim: int) -> bool:
-        """Whether a dim is a tiling."""
-        outer = self.room[dim]
+        """Whether a dim is a tiling, perhaps padded."""
+        outer = padded(self.shape[dim], self.span(at, dim)) if self.is_padded else self.shape[dim]
+        if outer > self.longest[dim]:
+            return False
         for run in self.on(at, dim):
             if outer % run.span:
                 return False
@@ -166,7 +173,7 @@ class Space:
         """Every place for some axes beside the others."""
         span = self.group(axes)
         for dim, stride in self.places:
-            if self.room[dim] % (stride * span) == 0 and self.fits(after := self.put(at, run := (axes, dim, stride)), dim):
+            if stride * span <= self.longest[dim] and self.fits(after := self.put(at, run := (axes, dim, stride)), dim):
                 yield run, after
 
     def _sliced(self, at: State, inner: Op, axes: Axes) -> Iterator[tuple[Op, State]]:
@@ -215,6 +222,11 @@ class Space:
         """All runs of neighbours; the longest only if they are wanted."""
         for dim in self.dims:
             yield from joined(self.on(at, dim), longest=longest)
+
+
+def padded(extent: int, span: int) -> int:
+    """The least multiple of a span that is no less than an extent."""
+    return -(-extent // span) * span
 
 
 def joined(singles: Iterable[Run], *, longest: bool = False) -> Iterator[Run]:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from heapq import heappop, heappush
 from itertools import count, groupby
-from math import lcm, prod
+from math import prod
 from typing import TypeAlias, cast
 
 from ...dialects.layouts import Layout, Pending
@@ -152,10 +152,7 @@ def _through_runs(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> 
 
 def _searched(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path:
     """The way through layouts between two."""
-    shape, ends = source.global_shape(mesh), [(layout, layout.padded_shape(mesh)) for layout in (source, target)]
-    lengths = [[padded[dim] for layout, padded in ends if layout.at(dim, mesh)] for dim in range(len(shape))]
-    room = tuple(lcm(*each) if each else extent for each, extent in zip(lengths, shape, strict=True))
-    search = _Search(Space(source, target, room, itemsize, mesh), lambda: _spare(source, target, itemsize, mesh))
+    search = _Search(Space(source, target, itemsize, mesh), lambda: _spare(source, target, itemsize, mesh))
     if (found := search.steps()) is None:
         assert search.spare is not None, "it is the way"
         return search.spare
@@ -256,7 +253,7 @@ class _Search:
     def __init__(self, space: Space, spare: Callable[[], Path | None]) -> None:
         self.space, self._spare = space, spare
         self.limit = max(space.local(space.start), space.local(space.goal))
-        self.whole = prod(space.room) * space.itemsize
+        self.whole = prod(space.longest) * space.itemsize
         self.wanted = [run for dim in space.dims for run in space.on(space.goal, dim)]
 
     def steps(self) -> tuple[Step, ...] | None:
