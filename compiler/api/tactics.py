@@ -262,8 +262,7 @@ class ZeRO(Tactic):
         else:
             yield from self.kept(plan, params, axis)
         dims = {name: free_dim(plan, value, axis, self.padded) for name, value in sharded.items()}
-        held = [name for name, value in sharded.items() if is_tiled(plan, value, axis)]
-        if not held and all(dim is None for dim in dims.values()):
+        if all(dim is None for dim in dims.values()) and not any(is_tiled(plan, value, axis) for value in sharded.values()):
             raise self.nothing(plan, sharded, axis)
         for name, dim in dims.items():
             if dim is not None:

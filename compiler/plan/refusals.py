@@ -33,6 +33,8 @@ class Seed:
     def parts(self, mesh: Mesh) -> list["Seed"]:
         """The claims on the axes that its axis stands for: on each sub-axis, major to minor, if the mesh splits it."""
         axes = mesh.parts(self.axis)
+        if list(axes) == [self.axis]:
+            return [self]
         multiple = self.pads(mesh) if len(axes) > 1 else self.multiple
         minor = [prod(mesh[axis] for axis in axes[number + 1 :]) for number in range(len(axes))]
         blocks = [self.block and self.block * size for size in minor]

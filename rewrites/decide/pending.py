@@ -21,11 +21,15 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
+from math import prod
 
-from ...dialects.dtypes import divides, widens
+from ...dialects.dtypes import divides, itemsize, widens
+from ...dialects.layouts import Layout
+from ...dialects.mesh import Mesh
 from ...dialects.monoids import MONOIDS
 from ..program.program import Node, Program
-from ..redistribute.steps import devices, share
+from ..redistribute.steps import Bytes, devices, share
 from .linearity import linear_in, terms_beside
 from .min_cut import ENDLESS, Network
 from .op_layouts import Pend, Placed, Placements
@@ -282,7 +286,13 @@ def _price(placements: Placements, reach: _Reach, value: int) -> int:
     axes = {each.axis for each in pend}
     wanted = [placements.wanted(number, position) for number, position in placements.uses(value)]
     sliced = bool(wanted) and all(axes.issubset(layout.axes()) for layout in wanted)
-    group = devices(axes, placements.mesh)
-    local = placements.local_bytes(value, reach.layouts[value].without(axes, placements.mesh))
-    bytes = share(local, group, times=1 if sliced else 2) * placements.trips(value)
-    return int(bytes * RESOLVED) + 1
+    width = itemsize(reach.program.types[value].dtype)
+    return int(_received(reach.layouts[value], pend, sliced, placements.mesh) * width * placements.trips(value) * RESOLVED) + 1
+
+
+@cache
+def _received(layout: Layout, pend: Pend, sliced: bool, mesh: Mesh) -> Bytes:
+    """The elements that a device receives to resolve a value of this layout."""
+    axes = {each.axis for each in pend}
+    local = prod(layout.without(axes, mesh).local_shape(mesh))
+    return share(local, devices(axes, mesh), times=1 if sliced else 2)

@@ -182,12 +182,15 @@ class _Sweep:
                 self.mark_ahead(number)
 
     def operand_claims(self, node: Node, candidates: Candidates) -> None:
-        for position, claim in self.reads(node):
-            self.ask(node, position, node.signature.operand_dims[position][claim.at], claim, candidates)
+        program, claims = self.program, self.claims
+        for position, value in enumerate(node.operands):
+            claim = claim_of(program, claims, value)
+            if claim is not None and self.asks(claim):
+                self.ask(node, position, node.signature.operand_dims[position][claim.at], claim, candidates)
         if candidates:
             return
         for position, value in enumerate(node.operands):
-            if (arriving := self.shifted(value)) and claim_of(self.program, self.claims, value) is None:
+            if (arriving := self.shifted(value)) and claim_of(program, claims, value) is None:
                 if node.number not in self.left:
                     self.waiting.add(node.number)
                     return
@@ -195,20 +198,17 @@ class _Sweep:
                     digits = node.signature.operand_dims[position][claim.at]
                     self.ask(node, position, digits, claim, candidates, passing=True)
 
-    def reads(self, node: Node) -> Iterator[tuple[int, Claim]]:
-        """The claims of an op's operands that it may follow, and their positions."""
-        program, claims = self.program, self.claims
-        for position, value in enumerate(node.operands):
-            claim = claim_of(program, claims, value)
-            if claim is not None and self.asks(claim):
-                yield position, claim
-
     def waits(self, node: Node) -> bool:
         """Whether an op that makes its results where they are read has to be told in which windows that is."""
         if node.number in self.left:
             return False
-        dims = (node.signature.operand_dims[position][claim.at] for position, claim in self.reads(node))
-        return any(digit.reach or node.number in self.widened for digits in dims for digit in digits)
+        for position, value in enumerate(node.operands):
+            claim = claim_of(self.program, self.claims, value)
+            if claim is not None and self.asks(claim):
+                digits = node.signature.operand_dims[position][claim.at]
+                if node.number in self.widened or any(digit.reach for digit in digits):
+                    return True
+        return False
 
     def in_the_middle(self, node: Node, candidates: Candidates) -> None:
         """Leaves one of several candidates for an index, if they differ only in where the blocks begin."""
@@ -304,9 +304,10 @@ class _Sweep:
         blocks for the ops that read it; if the caller alone reads it, it gets blocks of one size. Few elements are read as a
         sum over devices, in the end, rather than padded to one for each device.
         """
-        indices = node.signature.instance.indices
-        shifts = node.signature.shifts and any(self.program.uses[result] for result in node.results)
-        few = node.signature.shifts and any(indices[digit.at].reads for digit in digits)
+        indices, shifts, few = node.signature.instance.indices, False, False
+        if node.signature.shifts:
+            shifts = any(self.program.uses[result] for result in node.results)
+            few = any(indices[digit.at].reads for digit in digits)
         for digit in digits:
             factor = digit.inward(claim.factor, self.padded, shifts)
             if factor is None or (passing and is_padded(indices[digit.at].extent, [factor])):

@@ -224,11 +224,10 @@ class Table:
     def fits_results(self, node: Node, index: int, factor: Factor) -> bool:
         """Whether a result that a tactic placed by itself, on other axes, has room for the index' factor too."""
         for value, at in zip(node.results, node.signature.result_at, strict=True):
-            if index not in at:
-                continue
             claimed = [name for name, table in self.axes.items() if table.values[value] is not None]
-            beside = bool(claimed) and factor.name not in claimed
-            if beside and not self.fits_value(value, at[index].dim, at[index].outward(factor)):
+            if not claimed or index not in at or factor.name in claimed:
+                continue
+            if not self.fits_value(value, at[index].dim, at[index].outward(factor)):
                 return False
         return True
 

@@ -159,6 +159,7 @@ class Space:
 
     def moves(self, at: State) -> Iterator[tuple[Op, State]]:
         """Every step from a state, as a term, and the state after it."""
+        yield from self._folded(at)
         for axis, spot in zip(self.size, at, strict=True):
             if spot is None:
                 yield from ((("slice", *run), after) for run, after in self._placed(at, (axis,)))
@@ -167,7 +168,6 @@ class Space:
             yield gather, self.put(at, free=run.axes)
             yield from self._sliced(at, gather, run.axes)
         yield from self._permuted(at)
-        yield from self._folded(at)
 
     def _placed(self, at: State, axes: Axes) -> Iterator[tuple[tuple[Axes, int, int], State]]:
         """Every place for some axes beside the others."""

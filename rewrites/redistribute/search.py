@@ -29,6 +29,7 @@ from ...dialects.monoids import MONOIDS
 from ...dialects.ranges.factor import Factor
 from .collective_terms import Op
 from .kinds.alone import Cut, Pad
+from .kinds.folds import AllReduce
 from .kinds.halo import Halo
 from .kinds.pieces import Pieces
 from .moves import Space, State
@@ -275,7 +276,7 @@ class _Search:
 
     def way(self, most: int) -> _Way | None:
         """The least bytes, then the fewest collectives, then the smallest local sizes; after many steps the best so far."""
-        space, tried, done = self.space, count(), set[State]()
+        space, tried, done, least = self.space, count(), set[State](), self.missing(self.space.start)
         heap: list[tuple[_Paid, int, _Paid, _Way]] = [((0, 0, 0), 0, (0, 0, 0), _Way(space.start))]
         arrived: list[tuple[_Paid, int, _Paid, _Way]] = []
         while heap:
@@ -291,6 +292,8 @@ class _Search:
                     continue
                 larger = space.larger(way.at, after)
                 now = paid[0] + self.received(op, larger), paid[1] + (op[0] != "slice"), paid[2] + larger
+                if way.before is None and after == space.goal and now[:2] <= (least, 1):
+                    return _Way(after, op, way)  # no way is better
                 left = self.missing(after)
                 if number > FEW and self.spare is not None and now[0] + left > self.spare.bytes:
                     continue
@@ -324,7 +327,7 @@ class _Search:
         other = tuple(a if b == c else c for a, b, c in moves)
         return all(space.fits(other, dim) for dim in space.dims)
 
-    def missing(self, at: State) -> int:
+    def missing(self, at: State) -> Bytes:
         """The bytes of its part in the target that some device does not have, and receives on any way: A*'s bound.
 
         None with padding, because the device may be one whose part is padding.
@@ -332,7 +335,10 @@ class _Search:
         if self.space.is_padded:
             return 0
         space, wanted = self.space, self.space.local(self.space.goal)
-        if any(isinstance(spot, str) for spot in at):
+        pending = [axis for axis, spot in zip(space.size, at, strict=True) if isinstance(spot, str)]
+        if pending and space.put(at, free=tuple(pending)) == space.goal:
+            return AllReduce.received(wanted, space.group(tuple(pending)))
+        if pending:
             return wanted  # every element is still to be folded
         have = space.local(at)
         for axes, dim, stride, span in self.wanted:
