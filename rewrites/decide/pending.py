@@ -72,7 +72,7 @@ class _Reach:
     def __init__(self, placements: Placements, refused: frozenset[int]) -> None:
         self.placements = placements
         self.refused = refused
-        """Carries of loops that are not pending sums under any assumption."""
+        """Carries of loops that are not pending sums under any assumption, and ops at which no sum may wait."""
         self.loops: dict[int, Node] = {}
         """Carries that are pending sums if the assumption holds: each trip ends with one, and no reader needs it resolved."""
         self.program: Program = placements.program
@@ -83,22 +83,27 @@ class _Reach:
         """Pending values that are sums of sources alone, without factors."""
         self.stopped: list[int] = []
         """Ops at which a sum stops because they are not linear in it."""
+        self.hinders: set[int] = set()
+        """Ops at which a sum waits, and so arrives at an op that carries another sum, and cannot carry both."""
         self.spread(self.pending)
         self.wait()
 
-    def spread(self, values: Iterable[int]) -> None:
-        """Visits the users of these values, and of all values that become pending."""
+    def spread(self, values: Iterable[int]) -> bool:
+        """Visits the users of these values, and of all values that become pending; whether all ops carry what they carried."""
+        holds = True
         heap = sorted({number for value in values for number, _ in self.program.uses[value]})
         seen = set(heap)
         while heap:
             node = self.program.nodes[heapq.heappop(heap)]
             carry = self.carried(node)
             if carry is None:
+                holds = holds and node.number not in self.carriers
                 continue
             for number in (*self.assume(node, carry.pend), *self.carry(node, carry)):
                 if number not in seen:
                     seen.add(number)
                     heapq.heappush(heap, number)
+        return holds
 
     def carry(self, node: Node, carry: Carry) -> list[int]:
         """Lets the op carry its sum; returns the ops that read its result."""
@@ -144,12 +149,12 @@ class _Reach:
         return self.program.zero[node.operands[0]] or node.operands[0] in self.pending or self.begins(node.operands[0])
 
     def broken(self) -> frozenset[int]:
-        """The carries whose assumption does not hold; all others stay pending."""
+        """The carries whose assumption does not hold, and the ops at which a sum may not wait; all others stay pending."""
         for number, loop in self.loops.items():
             carry = self.carried(loop)
             if carry is not None:
                 self.carriers[number] = carry
-        return frozenset(number for number, loop in self.loops.items() if not self.holds(loop))
+        return frozenset(number for number, loop in self.loops.items() if not self.holds(loop)) | self.hinders
 
     def holds(self, loop: Node) -> bool:
         """Whether each trip ends with a pending sum, and every reader of the carry can also take a pending sum."""
@@ -170,7 +175,8 @@ class _Reach:
             carry = self.waiting(node) if node.number not in self.carriers else None
             if carry is not None:
                 self.carry(node, carry)
-                self.spread(node.results)
+                if not self.spread(node.results):
+                    self.hinders.add(node.number)
                 for number in self.stopped:
                     heapq.heappush(heap, number)
                 self.stopped = []

@@ -237,14 +237,13 @@ def _fits_index(signature: Signature, index: int, factors: list[Factor]) -> bool
     info = signature.instance.indices[index]
     if info.extent == 0 or (info.selects is not None and min(factor.stride for factor in factors) <= info.selects.cost):
         return False
-    pads, by_position = (
-        is_padded(info.extent, factors),
-        bool(info.value or info.lookups or info.picks or info.scan or info.pieces or info.selects or info.merges),
-    )
-    whole_blocks = not (by_position or pads) or is_contiguous(info.extent, factors)
+    pads, windows = is_padded(info.extent, factors), any(factor.has_halo for factor in factors)
+    by_position = bool(info.value or info.lookups or info.picks or info.scan or info.pieces or info.selects or info.merges)
+    # A scan needs one run of elements a device, wherever the runs begin.
+    whole_blocks = is_contiguous(info.extent, factors) or not (by_position or pads) or (windows and info.scan is not None)
     fills = pads if info.folds is None else overhang(info.extent, factors)
     lawful = not (by_position or info.once or info.windows or info.over or fills) or is_lawful(info, fills)
-    if not all(signature.follows_windows(index, factor) for factor in factors if factor.has_halo):
+    if windows and not all(signature.follows_windows(index, factor) for factor in factors if factor.has_halo):
         return False
     reaches = signature.reaches(index)
     if reaches and (len(factors) > 1 or not (factors[0].covers(info.extent) or factors[0].is_in_turn(info.extent))):

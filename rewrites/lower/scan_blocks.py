@@ -62,7 +62,17 @@ class Across:
         before = emit.make("dynamic_slice", (scanned, *starts), dtype, self.one())
         before = emit.spread(before, self.type.shape, tuple(range(len(shape))))
         alone = emit.spread(emit.equals(rank, count - 1 if self.backwards else 0), self.type.shape)
-        return emit.make("select_n", (alone, self.step(before), self.local), dtype, self.type.shape)
+        return self.bounded(emit.make("select_n", (alone, self.step(before), self.local), dtype, self.type.shape), rank)
+
+    def bounded(self, scanned: SSAValue, rank: SSAValue) -> SSAValue:
+        """The scan with zeros where blocks that begin elsewhere are outside of the array, as their readers expect."""
+        emit, window = self.emit, self.layout.at(self.dim, self.mesh)[0]
+        extent = self.layout.global_shape(self.mesh)[self.dim]
+        if not window.has_halo or not window.overhangs(extent):
+            return scanned
+        start = emit.make("mul", (rank, emit.number(window.stride, IDS)), IDS, ())
+        start = emit.make("sub", (start, emit.number(window.before, IDS)), IDS, ())
+        return emit.inside(scanned, self.dim, start, extent, emit.unit("add", self.type.dtype))
 
     def rank(self) -> SSAValue:
         """The number of this device's block."""

@@ -132,7 +132,7 @@ class Signature:
         info = self.instance.indices[index]
         every = [digits for dims in (*self.operand_dims, *self.result_dims) for digits in dims]
         alone = all(len(digits) == 1 for digits in every for digit in digits if digit.at == index and digit.reach is None)
-        by_position = info.scan or info.selects or info.merges or info.picks
+        by_position = info.selects or info.merges or info.picks
         once = info.folds is None or (window.is_tiling and info.filled is not None and not by_position)
         return alone and once and not info.lookups and not info.once
 

@@ -204,8 +204,11 @@ def totals(source: Layout, dim: int, itemsize: int, mesh: Mesh) -> Path:
     ```
     """
     shape, factors = source.padded_shape(mesh), source.factors(mesh)
-    block = min(factor.stride for factor in source.at(dim, mesh))
-    blocks = (*shape[:dim], shape[dim] // block, *shape[dim + 1 :])
+    along = source.at(dim, mesh)
+    block = min(factor.stride for factor in along)
+    # Blocks that begin elsewhere reach beyond the dim: there is one on each device.
+    count = along[0].size if along[0].has_halo else shape[dim] // block
+    blocks = (*shape[:dim], count, *shape[dim + 1 :])
     apart = [(at, factor.at(factor.stride // block) if at == dim else factor) for at, factor in factors]
     gathered = [each for each in apart if each[0] != dim]
     return path(Layout.of(blocks, apart), Layout.of(blocks, gathered), itemsize, mesh)

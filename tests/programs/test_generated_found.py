@@ -193,3 +193,15 @@ def test_nobody_reads_a_window_of_no_elements(function: Callable[[Any], Any], at
     for each in (function, jax.grad(lambda u: function(u).sum())):
         plan = pt.plan(each, pt.Mesh(a=3), floats(3))
         holds(plan.tile(at if at == "result" else plan.arguments()[0], 0, "a", padded=True), each, floats(3))
+
+
+def test_a_sum_does_not_wait_on_its_way_to_a_position_in_another_sum() -> None:
+    """`ids[0]` is a sum over the devices, which have it or zero, and `ids[0] + 8` one that could wait; not at the slice."""
+
+    def window(ids: jax.Array, x: jax.Array) -> jax.Array:
+        return jnp.arcsinh(jax.lax.dynamic_slice(x.sum(0), (ids[0],), (4,)))
+
+    args = np.array([4, 5, 5, 2, 11, 3, 7, 3], np.int32), floats(8, 8)
+    for function in (window, jax.grad(lambda ids, x: window(ids, x).sum(), argnums=1)):
+        plan = pt.plan(function, A, *args)
+        holds(plan.tile("ids", 0, "a").tile("x", 0, "a"), function, *args)

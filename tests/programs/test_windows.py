@@ -9,6 +9,7 @@ A device gets the rows beyond its block from its neighbours by permutes. Nothing
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import jax
@@ -260,6 +261,29 @@ CASES: dict[str, Case] = {
         permutes(4, all_reduce=2),
         78,
     ),
+    "running sums of differences": Case(
+        lambda x: jnp.tanh(jnp.cumsum(x[1:] - x[:-1], 0)).sum(0),
+        (ROWS,),
+        0,
+        permutes(1, all_gather=1, all_reduce=1),
+        156,
+        permutes(2, all_gather=2, all_reduce=1),
+        284,
+    ),
+    "running products of what is left, from its end": Case(
+        lambda x: lax.cumprod(jnp.tanh(x[1:-1]) + 1.5, 0, reverse=True).sum(0),
+        (ROWS,),
+        0,
+        permutes(0, all_gather=1, all_reduce=1),
+        140,
+    ),
+    "differences of running maxima": Case(
+        lambda x: jnp.diff(lax.cummax(x[3:-2], 0), axis=0).sum(0),
+        (ROWS,),
+        0,
+        permutes(1, all_gather=1, all_reduce=1),
+        156,
+    ),
     "a trip of a loop with differences": Case(
         lambda x: lax.scan(lambda c, _: (c.at[1:-1].set((c[2:] + c[:-2]) / 2), (c[1:] - c[:-1]).max()), x, None, length=3),
         (ROWS,),
@@ -318,6 +342,20 @@ def test_the_backward_of_a_window_sends_its_halo_and_no_more(name: str) -> None:
     plan = planned(case, function, args)
     assert sends(plan) == (case.backward, case.backward_bytes)
     agree(plan, function, args)
+
+
+@pytest.mark.parametrize("scan", [lax.cumsum, lax.cumprod, lax.cummax, lax.cummin, lax.cumlogsumexp])
+def test_scans_of_rows_that_begin_elsewhere(scan: Callable[..., Any]) -> None:
+    """Rows before a block, and after it, count for nothing in a scan, and are zeros for the op that reads it."""
+    args = np.random.default_rng(0).uniform(0.5, 1.5, (64, 2)).astype(F32)
+    for rows, backwards in product((slice(1, None), slice(None, -1), slice(3, -2)), (False, True)):
+
+        def scanned(x: Any, rows: slice = rows, backwards: bool = backwards) -> Any:
+            return (jnp.diff(scan(x[rows], 0, reverse=backwards), axis=0) ** 2).sum(0)
+
+        plan = pt.plan(scanned, MESH, args).tile("x", 0, "data")
+        assert sends(plan)[0] == permutes(1, all_gather=1, all_reduce=1)
+        assert not (gap := disagreement(interpreted(plan, [args]), [scanned(args)])), gap
 
 
 @pytest.mark.parametrize(
