@@ -13,6 +13,7 @@ from typing import cast
 
 import numpy as np
 from jax import Array
+from jax.sharding import get_abstract_mesh
 from xdsl.ir import Operation
 
 from ...dialects import spmd
@@ -36,6 +37,15 @@ def run_collective(op: Operation, operands: Sequence[Array]) -> list[Array]:
     return [_exchange(op, x)]
 
 
+def _permute(op: spmd.PermuteOp, x: Array) -> Array:
+    """JAX's permute numbers devices in the order of the mesh's axes, whatever the order in which it is given the axes."""
+    sizes = {axis: mesh_of(op)[axis] for axis in op.axes}
+    axes = tuple(axis for axis in get_abstract_mesh().axis_names if axis in sizes)
+    numbers = np.arange(prod(sizes.values())).reshape(tuple(sizes[axis] for axis in axes))
+    number = numbers.transpose([axes.index(axis) for axis in op.axes]).ravel().tolist()
+    return lax.ppermute(x, axes, [(number[source], number[target]) for source, target in op.pairs.data])
+
+
 def _exchange(op: spmd.Collective, x: Array) -> Array:
     match op:
         case spmd.AllReduceOp():
@@ -47,7 +57,7 @@ def _exchange(op: spmd.Collective, x: Array) -> Array:
         case spmd.AllToAllOp():
             return _all_to_all(op, x)
         case spmd.PermuteOp():
-            return lax.ppermute(x, op.axes, list(op.pairs.data))
+            return _permute(op, x)
         case spmd.PickOp():
             return _pick(op, x)
         case _:

@@ -205,3 +205,14 @@ def test_a_sum_does_not_wait_on_its_way_to_a_position_in_another_sum() -> None:
     for function in (window, jax.grad(lambda ids, x: window(ids, x).sum(), argnums=1)):
         plan = pt.plan(function, A, *args)
         holds(plan.tile("ids", 0, "a").tile("x", 0, "a"), function, *args)
+
+
+@pytest.mark.parametrize("axes", [("a", "b"), ("b", "a")])
+def test_a_permute_numbers_devices_in_the_order_of_its_axes(axes: tuple[str, str]) -> None:
+    """JAX numbers them in the order of the mesh, in permutes alone. The blocks of a sort are merged by permutes."""
+    x = np.array([4, -1, 9, 2, 9, -1, 1, 3], np.int32)
+    plan = pt.plan(jax.lax.sort, pt.Mesh(a=2, b=2), x)
+    for axis in axes:
+        plan = plan.tile(plan.arguments()[0], 0, axis)
+    assert plan.counts()["permute"] == 3
+    holds(plan, jax.lax.sort, x)

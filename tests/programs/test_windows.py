@@ -348,7 +348,7 @@ def test_the_backward_of_a_window_sends_its_halo_and_no_more(name: str) -> None:
 def test_scans_of_rows_that_begin_elsewhere(scan: Callable[..., Any]) -> None:
     """Rows before a block, and after it, count for nothing in a scan, and are zeros for the op that reads it."""
     args = np.random.default_rng(0).uniform(0.5, 1.5, (64, 2)).astype(F32)
-    for rows, backwards in product((slice(1, None), slice(None, -1), slice(3, -2)), (False, True)):
+    for rows, backwards in product((slice(1, None), slice(1, -1), slice(3, -2)), (False, True)):
 
         def scanned(x: Any, rows: slice = rows, backwards: bool = backwards) -> Any:
             return (jnp.diff(scan(x[rows], 0, reverse=backwards), axis=0) ** 2).sum(0)
