@@ -51,7 +51,9 @@ def evaluate(name: str, params: ParamsAttr, inputs: Sequence[Array], out_types: 
     if definition.ravel is not None:
         return [inputs[0].reshape(out_types[0][1])]
     form = _ground(name, params, tuple(each.shape for each in inputs), tuple(shape for _, shape in out_types))
-    return _Evaluator(form, params, inputs, out_types).run()
+    # NumPy would warn of infinities and NaN, which padding may hold.
+    with np.errstate(all="ignore"):
+        return _Evaluator(form, params, inputs, out_types).run()
 
 
 @lru_cache(maxsize=1 << 12)
@@ -255,10 +257,9 @@ class _Evaluator:
         name = self.form.definition.name if body.function == "@" else body.function
         values = [self.value(arg, context) for arg in body.args]
         if body.function in _ARITHMETIC:
-            with np.errstate(all="ignore"):
-                # Integers of less than a byte wrap around when they are written.
-                wide = (Labelled(widen(each.array), each.ids) if is_narrow(each.array.dtype) else each for each in values)
-                return [self.meet(_ARITHMETIC[body.function], *wide)]
+            # Integers of less than a byte wrap around when they are written.
+            wide = (Labelled(widen(each.array), each.ids) if is_narrow(each.array.dtype) else each for each in values)
+            return [self.meet(_ARITHMETIC[body.function], *wide)]
         ids = tuple(dict.fromkeys(i for value in values for i in value.ids))
         arrays = [self.align(value, ids) for value in values]
         if name in whole_dims.FUNCTIONS:

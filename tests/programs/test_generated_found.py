@@ -216,3 +216,26 @@ def test_a_permute_numbers_devices_in_the_order_of_its_axes(axes: tuple[str, str
         plan = plan.tile(plan.arguments()[0], 0, axis)
     assert plan.counts()["permute"] == 3
     holds(plan, jax.lax.sort, x)
+
+
+def test_an_axis_that_leaves_a_padded_dim_leaves_the_others_the_dim() -> None:
+    """`square` has its layout from what it reads. Without `b`, blocks of one row on two devices do not cover three rows."""
+
+    def both(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return jnp.arcsinh(x), jnp.tanh(jnp.square(x))
+
+    x, mesh = floats(3, 8), pt.Mesh(b=2, c=2)
+    plan = pt.plan(both, mesh, x).tile("asinh#0", 0, "b", padded=True).tile("asinh#0", 0, "c").tile("square#0", 1, "b")
+    assert plan.layout("square#0") == {"square#0": "f32[c*2 pad 3, b*4]"}
+    holds(plan, both, x)
+
+
+def test_the_interpreter_computes_with_the_infinities_of_padding() -> None:
+    """A maximum pool of padding is -inf, and its products are NaN: no warning, because no fold counts them."""
+
+    def pooled(x: jax.Array, w: jax.Array) -> jax.Array:
+        rows = jax.lax.reduce_window(x, -np.inf, jax.lax.max, (1, 2), (1, 2), "VALID")
+        return (jnp.tanh(rows.T @ w) ** 2).sum()
+
+    args = floats(16, 6), floats(16, 4)
+    holds(pt.plan(pooled, A, *args).tile("x", 1, "a", padded=True), pooled, *args)
