@@ -131,7 +131,7 @@ class _Sweep:
         candidates: Candidates = {}
         self.result_claims(node, candidates)
         follows = node.number in self.following
-        if follows and not candidates and self.waits(node):
+        if follows and not candidates and node.number not in self.left:
             self.waiting.add(node.number)
         elif not candidates or not follows:
             self.operand_claims(node, candidates)
@@ -197,18 +197,6 @@ class _Sweep:
                 for claim in arriving:
                     digits = node.signature.operand_dims[position][claim.at]
                     self.ask(node, position, digits, claim, candidates, passing=True)
-
-    def waits(self, node: Node) -> bool:
-        """Whether an op that makes its results where they are read has to be told in which windows that is."""
-        if node.number in self.left:
-            return False
-        for position, value in enumerate(node.operands):
-            claim = claim_of(self.program, self.claims, value)
-            if claim is not None and self.asks(claim):
-                digits = node.signature.operand_dims[position][claim.at]
-                if node.number in self.widened or any(digit.reach for digit in digits):
-                    return True
-        return False
 
     def in_the_middle(self, node: Node, candidates: Candidates) -> None:
         """Leaves one of several candidates for an index, if they differ only in where the blocks begin."""

@@ -78,7 +78,8 @@ class Space:
         lengths = {padded(extent, n) for n in wide} if self.is_padded else {extent}
         ends = {1, *lengths, *(f.stride for f in factors), *(f.span for f in factors)} - {0}
         found = {end * n for end in ends for n in wide} | {end // n for end in ends for n in wide if end % n == 0}
-        return sorted((n for n in found if n <= extent and (self.is_padded or extent % n == 0)), reverse=True)
+        most = max(extent, *(f.stride for f in factors), 1)
+        return sorted((n for n in found if n <= most and (self.is_padded or extent % n == 0)), reverse=True)
 
     def state(self, layout: Layout) -> State:
         spots: dict[str, Spot] = {factor.name: (dim, factor.stride) for dim, factor in layout.factors(self.mesh)}

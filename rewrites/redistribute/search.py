@@ -26,7 +26,7 @@ from typing import TypeAlias, cast
 from ...dialects.layouts import Layout, Pending
 from ...dialects.mesh import Mesh
 from ...dialects.monoids import MONOIDS
-from ...dialects.ranges.factor import Factor
+from ...dialects.ranges.factor import Factor, fit
 from .collective_terms import Op
 from .kinds.alone import Cut, Pad
 from .kinds.folds import AllReduce
@@ -170,13 +170,20 @@ def _spare(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path | 
 
 def _apart(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Iterator[Path]:
     """The ways that fold first, or last, and change the dims in the best way that there is."""
-    start, moved = source.with_pending(()), target.without([each.axis for each in source.pending], mesh)
+    start, axes = source.with_pending(()), [each.axis for each in source.pending]
+    left = [each for each in target.factors(mesh) if each[1].name not in axes]
+    shape = target.global_shape(mesh)
+    fits = all(fit(extent, [factor for on, factor in left if on == dim]) for dim, extent in enumerate(shape))
+    # What is left of a padded dim may be no layout.
+    moved = Layout.of(shape, left) if fits else None
     if not source.pending or start is target or start is moved:
         return
     for folded in (start, *_scattered(source, mesh)):
         if folded is not target:
             yield _joined(path(source, folded, itemsize, mesh), path(folded, target, itemsize, mesh))
-    if prod(moved.local_shape(mesh)) <= max(prod(layout.local_shape(mesh)) for layout in (source, target)):
+    if moved is not None and prod(moved.local_shape(mesh)) <= max(
+        prod(layout.local_shape(mesh)) for layout in (source, target)
+    ):
         last = path(moved.with_pending(source.pending), target, itemsize, mesh)
         yield _joined(path(start, moved, itemsize, mesh), last)
 

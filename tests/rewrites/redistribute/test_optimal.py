@@ -14,7 +14,7 @@ from lockstep import run_steps
 from shortest_ways import Spot, State, Ways, all_layouts, best, elements, lack
 from tiles import layout
 
-from partita.dialects.layouts import Layout
+from partita.dialects.layouts import Layout, Pending
 from partita.dialects.mesh import Mesh
 from partita.dialects.ranges.factor import Factor
 from partita.dialects.reference.lockstep import distribute
@@ -110,6 +110,13 @@ def test_a_way_may_lead_through_a_dim_that_neither_end_tiles() -> None:
     source = Layout.of((17, 4), [(1, Factor.of("b", 2, mesh)), (1, Factor.of("a", 1, mesh))])
     assert not shortest_ways.Padded((17, 4), mesh).elements(source).any(1).all()
     assert check(source, Layout.of((17, 4), [(1, Factor.of("a", 2, mesh))]), mesh).bytes == 4 * 42
+
+
+def test_a_sum_goes_to_the_only_device_that_has_rows() -> None:
+    """One row in blocks of eight: the other devices have padding."""
+    mesh = Mesh(a=8)
+    source = Layout.of((1, 4), pending=[Pending("add", "a")])
+    assert path(source, Layout.of((1, 4), [(0, Factor.of("a", 8, mesh))]), 4, mesh).bytes == 28
 
 
 def test_rows_padded_to_other_lengths_are_not_gathered() -> None:
