@@ -119,6 +119,14 @@ def test_a_sum_goes_to_the_only_device_that_has_rows() -> None:
     assert path(source, Layout.of((1, 4), [(0, Factor.of("a", 8, mesh))]), 4, mesh).bytes == 28
 
 
+def test_a_sum_goes_to_a_padded_dim_whose_other_axes_are_no_layout() -> None:
+    """Without `a`, blocks of two rows on two devices do not cover nine."""
+    mesh = Mesh(a=4, b=2)
+    source = Layout.of((9, 8), [(0, Factor.of("b", 5, mesh))], [Pending("add", "a")])
+    target = Layout.of((9, 8), [(0, Factor.of("a", 4, mesh)), (0, Factor.of("b", 2, mesh))])
+    assert path(source, target, 4, mesh).bytes <= 4 * 9 * 8
+
+
 def test_rows_padded_to_other_lengths_are_not_gathered() -> None:
     """A vocabulary over 8 devices, and then over 4 others: little more than its new part, where gathering it takes 180 MB."""
     mesh, shape = Mesh(a=8, b=4), (50257, 1024)
