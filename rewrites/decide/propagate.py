@@ -68,20 +68,20 @@ class _Sweep:
         read what an undecided one moves."""
         self.left: set[int] = set()
         """Those that nothing else decided."""
-        self.few: set[int] = set()
-        """Ops that could read few elements of a block as a sum over devices, if nothing asks for them in other ways."""
+        self.reluctant: set[int] = set()
+        """Ops that can take a claim, but not the best one: they do if nothing else asks them."""
         self.alone: set[int] = set()
-        """Those that nothing has asked."""
+        """Those that nothing else has asked."""
 
     def run(self, changed: Iterable[int]) -> None:
         for value in changed:
             self.value_changed(value)
-        while self.ahead or self.back or self.arguments or self.waiting - self.left or self.few - self.alone:
+        while self.ahead or self.back or self.arguments or self.waiting - self.left or self.reluctant - self.alone:
             if not (self.ahead or self.back or self.arguments):
                 # Widened values have most uses to wait for.
                 last = self.waiting - self.left
                 self.left |= last - self.widened or last
-                self.alone |= set() if last else self.few
+                self.alone |= set() if last else self.reluctant
                 for number in sorted(self.left):
                     self.mark_ahead(number)
             self.forward()
@@ -288,23 +288,25 @@ class _Sweep:
     ) -> None:
         """Turns a claim on a dim into a claim on its index, if a factor of the index can be placed.
 
-        With `passing`, no value has the claim yet: it holds if the index then needs no padding. What only shifts keeps its
-        blocks for the ops that read it; if the caller alone reads it, it gets blocks of one size. Few elements are read as a
-        sum over devices, in the end, rather than padded to one for each device.
+        With `passing`, no value has the claim yet: it holds if each device then has some of the index. What only shifts keeps
+        its blocks for the ops that read it; if the caller alone reads it, it gets blocks of one size. Two claims hold only if
+        nothing else asks: one by which few elements are read as a sum over devices, and not padded to one for each device; and
+        one that passes and needs padding.
         """
         indices, shifts, few = node.signature.instance.indices, False, False
         if node.signature.shifts:
             shifts = any(self.program.uses[result] for result in node.results)
             few = any(indices[digit.at].reads for digit in digits)
         for digit in digits:
-            factor = digit.inward(claim.factor, self.padded, shifts)
-            if factor is None or (passing and is_padded(indices[digit.at].extent, [factor])):
+            factor, index = digit.inward(claim.factor, self.padded, shifts), indices[digit.at]
+            if factor is None or (few and index.extent < factor.size):
                 continue
-            if few and indices[digit.at].extent < factor.size:
+            short = passing and is_padded(index.extent, [factor])
+            if short and not factor.window(factor.size - 1, index.extent):
                 continue
             if self.table.fits_node(node, digit.at, factor):
-                if few and indices[digit.at].reads and node.number not in self.alone:
-                    self.few.add(node.number)
+                if (short or (few and index.reads)) and node.number not in self.alone:
+                    self.reluctant.add(node.number)
                     continue
                 candidates.setdefault((digit.at, factor), (claim, position))
                 return
@@ -314,8 +316,12 @@ class _Sweep:
             self.block(node, position, claim, digits)
 
     def blocks(self, node: Node, position: int, claim: Claim) -> Claim | None:
-        """The claim in blocks of one size, for an op that cannot hold windows; None if they do not divide."""
-        factor = claim.factor.even(self.program.shape(node.end(position))[claim.at], self.padded)
+        """The claim in blocks of one size, for an op that cannot hold windows; None if they do not divide.
+
+        Windows that reach beyond the dim are as good as padded.
+        """
+        extent = self.program.shape(node.end(position))[claim.at]
+        factor = claim.factor.even(extent, self.padded or claim.factor.overhangs(extent))
         return None if factor is None else claim._replace(factor=factor)
 
     def block(self, node: Node, position: int, claim: Claim, digits: tuple[Digit, ...]) -> None:
