@@ -108,7 +108,7 @@ def stops(plan: State) -> list[Stop]:
     for each in _open(plan):
         node = program.nodes[each.node]
         value = node.end(each.operand)
-        # Ops of one line can stop the same dim of the same value, as the two halves of a split do.
+        # Ops of one line can stop the same dim of the same value, as two windows of it do.
         key = node.kind, value, each.dim, each.axis, each.reason, str(line_of(plan, value, node))
         alike.setdefault(key, []).append(each)
     in_full = {axis: _in_full(plan, axis) for axis in {each[0].axis for each in alike.values()}}

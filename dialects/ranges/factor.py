@@ -116,6 +116,10 @@ class Factor(Interned):
         """Whether an iteration reaches beyond a range of this extent."""
         return self.begin < 0 or self.end > extent
 
+    def leaves_out(self, extent: int) -> bool:
+        """Whether an iteration has nothing of a range of this extent."""
+        return not (self.window(0, extent) and self.window(self.size - 1, extent))
+
     def is_in_turn(self, extent: int) -> bool:
         """Whether each iteration holds several blocks of a range of this extent, if no other factor is there."""
         return not self.has_halo and self.span < extent

@@ -85,7 +85,7 @@ class Reach:
         return factor.even(self.extent, padded)
 
     def staying(self, factor: Factor) -> Factor | None:
-        """The windows of the index whose elements devices have, if each has some: they stay where they are.
+        """The windows of the index whose elements devices have: they stay where they are.
 
         ```
         x: 64, data*8 (8 devices)   -->   x[1:-1]: 62, data*8 halo 1, -1
@@ -95,8 +95,7 @@ class Reach:
             return None
         lo = self.window.lo
         there = windowed(self.extent, factor.at(factor.stride), factor.before - lo, factor.after + lo)
-        each_has_some = all(there.window(i, self.extent) for i in range(there.size))
-        return there if each_has_some and fit(self.extent, [there]) else None
+        return there if fit(self.extent, [there]) else None
 
     def claim(self, factor: Factor, padded: bool) -> Factor | None:
         """The factor of the dim that goes with the index': blocks of one size, from which it gets its windows.

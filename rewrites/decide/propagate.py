@@ -301,9 +301,7 @@ class _Sweep:
             factor, index = digit.inward(claim.factor, self.padded, shifts), indices[digit.at]
             if factor is None or (few and index.extent < factor.size):
                 continue
-            short = passing and is_padded(index.extent, [factor])
-            if short and not factor.window(factor.size - 1, index.extent):
-                continue
+            short = passing and (is_padded(index.extent, [factor]) or factor.leaves_out(index.extent))
             if self.table.fits_node(node, digit.at, factor):
                 if (short or (few and index.reads)) and node.number not in self.alone:
                     self.reluctant.add(node.number)

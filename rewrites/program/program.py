@@ -67,7 +67,7 @@ class Digit(NamedTuple):
         blocks = self.inward(factor, True, True)
         if blocks is None or self.reach is None or not is_padded(self.reach.extent, [blocks]):
             return blocks
-        return self.reach.staying(factor) or blocks
+        return self.reach.staying(factor) or (None if blocks.leaves_out(self.reach.extent) else blocks)
 
 
 Digits = tuple[tuple[Digit, ...], ...]
