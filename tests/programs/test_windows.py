@@ -284,6 +284,59 @@ CASES: dict[str, Case] = {
         permutes(1, all_gather=1, all_reduce=1),
         156,
     ),
+    "all rows but the last, averaged": Case(
+        lambda x: jnp.sin(x[:-1]).mean(0), (ROWS,), 0, permutes(0, all_reduce=1), 28, permutes(0, all_reduce=1), 28
+    ),
+    "some rows, which not all devices have, multiplied": Case(
+        lambda x: x[11:44].T @ jnp.sin(x[11:44]),
+        (ROWS,),
+        0,
+        permutes(0, all_reduce=1),
+        112,
+        permutes(0, all_reduce=1),
+        112,
+    ),
+    "next rows, predicted": Case(
+        lambda x: jnp.square(x[1:] - x[:-1] @ (jnp.eye(4) + 1)).mean(),
+        (ROWS,),
+        0,
+        permutes(1, all_reduce=1),
+        23,
+        permutes(2, all_reduce=1),
+        39,
+    ),
+    "rows weighted by their number": Case(
+        lambda x: (x[1:] * jnp.arange(63)[:, None]).sum(0), (ROWS,), 0, permutes(0, all_reduce=1), 28
+    ),
+    "where differences are largest": Case(lambda x: jnp.argmax(x[1:] - x[:-1], 0), (ROWS,), 0, permutes(2, all_gather=2), 256),
+    "the three largest differences": Case(
+        lambda x: lax.top_k((x[1:] - x[:-1])[:, 0], 3)[0],
+        (ROWS,),
+        0,
+        permutes(2, all_gather=1),
+        104,
+        permutes(2, all_gather=2),
+        188,
+    ),
+    "differences, flattened": Case(
+        lambda x: jnp.square((x[1:] - x[:-1]).reshape(-1)).mean(),
+        (ROWS,),
+        0,
+        permutes(2, all_reduce=1),
+        39,
+        permutes(3, all_reduce=1),
+        55,
+    ),
+    "differences of integers, sorted": Case(
+        lambda x: jnp.sort(jnp.floor(100 * (x[1:] - x[:-1])).astype(int), 0)[::9].sum(0),
+        (ROWS,),
+        0,
+        permutes(8, all_reduce=1),
+        828,
+    ),
+    "what is left, reversed": Case(
+        lambda x: (x[1:][::-1] * x[1:]).sum(0), (ROWS,), 0, permutes(2, all_reduce=1), 156, permutes(4, all_reduce=1), 284
+    ),
     "a trip of a loop with differences": Case(
         lambda x: lax.scan(lambda c, _: (c.at[1:-1].set((c[2:] + c[:-2]) / 2), (c[1:] - c[:-1]).max()), x, None, length=3),
         (ROWS,),
