@@ -24,6 +24,7 @@ from xdsl.utils.exceptions import VerifyException
 from .errors import Error
 from .layouts import Layout
 from .mesh import Mesh
+from .ranges.factor import Factor, joined
 from .signature import ArrayOp, Terminator, Word, array_types
 from .types import ArrayType, AxesAttr
 
@@ -187,11 +188,10 @@ class SliceOp(ArrayOp):
             raise VerifyException(f"`array.slice` cannot resolve a pending reduction: {source.text} to {target.text}")
         check_same_value(self, source, target, mesh)
         _check_inside(self, [*target.layout.axes(), *(each.axis for each in target.layout.pending)])
-        kept, shape = target.layout.factors(mesh), source.layout.global_shape(mesh)
+        shape = source.layout.global_shape(mesh)
         for dim, factor in source.layout.factors(mesh):
-            runs = [each for on, each in kept if on == dim and each.place == factor.place and not each.is_in_turn(shape[dim])]
-            held = any(factor.holds(each, shape[dim]) for each in runs)
-            if (dim, factor) not in kept and not held:
+            have, kept = (array.layout.at(dim, mesh) for array in (source, target))
+            if factor not in kept and not _holds(have, kept, shape[dim]):
                 raise VerifyException(
                     f"`array.slice` keeps every tile: dim {dim} of {source.text} is over `{factor.place}`, "
                     f"but in {target.text} it is not"
@@ -200,6 +200,14 @@ class SliceOp(ArrayOp):
             raise VerifyException(
                 f"`array.slice` gives {target.local(mesh).text}, what one device holds of {target.text}, not {result.text}"
             )
+
+
+def _holds(have: Sequence[Factor], want: Sequence[Factor], extent: int) -> bool:
+    """Whether every device has its part of a dim in one run of what it has of it, on the same places."""
+    one, other = (joined(extent, factors) if factors else None for factors in (have, want))
+    if one is None or other is None or one.place is not other.place or other.is_in_turn(extent):
+        return False
+    return one.holds(other, extent)
 
 
 class Redistribute(ArrayOp):

@@ -14,7 +14,7 @@ from .interned import Interned, intern
 from .mesh import Mesh
 from .monoids import MONOIDS, NAMES
 from .ranges.algebra import Axis, Extent, Product, Range, Sub, SubAxis, axes, local, placed, size, twice
-from .ranges.factor import Factor, halo_of, natural, place_of, tiling
+from .ranges.factor import Factor, natural, place_of, tiling, windows_over
 from .ranges.text import PendingText, parse_array_text
 
 
@@ -115,6 +115,10 @@ class Layout(Interned):
         """The placed factors of one dim, major to minor."""
         return [factor for on, factor in _factors(self, mesh) if on == dim]
 
+    def windows(self, dim: int, mesh: Mesh) -> Factor | None:
+        """The windows of one dim, perhaps of several places together; None if it has blocks."""
+        return windows_over(self.dims[dim], mesh)
+
     def without(self, names: Iterable[str], mesh: Mesh) -> Layout:
         """The layout without the factors on these axes; what is pending stays."""
         return _without(self, frozenset(names), mesh)
@@ -203,8 +207,8 @@ def _of(shape: tuple[int, ...], factors: tuple[tuple[int, Factor], ...], pending
 def _factors(layout: Layout, mesh: Mesh) -> tuple[tuple[int, Factor], ...]:
     found: list[tuple[int, Factor]] = []
     for i, dim in enumerate(layout.dims):
-        if (reaching := halo_of(dim, mesh)) is not None:
-            found.append((i, reaching))
+        if (reaching := windows_over(dim, mesh)) is not None:
+            found += [(i, part) for part in reaching.parts(mesh)]
             continue
         whole = dim.base if isinstance(dim, Sub) and dim.is_padded else dim
         parts = whole.factors if isinstance(whole, Product) else (whole,)
@@ -225,10 +229,12 @@ def _verify(layout: Layout, mesh: Mesh) -> None:
     for dim, factor in layout.factors(mesh):
         if factor.name not in mesh:
             raise _not_in_mesh(factor, mesh)
-        if factor.has_halo and not any(factor.window(each, shape[dim]) for each in range(factor.size)):
-            first, last = factor.start(0), factor.start(factor.size - 1)
-            reads = f"they begin at {first}, ..., {last} and have {factor.width} elements each"
-            helps = [f"a window that begins `lo` elements before its block: `win<{factor.stride},{factor.width},1,lo>`"]
+    for dim in range(layout.rank):
+        one = windows_over(layout.dims[dim], mesh)
+        if one is not None and not any(one.window(each, shape[dim]) for each in range(one.size)):
+            first, last = one.start(0), one.start(one.size - 1)
+            reads = f"they begin at {first}, ..., {last} and have {one.width} elements each"
+            helps = [f"a window that begins `lo` elements before its block: `win<{one.stride},{one.width},1,lo>`"]
             raise Error(f"the windows of dim {dim} have none of its {shape[dim]} elements: {reads}", helps=helps)
     if (same := Layout.of(shape, layout.factors(mesh), layout.pending)) != layout:
         raise Error(f"`{layout}` is not a tiling, nor windows", helps=[f"write `{same}`"])
@@ -255,7 +261,7 @@ def _without(layout: Layout, names: frozenset[str], mesh: Mesh) -> Layout:
 def _natural(layout: Layout, mesh: Mesh) -> Layout:
     shape = layout.global_shape(mesh)
     even = [dim for dim, extent in enumerate(shape) if extent == layout.padded_shape(mesh)[dim]]
-    windows = {dim: factor for dim in even if (factor := halo_of(layout.dims[dim], mesh)) is not None}
+    windows = {dim: one for dim in even if (one := windows_over(layout.dims[dim], mesh)) is not None}
     blocks = [dim for dim in even if dim not in windows or shape[dim] % windows[dim].size == 0]
     moved = ((dim, factor) for dim in blocks for factor in natural(shape[dim], layout.at(dim, mesh)))
     return Layout.of(shape, moved, layout.pending)

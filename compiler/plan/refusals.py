@@ -101,17 +101,9 @@ def kept_whole(plan: State, axis: str, mesh: Mesh) -> Error | None:
     title, nodes = f"`{axis}` cannot be split into sub-axes", plan.source.program.nodes
     if any(axis in node.signature.own and not node.signature.once for node in nodes):
         return Error(f"{title}: a `shard_map` of the program runs on it", helps=["use another axis"])
-    if (table := plan.table.axes.get(axis)) is None:
+    if axis not in plan.table.axes or (one := plan.table.refined(mesh).takes_one(mesh.parts(axis))) is None:
         return None
     helps = [f"use another axis, or name the sub-axis before `{axis}` is placed"]
-    claims = (*table.nodes, *table.values)
-    windows = next((claim for claim in claims if claim is not None and claim.factor.has_halo), None)
-    if windows is not None:
-        by = plan.actions[windows.tactic].text
-        return Error(f"{title}: devices along it hold windows that overlap, by {by}", helps=helps)
-    one = plan.table.refined(mesh).takes_one(mesh.parts(axis))
-    if one is None:
-        return None
     return Error(f"{title}: `{one.kind}` is placed on it, and takes one axis only", helps=helps)
 
 

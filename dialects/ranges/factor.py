@@ -10,14 +10,20 @@ A range of 512 is the product `4 * 128`. With its factor 4 on the mesh axis `dat
 It may read beyond its block, as a window over the range does: the halo. A device then holds more than its block, or less.
 
     512, data at 128, one element before and one after   -->   win<128,130,1,1>(data) of 512
+
+Several factors of a dim may be one, on the product of their places: the places of a window. The minor one then says what is
+beyond a block, and the others only where it is.
+
+    512, data at 128, model at 64, one element before and one after   -->   win<64,66,1,1>(data*model) of 512
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from math import prod
 from operator import attrgetter
 
 from ..errors import Error
@@ -25,7 +31,7 @@ from ..interned import Interned, intern
 from ..mesh import Mesh
 from .denotation import size
 from .laws import product, sub, window
-from .terms import Of, Placed, Range, SubAxis, placed
+from .terms import Of, Placed, Product, Range, SubAxis, placed
 from .text import parse_range
 from .windows import windows_of
 
@@ -36,19 +42,20 @@ class Factor(Interned):
 
     With stride 0 every iteration has the same elements: the range is replicated over the place. With a `halo`, iterations hold
     windows of the range: so many elements before and after the block; a negative number says that a window has fewer than that.
-    Only windows have a negative stride: later iterations hold earlier elements.
+    Only windows have a negative stride: later iterations hold earlier elements. A place that is a product is that of several
+    factors together.
 
     ```
     iteration i holds   [i·stride - before, (i + 1)·stride + after)   of the range; outside of the range they are zeros
     ```
     """
 
-    place: Placed
+    place: Placed | Product
     size: int
     stride: int
     halo: tuple[int, int] | None
 
-    def __new__(cls, place: Placed, size: int, stride: int, halo: tuple[int, int] | None = None) -> Factor:
+    def __new__(cls, place: Placed | Product, size: int, stride: int, halo: tuple[int, int] | None = None) -> Factor:
         return intern(cls, place, size, stride, halo)
 
     @staticmethod
@@ -63,6 +70,15 @@ class Factor(Interned):
     def name(self) -> str:
         """The text of the place."""
         return str(self.place)
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The texts of its places, major to minor: of most factors, the one."""
+        return tuple(map(str, placed(self.place)))
+
+    def parts(self, mesh: Mesh) -> list[Factor]:
+        """A factor on each of its places, major to minor: the inverse of `joined`."""
+        return _apart([(each, size(each, mesh)) for each in placed(self.place)], self)
 
     @property
     def span(self) -> int:
@@ -190,24 +206,94 @@ def place_of(text: str) -> Placed:
     return placed(r)[0]
 
 
-def padded(extent: int, factors: Iterable[Factor]) -> int:
+def joined(extent: int, factors: Sequence[Factor]) -> Factor | None:
+    """The factors of one dim as one factor; None if elements of others, or of none, are between those of the minor ones.
+
+    The minor one says what an iteration holds beyond its block.
+
+    ```
+    512, a*128 and b*64 halo 1, 1 (4 and 2 devices)   -->   a*b*64 halo 1, 1
+    ```
+    """
+    if len(factors) == 1:
+        return factors[0]
+    ordered = sorted((each for each in factors if each.size > 1), key=_distance, reverse=True) or factors[:1]
+    if any(major.stride != minor.size * minor.stride for major, minor in pairwise(ordered)):
+        return None
+    *_, minor = ordered
+    place = product(*(each.place for each in ordered))
+    assert isinstance(place, Placed | Product), "a product of places is a place"
+    blocks = Factor(place, prod(each.size for each in ordered), minor.stride)
+    return windowed(extent, blocks, minor.before, minor.after) if minor.has_halo else blocks
+
+
+def _apart(places: Sequence[tuple[Placed | Product, int]], one: Factor) -> list[Factor]:
+    """A factor on each of these places, major to minor, with its size, from the factor that they are together."""
+    found, stride = list[Factor](), one.stride
+    for place, count in reversed(places):
+        found.append(Factor(place, count, stride, None if found else one.halo))
+        stride *= count
+    return found[::-1]
+
+
+def settled(extent: int, factors: list[Factor]) -> list[Factor]:
+    """The factors of one dim, where some have a halo: only the minor one has it, and the others are its blocks.
+
+    ```
+    512, a*128 halo 1, 1 and b*64 halo 1, 1   -->   a*128 and b*64 halo 1, 1
+    ```
+    """
+    if len(factors) < 2 or not any(factor.has_halo for factor in factors) or (one := joined(extent, factors)) is None:
+        return factors
+    return _apart([(each.place, each.size) for each in sorted(factors, key=_distance, reverse=True)], one)
+
+
+def crossing(beside: Sequence[Factor], extent: int, cross: Callable[..., Factor | None], *factors: Factor) -> Factor | None:
+    """What becomes of a factor (or of several for one place) that crosses something as one with those beside it on its dim.
+
+    It crosses alone, if they are not one.
+
+    ```
+    b*64, beside a*128, of 512, through a window with one element before   -->   b*64 halo 1, 0
+    ```
+    """
+    if not beside:
+        return cross(*factors)
+    every = [sorted((*beside, factor), key=_distance, reverse=True) for factor in factors]
+    wholes = [joined(extent, each) for each in every]
+    if None in wholes:
+        return cross(*factors)
+    if (there := cross(*wholes)) is None:
+        return None
+    parts = _apart([(each.place, each.size) for each in every[0]], there)
+    return next(part for part in parts if part.place is factors[0].place)
+
+
+def joint_windows(extent: int, factors: Sequence[Factor]) -> Factor | None:
+    """The windows that factors of one dim make together; None if they make blocks."""
+    one = joined(extent, factors) if any(factor.has_halo for factor in factors) else None
+    return one if one is not None and one.has_halo else None
+
+
+def padded(extent: int, factors: Sequence[Factor]) -> int:
     """The extent that the factors divide: the given one, or the span of the major factor if that reaches beyond it.
 
     ```
     32, data*4 (8 devices)  -->  32          30, data*4 (8 devices)  -->  32
     ```
     """
-    return max([extent, *(factor.span for factor in factors if not factor.has_halo)])
+    return extent if joint_windows(extent, factors) else max([extent, *(factor.span for factor in factors)])
 
 
-def is_padded(extent: int, factors: Iterable[Factor]) -> bool:
+def is_padded(extent: int, factors: Sequence[Factor]) -> bool:
     """Whether the factors reach beyond the extent."""
     return padded(extent, factors) > extent
 
 
 def overhang(extent: int, factors: Sequence[Factor]) -> bool:
     """Whether iterations have rows outside of the extent: the padding of blocks, or windows that reach beyond it."""
-    return is_padded(extent, factors) or any(factor.has_halo and factor.overhangs(extent) for factor in factors)
+    one = joint_windows(extent, factors)
+    return is_padded(extent, factors) if one is None else one.overhangs(extent)
 
 
 def fit(extent: int, factors: Sequence[Factor]) -> bool:
@@ -218,7 +304,8 @@ def fit(extent: int, factors: Sequence[Factor]) -> bool:
     ```
     """
     if any(factor.has_halo for factor in factors):
-        return len(factors) == 1 and factors[0].covers(extent)
+        one = joined(extent, factors)
+        return one is not None and one.covers(extent)
     outer = padded(extent, factors)
     for factor in major_first(factors):
         if factor.stride < 1 or factor.size < 1 or outer < 1 or outer % factor.span:
@@ -234,8 +321,8 @@ def tiling(extent: int, factors: Sequence[Factor]) -> Range:
     512, data*128  -->  data*128          512, data*1  -->  128*data          30, data*4 (8 devices)  -->  data*4 pad 30
     ```
     """
-    if len(factors) == 1 and factors[0].has_halo:
-        return _windows(extent, factors[0])
+    if (one := joint_windows(extent, factors)) is not None:
+        return _windows(extent, one)
     if not fit(extent, factors):
         names = ", ".join(f"`{each.place}` (size {each.size}, stride {each.stride})" for each in major_first(factors))
         raise Error(f"an extent of {extent} does not divide over {names}")
@@ -260,17 +347,17 @@ def _windows(extent: int, factor: Factor) -> Range:
     return Of(window(factor.place, factor.stride, factor.width, 1, factor.before), extent)
 
 
-def halo_of(dim: Range, mesh: Mesh) -> Factor | None:
-    """The factor of which `tiling` made a range with a halo; None if the range has none."""
+def windows_over(dim: Range, mesh: Mesh) -> Factor | None:
+    """The factor, perhaps on several places, of which `tiling` made a range with a halo; None if the range has none."""
     win = windows_of(dim)
     if win is None:
         return None
-    if placed(win.base) != (win.base,):
+    base = win.base
+    if not isinstance(base, Placed | Product) or product(*placed(base)) is not base:
         raise Error(
-            f"`{dim}` is not a range of windows, one for each device", helps=["write an axis as the base: `win<...>(data)`"]
+            f"`{dim}` is not a range of windows, one for each device", helps=["write axes as the base: `win<...>(data)`"]
         )
-    (place,) = placed(win)
-    return Factor(place, size(place, mesh), win.stride, (win.lo, win.width - win.stride - win.lo))
+    return Factor(base, size(base, mesh), win.stride, (win.lo, win.width - win.stride - win.lo))
 
 
 def is_contiguous(extent: int, factors: Sequence[Factor]) -> bool:
@@ -346,3 +433,8 @@ def major_first(factors: Iterable[Factor]) -> list[Factor]:
 
 
 _stride_and_size = attrgetter("stride", "size")
+
+
+def _distance(factor: Factor) -> tuple[int, int]:
+    """How far apart neighbouring iterations are, in either direction: that of a major factor is longer."""
+    return abs(factor.stride), factor.size

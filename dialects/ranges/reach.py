@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .denotation import size
-from .factor import Factor, fit, windowed
+from .factor import Factor, fit, is_padded, windowed
 from .terms import Window
 from .windows import reads
 
@@ -96,6 +96,13 @@ class Reach:
         lo = self.window.lo
         there = windowed(self.extent, factor.at(factor.stride), factor.before - lo, factor.after + lo)
         return there if fit(self.extent, [there]) else None
+
+    def arriving(self, factor: Factor) -> Factor | None:
+        """The factor of the index with which elements arrive: even blocks; or where they are; or short blocks, on all devices."""
+        blocks = self.inward(factor, True, True)
+        if blocks is None or not is_padded(self.extent, [blocks]):
+            return blocks
+        return self.staying(factor) or (None if blocks.leaves_out(self.extent) else blocks)
 
     def claim(self, factor: Factor, padded: bool) -> Factor | None:
         """The factor of the dim that goes with the index': blocks of one size, from which it gets its windows.

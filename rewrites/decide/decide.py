@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from ...dialects.dtypes import itemsize
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
-from ...dialects.ranges.factor import hull
+from ...dialects.ranges.factor import hull, joined
 from ..program.program import Node
 from ..redistribute.search import Path, joint, path, sharing
 from ..redistribute.steps import Bytes
@@ -256,10 +256,11 @@ class _Mover:
         factors, shape = [layout.factors(self.mesh) for layout in targets], targets[0].global_shape(self.mesh)
         shared = [each for each in factors[0] if all(each in f for f in factors)]
         for dim, extent in enumerate(shape):
-            windows = [[each for on, each in f if on == dim] for f in factors]
-            if any(each.has_halo for w in windows for each in w) and all(len(w) == 1 for w in windows):
-                one = hull(extent, [each for (each,) in windows])
-                shared = [each for each in shared if each[0] != dim] + ([] if one is None else [(dim, one)])
+            if any(layout.windows(dim, self.mesh) is not None for layout in targets):
+                ones = [joined(extent, at) if (at := layout.at(dim, self.mesh)) else None for layout in targets]
+                one = None if None in ones else hull(extent, [each for each in ones if each is not None])
+                shared = [each for each in shared if each[0] != dim]
+                shared += [] if one is None else [(dim, part) for part in one.parts(self.mesh)]
         return Layout.of(shape, shared)
 
     def make(

@@ -86,7 +86,14 @@ def place(signature: Signature, placement: Placement) -> Placed:
 
 
 def _layout(shape: tuple[int, ...], at: dict[int, Position], placement: Placement) -> Layout:
-    return Layout.of(shape, [(at[i].dim, at[i].outward(factor)) for i, factor in placement if i in at])
+    return Layout.of(
+        shape, [(at[i].dim, at[i].outward(factor, _beside(placement, i, factor))) for i, factor in placement if i in at]
+    )
+
+
+def _beside(placement: Placement, index: int, factor: Factor) -> list[Factor]:
+    """The other factors of an index."""
+    return [each for at, each in placement if at == index and each is not factor]
 
 
 def _pending(signature: Signature, placement: Placement) -> tuple[Pend, ...]:

@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Set
+from typing import NamedTuple
 
-from ...dialects.ranges.factor import Factor, are_apart, hull, is_padded, middle
+from ...dialects.ranges.factor import Factor, are_apart, crossing, hull, is_padded, joined, middle
 from ...dialects.regions import TRIPS
 from ..program.program import Digit, Node, Position
 from .table import WHOLE, AxisTable, Blocked, Claim, Conflict, Table, claim_of
@@ -40,6 +41,14 @@ def propagate(table: Table, axis: str, changed: Iterable[int], tactic: int, held
 
 
 NOTHING: frozenset[Claim] = frozenset()
+
+
+class Reading(NamedTuple):
+    """The claim of an op on an index, where this index is in a value that it reads, and the index' factors on other axes."""
+
+    claim: Claim
+    at: Position
+    beside: list[Factor]
 
 
 class _Sweep:
@@ -203,7 +212,8 @@ class _Sweep:
         (index, _), *others = candidates
         if any(other != index for other, _ in others):
             return
-        factor = middle(node.signature.instance.indices[index].extent, [factor for _, factor in candidates])
+        extent, beside = node.signature.instance.indices[index].extent, self.table.on_index(node, index, self.axis)
+        factor = crossing(beside, extent, lambda *each: middle(extent, each), *(factor for _, factor in candidates))
         if factor is not None and self.table.fits_node(node, index, factor):
             asked = next(iter(candidates.values()))
             candidates.clear()
@@ -226,7 +236,9 @@ class _Sweep:
             own = claim_of(self.program, self.claims, operand)
             for claim in self.shifted(operand) if own is None else [own] if self.asks(own) else []:
                 for digit in node.signature.operand_dims[position][claim.at]:
-                    factor = digit.arriving(claim.factor)
+                    factor = digit.arriving(
+                        claim.factor, self.table.on_dim(operand, claim.at, self.axis) if digit.reach else ()
+                    )
                     if factor is not None and digit.at in result:
                         yield claim.moved(result[digit.at].dim, result[digit.at].outward(factor))
 
@@ -247,7 +259,7 @@ class _Sweep:
         producer = self.program.producer[value]
         if producer in self.following and (window := self.one_window(value, producer, read)) is not None:
             return {window}
-        factors = ((claim, at, at.claim(claim.factor, self.padded)) for claim, at in read)
+        factors = ((claim, at, at.claim(claim.factor, self.padded, beside)) for claim, at, beside in read)
         found = {claim.moved(at.dim, factor) for claim, at, factor in factors if factor is not None}
         return found if len(found) < 2 else self.one_tiling(value, found)
 
@@ -256,31 +268,39 @@ class _Sweep:
         one = min(found, key=lambda claim: claim.tactic)
         if any(claim.at != one.at for claim in found):
             return found
-        factor = middle(self.program.shape(value)[one.at], [claim.factor for claim in found])
+        extent, beside = self.program.shape(value)[one.at], self.table.on_dim(value, one.at, self.axis)
+        factor = crossing(beside, extent, lambda *each: middle(extent, each), *(claim.factor for claim in found))
         return found if factor is None else {one._replace(factor=factor)}
 
-    def read_by(self, value: int) -> list[tuple[Claim, Position]]:
-        """The claims of the ops that read a value by a placed index, and where this index is in the value."""
-        nodes, claims, found = self.program.nodes, self.claims.nodes, list[tuple[Claim, Position]]()
+    def read_by(self, value: int) -> list[Reading]:
+        """The claims of the ops that read a value by a placed index, with where this index is in the value."""
+        nodes, claims, found = self.program.nodes, self.claims.nodes, list[Reading]()
         for number, position in self.program.uses[value]:
             claim = claims[number]
             if claim is not None and self.asks(claim):
                 at = nodes[number].signature.operand_at[position].get(claim.at)
                 if at is not None:
-                    found.append((claim, at))
+                    beside = self.table.on_index(nodes[number], claim.at, self.axis) if at.reach else []
+                    found.append(Reading(claim, at, beside))
         return found
 
-    def one_window(self, value: int, producer: int, readers: list[tuple[Claim, Position]]) -> Claim | None:
+    def one_window(self, value: int, producer: int, readers: list[Reading]) -> Claim | None:
         """The least window with all that is read of a value which is made where it is read; None if there is no such window."""
-        read = [claim.moved(at.dim, at.outward(claim.factor)) for claim, at in readers]
+        read = [claim.moved(at.dim, at.outward(claim.factor, beside)) for claim, at, beside in readers]
         if len({claim.at for claim in read}) != 1:
             return None
         one = min(read, key=lambda claim: claim.tactic)
-        extent, factors = self.program.shape(value)[one.at], [claim.factor for claim in read]
-        window = hull(extent, factors, ANY_WIDTH if producer in self.widened else 1)
-        if window is not None and window.width > window.span:
+        extent, most = self.program.shape(value)[one.at], ANY_WIDTH if producer in self.widened else 1
+
+        def window_of(*factors: Factor) -> Factor | None:
+            window = hull(extent, factors, most)
+            if window is None or window.width <= window.span:
+                return window
             self.table.too_wide[value, self.axis] = window, are_apart(factors)
             return None
+
+        beside = self.table.on_dim(value, one.at, self.axis)
+        window = crossing(beside, extent, window_of, *(claim.factor for claim in read))
         return None if window is None else one._replace(factor=window)
 
     def ask(
@@ -297,11 +317,12 @@ class _Sweep:
         if node.signature.shifts:
             shifts = any(self.program.uses[result] for result in node.results)
             few = any(indices[digit.at].reads for digit in digits)
+        around = self.table.on_dim(node.end(position), claim.at, self.axis) if any(digit.reach for digit in digits) else ()
         for digit in digits:
-            factor, index = digit.inward(claim.factor, self.padded, shifts), indices[digit.at]
+            factor, index = digit.inward(claim.factor, self.padded, shifts, around), indices[digit.at]
             if factor is None or (few and index.extent < factor.size):
                 continue
-            short = passing and (is_padded(index.extent, [factor]) or factor.leaves_out(index.extent))
+            short = passing and self.is_short(node, digit.at, factor)
             if self.table.fits_node(node, digit.at, factor):
                 if (short or (few and index.reads)) and node.number not in self.alone:
                     self.reluctant.add(node.number)
@@ -313,13 +334,20 @@ class _Sweep:
         elif not passing:
             self.block(node, position, claim, digits)
 
+    def is_short(self, node: Node, index: int, factor: Factor) -> bool:
+        """Whether the last block of an index has fewer elements than others, or none."""
+        extent, every = node.signature.instance.indices[index].extent, [*self.table.on_index(node, index, self.axis), factor]
+        one = joined(extent, every) or factor
+        return is_padded(extent, every) or one.leaves_out(extent)
+
     def blocks(self, node: Node, position: int, claim: Claim) -> Claim | None:
         """The claim in blocks of one size, for an op that cannot hold windows; None if they do not divide.
 
         Windows that reach beyond the dim are as good as padded.
         """
         extent = self.program.shape(node.end(position))[claim.at]
-        factor = claim.factor.even(extent, self.padded or claim.factor.overhangs(extent))
+        beside = self.table.on_dim(node.end(position), claim.at, self.axis)
+        factor = crossing(beside, extent, lambda one: one.even(extent, self.padded or one.overhangs(extent)), claim.factor)
         return None if factor is None else claim._replace(factor=factor)
 
     def block(self, node: Node, position: int, claim: Claim, digits: tuple[Digit, ...]) -> None:

@@ -16,7 +16,7 @@ from ...dialects.definitions.tilings import Merging
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
 from ...dialects.ranges.algebra import SubAxis
-from ...dialects.ranges.factor import Factor, fit, is_contiguous, is_padded, overhang
+from ...dialects.ranges.factor import Factor, fit, is_contiguous, is_padded, joined, overhang, settled
 from ..program.program import Node, Program, Signature
 from ..redistribute.kinds.merge import pays
 from .requirements import is_lawful
@@ -65,7 +65,9 @@ class AxisTable:
         """
 
         def split(claim: Claim | None) -> Claim | None:
-            return None if claim is None else claim._replace(factor=whole.at(claim.factor.stride * minor))
+            if claim is None:
+                return None
+            return claim._replace(factor=Factor(whole.place, whole.size, claim.factor.stride * minor, claim.factor.halo))
 
         return AxisTable(whole, [*map(split, self.nodes)], [*map(split, self.values)])
 
@@ -193,7 +195,13 @@ class Table:
     def on_dim(self, value: int, dim: int, but: str = "") -> list[Factor]:
         """The factors of a dim of a value, on all axes but one."""
         claims = (self.claim(value, axis) for axis in self.axes if axis != but)
-        return [c.factor for c in claims if c is not None and c.at == dim]
+        return settled(self.program.shape(value)[dim], [c.factor for c in claims if c is not None and c.at == dim])
+
+    def on_index(self, node: Node, index: int, but: str = "") -> list[Factor]:
+        """The factors of an index of an op, on all axes but one."""
+        claims = (table.nodes[node.number] for axis, table in self.axes.items() if axis != but)
+        extent = node.signature.instance.indices[index].extent
+        return settled(extent, [c.factor for c in claims if c is not None and c.at == index])
 
     def fits_value(self, value: int, dim: int, factor: Factor) -> bool:
         """Whether a factor fits into the dim beside the factors already there."""
@@ -205,7 +213,7 @@ class Table:
         rivals = node.signature.rivals.get(index, ())
         for table in self.axes.values():
             claim = table.nodes[node.number]
-            if claim is not None and claim.at in rivals:
+            if claim is not None and claim.at in rivals and claim.at != index:
                 return False
             if claim is not None and claim.at == index:
                 factors.append(claim.factor)
@@ -235,6 +243,7 @@ class Table:
 def _fits_index(signature: Signature, index: int, factors: list[Factor]) -> bool:
     """Whether an index can be placed by these factors together, by its extent and by the laws for what placing it requires."""
     info = signature.instance.indices[index]
+    factors = settled(info.extent, factors)
     if info.extent == 0 or (info.selects is not None and min(factor.stride for factor in factors) <= info.selects.cost):
         return False
     pads, windows = is_padded(info.extent, factors), any(factor.has_halo for factor in factors)
@@ -246,11 +255,12 @@ def _fits_index(signature: Signature, index: int, factors: list[Factor]) -> bool
     lawful = not (by_position or info.once or info.windows or info.over or fills) or is_lawful(info, fills)
     if windows and not all(signature.follows_windows(index, factor) for factor in factors if factor.has_halo):
         return False
-    reaches = signature.reaches(index)
-    if reaches and (len(factors) > 1 or not (factors[0].covers(info.extent) or factors[0].is_in_turn(info.extent))):
-        return False
-    if any(reach.outward(factors[0]) is None for reach in reaches):
-        return False
+    if reaches := signature.reaches(index):
+        one = joined(info.extent, factors)
+        if one is None or not (one.covers(info.extent) or one.is_in_turn(info.extent)):
+            return False
+        if any(reach.outward(one) is None for reach in reaches):
+            return False
     return fit(info.extent, factors) and whole_blocks and lawful and not (pads and signature.is_minor(index))
 
 

@@ -23,7 +23,7 @@ from ...dialects.definitions.tree import Param
 from ...dialects.lax import OPS
 from ...dialects.monoids import MONOIDS
 from ...dialects.params import NO_PARAMS, ParamsAttr
-from ...dialects.ranges.factor import Factor, is_padded, overhang
+from ...dialects.ranges.factor import Factor, is_padded, joined, overhang, settled
 from ...dialects.ranges.reach import Reach
 from ...dialects.types import ArrayType
 from ..decide.op_layouts import Merged, Placed, Selected
@@ -195,10 +195,10 @@ class _Local:
                 is_behind = emit.make("ge", (rows, emit.spread(emit.number(begin, IDS), shape)), "bool", shape)
                 return emit.select(is_behind, value, other)
             case ("among", int(index), _, int(first), int(part)):
-                (factor,), reach = self.factors(index), self.node.signature.operand_at[part][index].reach
+                factor, reach = self.one(index), self.node.signature.operand_at[part][index].reach
                 if reach is None or not reach.reads_outside(factor):
                     return value
-                start = self.ops.make("sub", (self.start([factor]), self.ops.number(first, IDS)), IDS, ())
+                start = self.ops.make("sub", (self.start(factor), self.ops.number(first, IDS)), IDS, ())
                 dim = self.node.signature.result_at[0][index].dim
                 return self.ops.inside(value, dim, start, (reach.size - 1) * reach.divisor + 1, other)
             case _:
@@ -219,8 +219,8 @@ class _Local:
     def filled(self, operand: int, index: int, block: int, n: int, monoid: str) -> SSAValue:
         """An operand with the monoid's unit in the rows of this block that are not among the first `n` of the whole array."""
         emit, value, dim = self.ops, self.locals[operand], self.node.signature.operand_at[operand][index].dim
-        if (window := self.factors(index)[0]).has_halo:
-            return self.inside(value, dim, window, n, monoid)
+        if self.factors(index)[-1].has_halo:
+            return self.inside(value, dim, self.one(index), n, monoid)
         shape = type_at(value).shape
         # Other axes may be on the indices that are minor to this one.
         minor = shape[dim] // block
@@ -233,7 +233,7 @@ class _Local:
     def bordered(self, operand: int, index: int, outside: str | int) -> SSAValue:
         """An operand with the unit of a monoid, or with another operand, where this device's window leaves the array."""
         value, at = self.locals[operand], self.node.signature.operand_at[operand][index]
-        (factor,) = self.factors(index)
+        factor = self.one(index)
         window = at.outward(factor)
         is_zero = window.has_halo and isinstance(outside, str) and MONOIDS[outside].has_unit_zero
         if is_zero or at.reach is None or not at.reach.reads_outside(factor):
@@ -242,8 +242,8 @@ class _Local:
 
     def bounded(self, results: list[SSAValue]) -> list[SSAValue]:
         """The results with zeros where their windows are outside of the array, as every reader of a window expects."""
-        for index, factor in self.placed.placement:
-            extent = self.indices[index].extent
+        for index in sorted({index for index, factor in self.placed.placement if factor.has_halo}):
+            extent, factor = self.indices[index].extent, self.one(index)
             if factor.has_halo and factor.overhangs(extent):
                 for number, at in enumerate(self.node.signature.result_at):
                     if index in at:
@@ -253,7 +253,7 @@ class _Local:
     def inside(self, value: SSAValue, dim: int, window: Factor, extent: int, outside: str | int) -> SSAValue:
         """The rows of this device's window that are in the array; elsewhere a monoid's unit, or an operand of rank 0."""
         unit = self.ops.unit(outside, type_at(value).dtype) if isinstance(outside, str) else self.locals[outside]
-        return self.ops.inside(value, dim, self.start([window]), extent, unit)
+        return self.ops.inside(value, dim, self.start(window), extent, unit)
 
     def rows(self, index: int, block: int, k: Term) -> Keep:
         """Counts positions from this device's block, those of other blocks as any row, and keeps the rows of this block."""
@@ -353,7 +353,7 @@ class _Local:
             # The rows are there, one after another.
             params = param.put(params, 0)
             return params if dim.scaled is None else dim.scaled.put(params, 1)
-        (factor,), begin = self.factors(index), cast(int, param.value(params))
+        factor, begin = self.one(index), cast(int, param.value(params))
         if factor.is_in_turn(reach.extent):
             return param.put(params, begin // factor.size)
         lead, trail = reach.gaps(factor)
@@ -365,8 +365,14 @@ class _Local:
         return ArrayType.whole(dtype, self.placed.produced[position].local_shape(self.into.mesh))
 
     def factors(self, index: int) -> list[Factor]:
-        """The placed factors of an index."""
-        return [factor for at, factor in self.placed.placement if at == index]
+        """The placed factors of an index; a halo is that of the minor one, which is the last."""
+        return settled(self.indices[index].extent, [factor for at, factor in self.placed.placement if at == index])
+
+    def one(self, index: int) -> Factor:
+        """The placed factors of an index through a window, or in windows, as one."""
+        factor = joined(self.indices[index].extent, self.factors(index))
+        assert factor is not None, "an index has windows only if its factors are one"
+        return factor
 
     def over(self, index: int) -> tuple[str, ...]:
         """The axes that the index is placed on."""
@@ -378,16 +384,17 @@ class _Local:
 
     def offset(self, index: int, dtype: str = IDS) -> SSAValue:
         """The start of this device's block of the index, or of its window."""
-        start = self.start(self.factors(index))
+        start = self.start(*self.factors(index))
         return start if dtype == IDS else self.ops.cast(start, dtype)
 
-    def start(self, factors: Sequence[Factor]) -> SSAValue:
+    def start(self, *factors: Factor) -> SSAValue:
         """The first element that this device holds of a range: the sum of coordinate times stride, less what is before it."""
+        apart = [part for factor in factors for part in factor.parts(self.into.mesh)]
         parts = [
-            self.ops.make("mul", (self.into.coordinate(factor.name), self.ops.number(factor.stride, IDS)), IDS, ())
-            for factor in factors
+            self.ops.make("mul", (self.into.coordinate(part.name), self.ops.number(part.stride, IDS)), IDS, ())
+            for part in apart
         ]
-        parts += [self.ops.number(-factor.before, IDS) for factor in factors if factor.before]
+        parts += [self.ops.number(-part.before, IDS) for part in apart if part.before]
         return reduce(lambda one, other: self.ops.make("add", (one, other), IDS, ()), parts)
 
     def is_padded(self, index: int) -> bool:

@@ -66,9 +66,9 @@ class Across:
 
     def bounded(self, scanned: SSAValue, rank: SSAValue) -> SSAValue:
         """The scan with zeros where blocks that begin elsewhere are outside of the array, as their readers expect."""
-        emit, window = self.emit, self.layout.at(self.dim, self.mesh)[0]
+        emit, window = self.emit, self.layout.windows(self.dim, self.mesh)
         extent = self.layout.global_shape(self.mesh)[self.dim]
-        if not window.has_halo or not window.overhangs(extent):
+        if window is None or not window.overhangs(extent):
             return scanned
         start = emit.make("mul", (rank, emit.number(window.stride, IDS)), IDS, ())
         start = emit.make("sub", (start, emit.number(window.before, IDS)), IDS, ())

@@ -21,7 +21,7 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects.array import ArrayType
 from ...dialects.definitions.tilings import Dims, Instance
 from ...dialects.lax import RegionOp
-from ...dialects.ranges.factor import Factor, is_padded
+from ...dialects.ranges.factor import Factor, crossing, is_padded
 from ...dialects.ranges.reach import Reach
 
 
@@ -32,17 +32,19 @@ class Position(NamedTuple):
     minor: int
     reach: Reach | None = None
 
-    def outward(self, factor: Factor) -> Factor:
-        """What a device reads of the dim, or has of it, given the factor of the index."""
+    def outward(self, factor: Factor, beside: Sequence[Factor] = ()) -> Factor:
+        """What a device reads of the dim, or has of it, given the factor of the index, and those beside it."""
         if self.reach is None:
             return factor.outward(self.minor)
-        read = self.reach.outward(factor)
+        read = crossing(beside, self.reach.extent, self.reach.outward, factor)
         assert read is not None, "an index is placed only if its windows are the same size everywhere"
         return read
 
-    def claim(self, factor: Factor, padded: bool) -> Factor | None:
-        """The factor of the dim that goes with the index'; None if that does not divide."""
-        return factor.outward(self.minor) if self.reach is None else self.reach.claim(factor, padded)
+    def claim(self, factor: Factor, padded: bool, beside: Sequence[Factor] = ()) -> Factor | None:
+        """The factor of the dim that goes with the index', which is placed on others too; None if that does not divide."""
+        if (reach := self.reach) is None:
+            return factor.outward(self.minor)
+        return crossing(beside, reach.extent, lambda one: reach.claim(one, padded), factor)
 
 
 class Digit(NamedTuple):
@@ -56,18 +58,17 @@ class Digit(NamedTuple):
     extent: int | None
     reach: Reach | None = None
 
-    def inward(self, factor: Factor, padded: bool, shifts: bool) -> Factor | None:
-        """The factor of the index, given that of the dim; None if it does not lie in the index, or does not divide."""
-        if self.reach is None:
+    def inward(self, factor: Factor, padded: bool, shifts: bool, beside: Sequence[Factor] = ()) -> Factor | None:
+        """The factor of the index, given that of the dim, and those beside it; None if it does not fit."""
+        if (reach := self.reach) is None:
             return factor.inward(self.minor, self.extent)
-        return self.reach.inward(factor, padded, shifts)
+        return crossing(beside, reach.size, lambda one: reach.inward(one, padded, shifts), factor)
 
-    def arriving(self, factor: Factor) -> Factor | None:
+    def arriving(self, factor: Factor, beside: Sequence[Factor] = ()) -> Factor | None:
         """The factor of the index with which elements arrive that only shift: where they are, rather than in padded blocks."""
-        blocks = self.inward(factor, True, True)
-        if blocks is None or self.reach is None or not is_padded(self.reach.extent, [blocks]):
-            return blocks
-        return self.reach.staying(factor) or (None if blocks.leaves_out(self.reach.extent) else blocks)
+        if (reach := self.reach) is None:
+            return self.inward(factor, True, True)
+        return crossing(beside, reach.size, reach.arriving, factor)
 
 
 Digits = tuple[tuple[Digit, ...], ...]

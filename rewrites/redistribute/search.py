@@ -26,7 +26,7 @@ from typing import TypeAlias, cast
 from ...dialects.layouts import Layout, Pending
 from ...dialects.mesh import Mesh
 from ...dialects.monoids import MONOIDS
-from ...dialects.ranges.factor import Factor, fit
+from ...dialects.ranges.factor import Factor, fit, joined
 from .collective_terms import Op
 from .kinds.alone import Cut, Pad
 from .kinds.folds import AllReduce
@@ -88,7 +88,10 @@ def sharing(way: Path, mesh: Mesh) -> Hashable:
 
 def _through_windows(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path | None:
     """The way if a dim has a halo in a layout: to blocks of the dim, on from there, and to a halo at the end."""
-    here, there = ({dim: factor for dim, factor in layout.factors(mesh) if factor.has_halo} for layout in (source, target))
+    here, there = (
+        {dim: one for dim in range(layout.rank) if (one := layout.windows(dim, mesh)) is not None}
+        for layout in (source, target)
+    )
     if not here and not there:
         return None
     if source is target:
@@ -120,22 +123,23 @@ def _changed(layout: Layout, dim: int, factors: list[Factor], mesh: Mesh) -> Lay
 
 
 def _alone(layout: Layout, dim: int, factor: Factor, mesh: Mesh, in_turn: bool = False) -> list[Factor]:
-    """The factors of a dim, if it is only on the factor's place, one run of elements a device; otherwise none.
+    """The factors of a dim, if it is only on the factor's places, one run of elements a device; otherwise none.
 
     With `in_turn`, a device may have several blocks, as far apart as the factor's.
     """
     factors, extent = layout.at(dim, mesh), layout.global_shape(mesh)[dim]
-    if [each.place for each in factors] != [factor.place]:
+    one = joined(extent, factors) if factors else None
+    if one is None or one.place is not factor.place:
         return []
-    is_run = not factors[0].is_in_turn(extent) or (in_turn and factors[0].stride == factor.stride)
+    is_run = not one.is_in_turn(extent) or (in_turn and one.stride == factor.stride)
     return factors if is_run else []
 
 
 def _even(layout: Layout, dim: int, factor: Factor, mesh: Mesh) -> list[Factor]:
-    """The factor's place on the whole dim, in blocks of one size; none on a dim without elements."""
+    """The factor's places on the whole dim, in blocks of one size; none on a dim without elements."""
     extent = layout.global_shape(mesh)[dim]
     blocks = factor.even(extent, padded=True)
-    return [blocks] if extent and blocks is not None else []
+    return blocks.parts(mesh) if extent and blocks is not None else []
 
 
 def _through_runs(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path | None:
@@ -143,7 +147,8 @@ def _through_runs(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> 
     ends = zip(source.padded_shape(mesh), target.padded_shape(mesh), strict=True)
     for dim in (dim for dim, (before, after) in enumerate(ends) if before != after):
         here, there = source.at(dim, mesh), target.at(dim, mesh)
-        if here and there and _alone(source, dim, here[0], mesh) and there == _alone(target, dim, here[0], mesh):
+        one = joined(source.global_shape(mesh)[dim], here) if here and there else None
+        if one is not None and _alone(source, dim, one, mesh) and _alone(target, dim, one, mesh):
             between = _changed(source.with_pending(()), dim, there, mesh)
             step = Halo.between(source.with_pending(()), between, dim, itemsize, mesh)
             rest = path(between.with_pending(source.pending), target, itemsize, mesh)
@@ -214,7 +219,7 @@ def totals(source: Layout, dim: int, itemsize: int, mesh: Mesh) -> Path:
     along = source.at(dim, mesh)
     block = min(factor.stride for factor in along)
     # Blocks that begin elsewhere reach beyond the dim: there is one on each device.
-    count = along[0].size if along[0].has_halo else shape[dim] // block
+    count = prod(factor.size for factor in along) if source.windows(dim, mesh) is not None else shape[dim] // block
     blocks = (*shape[:dim], count, *shape[dim + 1 :])
     apart = [(at, factor.at(factor.stride // block) if at == dim else factor) for at, factor in factors]
     gathered = [each for each in apart if each[0] != dim]

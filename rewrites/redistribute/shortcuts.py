@@ -73,6 +73,6 @@ def _row(steps: Sequence[Step], itemsize: int, mesh: Mesh) -> tuple[Step, ...]:
 
 
 def _direct(before: Layout, after: Layout, itemsize: int, mesh: Mesh) -> Step | None:
-    halos = any(factor.has_halo for layout in (before, after) for _, factor in layout.factors(mesh))
+    halos = any(layout.windows(dim, mesh) is not None for layout in (before, after) for dim in range(layout.rank))
     same = before.global_shape(mesh) == after.global_shape(mesh)
     return Pieces.between(before, after, itemsize, mesh) if same and not halos else None

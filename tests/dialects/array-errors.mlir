@@ -254,7 +254,7 @@ builtin.module attributes {array.mesh = "data=8"} {
     func.return
   }
 }
-// CHECK: `win<8,10,1,1>(data*2) of 64` is not a range of windows, one for each device; write an axis as the base: `win<...>(data)`
+// CHECK: `win<8,10,1,1>(data*2) of 64` is not a range of windows, one for each device; write axes as the base: `win<...>(data)`
 
 // -----
 builtin.module attributes {array.mesh = "data=8"} {

@@ -26,7 +26,7 @@ from ....dialects import spmd
 from ....dialects.layouts import Layout
 from ....dialects.mesh import Mesh
 from ....dialects.params import Literal
-from ....dialects.ranges.factor import Factor, is_padded
+from ....dialects.ranges.factor import Factor, is_padded, joined
 from ...emit import IDS, Emitter, type_at
 from ..steps import Bytes, Step
 
@@ -75,12 +75,12 @@ class Halo(Step):
 
     @staticmethod
     def between(before: Layout, after: Layout, dim: int, itemsize: int, mesh: Mesh) -> Halo:
-        """The step between layouts that differ in one dim, which is placed on one axis after it, and on that or none before."""
-        (want,), have = after.at(dim, mesh), before.at(dim, mesh)
+        """The step between layouts that differ in one dim, which is placed on axes after it, and on these or none before."""
         extent, shape = before.global_shape(mesh)[dim], before.local_shape(mesh)
+        want, have = (joined(extent, factors) if (factors := layout.at(dim, mesh)) else None for layout in (after, before))
+        assert want is not None, "windows are of all places together"
         row = itemsize * prod(size for at, size in enumerate(shape) if at != dim)
-        source = have[0] if have else None
-        alone = Halo(axes=(want.name,), before=before, after=after, dim=dim, extent=extent, row=row, have=source, want=want)
+        alone = Halo(axes=want.axes, before=before, after=after, dim=dim, extent=extent, row=row, have=have, want=want)
         return alone.sending([alone])
 
     def sending(self, steps: Sequence[Halo]) -> Halo:
@@ -127,7 +127,7 @@ class Halo(Step):
 
     def __str__(self) -> str:
         shared = "" if self.sent or not self.hops else ", in the permutes of another array"
-        return f"halo over ({self.want.name}) {self.dim}: {self.have or 'whole'} to {self.want}{shared}"
+        return f"halo over ({', '.join(self.axes)}) {self.dim}: {self.have or 'whole'} to {self.want}{shared}"
 
 
 @lru_cache(maxsize=1 << 12)
