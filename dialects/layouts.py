@@ -226,7 +226,7 @@ def _factors(layout: Layout, mesh: Mesh) -> tuple[tuple[int, Factor], ...]:
 @lru_cache(maxsize=1 << 16)
 def _verify(layout: Layout, mesh: Mesh) -> None:
     shape = layout.global_shape(mesh)
-    for dim, factor in layout.factors(mesh):
+    for _, factor in layout.factors(mesh):
         if factor.name not in mesh:
             raise _not_in_mesh(factor, mesh)
     for dim in range(layout.rank):

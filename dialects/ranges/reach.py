@@ -98,20 +98,25 @@ class Reach:
         return there if fit(self.extent, [there]) else None
 
     def arriving(self, factor: Factor) -> Factor | None:
-        """The factor of the index with which elements arrive: even blocks; or where they are; or short blocks, on all devices."""
-        blocks = self.inward(factor, True, True)
-        if blocks is None or not is_padded(self.extent, [blocks]):
-            return blocks
-        return self.staying(factor) or (None if blocks.leaves_out(self.extent) else blocks)
+        """The factor of the index with which elements arrive: blocks of the same size, or where they are, or other blocks."""
+        blocks, there = self.inward(factor, True, True), self.staying(factor)
+        is_even = blocks is not None and not is_padded(self.extent, [blocks])
+        if there is None or (blocks is not None and is_even and blocks.stride == factor.stride):
+            return None if blocks is not None and blocks.leaves_out(self.extent) else blocks
+        return blocks if is_even and there.leaves_out(self.extent) else there
 
     def claim(self, factor: Factor, padded: bool) -> Factor | None:
         """The factor of the dim that goes with the index': blocks of one size, from which it gets its windows.
 
-        Where these do not divide, the windows themselves, if they are a tiling that begins elsewhere.
+        Where these do not divide, or are not as long as the index' own, the windows themselves, if they are a tiling that
+        begins elsewhere.
         """
         if factor.span < self.extent:
             return factor if factor.is_in_turn(self.extent) and self.skips_rounds(factor) else None
-        return factor.even(self.size, False) or self.tiles(factor) or factor.even(self.size, padded)
+        blocks, there = factor.even(self.size, False), self.tiles(factor)
+        if blocks is None or (blocks.stride != factor.stride and there is not None and not there.leaves_out(self.size)):
+            return there or factor.even(self.size, padded)
+        return blocks
 
     def tiles(self, factor: Factor) -> Factor | None:
         """What a device reads of the dim, if every element is read once, by one of several devices."""

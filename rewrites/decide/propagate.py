@@ -308,10 +308,10 @@ class _Sweep:
     ) -> None:
         """Turns a claim on a dim into a claim on its index, if a factor of the index can be placed.
 
-        With `passing`, no value has the claim yet: it holds if each device then has some of the index. What only shifts keeps
-        its blocks for the ops that read it; if the caller alone reads it, it gets blocks of one size. Two claims hold only if
-        nothing else asks: one by which few elements are read as a sum over devices, and not padded to one for each device; and
-        one that passes and needs padding.
+        With `passing`, no value has the claim yet. What only shifts keeps its blocks for the ops that read it; if the caller
+        alone reads it, it gets blocks of one size. Three claims hold only if nothing else asks: one by which few elements are
+        read as a sum over devices, and not padded to one for each device; one that passes and leaves a device with less than
+        others; and one by which elements move that could stay where they are.
         """
         indices, shifts, few = node.signature.instance.indices, False, False
         if node.signature.shifts:
@@ -323,8 +323,10 @@ class _Sweep:
             if factor is None or (few and index.extent < factor.size):
                 continue
             short = passing and self.is_short(node, digit.at, factor)
+            resized = shifts and position >= 0 and factor.stride != claim.factor.stride
+            moves = resized and digit.arriving(claim.factor, around) is not factor
             if self.table.fits_node(node, digit.at, factor):
-                if (short or (few and index.reads)) and node.number not in self.alone:
+                if (short or moves or (few and index.reads)) and node.number not in self.alone:
                     self.reluctant.add(node.number)
                     continue
                 candidates.setdefault((digit.at, factor), (claim, position))
@@ -346,8 +348,12 @@ class _Sweep:
         Windows that reach beyond the dim are as good as padded.
         """
         extent = self.program.shape(node.end(position))[claim.at]
+
+        def even(one: Factor) -> Factor | None:
+            return one.even(extent, self.padded or one.overhangs(extent))
+
         beside = self.table.on_dim(node.end(position), claim.at, self.axis)
-        factor = crossing(beside, extent, lambda one: one.even(extent, self.padded or one.overhangs(extent)), claim.factor)
+        factor = crossing(beside, extent, even, claim.factor)
         return None if factor is None else claim._replace(factor=factor)
 
     def block(self, node: Node, position: int, claim: Claim, digits: tuple[Digit, ...]) -> None:

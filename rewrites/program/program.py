@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple, cast
 
 from xdsl.dialects import func
@@ -21,7 +22,7 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects.array import ArrayType
 from ...dialects.definitions.tilings import Dims, Instance
 from ...dialects.lax import RegionOp
-from ...dialects.ranges.factor import Factor, crossing, is_padded
+from ...dialects.ranges.factor import Factor, crossing
 from ...dialects.ranges.reach import Reach
 
 
@@ -44,7 +45,7 @@ class Position(NamedTuple):
         """The factor of the dim that goes with the index', which is placed on others too; None if that does not divide."""
         if (reach := self.reach) is None:
             return factor.outward(self.minor)
-        return crossing(beside, reach.extent, lambda one: reach.claim(one, padded), factor)
+        return crossing(beside, reach.extent, partial(reach.claim, padded=padded), factor)
 
 
 class Digit(NamedTuple):
@@ -62,7 +63,7 @@ class Digit(NamedTuple):
         """The factor of the index, given that of the dim, and those beside it; None if it does not fit."""
         if (reach := self.reach) is None:
             return factor.inward(self.minor, self.extent)
-        return crossing(beside, reach.size, lambda one: reach.inward(one, padded, shifts), factor)
+        return crossing(beside, reach.size, partial(reach.inward, padded=padded, shifts=shifts), factor)
 
     def arriving(self, factor: Factor, beside: Sequence[Factor] = ()) -> Factor | None:
         """The factor of the index with which elements arrive that only shift: where they are, rather than in padded blocks."""
