@@ -7,7 +7,8 @@ A device gets the rows beyond its block from its neighbours by permutes. Nothing
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 # pyright: reportUnknownLambdaType=false
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -388,6 +389,34 @@ def test_a_window_sends_its_halo_and_no_more(name: str) -> None:
     agree(plan, case.function, args)
 
 
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if "17 rows" not in name])
+def test_two_axes_hold_windows_as_one_axis_does(name: str) -> None:
+    case = CASES[name]
+    args, steps = arguments(case.shapes), [(case.function, case.forward, case.bytes)]
+    if case.backward is not None:
+        steps.append((gradient(case.function, len(case.shapes)), case.backward, case.backward_bytes))
+    for function, *least in steps:
+        plan = pt.plan(function, pt.Mesh(a=4, b=2), *args)
+        plan = plan.widen(case.widen) if case.widen else plan
+        for axis in plan.mesh:
+            plan = plan.tile(plan.arguments()[0], case.dim, axis, padded=case.padded)
+        assert [*sends(plan)] == least
+
+
+@pytest.mark.parametrize("name", ["a trip of a loop with differences", "conv of three rows", "stencil, widened", "roll by 9"])
+def test_two_axes_hold_windows_on_devices(name: str) -> None:
+    case = CASES[name]
+    args = arguments(case.shapes)
+    for function in (case.function, gradient(case.function, len(args))):
+        for mesh in (pt.Mesh(a=4, b=2), pt.Mesh(a=2, b=4), pt.Mesh(a=2, b=2, c=2)):
+            plan = pt.plan(function, mesh, *args)
+            plan = plan.widen(case.widen) if case.widen else plan
+            for axis in mesh:
+                plan = plan.tile(plan.arguments()[0], case.dim, axis)
+            lowers_from_its_text(plan)
+            agree(plan, function, args)
+
+
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.backward is not None])
 def test_the_backward_of_a_window_sends_its_halo_and_no_more(name: str) -> None:
     case = CASES[name]
@@ -566,38 +595,57 @@ def test_a_dim_that_an_op_wants_whole_is_listed() -> None:
 
 # --- any windows ----------------------------------------------------------------------------------------------------
 
-SIZES = st.sampled_from([2, 3, 5, 7, 8])
+ONE_AXIS = [pt.Mesh(data=size) for size in (2, 3, 5, 7, 8)]
+TWO_AXES = [pt.Mesh(a=2, b=2), pt.Mesh(a=2, b=3), pt.Mesh(a=3, b=2), pt.Mesh(a=4, b=2), pt.Mesh(a=2, b=4)]
+MESHES = st.sampled_from([*ONE_AXIS, *TWO_AXES])
 
 
-def drawn(program: Program, size: int, widen: bool, function: Function) -> Plan:
-    plan = pt.plan(function, pt.Mesh(data=size), program.arg())
-    name = plan.arguments()[0]
+def drawn(program: Program, mesh: pt.Mesh, widen: bool, function: Function) -> Plan:
+    """The plan of the program, with its rows over all axes of the mesh."""
+    plan = pt.plan(function, mesh, program.arg())
     if widen and program.tags:
         # Nothing may read the tags through a window; or their windows may be wider than the whole range.
-        try:
-            return plan.widen(program.tags).tile(name, 0, "data", padded=True)
-        except pt.Error as error:
-            assert "cannot be widened" in error.title
-    return plan.tile(name, 0, "data", padded=True)
+        with allowed("cannot be widened"):
+            return over_all(plan.widen(program.tags))
+    return over_all(plan)
+
+
+def over_all(plan: Plan) -> Plan:
+    """The plan with the rows of its argument over all axes; a second axis is left out if it does not divide padded rows."""
+    first, *others = plan.mesh
+    plan = plan.tile(plan.arguments()[0], 0, first, padded=True)
+    for axis in others:
+        with allowed("do not divide"):
+            plan = plan.tile(plan.arguments()[0], 0, axis)
+    return plan
+
+
+@contextmanager
+def allowed(expected: str) -> Iterator[None]:
+    """Lets an error pass by if it says this."""
+    try:
+        yield
+    except pt.Error as error:
+        assert expected in error.title
 
 
 @examples(40)
-@given(programs(), SIZES, st.booleans())
-def test_any_windows_in_a_row(program: Program, size: int, widen: bool) -> None:
+@given(programs(), MESHES, st.booleans())
+def test_any_windows_in_a_row(program: Program, mesh: pt.Mesh, widen: bool) -> None:
     args = [program.arg()]
-    found = interpreted(drawn(program, size, widen, program), args)
+    found = interpreted(drawn(program, mesh, widen, program), args)
     assert not (gap := disagreement(found, [jax.jit(program)(*args)])), gap
 
 
 @examples(5)
-@given(programs(), SIZES, st.booleans())
-def test_any_windows_in_a_row_on_devices(program: Program, size: int, widen: bool) -> None:
-    agree(drawn(program, size, widen, program), program, [program.arg()])
+@given(programs(), MESHES, st.booleans())
+def test_any_windows_in_a_row_on_devices(program: Program, mesh: pt.Mesh, widen: bool) -> None:
+    agree(drawn(program, mesh, widen, program), program, [program.arg()])
 
 
 @examples(12)
-@given(programs(2).filter(lambda program: program.has_gradient), SIZES, st.booleans())
-def test_the_gradient_of_any_windows(program: Program, size: int, widen: bool) -> None:
+@given(programs(2).filter(lambda program: program.has_gradient), MESHES, st.booleans())
+def test_the_gradient_of_any_windows(program: Program, mesh: pt.Mesh, widen: bool) -> None:
     args, function = [program.arg()], gradient(program, 1)
-    found = interpreted(drawn(program, size, widen, function), args)
+    found = interpreted(drawn(program, mesh, widen, function), args)
     assert not (gap := disagreement(found, jax.tree.leaves(jax.jit(function)(*args)))), gap
