@@ -16,7 +16,7 @@ from ...dialects.definitions.tilings import Merging
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
 from ...dialects.ranges.algebra import SubAxis
-from ...dialects.ranges.factor import Factor, fit, is_contiguous, is_padded, joined, overhang, settled
+from ...dialects.ranges.factor import Factor, fit, is_contiguous, is_padded, joined, overhang, place_of, settled
 from ..program.program import Node, Program, Signature
 from ..redistribute.kinds.merge import pays
 from .requirements import is_lawful
@@ -311,15 +311,16 @@ def next_factor(table: Table, value: int, dim: int, axis: str, pads: int = 0) ->
     With `pads`, a dim that is not tiled yet may be padded, to a multiple of it: 30 over 8 devices is `data*4 pad 30`.
     """
     factors = table.on_dim(value, dim)
-    if any(factor.has_halo for factor in factors):
-        # Windows overlap: no other axis splits them.
-        return None
     strides = [factor.stride for factor in factors]
     block = min(strides, default=table.program.shape(value)[dim])
     size = table.mesh[axis]
     if pads and not strides and block > 1:
         block = -(-block // pads) * pads
-    return None if block % size else Factor.of(axis, block // size, table.mesh)
+    if block < 1 or block % size:
+        return None
+    # Of windows, each part has the halo.
+    halo = factors[-1].halo if factors else None
+    return Factor(place_of(axis), size, block // size, halo)
 
 
 def same(left: Mapping[str, AxisTable], right: Mapping[str, AxisTable]) -> bool:

@@ -7,7 +7,7 @@ A device gets the rows beyond its block from its neighbours by permutes. Nothing
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 # pyright: reportUnknownLambdaType=false
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
@@ -389,7 +389,7 @@ def test_a_window_sends_its_halo_and_no_more(name: str) -> None:
     agree(plan, case.function, args)
 
 
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if "17 rows" not in name])
+@pytest.mark.parametrize("name", [name for name in CASES if "17 rows" not in name])
 def test_two_axes_hold_windows_as_one_axis_does(name: str) -> None:
     case = CASES[name]
     args, steps = arguments(case.shapes), [(case.function, case.forward, case.bytes)]
@@ -621,7 +621,7 @@ def over_all(plan: Plan) -> Plan:
 
 
 @contextmanager
-def allowed(expected: str) -> Iterator[None]:
+def allowed(expected: str) -> Generator[None]:
     """Lets an error pass by if it says this."""
     try:
         yield
