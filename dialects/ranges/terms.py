@@ -237,7 +237,7 @@ class Of(Range):
         return intern(cls, base, int(n))
 
     def __str__(self) -> str:
-        return f"{self.base} of {self.n}"
+        return f"({self.base}) of {self.n}" if _is_compound(self.base) else f"{self.base} of {self.n}"
 
 
 Placed: TypeAlias = Axis | SubAxis | Loop

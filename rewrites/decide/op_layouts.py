@@ -18,7 +18,7 @@ from ...dialects.ranges.factor import Factor, overhang
 from ..program.program import Node, Position, Program, Signature
 from ..redistribute.kinds.merge import Merge
 from .requirements import requirements
-from .table import Table
+from .table import Table, fits_index
 
 Pend = tuple[Pending, ...]
 """Pending reductions, in mesh order."""
@@ -183,9 +183,19 @@ class Placements:
 
     def reduced(self, node: Node, pend: Pend) -> Placed:
         """The op without its own placement on the pending axes."""
+        return place(node.signature, self.kept(node, pend))
+
+    def kept(self, node: Node, pend: Pend) -> Placement:
+        """The op's placement on the axes that are not pending."""
         axes = {each.axis for each in pend}
-        kept = tuple(each for each in self.nodes[node.number].placement if each[1].name not in axes)
-        return place(node.signature, kept)
+        return tuple(each for each in self.nodes[node.number].placement if each[1].name not in axes)
+
+    def keeps(self, node: Node, pend: Pend) -> bool:
+        """Whether what is left of each index without the pending axes still fits it: of windows, it may not."""
+        before, after = self.nodes[node.number].placement, self.kept(node, pend)
+        lost = {index for index, _ in before} if len(after) < len(before) else ()
+        left = ((index, [factor for at, factor in after if at == index]) for index in lost)
+        return all(fits_index(node.signature, index, factors) for index, factors in left if factors)
 
     def local_bytes(self, value: int, layout: Layout) -> int:
         """The local bytes of the value on one device in this layout."""

@@ -223,6 +223,8 @@ class _Reach:
         if not self.linear(node, positions | once, zeros) and not self.linear(node, positions, zeros | self.carried_on(node)):
             self.stopped.append(node.number)
             return None
+        if not self.placements.keeps(node, pend):
+            return None
         placed = self.placements.reduced(node, pend)
         return Carry(pend, once) if self.undisturbed(node, positions, placed, pend) else None
 

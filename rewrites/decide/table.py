@@ -166,7 +166,7 @@ class Table:
         for node in self.program.nodes:
             claims = {axis: claim for axis, table in self.axes.items() if (claim := table.nodes[node.number]) is not None}
             for at in {claims[axis].at for axis in axes if axis in claims}:
-                if not _fits_index(node.signature, at, [claim.factor for claim in claims.values() if claim.at == at]):
+                if not fits_index(node.signature, at, [claim.factor for claim in claims.values() if claim.at == at]):
                     return node
         return None
 
@@ -219,7 +219,7 @@ class Table:
                 factors.append(claim.factor)
         known, key = node.signature.fitting, (index, *factors)
         if (fits := known.get(key)) is None:
-            fits = known[key] = _fits_index(node.signature, index, factors)
+            fits = known[key] = fits_index(node.signature, index, factors)
         merging = node.signature.instance.indices[index].merges
         return fits and (merging is None or self.pays(node, merging, factors)) and self.fits_results(node, index, factor)
 
@@ -240,7 +240,7 @@ class Table:
         return True
 
 
-def _fits_index(signature: Signature, index: int, factors: list[Factor]) -> bool:
+def fits_index(signature: Signature, index: int, factors: list[Factor]) -> bool:
     """Whether an index can be placed by these factors together, by its extent and by the laws for what placing it requires."""
     info = signature.instance.indices[index]
     factors = settled(info.extent, factors)

@@ -239,3 +239,22 @@ def test_the_interpreter_computes_with_the_infinities_of_padding() -> None:
 
     args = floats(16, 6), floats(16, 4)
     holds(pt.plan(pooled, A, *args).tile("x", 1, "a", padded=True), pooled, *args)
+
+
+def test_an_op_carries_no_sum_if_the_windows_are_lost_without_its_axis() -> None:
+    def padded(x: jax.Array, w: jax.Array) -> jax.Array:
+        return jnp.pad((w @ x)[::2], (1, 3))
+
+    args = floats(8, 8), floats(8)
+    plan = pt.plan(padded, pt.Mesh(a=2, b=4), *args)
+    holds(plan.tile("x", 0, "a").tile("result", 0, "a").tile("result", 0, "b"), padded, *args)
+
+
+def test_windows_of_one_element_on_two_places_have_a_text() -> None:
+    def first(x: jax.Array, w: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return x[:4] * 3, w * 2
+
+    args = floats(8, 8), floats(8)
+    plan = pt.plan(first, pt.Mesh(b=4), *args).tile("result/0", 0, "b").tile("w", 0, "b.0:2")
+    assert "(b.0:2*b.1:2) of 8" in str(plan.ir())
+    holds(plan, first, *args)
