@@ -70,10 +70,10 @@ class Constants:
         self.known.update(zip(op.results, results, strict=True))
 
     def erase_unread(self, block: Block) -> list[Operation]:
-        """Erases the ops whose values have been computed, and which no other op reads. Returns them."""
+        """Erases the ops with definitions that no other op reads, because their values have been computed. Returns them."""
         erased: list[Operation] = []
-        for op in reversed(list(block.ops) if self.known else []):
-            if not self.known.keys().isdisjoint(op.results) and not any(result.uses for result in op.results):
+        for op in reversed(list(block.ops)):
+            if op.name.removeprefix("lax.") in self.ops and not any(result.uses for result in op.results):
                 erased.append(op)
                 op.detach()
                 op.erase()

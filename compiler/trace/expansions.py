@@ -41,7 +41,7 @@ def expand(eqn: JaxprEqn, positions: Sequence[Positions] | None = None) -> Close
     which it reads or updates an array, where they are constant.
     """
     name = name_of(eqn.primitive)
-    rule = _RULES.get(name)
+    rule = _empty if _makes_nothing(eqn) else _RULES.get(name)
     function = rule(eqn) if rule else sliced(eqn, positions) if positions is not None else None
     definition = definitions.get(op_name(name))
     moves = name not in _RANDOM if rule else definition is not None and definition.moves
@@ -179,9 +179,10 @@ def _pad(eqn: JaxprEqn) -> Function | None:
     return filled if _is_empty(eqn.invars[0].aval) else None
 
 
-def _slice(eqn: JaxprEqn) -> Function | None:
-    """An empty slice: its start cannot be recovered, because the result has no extent."""
-    return _empty(eqn) if _is_empty(eqn.outvars[0].aval) else None
+def _makes_nothing(eqn: JaxprEqn) -> bool:
+    """Whether an op with a definition reads arrays for results without elements."""
+    name, reads = name_of(eqn.primitive), any(physical(atom.aval).shape for atom in eqn.invars)
+    return reads and name != "tag" and op_name(name) in definitions and all(_is_empty(var.aval) for var in eqn.outvars)
 
 
 def _is_empty(aval: Aval) -> bool:
@@ -189,9 +190,9 @@ def _is_empty(aval: Aval) -> bool:
 
 
 def _empty(eqn: JaxprEqn) -> Function:
-    """An uninitialised array is zeros, as in JAX."""
-    struct = physical(eqn.outvars[0].aval)
-    return lambda *_: jnp.zeros(struct.shape, struct.dtype)
+    """Results that are uninitialised, or have no elements, are zeros, as in JAX."""
+    structs = [physical(var.aval) for var in eqn.outvars]
+    return lambda *_: [jnp.zeros(struct.shape, struct.dtype) for struct in structs]
 
 
 def _across(fold: Function) -> Rule:
@@ -270,7 +271,6 @@ _RULES: Mapping[str, Rule] = {
     "reduce": reduce,
     "reduce_window": reduce_window,
     "select_and_scatter_add": select_and_scatter_add,
-    "slice": _slice,
     "split": _apart,
     "reshape": _reshape,
     "stack": _stack,
