@@ -145,7 +145,7 @@ def having(plan: Some, axes: Iterable[str]) -> Some:
     if mesh is plan.mesh:
         return plan
     for axis in (axis for axis in plan.mesh if axis not in mesh):
-        if problem := kept_whole(plan, axis, mesh):
+        if problem := kept_whole(plan, axis):
             raise problem
     with without_collector():
         return _split(plan, mesh, len(plan.actions))
@@ -172,7 +172,7 @@ def _crossing(plan: Some, axis: str) -> Some:
             ways.setdefault(sizes, []).append(stop.node)
     for sizes, nodes in ways.items():
         mesh = plan.mesh.refine(**{axis: sizes})
-        if kept_whole(plan, axis, mesh) is not None:
+        if kept_whole(plan, axis) is not None:
             continue
         split = _split(plan, mesh, len(plan.actions) - 1)
         tables = [split.table.axes[part] for part in mesh.parts(axis)]

@@ -94,9 +94,9 @@ def _one_block(stop: Blocked) -> Factor | None:
 
 def _splits(plan: State, stop: Blocked) -> bool:
     """Whether sub-axes of the axis take one index each."""
-    if stop.axis not in plan.mesh.whole().axes or not (sizes := plan.table.ways_across(stop)):
+    if stop.axis not in plan.mesh.whole().axes or not plan.table.ways_across(stop):
         return False
-    return kept_whole(plan, stop.axis, plan.mesh.refine(**{stop.axis: sizes})) is None
+    return kept_whole(plan, stop.axis) is None
 
 
 def _fewer(plan: State, stop: Blocked, node: Node) -> int | None:

@@ -96,15 +96,12 @@ def not_in_turn(plan: State, table: Table, seed: Seed, dim: int) -> Error:
     )
 
 
-def kept_whole(plan: State, axis: str, mesh: Mesh) -> Error | None:
-    """Why an axis cannot be split into the sub-axes that it has on the mesh; None if it can."""
-    title, nodes = f"`{axis}` cannot be split into sub-axes", plan.source.program.nodes
-    if any(axis in node.signature.own and not node.signature.once for node in nodes):
-        return Error(f"{title}: a `shard_map` of the program runs on it", helps=["use another axis"])
-    if axis not in plan.table.axes or (one := plan.table.refined(mesh).takes_one(mesh.parts(axis))) is None:
+def kept_whole(plan: State, axis: str) -> Error | None:
+    """Why an axis cannot be split into sub-axes; None if it can."""
+    if not any(axis in node.signature.own and not node.signature.once for node in plan.source.program.nodes):
         return None
-    helps = [f"use another axis, or name the sub-axis before `{axis}` is placed"]
-    return Error(f"{title}: `{one.kind}` is placed on it, and takes one axis only", helps=helps)
+    title = f"`{axis}` cannot be split into sub-axes: a `shard_map` of the program runs on it"
+    return Error(title, helps=["use another axis"])
 
 
 def _pads(table: Table, seed: Seed, dim: int) -> list[str]:

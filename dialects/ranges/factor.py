@@ -124,6 +124,11 @@ class Factor(Interned):
         """The end of what all iterations hold."""
         return self.start(self.size - 1 if self.stride > 0 else 0) + self.width
 
+    @property
+    def own(self) -> int:
+        """How many elements are an iteration's own: those before the next one's first. The last iteration's are all its own."""
+        return min(self.stride, self.width)
+
     def covers(self, extent: int) -> bool:
         """Whether every element of a range of this extent is held by an iteration."""
         return self.begin <= 0 and self.end >= extent and (self.width >= abs(self.stride) or self.size == 1)
@@ -294,6 +299,12 @@ def overhang(extent: int, factors: Sequence[Factor]) -> bool:
     """Whether iterations have rows outside of the extent: the padding of blocks, or windows that reach beyond it."""
     one = joint_windows(extent, factors)
     return is_padded(extent, factors) if one is None else one.overhangs(extent)
+
+
+def overcounts(extent: int, factors: Sequence[Factor]) -> bool:
+    """Whether a fold over all iterations' rows counts too much: rows outside of the extent, or some of them more than once."""
+    one = joint_windows(extent, factors)
+    return overhang(extent, factors) or (one is not None and not one.is_tiling)
 
 
 def fit(extent: int, factors: Sequence[Factor]) -> bool:

@@ -14,7 +14,7 @@ from ...dialects.definitions.tilings import Merging
 from ...dialects.dtypes import itemsize
 from ...dialects.layouts import Layout, Pending
 from ...dialects.mesh import Mesh
-from ...dialects.ranges.factor import Factor, overhang
+from ...dialects.ranges.factor import Factor, overcounts, overhang
 from ..program.program import Node, Position, Program, Signature
 from ..redistribute.kinds.merge import Merge
 from .requirements import requirements
@@ -143,6 +143,8 @@ def _is_plain(signature: Signature, placement: Placement) -> bool:
     for index in {index for index, _ in placement}:
         info, factors = signature.instance.indices[index], [factor for at, factor in placement if at == index]
         if overhang(info.extent, factors) or any(requirements(info, index, 1)):
+            return False
+        if info.folds is not None and overcounts(info.extent, factors):
             return False
     return True
 

@@ -16,7 +16,7 @@ from ...dialects.definitions.tilings import Merging
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
 from ...dialects.ranges.algebra import SubAxis
-from ...dialects.ranges.factor import Factor, fit, is_contiguous, is_padded, joined, overhang, place_of, settled
+from ...dialects.ranges.factor import Factor, fit, is_contiguous, is_padded, joined, overcounts, place_of, settled
 from ..program.program import Node, Program, Signature
 from ..redistribute.kinds.merge import pays
 from .requirements import is_lawful
@@ -161,15 +161,6 @@ class Table:
                 return ()
         return sizes
 
-    def takes_one(self, axes: Iterable[str]) -> Node | None:
-        """The first op that is placed on one of these axes but cannot be, together with what else is on its index; or None."""
-        for node in self.program.nodes:
-            claims = {axis: claim for axis, table in self.axes.items() if (claim := table.nodes[node.number]) is not None}
-            for at in {claims[axis].at for axis in axes if axis in claims}:
-                if not fits_index(node.signature, at, [claim.factor for claim in claims.values() if claim.at == at]):
-                    return node
-        return None
-
     def touch(self, axis: str) -> AxisTable:
         """The axis' own copy in this table."""
         old = self.axes.get(axis)
@@ -251,12 +242,12 @@ def fits_index(signature: Signature, index: int, factors: list[Factor]) -> bool:
     by_position = by_number or info.value or info.scan is not None or bool(info.pieces)
     # A scan, and an index that is used as a value, need one run of elements a device, wherever the runs begin.
     whole_blocks = is_contiguous(info.extent, factors) or not (by_position or pads) or (windows and not by_number)
-    fills = pads if info.folds is None else overhang(info.extent, factors)
+    fills = pads if info.folds is None else overcounts(info.extent, factors)
     lawful = not (by_position or info.once or info.windows or info.over or fills) or is_lawful(info, fills)
-    if windows and not all(signature.follows_windows(index, factor) for factor in factors if factor.has_halo):
+    one = joined(info.extent, factors)
+    if windows and (one is None or (one.has_halo and not signature.follows_windows(index, one))):
         return False
     if reaches := signature.reaches(index):
-        one = joined(info.extent, factors)
         if one is None or not (one.covers(info.extent) or one.is_in_turn(info.extent)):
             return False
         if any(reach.outward(one) is None for reach in reaches):

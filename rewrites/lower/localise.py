@@ -23,7 +23,7 @@ from ...dialects.definitions.tree import Param
 from ...dialects.lax import OPS
 from ...dialects.monoids import MONOIDS
 from ...dialects.params import NO_PARAMS, ParamsAttr
-from ...dialects.ranges.factor import Factor, is_padded, joined, overhang, settled
+from ...dialects.ranges.factor import Factor, is_padded, joined, overcounts, settled
 from ...dialects.ranges.reach import Reach
 from ...dialects.types import ArrayType
 from ..decide.op_layouts import Merged, Placed, Selected
@@ -220,7 +220,7 @@ class _Local:
         """An operand with the monoid's unit in the rows of this block that are not among the first `n` of the whole array."""
         emit, value, dim = self.ops, self.locals[operand], self.node.signature.operand_at[operand][index].dim
         if self.factors(index)[-1].has_halo:
-            return self.inside(value, dim, self.one(index), n, monoid)
+            return self.owned(value, dim, self.one(index), n, monoid)
         shape = type_at(value).shape
         # Other axes may be on the indices that are minor to this one.
         minor = shape[dim] // block
@@ -249,6 +249,17 @@ class _Local:
                     if index in at:
                         results[number] = self.inside(results[number], at[index].dim, factor, extent, "add")
         return results
+
+    def owned(self, value: SSAValue, dim: int, window: Factor, extent: int, monoid: str) -> SSAValue:
+        """The rows of this device's window that are in the array and its own; elsewhere a monoid's unit."""
+        emit, value = self.ops, self.inside(value, dim, window, extent, monoid) if window.overhangs(extent) else value
+        if window.is_tiling:
+            return value
+        shape = type_at(value).shape
+        is_last = emit.equals(self.start(window), window.start(window.size - 1))
+        own = emit.select(is_last, emit.number(window.width, IDS), window.own)
+        within = emit.make("lt", (emit.iota(shape, dim), emit.spread(own, shape)), "bool", shape)
+        return emit.select(within, value, emit.unit(monoid, type_at(value).dtype))
 
     def inside(self, value: SSAValue, dim: int, window: Factor, extent: int, outside: str | int) -> SSAValue:
         """The rows of this device's window that are in the array; elsewhere a monoid's unit, or an operand of rank 0."""
@@ -402,8 +413,8 @@ class _Local:
         return is_padded(self.indices[index].extent, self.factors(index))
 
     def overhangs(self, index: int) -> bool:
-        """Whether a device's block, or its window, has rows that are not in the index."""
-        return overhang(self.indices[index].extent, self.factors(index))
+        """Whether a device's block, or its window, has rows that are not in the index, or that a fold counts elsewhere."""
+        return overcounts(self.indices[index].extent, self.factors(index))
 
     def block(self, index: int) -> int:
         """How many of the index's values one device holds."""

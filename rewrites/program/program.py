@@ -130,12 +130,16 @@ class Signature:
         return any(digit.at == index and digit.extent is not None for digits in every for digit in digits)
 
     def follows_windows(self, index: int, window: Factor) -> bool:
-        """Whether the index may be placed in windows: it has its dims alone, and a fold over it counts each element once."""
+        """Whether the index may be placed in windows: it has its dims alone, and a fold over it can count each element once.
+
+        It counts elements of several windows once only where blocks do not divide, because it computes on all of them.
+        """
         info = self.instance.indices[index]
         every = [digits for dims in (*self.operand_dims, *self.result_dims) for digits in dims]
         alone = all(len(digits) == 1 for digits in every for digit in digits if digit.at == index and digit.reach is None)
         by_position = info.selects or info.merges or info.picks
-        once = info.folds is None or (window.is_tiling and info.filled is not None and not by_position)
+        overlaps = info.scan is None and window.stride > 0 and info.extent % window.size > 0
+        once = info.folds is None or ((window.is_tiling or overlaps) and info.filled is not None and not by_position)
         return alone and once and not info.lookups and not info.once
 
     def reaches(self, index: int) -> list[Reach]:
