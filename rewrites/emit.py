@@ -142,11 +142,11 @@ class Emitter:
         """The conjunction of two conditions."""
         return self.make(kind, (one, other), "bool", type_at(one).shape)
 
-    def between(self, ids: SSAValue, extent: int) -> SSAValue:
+    def between(self, ids: SSAValue, extent: int | SSAValue) -> SSAValue:
         """The mask `0 <= ids < extent`."""
-        shape = type_at(ids).shape
+        shape, end = type_at(ids).shape, self.number(extent, IDS) if isinstance(extent, int) else extent
         low = self.make("ge", (ids, self.spread(self.number(0, IDS), shape)), "bool", shape)
-        return self.both(low, self.make("lt", (ids, self.spread(self.number(extent, IDS), shape)), "bool", shape))
+        return self.both(low, self.make("lt", (ids, self.spread(end, shape)), "bool", shape))
 
     def rows(self, shape: tuple[int, ...], dim: int, first: SSAValue, step: int = 1) -> SSAValue:
         """The positions of a local array's elements along a dim of the whole array, in which it begins at `first`."""

@@ -238,10 +238,10 @@ def fits_index(signature: Signature, index: int, factors: list[Factor]) -> bool:
     if info.extent == 0 or (info.selects is not None and min(factor.stride for factor in factors) <= info.selects.cost):
         return False
     pads, windows = is_padded(info.extent, factors), any(factor.has_halo for factor in factors)
-    by_number = bool(info.lookups or info.picks or info.selects or info.merges)
-    by_position = by_number or info.value or info.scan is not None or bool(info.pieces)
-    # A scan, and an index that is used as a value, need one run of elements a device, wherever the runs begin.
-    whole_blocks = is_contiguous(info.extent, factors) or not (by_position or pads) or (windows and not by_number)
+    by_block = bool(info.lookups or info.selects or info.merges)
+    by_position = by_block or info.value or info.scan is not None or bool(info.pieces or info.picks)
+    # By position, a device needs one run of elements; where the runs begin and end matters only for blocks.
+    whole_blocks = is_contiguous(info.extent, factors) or not (by_position or pads) or (windows and not by_block)
     fills = pads if info.folds is None else overcounts(info.extent, factors)
     lawful = not (by_position or info.once or info.windows or info.over or fills) or is_lawful(info, fills)
     one = joined(info.extent, factors)

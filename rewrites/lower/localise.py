@@ -220,7 +220,7 @@ class _Local:
         """An operand with the monoid's unit in the rows of this block that are not among the first `n` of the whole array."""
         emit, value, dim = self.ops, self.locals[operand], self.node.signature.operand_at[operand][index].dim
         if self.factors(index)[-1].has_halo:
-            return self.owned(value, dim, self.one(index), n, monoid)
+            return self.owned(value, dim, index, n, monoid)
         shape = type_at(value).shape
         # Other axes may be on the indices that are minor to this one.
         minor = shape[dim] // block
@@ -250,16 +250,22 @@ class _Local:
                         results[number] = self.inside(results[number], at[index].dim, factor, extent, "add")
         return results
 
-    def owned(self, value: SSAValue, dim: int, window: Factor, extent: int, monoid: str) -> SSAValue:
+    def owned(self, value: SSAValue, dim: int, index: int, extent: int, monoid: str) -> SSAValue:
         """The rows of this device's window that are in the array and its own; elsewhere a monoid's unit."""
-        emit, value = self.ops, self.inside(value, dim, window, extent, monoid) if window.overhangs(extent) else value
+        emit, window = self.ops, self.one(index)
+        value = self.inside(value, dim, window, extent, monoid) if window.overhangs(extent) else value
         if window.is_tiling:
             return value
-        shape = type_at(value).shape
-        is_last = emit.equals(self.start(window), window.start(window.size - 1))
-        own = emit.select(is_last, emit.number(window.width, IDS), window.own)
-        within = emit.make("lt", (emit.iota(shape, dim), emit.spread(own, shape)), "bool", shape)
+        within = emit.between(emit.iota(type_at(value).shape, dim), self.own(index))
         return emit.select(within, value, emit.unit(monoid, type_at(value).dtype))
+
+    def own(self, index: int) -> int | SSAValue:
+        """How many rows of this device's window are its own: those before the next window, and on the last device all."""
+        window = self.one(index)
+        if window.is_tiling:
+            return window.width
+        is_last = self.ops.equals(self.start(window), window.start(window.size - 1))
+        return self.ops.select(is_last, self.ops.number(window.width, IDS), window.own)
 
     def inside(self, value: SSAValue, dim: int, window: Factor, extent: int, outside: str | int) -> SSAValue:
         """The rows of this device's window that are in the array; elsewhere a monoid's unit, or an operand of rank 0."""
@@ -289,7 +295,7 @@ class _Local:
         emit, dim = self.ops, self.node.signature.operand_at[0][index].dim
         first = emit.make("sub", (emit.number(rows.first, IDS), self.offset(index)), IDS, ())
         ids = emit.rows((rows.count,), 0, first, rows.step)
-        inside = emit.between(ids, block)
+        inside = emit.between(ids, self.own(index) if self.factors(index)[-1].has_halo else block)
         self.locals[0] = emit.take_rows(self.locals[0], emit.select(inside, ids), dim)
         return lambda value, _: emit.select(emit.spread(inside, type_at(value).shape, (dim,)), value)
 

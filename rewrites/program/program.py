@@ -135,9 +135,11 @@ class Signature:
         It counts elements of several windows once only where blocks do not divide, because it computes on all of them.
         """
         info = self.instance.indices[index]
-        every = [digits for dims in (*self.operand_dims, *self.result_dims) for digits in dims]
-        alone = all(len(digits) == 1 for digits in every for digit in digits if digit.at == index and digit.reach is None)
-        by_position = info.selects or info.merges or info.picks
+        every = (
+            [d.at for d in digits if d.reach is None] for dims in (*self.operand_dims, *self.result_dims) for digits in dims
+        )
+        alone = all(len(together) == 1 for together in every if index in together)
+        by_position = info.selects or info.merges
         overlaps = info.scan is None and window.stride > 0 and info.extent % window.size > 0
         once = info.folds is None or ((window.is_tiling or overlaps) and info.filled is not None and not by_position)
         return alone and once and not info.lookups and not info.once

@@ -58,6 +58,11 @@ def stencil(x: Any) -> Any:
     return x
 
 
+def neighbours(x: Any) -> Any:
+    """The sum of the rows before and after each row that has both."""
+    return x[2:] + x[:-2]
+
+
 def convolved(x: Any, kernel: Any) -> Any:
     """Two steps by `jnp.convolve` of every column, between which elements only move."""
     for step in range(2):
@@ -328,6 +333,51 @@ CASES: dict[str, Case] = {
     ),
     "what is left, reversed": Case(
         lambda x: (x[1:][::-1] * x[1:]).sum(0), (ROWS,), 0, permutes(2, all_reduce=1), 156, permutes(4, all_reduce=1), 284
+    ),
+    "a step around a ring": Case(
+        lambda x: neighbours(jnp.pad(x, ((1, 1), (0, 0)), mode="wrap")) - 2 * x,
+        (ROWS,),
+        0,
+        permutes(3),
+        48,
+        permutes(6),
+        128,
+    ),
+    "a step between free ends": Case(
+        lambda x: neighbours(jnp.pad(x, ((1, 1), (0, 0)), mode="edge")) - 2 * x,
+        (ROWS,),
+        0,
+        permutes(2, all_reduce=2),
+        88,
+        permutes(4, all_reduce=4),
+        208,
+    ),
+    "a step between mirrors": Case(
+        lambda x: neighbours(jnp.pad(x, ((1, 1), (0, 0)), mode="reflect")) - 2 * x,
+        (ROWS,),
+        0,
+        permutes(2),
+        32,
+        permutes(4),
+        96,
+    ),
+    "the largest between free ends": Case(
+        lambda x: jnp.tanh(jnp.pad(x, ((1, 1), (0, 0)), mode="edge")).max(0),
+        (ROWS,),
+        0,
+        permutes(2, all_reduce=3),
+        116,
+        permutes(2, all_reduce=6),
+        200,
+    ),
+    "zeros around, averaged": Case(
+        lambda x: jnp.cos(jnp.pad(x, ((2, 1), (0, 0)))).mean(0),
+        (ROWS,),
+        0,
+        permutes(2, all_reduce=1),
+        76,
+        permutes(2, all_reduce=1),
+        76,
     ),
     "a trip of a loop with differences": Case(
         lambda x: lax.scan(lambda c, _: (c.at[1:-1].set((c[2:] + c[:-2]) / 2), (c[1:] - c[:-1]).max()), x, None, length=3),
