@@ -24,7 +24,7 @@ from xdsl.utils.exceptions import VerifyException
 from .errors import Error
 from .layouts import Layout
 from .mesh import Mesh
-from .ranges.factor import Factor, joined
+from .ranges.factor import Factor, joined, windowed
 from .signature import ArrayOp, Terminator, Word, array_types
 from .types import ArrayType, AxesAttr
 
@@ -203,10 +203,13 @@ class SliceOp(ArrayOp):
 
 
 def _holds(have: Sequence[Factor], want: Sequence[Factor], extent: int) -> bool:
-    """Whether every device has its part of a dim in one run of what it has of it, on the same places."""
-    one, other = (joined(extent, factors) if factors else None for factors in (have, want))
+    """Whether every device has its part of a dim in one run of what it has of it; other places may split that run."""
+    places, whole = {each.place for each in have}, joined(extent, want)
+    one, other = joined(extent, have), joined(extent, [each for each in want if each.place in places])
     if one is None or other is None or one.place is not other.place or other.is_in_turn(extent):
         return False
+    if whole is not None and whole.has_halo:
+        other = windowed(extent, other.at(other.stride), whole.before, whole.after)
     return one.holds(other, extent)
 
 

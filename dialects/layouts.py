@@ -119,10 +119,6 @@ class Layout(Interned):
         """The windows of one dim, perhaps of several places together; None if it has blocks."""
         return windows_over(self.dims[dim], mesh)
 
-    def without(self, names: Iterable[str], mesh: Mesh) -> Layout:
-        """The layout without the factors on these axes; what is pending stays."""
-        return _without(self, frozenset(names), mesh)
-
     def with_pending(self, pending: tuple[Pending, ...]) -> Layout:
         """The same dims with these pending reductions."""
         return Layout(self.dims, pending)
@@ -249,12 +245,6 @@ def _not_in_mesh(factor: Factor, mesh: Mesh) -> Error:
         return Error(f"`{factor.place}` does not divide `{axis}` ({size} devices)", helps=[f"sizes that do: {fits}"])
     parts = f"{axis}.0={factor.size}, {axis}.1={size // factor.size}"
     return Error(f"`{factor.place}` is not an axis of the mesh", helps=[f"write the mesh with the sub-axes: `{parts}`"])
-
-
-@lru_cache(maxsize=1 << 16)
-def _without(layout: Layout, names: frozenset[str], mesh: Mesh) -> Layout:
-    kept = (each for each in layout.factors(mesh) if each[1].name not in names)
-    return Layout.of(layout.global_shape(mesh), kept, layout.pending)
 
 
 @lru_cache(maxsize=1 << 16)

@@ -45,7 +45,7 @@ def expand(eqn: JaxprEqn, positions: Sequence[Positions] | None = None) -> Close
     function = rule(eqn) if rule else sliced(eqn, positions) if positions is not None else None
     definition = definitions.get(op_name(name))
     moves = name not in _RANDOM if rule else definition is not None and definition.moves
-    if moves and any(is_key(atom.aval) for atom in eqn.invars):
+    if moves and rule is not _empty and any(is_key(atom.aval) for atom in eqn.invars):
         function = _mapped(eqn, function or partial(cast(Any, eqn.primitive).bind, **eqn.params))
     with cast(Any, eqn).ctx.manager:
         if function is None:

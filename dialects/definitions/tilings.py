@@ -145,6 +145,16 @@ class Index:
         return self.selects.fold if self.selects is not None else by
 
     @property
+    def by_block(self) -> bool:
+        """Whether elements are counted by their number in a block, so that windows do not do."""
+        return bool(self.lookups or self.selects or self.merges)
+
+    @property
+    def by_position(self) -> bool:
+        """Whether it matters at which element a device's run begins."""
+        return bool(self.by_block or self.value or self.scan or self.pieces or self.picks)
+
+    @property
     def reads(self) -> bool:
         """Whether elements are looked up along it, each of which is on one device."""
         return (bool(self.lookups) or self.picks is not None) and self.monoid is not None

@@ -11,8 +11,7 @@ It may read beyond its block, as a window over the range does: the halo. A devic
 
     512, data at 128, one element before and one after   -->   win<128,130,1,1>(data) of 512
 
-Several factors of a dim may be one, on the product of their places: the places of a window. The minor one then says what is
-beyond a block, and the others only where it is.
+Several factors of a dim can be joined into one factor, on the product of their places. Only the minor one has a halo.
 
     512, data at 128, model at 64, one element before and one after   -->   win<64,66,1,1>(data*model) of 512
 """
@@ -24,7 +23,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from math import prod
-from operator import attrgetter
 
 from ..errors import Error
 from ..interned import Interned, intern
@@ -126,7 +124,10 @@ class Factor(Interned):
 
     @property
     def own(self) -> int:
-        """How many elements are an iteration's own: those before the next one's first. The last iteration's are all its own."""
+        """How many rows a fold counts on an iteration: those before the next one's window; on the last iteration, all.
+
+        Only for positive strides.
+        """
         return min(self.stride, self.width)
 
     def covers(self, extent: int) -> bool:
@@ -168,6 +169,10 @@ class Factor(Interned):
     def at(self, stride: int) -> Factor:
         """The same place at another stride, without a halo."""
         return self if stride == self.stride and not self.has_halo else Factor(self.place, self.size, stride)
+
+    def spread(self, apart: int) -> Factor:
+        """The same place and halo, with iterations so many times as far apart."""
+        return Factor(self.place, self.size, self.stride * apart, self.halo)
 
     def outward(self, minor: int) -> Factor:
         """The factor of a dim, given the factor of an index whose neighbouring values are `minor` elements apart there.
@@ -212,7 +217,7 @@ def place_of(text: str) -> Placed:
 
 
 def joined(extent: int, factors: Sequence[Factor]) -> Factor | None:
-    """The factors of one dim as one factor; None if elements of others, or of none, are between those of the minor ones.
+    """The factors of one dim as one factor; None if they are not neighbours: the stride of each must be the span of the next.
 
     The minor one says what an iteration holds beyond its block.
 
@@ -220,9 +225,9 @@ def joined(extent: int, factors: Sequence[Factor]) -> Factor | None:
     512, a*128 and b*64 halo 1, 1 (4 and 2 devices)   -->   a*b*64 halo 1, 1
     ```
     """
-    if len(factors) == 1:
-        return factors[0]
-    ordered = sorted((each for each in factors if each.size > 1), key=_distance, reverse=True) or factors[:1]
+    if len(factors) < 2:
+        return factors[0] if factors else None
+    ordered = major_first(each for each in factors if each.size > 1) or factors[:1]
     if any(major.stride != minor.size * minor.stride for major, minor in pairwise(ordered)):
         return None
     *_, minor = ordered
@@ -250,13 +255,13 @@ def settled(extent: int, factors: list[Factor]) -> list[Factor]:
     """
     if len(factors) < 2 or not any(factor.has_halo for factor in factors) or (one := joined(extent, factors)) is None:
         return factors
-    return _apart([(each.place, each.size) for each in sorted(factors, key=_distance, reverse=True)], one)
+    return _apart([(each.place, each.size) for each in major_first(factors)], one)
 
 
 def crossing(beside: Sequence[Factor], extent: int, cross: Callable[..., Factor | None], *factors: Factor) -> Factor | None:
     """What becomes of a factor (or of several for one place) that crosses something as one with those beside it on its dim.
 
-    It crosses alone, if they are not one.
+    If they cannot be joined, the factor crosses alone.
 
     ```
     b*64, beside a*128, of 512, through a window with one element before   -->   b*64 halo 1, 0
@@ -264,7 +269,7 @@ def crossing(beside: Sequence[Factor], extent: int, cross: Callable[..., Factor 
     """
     if not beside:
         return cross(*factors)
-    every = [sorted((*beside, factor), key=_distance, reverse=True) for factor in factors]
+    every = [major_first((*beside, factor)) for factor in factors]
     wholes = [joined(extent, each) for each in every]
     if None in wholes:
         return cross(*factors)
@@ -309,6 +314,8 @@ def overcounts(extent: int, factors: Sequence[Factor]) -> bool:
 
 def fit(extent: int, factors: Sequence[Factor]) -> bool:
     """Whether factors tile an extent together, perhaps padded: it is then a product with each of them as a factor.
+
+    Windows fit if they are one factor, and together hold every element.
 
     ```
     512, data*128 (4 devices)  -->  yes          6, data*2 (2 devices)  -->  no: 2·2 does not divide 6
@@ -440,10 +447,7 @@ def windowed(extent: int, blocks: Factor, before: int, after: int) -> Factor:
 
 def major_first(factors: Iterable[Factor]) -> list[Factor]:
     """The factors of one extent, major to minor."""
-    return sorted(factors, key=_stride_and_size, reverse=True)
-
-
-_stride_and_size = attrgetter("stride", "size")
+    return sorted(factors, key=_distance, reverse=True)
 
 
 def _distance(factor: Factor) -> tuple[int, int]:

@@ -98,12 +98,15 @@ class Reach:
         return there if fit(self.extent, [there]) else None
 
     def arriving(self, factor: Factor) -> Factor | None:
-        """The factor of the index with which elements arrive: blocks of the same size, or where they are, or other blocks."""
-        blocks, there = self.inward(factor, True, True), self.staying(factor)
-        is_even = blocks is not None and not is_padded(self.extent, [blocks])
-        if there is None or (blocks is not None and is_even and blocks.stride == factor.stride):
-            return None if blocks is not None and blocks.leaves_out(self.extent) else blocks
-        return blocks if is_even and there.leaves_out(self.extent) else there
+        """The factor of the index with which elements arrive that only shift.
+
+        Even blocks, if they are as long as before; otherwise the windows in which the elements already are; otherwise padded
+        blocks.
+        """
+        blocks = self.inward(factor, True, True)
+        even = None if blocks is None or is_padded(self.extent, [blocks]) else blocks
+        short = None if blocks is None or blocks.leaves_out(self.extent) else blocks
+        return _nearer(even, self.staying(factor), factor.stride, self.extent) or short
 
     def claim(self, factor: Factor, padded: bool) -> Factor | None:
         """The factor of the dim that goes with the index': blocks of one size, from which it gets its windows.
@@ -113,10 +116,8 @@ class Reach:
         """
         if factor.span < self.extent:
             return factor if factor.is_in_turn(self.extent) and self.skips_rounds(factor) else None
-        blocks, there = factor.even(self.size, False), self.tiles(factor)
-        if blocks is None or (blocks.stride != factor.stride and there is not None and not there.leaves_out(self.size)):
-            return there or factor.even(self.size, padded)
-        return blocks
+        even = factor.even(self.size, False)
+        return _nearer(even, self.tiles(factor), factor.stride, self.size) or factor.even(self.size, padded)
 
     def tiles(self, factor: Factor) -> Factor | None:
         """What a device reads of the dim, if every element is read once, by one of several devices."""
@@ -127,3 +128,8 @@ class Reach:
         """Whether a device reads elements before the dim's first or behind its last one."""
         there = self.outward(factor)
         return there is not None and there.overhangs(self.size)
+
+
+def _nearer(even: Factor | None, there: Factor | None, stride: int, extent: int) -> Factor | None:
+    """Even blocks, if they are as long as before or if the windows leave a device out; otherwise the windows."""
+    return even if even is not None and (there is None or even.stride == stride or there.leaves_out(extent)) else there

@@ -257,7 +257,7 @@ class _Mover:
         shared = [each for each in factors[0] if all(each in f for f in factors)]
         for dim, extent in enumerate(shape):
             if any(layout.windows(dim, self.mesh) is not None for layout in targets):
-                ones = [joined(extent, at) if (at := layout.at(dim, self.mesh)) else None for layout in targets]
+                ones = [joined(extent, layout.at(dim, self.mesh)) for layout in targets]
                 one = None if None in ones else hull(extent, [each for each in ones if each is not None])
                 shared = [each for each in shared if each[0] != dim]
                 shared += [] if one is None else [(dim, part) for part in one.parts(self.mesh)]

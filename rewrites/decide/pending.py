@@ -84,7 +84,7 @@ class _Reach:
         self.stopped: list[int] = []
         """Ops at which a sum stops because they are not linear in it."""
         self.hinders: set[int] = set()
-        """Ops at which a sum waits, and so arrives at an op that carries another sum, and cannot carry both."""
+        """Ops at which a sum must not wait: it would reach an op that already carries another sum."""
         self.spread(self.pending)
         self.wait()
 
@@ -302,5 +302,4 @@ def _price(placements: Placements, reach: _Reach, value: int) -> int:
 def _received(layout: Layout, pend: Pend, sliced: bool, mesh: Mesh) -> Bytes:
     """The elements that a device receives to resolve a value of this layout."""
     axes = {each.axis for each in pend}
-    local = prod(layout.without(axes, mesh).local_shape(mesh))
-    return share(local, devices(axes, mesh), times=1 if sliced else 2)
+    return share(prod(layout.local_shape(mesh)), devices(axes, mesh), times=1 if sliced else 2)

@@ -78,9 +78,9 @@ class _Sweep:
         self.left: set[int] = set()
         """Those that nothing else decided."""
         self.reluctant: set[int] = set()
-        """Ops that can take a claim, but not the best one: they do if nothing else asks them."""
+        """Ops that have only been asked for a last resort."""
         self.alone: set[int] = set()
-        """Those that nothing else has asked."""
+        """Those that nothing else has asked, so that they may take it."""
 
     def run(self, changed: Iterable[int]) -> None:
         for value in changed:
@@ -309,9 +309,9 @@ class _Sweep:
         """Turns a claim on a dim into a claim on its index, if a factor of the index can be placed.
 
         With `passing`, no value has the claim yet. What only shifts keeps its blocks for the ops that read it; if the caller
-        alone reads it, it gets blocks of one size. Three claims hold only if nothing else asks: one by which few elements are
-        read as a sum over devices, and not padded to one for each device; one that passes and leaves a device with less than
-        others; and one by which elements move that could stay where they are.
+        alone reads it, it gets blocks of one size. Three claims are a last resort, for an op that nothing else asks: one by
+        which a few elements are read as a sum over devices; one that passes through an undecided op and leaves a short block;
+        and one by which elements move that could stay where they are.
         """
         indices, shifts, few = node.signature.instance.indices, False, False
         if node.signature.shifts:

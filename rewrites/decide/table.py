@@ -67,7 +67,7 @@ class AxisTable:
         def split(claim: Claim | None) -> Claim | None:
             if claim is None:
                 return None
-            return claim._replace(factor=Factor(whole.place, whole.size, claim.factor.stride * minor, claim.factor.halo))
+            return claim._replace(factor=Factor(whole.place, whole.size, claim.factor.stride, claim.factor.halo).spread(minor))
 
         return AxisTable(whole, [*map(split, self.nodes)], [*map(split, self.values)])
 
@@ -204,7 +204,7 @@ class Table:
         rivals = node.signature.rivals.get(index, ())
         for table in self.axes.values():
             claim = table.nodes[node.number]
-            if claim is not None and claim.at in rivals and claim.at != index:
+            if claim is not None and claim.at in rivals:
                 return False
             if claim is not None and claim.at == index:
                 factors.append(claim.factor)
@@ -238,12 +238,9 @@ def fits_index(signature: Signature, index: int, factors: list[Factor]) -> bool:
     if info.extent == 0 or (info.selects is not None and min(factor.stride for factor in factors) <= info.selects.cost):
         return False
     pads, windows = is_padded(info.extent, factors), any(factor.has_halo for factor in factors)
-    by_block = bool(info.lookups or info.selects or info.merges)
-    by_position = by_block or info.value or info.scan is not None or bool(info.pieces or info.picks)
-    # By position, a device needs one run of elements; where the runs begin and end matters only for blocks.
-    whole_blocks = is_contiguous(info.extent, factors) or not (by_position or pads) or (windows and not by_block)
+    whole_blocks = windows or is_contiguous(info.extent, factors) or not (info.by_position or pads)
     fills = pads if info.folds is None else overcounts(info.extent, factors)
-    lawful = not (by_position or info.once or info.windows or info.over or fills) or is_lawful(info, fills)
+    lawful = not (info.by_position or info.once or info.windows or info.over or fills) or is_lawful(info, fills)
     one = joined(info.extent, factors)
     if windows and (one is None or (one.has_halo and not signature.follows_windows(index, one))):
         return False
@@ -293,7 +290,7 @@ def take(table: Table, value: int, axis: str, claim: Claim) -> None:
     for other in list(table.axes):
         own = table.axes[other].values[value] if fits else table.claim(value, other)
         if own is not None and own.at == left.at and own.factor.stride < left.factor.stride:
-            table.touch(other).values[value] = own._replace(factor=own.factor.outward(left.factor.size))
+            table.touch(other).values[value] = own._replace(factor=own.factor.spread(left.factor.size))
 
 
 def next_factor(table: Table, value: int, dim: int, axis: str, pads: int = 0) -> Factor | None:

@@ -68,7 +68,7 @@ class Digit(NamedTuple):
     def arriving(self, factor: Factor, beside: Sequence[Factor] = ()) -> Factor | None:
         """The factor of the index with which elements arrive that only shift: where they are, rather than in padded blocks."""
         if (reach := self.reach) is None:
-            return self.inward(factor, True, True)
+            return factor.inward(self.minor, self.extent)
         return crossing(beside, reach.size, reach.arriving, factor)
 
 
@@ -117,10 +117,10 @@ class Signature:
         """Say where the indices are in each value."""
         self.operand_dims, self.result_dims = operands, results
         self.rivals: dict[int, set[int]] = {}
-        """The indices that read a dim through a window -> those of the same dim: only one of them can be placed."""
+        """The indices that read a dim through a window -> the others of the same dim: only one of them can be placed."""
         for digits in (digits for dims in operands for digits in dims if digits and digits[0].reach):
             for digit in digits:
-                self.rivals.setdefault(digit.at, set()).update(each.at for each in digits)
+                self.rivals.setdefault(digit.at, set()).update(each.at for each in digits if each is not digit)
         self.operand_at = tuple(_at(dims) for dims in operands)
         self.result_at = tuple(_at(dims) for dims in results)
 
@@ -139,10 +139,9 @@ class Signature:
             [d.at for d in digits if d.reach is None] for dims in (*self.operand_dims, *self.result_dims) for digits in dims
         )
         alone = all(len(together) == 1 for together in every if index in together)
-        by_position = info.selects or info.merges
         overlaps = info.scan is None and window.stride > 0 and info.extent % window.size > 0
-        once = info.folds is None or ((window.is_tiling or overlaps) and info.filled is not None and not by_position)
-        return alone and once and not info.lookups and not info.once
+        once = info.folds is None or ((window.is_tiling or overlaps) and info.filled is not None)
+        return alone and once and not info.by_block and not info.once
 
     def reaches(self, index: int) -> list[Reach]:
         """How the index reads the dims that it reads through a window."""

@@ -1,9 +1,9 @@
 """The layouts that a value can take on its way from one layout to another, and the steps that lead from each to the next.
 
-A state says where each axis is: on a dim at a stride, pending, or nowhere. Only axes that either end names take part; with
-padding, all axes if there are few states. A step is a slice, a gather or a fold, or what the collective laws make of a gather
-or fold with a slice of its result. In a state, a dim is padded as far as its own axes need it; during a step, as far as those
-before and after it need it.
+A state says where each axis is: on a dim at a stride, pending, or nowhere. Only axes that either end names take part. If a layout
+is padded and there are few states, all axes do: devices that hold only padding can help. A step is a slice, a gather or a fold, or
+what the collective laws make of a gather or fold with a slice of its result. In a state, a dim is padded as far as its own axes
+need it; during a step, as far as those before and after it need it.
 
     [a*128, 512]   is   ((0, 128), None), of the axes a and b
         -- slice b -->               ((0, 128), (1, 256))
@@ -57,7 +57,8 @@ class Space:
         factors = [*source.factors(mesh), *target.factors(mesh)]
         named = in_order([*(f.name for _, f in factors), *(each.axis for each in source.pending)], mesh)
         # Devices that hold only padding may take part along axes that neither end names.
-        for names, between in (tuple(mesh) if self.is_padded else named, True), (named, True), (named, False):
+        every = tuple(name for name in mesh if mesh[name] > 1)
+        for names, between in [*([(every, True)] if self.is_padded else []), (named, True), (named, False)]:
             self.size, self.patience = {name: mesh[name] for name in names}, PATIENCE[between]
             on = [(dim, [factor for at, factor in factors if at == dim]) for dim in self.dims]
             self.places = [(dim, stride) for dim, each in on for stride in self._strides(dim, each, between=between)]

@@ -128,7 +128,7 @@ def _alone(layout: Layout, dim: int, factor: Factor, mesh: Mesh, in_turn: bool =
     With `in_turn`, a device may have several blocks, as far apart as the factor's.
     """
     factors, extent = layout.at(dim, mesh), layout.global_shape(mesh)[dim]
-    one = joined(extent, factors) if factors else None
+    one = joined(extent, factors)
     if one is None or one.place is not factor.place:
         return []
     is_run = not one.is_in_turn(extent) or (in_turn and one.stride == factor.stride)
@@ -147,8 +147,8 @@ def _through_runs(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> 
     ends = zip(source.padded_shape(mesh), target.padded_shape(mesh), strict=True)
     for dim in (dim for dim, (before, after) in enumerate(ends) if before != after):
         here, there = source.at(dim, mesh), target.at(dim, mesh)
-        one = joined(source.global_shape(mesh)[dim], here) if here and there else None
-        if one is not None and _alone(source, dim, one, mesh) and _alone(target, dim, one, mesh):
+        one = joined(source.global_shape(mesh)[dim], here)
+        if one is not None and there and _alone(source, dim, one, mesh) and _alone(target, dim, one, mesh):
             between = _changed(source.with_pending(()), dim, there, mesh)
             step = Halo.between(source.with_pending(()), between, dim, itemsize, mesh)
             rest = path(between.with_pending(source.pending), target, itemsize, mesh)

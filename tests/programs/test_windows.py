@@ -316,3 +316,30 @@ def test_the_gradient_of_any_windows(program: Program, mesh: pt.Mesh, widen: boo
     args, function = [program.arg()], gradient(program, 1)
     found = interpreted(drawn(program, mesh, widen, function), args)
     assert not (gap := disagreement(found, jax.tree.leaves(jax.jit(function)(*args)))), gap
+
+
+# --- what a review found --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: jnp.tanh(pt.tag(x[1:] - x[:-1], "d")).sum(),
+        lambda x: jnp.tanh(pt.tag(x[2:-3] * 2, "d")).sum(),
+        lambda x: jnp.cumsum(pt.tag(jnp.sin(x[1:]), "d"), 0).sum(0),
+    ],
+)
+def test_an_axis_that_leaves_windows_leaves_the_others_all_rows(function: Function) -> None:
+    args = arguments(((64, 8),))
+    plan = pt.plan(function, pt.Mesh(a=4, b=2), *args).tile("x", 0, "a").tile("x", 0, "b").tile("d", 1, "a")
+    agree(plan, function, args)
+
+
+def test_windows_that_another_axis_splits_are_slices_in_the_text() -> None:
+    def sums(x: Any) -> Any:
+        return jnp.cumsum(jnp.pad(x, ((2, 3), (0, 0))), 0)
+
+    args = arguments(((17, 4),))
+    plan = pt.plan(sums, pt.Mesh(a=3, b=2), *args).tile("x", 0, "a", padded=True).tile("x", 0, "b", padded=True)
+    lowers_from_its_text(plan)
+    agree(plan, sums, args)

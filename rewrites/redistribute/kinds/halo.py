@@ -77,7 +77,7 @@ class Halo(Step):
     def between(before: Layout, after: Layout, dim: int, itemsize: int, mesh: Mesh) -> Halo:
         """The step between layouts that differ in one dim, which is placed on axes after it, and on these or none before."""
         extent, shape = before.global_shape(mesh)[dim], before.local_shape(mesh)
-        want, have = (joined(extent, factors) if (factors := layout.at(dim, mesh)) else None for layout in (after, before))
+        want, have = (joined(extent, layout.at(dim, mesh)) for layout in (after, before))
         assert want is not None, "windows are of all places together"
         row = itemsize * prod(size for at, size in enumerate(shape) if at != dim)
         alone = Halo(axes=want.axes, before=before, after=after, dim=dim, extent=extent, row=row, have=have, want=want)

@@ -123,3 +123,13 @@ def test_folds_of_several_arrays_and_of_no_elements_begin_with_their_initial_val
         return lax.reduce(pair, initial, larger, (1,)), pooled, lax.reduce(x[:, :0], x[0, 0], lax.add, (1,))
 
     agrees(both, ROWS.astype(np.float32))
+
+
+def test_no_keys_have_no_data():
+    plan = pt.plan(lambda key: jax.random.key_data(jax.random.split(key, 4)[0:0]), pt.Mesh(a=2), jax.random.key(0))
+    assert plan.compile()(jax.random.key(0)).shape == (0, 2)
+
+
+def test_what_has_no_elements_reads_nothing():
+    plan = pt.plan(lambda x: (jnp.sort(x, 0)[:, :0] * 2, x), pt.Mesh(a=2), jnp.ones((4, 4)))
+    assert "lax.sort" not in str(plan.ir())

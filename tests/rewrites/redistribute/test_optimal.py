@@ -158,3 +158,11 @@ def test_a_large_search_ends_with_a_good_way() -> None:
     target = layout((64,) * 4, [("b", 1, 32), ("c", 3, 32), ("a", 1, 16), ("d", 3, 16)], mesh)
     found = path(source, target, 4, mesh)
     assert found.bytes <= 1.75 * 4 * prod(target.local_shape(mesh))
+
+
+def test_an_axis_of_one_device_makes_no_way_longer() -> None:
+    found: list[object] = []
+    for mesh in (Mesh(a=4, b=2), Mesh(a=4, one=1, b=2)):
+        a, b = Factor.of("a", 2, mesh), Factor.of("b", 3, mesh)
+        found.append(path(Layout.of((7, 6), [(0, a), (1, b)]), Layout.of((7, 6), [(1, a)]), 4, mesh).bytes)
+    assert found[0] == found[1]
