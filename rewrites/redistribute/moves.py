@@ -1,9 +1,9 @@
 """The layouts that a value can take on its way from one layout to another, and the steps that lead from each to the next.
 
-A state says where each axis is: on a dim at a stride, pending, or nowhere. Only axes that either end names take part. If a layout
-is padded and there are few states, all axes do: devices that hold only padding can help. A step is a slice, a gather or a fold, or
-what the collective laws make of a gather or fold with a slice of its result. In a state, a dim is padded as far as its own axes
-need it; during a step, as far as those before and after it need it.
+A state says where each axis is: on a dim at a stride, pending, or nowhere. Only axes that either end names take part. If a
+layout is padded and there are few states, all axes do: devices that hold only padding can help. A step is a slice, a gather
+or a fold, or what the collective laws make of a gather or fold with a slice of its result. In a state, a dim is padded as far
+as its own axes need it; during a step, as far as those before and after it need it.
 
     [a*128, 512]   is   ((0, 128), None), of the axes a and b
         -- slice b -->               ((0, 128), (1, 256))
