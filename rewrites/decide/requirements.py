@@ -39,17 +39,20 @@ Term: TypeAlias = "str | int | Elements | Component | Picks | tuple[Term, ...]"
 
 
 def requirements(
-    info: Index, index: int, block: int, zeros: frozenset[int] = frozenset(), overhangs: bool = False
+    info: Index, index: int, block: int, zeros: frozenset[int] = frozenset(), overcounts: bool = False, windows: bool = False
 ) -> Iterator[Term]:
-    """The terms for an index that is placed in blocks of this size, beyond the op on local types.
+    """The terms for an index that is placed in blocks of this size, or in windows, beyond the op on local types.
 
-    The operands at `zeros` are zero, so they may count on every device. Devices have rows outside of an index that `overhangs`.
+    The operands at `zeros` are zero, so they may count on every device. An index `overcounts` if a fold over the rows of all
+    devices counts too much.
     """
-    if overhangs and info.folds is not None and not info.lookups:
-        yield from (("extend", info.folds, ("part", info.extent, ("build", index, block, each))) for each in info.filled or ())
+    if overcounts and (unit := info.folds) is not None and not info.lookups:
+        if windows and info.scan is None:
+            yield from (("fold", unit, ("part", info.extent, ("cover", index, each))) for each in info.filled or ())
+        else:
+            yield from (("extend", unit, ("part", info.extent, ("build", index, block, each))) for each in info.filled or ())
     for operand, outside in info.windows:
-        unit = "add" if outside in zeros else outside
-        yield ("windows", index, ("surround", unit, operand))
+        yield ("windows", index, ("surround", "add" if outside in zeros else outside, operand))
     yield from (("slice", index, block, ("over", first, part, below)) for first, part, below in info.over)
     yield from (once(operand, index) for operand in info.once if operand not in zeros)
     for ids, component, width in info.lookups:
@@ -92,9 +95,9 @@ def law(term: Term) -> Term | None:
 
 
 @lru_cache(maxsize=1 << 10)
-def is_lawful(info: Index, overhangs: bool = False) -> bool:
+def is_lawful(info: Index, overcounts: bool = False, windows: bool = False) -> bool:
     """Whether there is a law for all that placing the index requires."""
-    if overhangs and info.filled is None:
+    if overcounts and info.filled is None:
         return False
-    windows = (law(("window", Component(ids, component), width)) for ids, component, width in info.lookups if width > 1)
-    return None not in (*windows, *map(law, requirements(info, 0, 1, overhangs=overhangs)))
+    looked_up = (law(("window", Component(ids, component), width)) for ids, component, width in info.lookups if width > 1)
+    return None not in (*looked_up, *map(law, requirements(info, 0, 1, overcounts=overcounts, windows=windows)))

@@ -89,7 +89,8 @@ class _Local:
         """The requirements of the placed indices."""
         zeros = self.program.zeros(self.node)
         for index in sorted({index for index, _ in self.placed.placement}):
-            yield from requirements(self.indices[index], index, self.block(index), zeros, self.overhangs(index))
+            in_windows = self.factors(index)[-1].has_halo
+            yield from requirements(self.indices[index], index, self.block(index), zeros, self.overcounts(index), in_windows)
 
     def emit(self, asked: list[Term]) -> list[SSAValue]:
         """Emits the op with everything that its requirements add to it."""
@@ -181,6 +182,8 @@ class _Local:
                 self.rows(index, block, k)
             case ("fill", ("inside", int(index), int(operand)), str() | int() as outside, _):
                 self.locals[operand] = self.bordered(operand, index, outside)
+            case ("fill", ("own", int(index), int(n)), str(monoid), int(operand)):
+                self.locals[operand] = self.owned(operand, index, n, monoid)
             case ("fill", ("within", int(index), int(block), int(n)), str(monoid), int(operand)):
                 self.locals[operand] = self.filled(operand, index, block, n, monoid)
             case _:
@@ -220,7 +223,7 @@ class _Local:
         """An operand with the monoid's unit in the rows of this block that are not among the first `n` of the whole array."""
         emit, value, dim = self.ops, self.locals[operand], self.node.signature.operand_at[operand][index].dim
         if self.factors(index)[-1].has_halo:
-            return self.owned(value, dim, index, n, monoid)
+            return self.inside(value, dim, self.one(index), n, monoid)
         shape = type_at(value).shape
         # Other axes may be on the indices that are minor to this one.
         minor = shape[dim] // block
@@ -250,10 +253,11 @@ class _Local:
                         results[number] = self.inside(results[number], at[index].dim, factor, extent, "add")
         return results
 
-    def owned(self, value: SSAValue, dim: int, index: int, extent: int, monoid: str) -> SSAValue:
-        """The rows of this device's window that are in the array and its own; elsewhere a monoid's unit."""
-        emit, window = self.ops, self.one(index)
-        value = self.inside(value, dim, window, extent, monoid) if window.overhangs(extent) else value
+    def owned(self, operand: int, index: int, n: int, monoid: str) -> SSAValue:
+        """An operand with the monoid's unit in the rows of this window that are not its own, or not among the first `n`."""
+        emit, window, value = self.ops, self.one(index), self.locals[operand]
+        dim = self.node.signature.operand_at[operand][index].dim
+        value = self.inside(value, dim, window, n, monoid) if window.overhangs(n) else value
         if window.is_tiling:
             return value
         within = emit.between(emit.iota(type_at(value).shape, dim), self.own(index))
@@ -418,7 +422,7 @@ class _Local:
         """Whether the devices together hold more than the index's values."""
         return is_padded(self.indices[index].extent, self.factors(index))
 
-    def overhangs(self, index: int) -> bool:
+    def overcounts(self, index: int) -> bool:
         """Whether a device's block, or its window, has rows that are not in the index, or that a fold counts elsewhere."""
         return overcounts(self.indices[index].extent, self.factors(index))
 

@@ -140,6 +140,7 @@ def watched() -> Iterator[Callable[[], Table]]:
     # A pool whose windows reach beyond the array, and two parts of one array that a device has both of.
     pooled = partial(pt.plan, lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (3, 1), (1, 1), "SAME"), MESH, SQUARE)
     yield lambda: pooled().tile("x", 0, "a").table
+    yield lambda: pt.plan(lambda x: jnp.tanh(jnp.pad(x, 1)).sum(), pt.Mesh(a=4), SQUARE).tile("x", 0, "a").table
     yield lambda: pt.plan(lambda x: jnp.concatenate([x, x]), MESH, SQUARE).tile("x", 0, "a").table
     yield lambda: pt.plan(lambda x: x.at[1:-1].set(x[:-2]), MESH, SQUARE).tile("x", 0, "a").table
     experts = jax.ShapeDtypeStruct((8, 16, 16), jnp.float32), jax.ShapeDtypeStruct((8,), jnp.int32)

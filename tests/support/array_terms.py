@@ -172,6 +172,9 @@ def mask_instance(rule: Rule, random: Random) -> tuple[Bindings, Environment]:
         return bound | {"k": random.randint(0, TRIPS * BLOCK - extent), "x": whole[:, :extent] + 9, "y": whole}, {}
     if rule.name == "bordered":
         bound |= {"u": -7, "x": np.stack([generator.integers(0, 9, TRIPS * BLOCK)] * TRIPS)}
+    if rule.name == "owned":
+        whole = np.stack([generator.integers(0, 9, TRIPS * BLOCK)] * TRIPS)
+        bound |= {"n": random.randint(1, TRIPS * BLOCK), "u": 0, "x": masked(("windows", "a", ("surround", 0, whole)))}
     bound["y"] = generator.integers(0, 9, (TRIPS, COUNT))
     return bound, {}
 
@@ -225,6 +228,14 @@ def _placed(head: str, args: list[Any]) -> Any:
         case "inside", [_, x]:
             rows = COORDINATE * BLOCK + np.arange(BLOCK + 2) - 1
             return (rows >= 0) & (rows < x.shape[1])
+        case "cover", [_, x]:
+            # Of the windows, each has one row before its block and one after it.
+            return np.stack([x[:, 1:-1].reshape(-1)] * TRIPS)
+        case "own", [_, n]:
+            rows = COORDINATE * BLOCK + np.arange(BLOCK + 2) - 1
+            return (rows >= 0) & (rows < n) & ((np.arange(BLOCK + 2) < BLOCK) | (COORDINATE == TRIPS - 1))
+        case "fold", [_, x]:
+            return x.sum(axis=1, keepdims=True)
         case "within", [_, m, n]:
             return COORDINATE * m + np.arange(int(m)) < n
         case "fill", [c, u, x]:
