@@ -11,7 +11,7 @@ from math import prod
 from typing import Any, TypeAlias, cast
 
 import numpy as np
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ...dialects.definitions.registry import definitions
 from ...dialects.lax import LaxOp
@@ -68,13 +68,3 @@ class Constants:
         types = [(each.dtype, each.shape) for each in cast("Sequence[ArrayType]", op.result_types)]
         results = evaluate(op.primitive(), op.params, [self.known[each] for each in op.operands], types)
         self.known.update(zip(op.results, results, strict=True))
-
-    def erase_unread(self, block: Block) -> list[Operation]:
-        """Erases the ops with definitions that no other op reads, because their values have been computed. Returns them."""
-        erased: list[Operation] = []
-        for op in reversed(list(block.ops)):
-            if op.name.removeprefix("lax.") in self.ops and not any(result.uses for result in op.results):
-                erased.append(op)
-                op.detach()
-                op.erase()
-        return erased

@@ -141,10 +141,14 @@ class Importer:
         return results
 
     def end(self, last: Operation) -> None:
-        """Ends the block that is being filled."""
-        self.frame.block.add_op(last)
-        for op in self.constants.erase_unread(self.frame.block):
-            self.origins.pop(op, None)
+        """Ends the block that is being filled, without the ops that nothing reads because their values are known."""
+        block = self.frame.block
+        block.add_op(last)
+        for op in reversed(list(block.ops)):
+            if not any(result.uses for result in op.results) and op.name.removeprefix("lax.") in self.constants.ops:
+                self.origins.pop(op, None)
+                op.detach()
+                op.erase()
 
     def body(self, closed: ClosedJaxpr, consts: Sequence[SSAValue], call: Origin) -> tuple[Block, list[SSAValue]]:
         """The block of a region, and the outer values of the arrays that it captures.

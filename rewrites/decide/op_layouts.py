@@ -194,8 +194,11 @@ class Placements:
 
     def keeps(self, node: Node, pend: Pend) -> bool:
         """Whether what is left of each index without the pending axes still fits it: of windows, it may not."""
-        before, after = self.nodes[node.number].placement, self.kept(node, pend)
-        lost = {index for index, _ in before} if len(after) < len(before) else ()
+        placement = self.nodes[node.number].placement
+        if len(placement) < 2:
+            return True
+        after, axes = self.kept(node, pend), {each.axis for each in pend}
+        lost = {index for index, factor in placement if factor.name in axes}
         left = ((index, [factor for at, factor in after if at == index]) for index in lost)
         return all(fits_index(node.signature, index, factors) for index, factors in left if factors)
 

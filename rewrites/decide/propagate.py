@@ -317,7 +317,7 @@ class _Sweep:
         if node.signature.shifts:
             shifts = any(self.program.uses[result] for result in node.results)
             few = any(indices[digit.at].reads for digit in digits)
-        around = self.table.on_dim(node.end(position), claim.at, self.axis) if any(digit.reach for digit in digits) else ()
+        around = self.table.on_dim(node.end(position), claim.at, self.axis) if node.signature.rivals else ()
         for digit in digits:
             factor, index = digit.inward(claim.factor, self.padded, shifts, around), indices[digit.at]
             if factor is None or (few and index.extent < factor.size):

@@ -244,10 +244,13 @@ class _Local:
         return self.inside(value, at.dim, window, at.reach.size, outside)
 
     def bounded(self, results: list[SSAValue]) -> list[SSAValue]:
-        """The results with zeros where their windows are outside of the array, as every reader of a window expects."""
+        """The results with zeros where their windows are outside of the array, as every reader of a window expects.
+
+        Scans of blocks stay as they are until they are combined: of a block without elements, the total is the unit.
+        """
         for index in sorted({index for index, factor in self.placed.placement if factor.has_halo}):
             extent, factor = self.indices[index].extent, self.one(index)
-            if factor.has_halo and factor.overhangs(extent):
+            if factor.has_halo and factor.overhangs(extent) and self.indices[index].scan is None:
                 for number, at in enumerate(self.node.signature.result_at):
                     if index in at:
                         results[number] = self.inside(results[number], at[index].dim, factor, extent, "add")

@@ -343,3 +343,16 @@ def test_windows_that_another_axis_splits_are_slices_in_the_text() -> None:
     plan = pt.plan(sums, pt.Mesh(a=3, b=2), *args).tile("x", 0, "a", padded=True).tile("x", 0, "b", padded=True)
     lowers_from_its_text(plan)
     agree(plan, sums, args)
+
+
+@pytest.mark.parametrize("scan", [lax.cumsum, lax.cumprod, lax.cummax, lax.cummin, lax.cumlogsumexp])
+@pytest.mark.parametrize("mesh", [pt.Mesh(data=8), pt.Mesh(a=2, b=4)], ids=str)
+def test_scans_of_rows_that_not_all_devices_have(scan: Callable[..., Any], mesh: pt.Mesh) -> None:
+    x = np.arange(1, 9, dtype=np.float32) / 4
+    for begin, end, reverse in [(1, 8, False), (3, 6, False), (2, 6, True), (0, 5, True), (6, 8, False)]:
+
+        def scanned(x: Any, begin: int = begin, end: int = end, reverse: bool = reverse) -> Any:
+            return scan(-x[begin:end] if scan is lax.cummax else x[begin:end], reverse=reverse)
+
+        plan = over_all(pt.plan(scanned, mesh, x))
+        assert not (gap := disagreement(interpreted(plan, [x]), [jax.jit(scanned)(x)])), gap
