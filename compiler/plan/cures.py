@@ -34,9 +34,9 @@ def _cures(plan: State, stop: Blocked, node: Node) -> Iterator[str]:
         yield _kept_whole(plan, stop, node.end(stop.operand))
     if _splits(plan, stop):
         yield f'split the axis: plan.propagate("{stop.axis}", split=True)'
-    if tactic.values and _fits(plan.table, stop, node, stop.factor, padded=True):
+    if tactic.values and "padded=True" not in tactic.text and _fits(plan.table, stop, node, stop.factor, padded=True):
         yield f"have it padded: {tactic.text[:-1]}, padded=True)"
-    if tactic.values and (blocks := _one_block(stop)) is not None and _fits(plan.table, stop, node, blocks):
+    if "block=" in tactic.text and (blocks := _one_block(stop)) is not None and _fits(plan.table, stop, node, blocks):
         yield f"have one block on each device: {tactic.text} without `block`"
     yield cure_of_whole(node)
     yield from (f"tile another dim here: {call}" for call in _other_dims(plan, stop, node))

@@ -68,8 +68,9 @@ def _twice(seed: Seed, have: Claim) -> Error:
 def uneven(plan: State, table: Table, seed: Seed, dim: int) -> Error:
     shape = plan.source.shape(seed.value)
     size, extent = plan.mesh[seed.axis], shape[dim]
-    here = [f"`{factor.place}` ({factor.size})" for factor in table.on_dim(seed.value, dim)]
-    left = f" (each part of {' * '.join(here)})" if here else ""
+    on = table.on_dim(seed.value, dim)
+    here = " * ".join(f"`{factor.place}` ({factor.size})" for factor in on)
+    left = f" ({min(factor.stride for factor in on)} in each part of {here})" if on else ""
     return Error(
         f"`{seed.name}` cannot be tiled: dim {dim} has {extent} elements{left}, which do not divide over "
         f"`{seed.axis}` ({size} devices)",

@@ -239,3 +239,10 @@ def test_an_effect_has_no_cure() -> None:
 
     (effect,) = pt.plan(function, MESH, X).tile("x", 0, "data").whole
     assert effect.cure == ""
+
+
+def test_no_cure_asks_for_padding_that_is_there() -> None:
+    plan = pt.plan(lambda x: lax.pad(x, np.float32(0), ((2, 2, 1),)), MESH, np.ones(128, np.float32)).tile(
+        "x", 0, "data", padded=True
+    )
+    assert plan.blocked and not any(stop.cure.startswith("have it padded") for stop in plan.blocked)
