@@ -187,7 +187,13 @@ def received_for(plan: State, uses: Iterable[tuple[int, int]], axis: str = "") -
 
 
 def wholes(plan: State) -> list[WholeOp]:
-    return [_whole(plan, node) for node in plan.source.program.nodes if node.kind == "whole"]
+    """The primitives that run unpartitioned, except one that makes a scalar from nothing: no plan could do otherwise."""
+    program = plan.source.program
+    return [
+        _whole(plan, node)
+        for node in program.nodes
+        if node.kind == "whole" and (node.operands or node.signature.own or any(map(program.shape, node.results)))
+    ]
 
 
 def _whole(plan: State, node: Node) -> WholeOp:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ...dialects.errors import Error
-from ..jax_private import jax, tree
+from ..jax_private import Tracer, jax, tree
 from ..ops.prng_keys import is_key, is_void, unwrap
 from ..plan.state import State
 from .compiled import Compiled
@@ -18,8 +18,10 @@ def check(plan: State, args: Sequence[object], kwargs: Mapping[str, object]) -> 
 
 
 def differences(plan: State, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, float]:
-    """Result -> the largest |a-b|/(1e-3+|b|) of its elements. Raises Error if only one of the two is finite."""
+    """Result -> the largest |a-b|/(1e-3+|b|) of its elements. Raises Error if only one is finite."""
     traced = plan.source.traced
+    if any(isinstance(leaf, Tracer) for leaf in tree.tree_leaves((args, kwargs))):
+        raise Error("`check` compares arrays, got a traced value", helps=["call it outside of `jax.jit` and `jax.grad`"])
     ours = tree.tree_leaves(Compiled(plan)(*args, **kwargs))
     original = jax.jit(traced.function.fn, static_argnames=traced.function.static)
     # With the axes of an explicit mesh in the types of its arrays, the original would need a sharding for each contraction.

@@ -84,17 +84,27 @@ class Reach:
             return windowed(self.extent, factor.at(stride), 0, over)
         return factor.even(self.extent, padded)
 
+    def sliding(self, factor: Factor) -> Factor | None:
+        """The windows of the index that stay, for an op that computes on what it reads: no device may read the whole dim."""
+        there = self.staying(factor)
+        read = None if there is None else self.outward(there)
+        return there if read is not None and read.width < self.size else None
+
     def staying(self, factor: Factor) -> Factor | None:
-        """The windows of the index whose elements devices have: they stay where they are.
+        """The windows of the index that stay where the middle of what they read is.
 
         ```
-        x: 64, data*8 (8 devices)   -->   x[1:-1]: 62, data*8 halo 1, -1
+        x: 64, data*8 (8 devices)   -->   x[1:-1]: 62, data*8 halo 1, -1          (and a VALID convolution with a kernel of 3)
         ```
         """
-        if not self.only_shifts or factor.is_in_turn(self.size):
+        stride, rest = divmod(factor.stride * self.divisor, self.window.stride)
+        if rest or stride <= 0 or factor.is_in_turn(self.size):
             return None
-        lo = self.window.lo
-        there = windowed(self.extent, factor.at(factor.stride), factor.before - lo, factor.after + lo)
+        # Rounded towards zero, so that the transpose, whose middle is the negative, goes the same way back.
+        middle = int((self.window.width - 1) / 2 - self.window.lo)
+        before = (middle + factor.before * self.divisor) // self.window.stride
+        after = -((middle - factor.after * self.divisor) // self.window.stride)
+        there = windowed(self.extent, factor.at(stride), before, after)
         return there if fit(self.extent, [there]) else None
 
     def arriving(self, factor: Factor) -> Factor | None:

@@ -17,7 +17,7 @@ that make the range, or fold it among others, are left to later tactics, and the
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import NamedTuple
 
 from ...dialects.ranges.factor import Factor, are_apart, crossing, hull, is_padded, joined, middle
@@ -318,8 +318,8 @@ class _Sweep:
             shifts = any(self.program.uses[result] for result in node.results)
             few = any(indices[digit.at].reads for digit in digits)
         around = self.table.on_dim(node.end(position), claim.at, self.axis) if node.signature.rivals else ()
-        for digit in digits:
-            factor, index = digit.inward(claim.factor, self.padded, shifts, around), indices[digit.at]
+        for digit, factor in self.crossings(node, digits, claim.factor, shifts, around):
+            index = indices[digit.at]
             if factor is None or (few and index.extent < factor.size):
                 continue
             short = passing and self.is_short(node, digit.at, factor)
@@ -335,6 +335,19 @@ class _Sweep:
             self.ask(node, position, digits, blocks, candidates, passing)
         elif not passing:
             self.block(node, position, claim, digits)
+
+    def crossings(
+        self, node: Node, digits: tuple[Digit, ...], factor: Factor, shifts: bool, around: Sequence[Factor]
+    ) -> Iterator[tuple[Digit, Factor | None]]:
+        """What the factor may become on an index of a dim: blocks of one size, or windows near what they read.
+
+        If an op computes on windows of the dim, that index comes first of which a device reads least.
+        """
+        inward = ((digit, digit.inward(factor, self.padded, shifts, around)) for digit in digits)
+        if node.signature.shifts or not any(digit.reach for digit in digits):
+            return inward
+        found = [*inward, *((digit, digit.sliding(factor, around)) for digit in digits)]
+        return iter(sorted(found, key=lambda each: _width_read(*each)))
 
     def is_short(self, node: Node, index: int, factor: Factor) -> bool:
         """Whether the last block of an index has fewer elements than others, or none."""
@@ -411,3 +424,11 @@ class _Sweep:
                 self.claims.values[value] = Claim(dim, factor, self.tactic, self.held)
                 for number, _ in self.program.uses[value]:
                     self.mark_ahead(number)
+
+
+def _width_read(digit: Digit, factor: Factor | None) -> int:
+    """How many positions of a dim a device reads by an index of it with this factor."""
+    if factor is None or digit.reach is None:
+        return ANY_WIDTH
+    first, last = digit.reach.positions(factor)
+    return last - first

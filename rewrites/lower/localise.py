@@ -26,6 +26,7 @@ from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.ranges.factor import Factor, is_padded, joined, overcounts, settled
 from ...dialects.ranges.reach import Reach
 from ...dialects.types import ArrayType
+from ..decide.linearity import linear_in
 from ..decide.op_layouts import Merged, Placed, Selected
 from ..decide.pending import Carry
 from ..decide.requirements import Component, Elements, Term, law, once, requirements
@@ -250,17 +251,29 @@ class _Local:
         """
         for index in sorted({index for index, factor in self.placed.placement if factor.has_halo}):
             extent, factor = self.indices[index].extent, self.one(index)
-            if factor.has_halo and factor.overhangs(extent) and self.indices[index].scan is None:
+            overhangs = factor.has_halo and factor.overhangs(extent)
+            if overhangs and self.indices[index].scan is None and not self.keeps_zeros(index):
                 for number, at in enumerate(self.node.signature.result_at):
                     if index in at:
                         results[number] = self.inside(results[number], at[index].dim, factor, extent, "add")
         return results
 
+    def keeps_zeros(self, index: int) -> bool:
+        """Whether rows of zeros give rows of zeros: all operands have them, and the op is linear in all, or in each alone."""
+        signature, definition = self.node.signature, self.node.signature.instance.definition
+        if index in signature.rivals or not self.locals or any(index not in at for at in signature.operand_at):
+            return False
+        alone = [frozenset([at]) for at in range(len(self.locals))]
+        return any(
+            all(linear_in(definition, each, frozenset()) for each in sets) for sets in ([frozenset[int]().union(*alone)], alone)
+        )
+
     def owned(self, operand: int, index: int, n: int, monoid: str) -> SSAValue:
         """An operand with the monoid's unit in the rows of this window that are not its own, or not among the first `n`."""
         emit, window, value = self.ops, self.one(index), self.locals[operand]
         dim = self.node.signature.operand_at[operand][index].dim
-        value = self.inside(value, dim, window, n, monoid) if window.overhangs(n) else value
+        if window.overhangs(n) and not MONOIDS[monoid].has_unit_zero:
+            value = self.inside(value, dim, window, n, monoid)
         if window.is_tiling:
             return value
         within = emit.between(emit.iota(type_at(value).shape, dim), self.own(index))

@@ -427,11 +427,13 @@ def test_a_primitive_that_runs_unpartitioned_has_a_reason() -> None:
     assert "its collectives are in `counts().own`" in str(again) and "unknown line" not in str(again)
     (effect,) = pt.plan(lambda x: [x * 2, jax.debug.callback(lambda _: None, x)][0], MESH, X).whole
     assert re.search(r"at .*, which reads `x`, runs unpartitioned, on one device: it is an effect", str(effect))
+    # `jnp.diagonal` asks on which platform it runs, which nothing can partition.
+    assert not pt.plan(lambda x: jnp.diagonal(x), MESH, X).whole
 
 
 def test_a_stop_of_propagation_is_listed_once() -> None:
     def sums(x: Any) -> Any:
-        return lax.reduce_window(x, 0.0, lax.add, (1, 3), (1, 1), "VALID")
+        return lax.reduce_window(x, 0.0, lax.add, (1, 3), (1, 1), [(0, 0), (2, 2)])
 
     (only,) = pt.plan(lambda x: sums(x) + sums(x), MESH, X).tile("x", 1, "data").blocked
     assert "stops at reduce_window_sum" in str(only)

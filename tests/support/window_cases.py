@@ -146,6 +146,33 @@ CASES: dict[str, Case] = {
         520,
         padded=True,
     ),
+    "conv of which fewer rows are left, summed": Case(
+        lambda x, w: conv(x, w, "VALID").sum(1),
+        (SEQUENCE, KERNEL),
+        1,
+        permutes(2, all_reduce=1),
+        120,
+        permutes(4, all_reduce=2),
+        520,
+    ),
+    "conv of which fewer rows are left, with stride 2": Case(
+        lambda x, w: conv(x, w, "VALID", stride=2).sum(1),
+        (SEQUENCE, KERNEL),
+        1,
+        permutes(1, all_reduce=1),
+        88,
+        permutes(2, all_reduce=2),
+        456,
+    ),
+    "two convs of which fewer rows are left, averaged": Case(
+        lambda x, v, w: jnp.tanh(conv(jnp.tanh(conv(x, v, "VALID")), w, "VALID")).mean(1),
+        (SEQUENCE, KERNEL, (4, 4, 4)),
+        1,
+        permutes(4, all_reduce=1),
+        216,
+        permutes(8, all_reduce=3),
+        1160,
+    ),
     "conv of 17 rows, summed": Case(
         lambda x, w: conv(x, w).sum(1),
         ((2, 17, 4), KERNEL),
@@ -210,6 +237,18 @@ CASES: dict[str, Case] = {
     "max pool of 3 x 3 with stride 2": Case(pool("max", 3, 2), (IMAGE,), 1, permutes(1), 192),
     "mean pool of 3 x 3": Case(pool("add", 3, 1), (IMAGE,), 1, permutes(2), 384, permutes(4), 768),
     "mean pool of 3 x 3 with stride 2": Case(pool("add", 3, 2), (IMAGE,), 1, permutes(1), 192, permutes(2), 288),
+    "max pool of 3 x 3 of which fewer rows are left, averaged": Case(
+        lambda x: pool("max", 3, 1, "VALID")(x).mean(1), (IMAGE,), 1, permutes(2, all_reduce=1), 636
+    ),
+    "mean pool of 3 x 3 of which fewer rows are left, averaged": Case(
+        lambda x: jnp.tanh(pool("add", 3, 1, "VALID")(x)).mean(1),
+        (IMAGE,),
+        1,
+        permutes(2, all_reduce=1),
+        636,
+        permutes(4, all_reduce=1),
+        924,
+    ),
     "max pool of 17 rows, summed": Case(
         lambda x: pool("max", 3, 1)(x).sum(1), ((2, 17, 8, 3),), 1, permutes(2, all_reduce=1), 720, padded=True
     ),

@@ -159,6 +159,12 @@ def test_a_partitioned_dropout_drops_the_same_numbers(key: jax.Array) -> None:
     equal(jax.grad(lambda w: step(key, X, w)[1].sum())(W), jax.grad(lambda w: dropout(key, X, w)[1].sum())(W))
 
 
+def test_a_plan_is_not_checked_on_traced_values() -> None:
+    plan = pt.plan(jnp.sin, MESH, X)
+    with pytest.raises(pt.Error, match="`check` compares arrays, got a traced value"):
+        jax.jit(plan.check)(X)
+
+
 def test_an_array_of_keys_is_tiled() -> None:
     keys = jax.random.split(jax.random.key(0), 8)
     plan = pt.plan(jax.vmap(lambda key: jax.random.normal(key, (4,))), MESH, keys)
