@@ -77,21 +77,23 @@ class _Sweep:
         read what an undecided one moves."""
         self.left: set[int] = set()
         """Those that nothing else decided."""
-        self.reluctant: set[int] = set()
-        """Ops that have only been asked for a last resort."""
+        self.reluctant: dict[int, bool] = {}
+        """Ops that have only been asked for a last resort, and whether that is padding: the last of all."""
         self.alone: set[int] = set()
         """Those that nothing else has asked, so that they may take it."""
 
     def run(self, changed: Iterable[int]) -> None:
         for value in changed:
             self.value_changed(value)
-        while self.ahead or self.back or self.arguments or self.waiting - self.left or self.reluctant - self.alone:
+        while self.ahead or self.back or self.arguments or self.waiting - self.left or self.reluctant.keys() - self.alone:
             if not (self.ahead or self.back or self.arguments):
                 # Widened values have most uses to wait for.
                 last = self.waiting - self.left
                 self.left |= last - self.widened or last
-                self.alone |= set() if last else self.reluctant
-                for number in sorted(self.left):
+                if not last:
+                    asked = {number: pads for number, pads in self.reluctant.items() if number not in self.alone}
+                    self.alone |= {number for number, pads in asked.items() if pads == min(asked.values())}
+                for number in sorted(self.left | self.alone):
                     self.mark_ahead(number)
             self.forward()
             self.backward()
@@ -259,9 +261,16 @@ class _Sweep:
         producer = self.program.producer[value]
         if producer in self.following and (window := self.one_window(value, producer, read)) is not None:
             return {window}
-        factors = ((claim, at, at.claim(claim.factor, self.padded, beside)) for claim, at, beside in read)
-        found = {claim.moved(at.dim, factor) for claim, at, factor in factors if factor is not None}
+        found = self.tilings(read, False)
+        if not found and self.padded and (found := self.tilings(read, True)) and producer >= 0 and producer not in self.alone:
+            self.reluctant.setdefault(producer, True)
+            return NOTHING
         return found if len(found) < 2 else self.one_tiling(value, found)
+
+    def tilings(self, read: list[Reading], padded: bool) -> Set[Claim]:
+        """The claims to a value of the ops that read it, each for itself."""
+        factors = ((claim, at, at.claim(claim.factor, padded, beside)) for claim, at, beside in read)
+        return {claim.moved(at.dim, factor) for claim, at, factor in factors if factor is not None}
 
     def one_tiling(self, value: int, found: Set[Claim]) -> Set[Claim]:
         """One of several claims to a dim, if they differ only in where the blocks begin."""
@@ -309,9 +318,9 @@ class _Sweep:
         """Turns a claim on a dim into a claim on its index, if a factor of the index can be placed.
 
         With `passing`, no value has the claim yet. What only shifts keeps its blocks for the ops that read it; if the caller
-        alone reads it, it gets blocks of one size. Three claims are a last resort, for an op that nothing else asks: one by
+        alone reads it, it gets blocks of one size. Four claims are a last resort, for an op that nothing else asks: one by
         which a few elements are read as a sum over devices; one that passes through an undecided op and leaves a short block;
-        and one by which elements move that could stay where they are.
+        one by which elements move that could stay where they are; and one that pads what only shifts.
         """
         indices, shifts, few = node.signature.instance.indices, False, False
         if node.signature.shifts:
@@ -322,12 +331,12 @@ class _Sweep:
             index = indices[digit.at]
             if factor is None or (few and index.extent < factor.size):
                 continue
-            short = passing and self.is_short(node, digit.at, factor)
+            short = (passing or (self.padded and node.signature.shifts)) and self.is_short(node, digit.at, factor)
             resized = shifts and position >= 0 and factor.stride != claim.factor.stride
             moves = resized and digit.arriving(claim.factor, around) is not factor
             if self.table.fits_node(node, digit.at, factor):
                 if (short or moves or (few and index.reads)) and node.number not in self.alone:
-                    self.reluctant.add(node.number)
+                    self.reluctant[node.number] = self.reluctant.get(node.number, True) and short and not passing
                     continue
                 candidates.setdefault((digit.at, factor), (claim, position))
                 return

@@ -236,7 +236,7 @@ PROGRAMS: dict[str, Row] = {
     "composite": (composed, [X], [], "x"),
     "custom_partitioning": (partitioned, [X], [], "x"),
     "an exported function": (exported, [X], ["call_exported"], "x"),
-    "by platform": (by_platform, [X], ["platform_index"], "x"),
+    "by platform": (by_platform, [X], [], "x"),
     "a jit in a jit that donates": (donated, [X], [], "x"),
     "linear_transpose": (lambda x: jax.linear_transpose(lambda y: y @ X + 2 * y, x)(x), [X], [], "x"),
     "linearize": (lambda x: jax.linearize(lambda y: jnp.sin(y) @ y, x)[1](x), [X], [], "x"),

@@ -93,6 +93,19 @@ def test_the_backward_of_a_window_sends_its_halo_and_no_more(name: str) -> None:
     agree(plan, function, args)
 
 
+# Padded, the one row that is mirrored at either end is a sum over devices.
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if not case.padded and "mirrors" not in name])
+def test_padding_that_nothing_needs_sends_no_more(name: str) -> None:
+    case = CASES[name]
+    args, functions = arguments(case.shapes), [(case.function, case.bytes)]
+    if case.backward is not None:
+        functions.append((gradient(case.function, len(case.shapes)), case.backward_bytes))
+    for function, most in functions:
+        plan = pt.plan(function, MESH, *args)
+        plan = plan.widen(case.widen) if case.widen else plan
+        assert plan.tile(plan.arguments()[0], case.dim, "data", padded=True).bytes_per_device() <= most
+
+
 @pytest.mark.parametrize("scan", [lax.cumsum, lax.cumprod, lax.cummax, lax.cummin, lax.cumlogsumexp])
 def test_scans_of_rows_that_begin_elsewhere(scan: Callable[..., Any]) -> None:
     """Rows before a block, and after it, count for nothing in a scan, and are zeros for the op that reads it."""

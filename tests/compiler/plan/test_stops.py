@@ -147,7 +147,7 @@ def test_an_op_that_does_not_take_blocks_in_turn_says_so() -> None:
 
 
 def test_a_stop_counts_permutes_that_another_move_counts() -> None:
-    plan = pt.plan(lambda x: jnp.concatenate([x[:63], x[1:]]) @ W, MESH, X).tile("x", 0, "data", padded=True)
+    plan = pt.plan(lambda x: jnp.concatenate([x[:60], x[4:]]) @ W, MESH, X).tile("x", 0, "data")
     shared = [move for move in plan.decisions.moves if len(move.together) > 1]
     for move in shared:
         assert {received_for(plan, [use]) for use in move.uses} == {move.together[0].path.bytes}
