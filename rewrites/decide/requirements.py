@@ -7,13 +7,14 @@ An index that requires something for which there is no law is not placed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias, cast
 
 from ...dialects.definitions.ground_form import ELEMENT
 from ...dialects.definitions.tilings import Index, Picks
+from ...dialects.ranges.factor import Factor, is_padded, overcounts
 from ..rules.files import rules
 
 OP = "op"
@@ -39,14 +40,13 @@ Term: TypeAlias = "str | int | Elements | Component | Picks | tuple[Term, ...]"
 
 
 def requirements(
-    info: Index, index: int, block: int, zeros: frozenset[int] = frozenset(), overcounts: bool = False, windows: bool = False
+    info: Index, index: int, block: int, zeros: frozenset[int] = frozenset(), filled: bool = False, windows: bool = False
 ) -> Iterator[Term]:
     """The terms for an index that is placed in blocks of this size, or in windows, beyond the op on local types.
 
-    The operands at `zeros` are zero, so they may count on every device. An index `overcounts` if a fold over the rows of all
-    devices counts too much.
+    The operands at `zeros` are zero, so they may count on every device. `filled`: some rows must count for nothing.
     """
-    if overcounts and (unit := info.folds) is not None and not info.lookups:
+    if filled and (unit := info.folds) is not None and not info.lookups:
         if windows and info.scan is None:
             yield from (("fold", unit, ("part", info.extent, ("cover", index, each))) for each in info.filled or ())
         else:
@@ -83,6 +83,11 @@ def requirements(
         yield ("slice", index, block, ("iota", info.extent))
 
 
+def fills(info: Index, factors: Sequence[Factor]) -> bool:
+    """Whether rows of an index' factors must count for nothing: padding, and for a fold also what several devices hold."""
+    return is_padded(info.extent, factors) if info.folds is None else overcounts(info.extent, factors)
+
+
 def once(operand: int, over: int | tuple[str, ...]) -> Term:
     """An operand in a term outside of a sum, which runs over a placed index or over mesh axes."""
     return ("add", operand, ("sum", over, OP))
@@ -95,9 +100,9 @@ def law(term: Term) -> Term | None:
 
 
 @lru_cache(maxsize=1 << 10)
-def is_lawful(info: Index, overcounts: bool = False, windows: bool = False) -> bool:
+def is_lawful(info: Index, filled: bool = False, windows: bool = False) -> bool:
     """Whether there is a law for all that placing the index requires."""
-    if overcounts and info.filled is None:
+    if filled and info.filled is None:
         return False
     looked_up = (law(("window", Component(ids, component), width)) for ids, component, width in info.lookups if width > 1)
-    return None not in (*looked_up, *map(law, requirements(info, 0, 1, overcounts=overcounts, windows=windows)))
+    return None not in (*looked_up, *map(law, requirements(info, 0, 1, filled=filled, windows=windows)))

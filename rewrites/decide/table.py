@@ -16,10 +16,10 @@ from ...dialects.definitions.tilings import Merging
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
 from ...dialects.ranges.algebra import SubAxis
-from ...dialects.ranges.factor import Factor, fit, is_contiguous, is_padded, joined, overcounts, place_of, settled
+from ...dialects.ranges.factor import Factor, fit, is_contiguous, is_padded, joined, place_of, settled
 from ..program.program import Node, Program, Signature
 from ..redistribute.kinds.merge import pays
-from .requirements import is_lawful
+from .requirements import fills, is_lawful
 
 WHOLE = -1
 """The dim of a claim that keeps a value replicated along the axis."""
@@ -28,8 +28,9 @@ WHOLE = -1
 class Claim(NamedTuple):
     """A placed factor of an index of an op, or of a dim of a value, and the number of the tactic that placed it.
 
-    With a factor of stride 0, `at` is WHOLE: the value is replicated. A `held` claim applies only to its own op or value: no
-    later tactic propagates it.
+    With a factor of stride 0, `at` is WHOLE: the value is replicated. If several axes hold windows of one index together, each
+    of their factors has the halo, and `settled` leaves it to the minor one. A `held` claim applies only to its own op or value:
+    no later tactic propagates it.
     """
 
     at: int
@@ -239,8 +240,8 @@ def fits_index(signature: Signature, index: int, factors: list[Factor]) -> bool:
         return False
     pads, windows = is_padded(info.extent, factors), any(factor.has_halo for factor in factors)
     whole_blocks = windows or is_contiguous(info.extent, factors) or not (info.by_position or pads)
-    fills = pads if info.folds is None else overcounts(info.extent, factors)
-    lawful = not (info.by_position or info.once or info.windows or info.over or fills) or is_lawful(info, fills, windows)
+    filled = fills(info, factors)
+    lawful = not (info.by_position or info.once or info.windows or info.over or filled) or is_lawful(info, filled, windows)
     one = joined(info.extent, factors)
     if windows and (one is None or (one.has_halo and not signature.follows_windows(index, one))):
         return False

@@ -23,13 +23,13 @@ from ...dialects.definitions.tree import Param
 from ...dialects.lax import OPS
 from ...dialects.monoids import MONOIDS
 from ...dialects.params import NO_PARAMS, ParamsAttr
-from ...dialects.ranges.factor import Factor, is_padded, joined, overcounts, settled
+from ...dialects.ranges.factor import Factor, is_padded, joined, settled
 from ...dialects.ranges.reach import Reach
 from ...dialects.types import ArrayType
 from ..decide.linearity import linear_in
 from ..decide.op_layouts import Merged, Placed, Selected
 from ..decide.pending import Carry
-from ..decide.requirements import Component, Elements, Term, law, once, requirements
+from ..decide.requirements import Component, Elements, Term, fills, law, once, requirements
 from ..emit import IDS, Emitter, type_at
 from ..program.program import Node, Position, Program
 from .constructors import Constructor
@@ -91,7 +91,7 @@ class _Local:
         zeros = self.program.zeros(self.node)
         for index in sorted({index for index, _ in self.placed.placement}):
             in_windows = self.factors(index)[-1].has_halo
-            yield from requirements(self.indices[index], index, self.block(index), zeros, self.overcounts(index), in_windows)
+            yield from requirements(self.indices[index], index, self.block(index), zeros, self.fills(index), in_windows)
 
     def emit(self, asked: list[Term]) -> list[SSAValue]:
         """Emits the op with everything that its requirements add to it."""
@@ -438,9 +438,9 @@ class _Local:
         """Whether the devices together hold more than the index's values."""
         return is_padded(self.indices[index].extent, self.factors(index))
 
-    def overcounts(self, index: int) -> bool:
-        """Whether a device's block, or its window, has rows that are not in the index, or that a fold counts elsewhere."""
-        return overcounts(self.indices[index].extent, self.factors(index))
+    def fills(self, index: int) -> bool:
+        """Whether a device's block, or its window, has rows that must count for nothing."""
+        return fills(self.indices[index], self.factors(index))
 
     def block(self, index: int) -> int:
         """How many of the index's values one device holds."""

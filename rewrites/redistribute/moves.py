@@ -64,7 +64,7 @@ class Space:
             self.places = [(dim, stride) for dim, each in on for stride in self._strides(dim, each, between=between)]
             if len(self.places) ** len(self.size) <= SMALL:
                 break
-        even = [padded(n, prod(self.size.values())) if self.is_padded else n for n in self.shape]
+        even = [rounded_up(n, prod(self.size.values())) if self.is_padded else n for n in self.shape]
         self.longest = tuple(map(max, even, *ends))
         """How long a dim is at most."""
         self.start, self.goal = self.state(source), self.state(target)
@@ -76,7 +76,7 @@ class Space:
         extent, wide = self.shape[dim], {1}
         for size in self.size.values():
             wide |= {size * n for n in wide} if between else {size}
-        lengths = {padded(extent, n) for n in wide} if self.is_padded else {extent}
+        lengths = {rounded_up(extent, n) for n in wide} if self.is_padded else {extent}
         ends = {1, *lengths, *(f.stride for f in factors), *(f.span for f in factors)} - {0}
         found = {end * n for end in ends for n in wide} | {end // n for end in ends for n in wide if end % n == 0}
         most = max(extent, *(f.stride for f in factors), 1)
@@ -107,7 +107,7 @@ class Space:
         if not self.is_padded:
             return self.shape
         spans = [lcm(*(self.span(at, dim) for at in states)) for dim in range(len(self.shape))]
-        return tuple(map(padded, self.shape, spans))
+        return tuple(map(rounded_up, self.shape, spans))
 
     def larger(self, before: State, after: State) -> int:
         """The larger one of the local bytes before a step and after it."""
@@ -127,7 +127,7 @@ class Space:
 
     def fits(self, at: State, dim: int) -> bool:
         """Whether a dim is a tiling, perhaps padded."""
-        outer = padded(self.shape[dim], self.span(at, dim)) if self.is_padded else self.shape[dim]
+        outer = rounded_up(self.shape[dim], self.span(at, dim)) if self.is_padded else self.shape[dim]
         if outer > self.longest[dim]:
             return False
         for run in self.on(at, dim):
@@ -223,15 +223,15 @@ class Space:
     def runs(self, at: State, *, longest: bool = False) -> Iterator[Run]:
         """All runs of neighbours; the longest only if they are wanted."""
         for dim in self.dims:
-            yield from joined(self.on(at, dim), longest=longest)
+            yield from neighbours(self.on(at, dim), longest=longest)
 
 
-def padded(extent: int, span: int) -> int:
+def rounded_up(extent: int, span: int) -> int:
     """The least multiple of a span that is no less than an extent."""
     return -(-extent // span) * span
 
 
-def joined(singles: Iterable[Run], *, longest: bool = False) -> Iterator[Run]:
+def neighbours(singles: Iterable[Run], *, longest: bool = False) -> Iterator[Run]:
     """The runs of neighbours among the axes of a dim, which are given major to minor."""
     ending: list[Run] = []
     for single in singles:

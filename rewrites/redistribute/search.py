@@ -58,7 +58,7 @@ def path(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path:
         before = totals(start, scans[0].dim, itemsize, mesh) if scans else parts(start, folds, itemsize, mesh)
         later = start.with_pending(tuple(each for each in pending if each not in early))
         rest = path(later, target, itemsize, mesh)
-        return _joined(before, rest)
+        return _then(before, rest)
     if way := _through_windows(start.with_pending(pending), target, itemsize, mesh):
         return way
     way = _through_runs(start.with_pending(pending), target, itemsize, mesh)
@@ -102,17 +102,17 @@ def _through_windows(source: Layout, target: Layout, itemsize: int, mesh: Mesh) 
             blocks = _alone(target, dim, factor, mesh) if dim not in kept else []
             between = _changed(source.with_pending(()), dim, blocks or _even(source, dim, factor, mesh), mesh)
             first = Halo.between(source.with_pending(()), between, dim, itemsize, mesh)
-            return _joined(Path((first,), first.bytes), path(between.with_pending(source.pending), target, itemsize, mesh))
+            return _then(Path((first,), first.bytes), path(between.with_pending(source.pending), target, itemsize, mesh))
     ways: list[Path] = []
     for dim, factor in (each for each in there.items() if each[0] not in kept):
         for each in (_alone(source, dim, factor, mesh, in_turn=True), _even(target, dim, factor, mesh), []):
             between = _changed(target, dim, each, mesh)
             last = Halo.between(between, target, dim, itemsize, mesh)
-            ways.append(_joined(path(source, between, itemsize, mesh), Path((last,), last.bytes)))
+            ways.append(_then(path(source, between, itemsize, mesh), Path((last,), last.bytes)))
     return min(ways, key=lambda way: (way.bytes, way.collectives, len(way.steps)))
 
 
-def _joined(first: Path, then: Path) -> Path:
+def _then(first: Path, then: Path) -> Path:
     return Path(first.steps + then.steps, first.bytes + then.bytes)
 
 
@@ -152,7 +152,7 @@ def _through_runs(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> 
             between = _changed(source.with_pending(()), dim, there, mesh)
             step = Halo.between(source.with_pending(()), between, dim, itemsize, mesh)
             rest = path(between.with_pending(source.pending), target, itemsize, mesh)
-            return _joined(Path((step,), step.bytes), rest)
+            return _then(Path((step,), step.bytes), rest)
     return None
 
 
@@ -175,22 +175,24 @@ def _spare(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path | 
 
 def _apart(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Iterator[Path]:
     """The ways that fold first, or last, and change the dims in the best way that there is."""
+    if not source.pending:
+        return
     start, axes = source.with_pending(()), [each.axis for each in source.pending]
     left = [each for each in target.factors(mesh) if each[1].name not in axes]
     shape = target.global_shape(mesh)
     fits = all(fit(extent, [factor for on, factor in left if on == dim]) for dim, extent in enumerate(shape))
     # What is left of a padded dim may be no layout.
     moved = Layout.of(shape, left) if fits else None
-    if not source.pending or start is target or start is moved:
+    if start is target or start is moved:
         return
     for folded in (start, *_scattered(source, mesh)):
         if folded is not target:
-            yield _joined(path(source, folded, itemsize, mesh), path(folded, target, itemsize, mesh))
+            yield _then(path(source, folded, itemsize, mesh), path(folded, target, itemsize, mesh))
     if moved is not None and prod(moved.local_shape(mesh)) <= max(
         prod(layout.local_shape(mesh)) for layout in (source, target)
     ):
         last = path(moved.with_pending(source.pending), target, itemsize, mesh)
-        yield _joined(path(start, moved, itemsize, mesh), last)
+        yield _then(path(start, moved, itemsize, mesh), last)
 
 
 def _scattered(source: Layout, mesh: Mesh) -> Iterator[Layout]:
