@@ -152,7 +152,7 @@ class Index:
     @property
     def by_position(self) -> bool:
         """Whether it matters at which element a device's run begins."""
-        return bool(self.by_block or self.value or self.scan or self.pieces or self.picks)
+        return bool(self.by_block or self.value or self.scan or self.over or self.picks)
 
     @property
     def reads(self) -> bool:

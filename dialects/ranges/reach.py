@@ -60,11 +60,12 @@ class Reach:
         ```
         64, data*2 (8 devices) in rounds of 16   -->   yes for [16:48], no for [8:24] and for [::2]
         ```
+
+        So they do if the index is some rounds of the dim, or the dim some of those of the index: a part of a concatenation.
         """
         begin, end = reads(self.window, 0, self.extent)
-        return (
-            self.only_shifts and begin >= 0 and end <= self.size and not any(n % factor.span for n in (begin, end, self.size))
-        )
+        is_one_in_the_other = begin * (end - self.size) <= 0
+        return self.only_shifts and is_one_in_the_other and not any(n % factor.span for n in (begin, end, self.size))
 
     def gaps(self, factor: Factor) -> tuple[int, int]:
         """How many positions without an element a device reads before its first element, and after its last one."""

@@ -148,6 +148,8 @@ class _Sweep:
             self.operand_claims(node, candidates)
         key = (node.number, -1, self.axis)
         if len(candidates) > 1:
+            self.with_all_in_place(node, candidates)
+        if len(candidates) > 1:
             self.in_the_middle(node, candidates)
         if len(candidates) > 1:
             self.table.conflicts[key] = Conflict(node.number, -1, self.axis, tuple(candidates.values()))
@@ -208,6 +210,25 @@ class _Sweep:
                 for claim in arriving:
                     digits = node.signature.operand_dims[position][claim.at]
                     self.ask(node, position, digits, claim, candidates, passing=True)
+
+    def with_all_in_place(self, node: Node, candidates: Candidates) -> None:
+        """Leaves one of several candidates, if with it all values that ask stay as they are.
+
+        ```
+        concatenate of 48 and 16 rows, in turn and in blocks of 4 (4 devices)   -->   in turn: 16 rows are one round
+        ```
+        """
+        signature = node.signature
+        for (index, factor), asked in candidates.items():
+            beside = self.table.on_index(node, index, self.axis)
+            ends = (
+                (claim, (signature.operand_at[at] if at >= 0 else signature.result_at[-1 - at]).get(index))
+                for claim, at in candidates.values()
+            )
+            if all(at is not None and at.dim == claim.at and at.outward(factor, beside) is claim.factor for claim, at in ends):
+                candidates.clear()
+                candidates[index, factor] = asked
+                return
 
     def in_the_middle(self, node: Node, candidates: Candidates) -> None:
         """Leaves one of several candidates for an index, if they differ only in where the blocks begin."""

@@ -40,11 +40,18 @@ Term: TypeAlias = "str | int | Elements | Component | Picks | tuple[Term, ...]"
 
 
 def requirements(
-    info: Index, index: int, block: int, zeros: frozenset[int] = frozenset(), filled: bool = False, windows: bool = False
+    info: Index,
+    index: int,
+    block: int,
+    zeros: frozenset[int] = frozenset(),
+    filled: bool = False,
+    windows: bool = False,
+    in_turn: bool = False,
 ) -> Iterator[Term]:
     """The terms for an index that is placed in blocks of this size, or in windows, beyond the op on local types.
 
     The operands at `zeros` are zero, so they may count on every device. `filled`: some rows must count for nothing.
+    `in_turn`: blocks go to the devices in turn, so that every round of them is that of one part.
     """
     if filled and (unit := info.folds) is not None and not info.lookups:
         if windows and info.scan is None:
@@ -73,7 +80,7 @@ def requirements(
         yield ("best", ("build", index, block, OP))
     if info.merges is not None:
         yield ("sort", ("build", index, block, OP))
-    if info.pieces:
+    if info.pieces and not in_turn:
         (_, first), *parts = info.pieces
         chain: Term = first
         for begin, operand in parts:

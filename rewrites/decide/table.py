@@ -241,7 +241,7 @@ def fits_index(signature: Signature, index: int, factors: list[Factor]) -> bool:
     pads, windows = is_padded(info.extent, factors), any(factor.has_halo for factor in factors)
     whole_blocks = windows or is_contiguous(info.extent, factors) or not (info.by_position or pads)
     filled = fills(info, factors)
-    lawful = not (info.by_position or info.once or info.windows or info.over or filled) or is_lawful(info, filled, windows)
+    lawful = not (info.by_position or info.pieces or info.once or info.windows or filled) or is_lawful(info, filled, windows)
     one = joined(info.extent, factors)
     if windows and (one is None or (one.has_halo and not signature.follows_windows(index, one))):
         return False

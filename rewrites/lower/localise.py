@@ -23,7 +23,7 @@ from ...dialects.definitions.tree import Param
 from ...dialects.lax import OPS
 from ...dialects.monoids import MONOIDS
 from ...dialects.params import NO_PARAMS, ParamsAttr
-from ...dialects.ranges.factor import Factor, is_padded, joined, settled
+from ...dialects.ranges.factor import Factor, is_contiguous, is_padded, joined, settled
 from ...dialects.ranges.reach import Reach
 from ...dialects.types import ArrayType
 from ..decide.linearity import linear_in
@@ -90,8 +90,10 @@ class _Local:
         """The requirements of the placed indices."""
         zeros = self.program.zeros(self.node)
         for index in sorted({index for index, _ in self.placed.placement}):
-            in_windows = self.factors(index)[-1].has_halo
-            yield from requirements(self.indices[index], index, self.block(index), zeros, self.fills(index), in_windows)
+            info, factors = self.indices[index], self.factors(index)
+            in_windows = factors[-1].has_halo
+            in_turn = not in_windows and not is_contiguous(info.extent, factors)
+            yield from requirements(info, index, self.block(index), zeros, fills(info, factors), in_windows, in_turn)
 
     def emit(self, asked: list[Term]) -> list[SSAValue]:
         """Emits the op with everything that its requirements add to it."""
@@ -392,7 +394,8 @@ class _Local:
             return params if dim.scaled is None else dim.scaled.put(params, 1)
         factor, begin = self.one(index), cast(int, param.value(params))
         if factor.is_in_turn(reach.extent):
-            return param.put(params, begin // factor.size)
+            ends = (begin, reach.extent - reach.size - begin) if sign < 0 else (begin,)
+            return param.put(params, *(end // factor.size for end in ends))
         lead, trail = reach.gaps(factor)
         begin -= sign * (lead - reach.window.lo)
         return param.put(params, *((begin, trail) if sign < 0 else (begin,)))
@@ -437,10 +440,6 @@ class _Local:
     def is_padded(self, index: int) -> bool:
         """Whether the devices together hold more than the index's values."""
         return is_padded(self.indices[index].extent, self.factors(index))
-
-    def fills(self, index: int) -> bool:
-        """Whether a device's block, or its window, has rows that must count for nothing."""
-        return fills(self.indices[index], self.factors(index))
 
     def block(self, index: int) -> int:
         """How many of the index's values one device holds."""

@@ -6,6 +6,7 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -72,6 +73,53 @@ def test_a_fused_projection_is_strided_over_heads() -> None:
     asked = pt.plan(attend, MESH, x, w).tile("w", 1, "d", block=6)
     assert (asked.layout(), asked.counts()) == (plan.layout(), plan.counts())
     agrees(plan, attend, x, w)
+
+
+def test_a_fused_projection_in_parts_is_trained_in_place() -> None:
+    """Queries, keys and values are slices of the columns, and their gradients a concatenation: both have their parts in turn.
+
+    Only the weight, which is one block on each device for the caller, is sent: 3 parts of 16 columns, forward and back.
+    """
+
+    def loss(w: Any, x: Any) -> Any:
+        q, k, v = (part.reshape(-1, 4, 4) for part in jnp.split(x @ w, 3, -1))
+        return jnp.sum((jnp.tanh(jnp.einsum("ihc,jhc->hij", q, k)) @ jnp.swapaxes(v, 0, 1)) ** 2)
+
+    def step(w: Any, x: Any) -> Any:
+        return w - 0.1 * jax.grad(loss)(w, x)
+
+    x, w = X[:32], jnp.cos(jnp.arange(384.0)).reshape(8, 48) / 9
+    plan = pt.plan(step, MESH, w, x).tile("w", 1, "d", block=4)
+    assert {kind: n for kind, n in plan.counts().items() if n} == {"permute": 4}
+    assert {each.value for each in plan.collectives()} == {"w", "result"}
+    assert plan.bytes_per_device() < pt.plan(step, MESH, w, x).tile("w", 1, "d").bytes_per_device()
+    agrees(plan, step, w, x)
+
+
+ROUNDS = {
+    "a concatenation": (lambda x: jnp.concatenate([jnp.sin(x), x * x, 3 * x]), 0),
+    "a concatenation with another array": (lambda x: jnp.concatenate([jnp.ones((16, 8)), jnp.sin(x), jnp.zeros((32, 8))]), 0),
+    "rounds before it": (lambda x: jnp.pad(jnp.sin(x), ((16, 0), (0, 0)), constant_values=2.0), 0),
+    "rounds on either side": (lambda x: jnp.pad(jnp.sin(x), ((16, 32), (0, 0))), 0),
+    "parts that change places": (lambda x: jnp.concatenate([x[16:], 2 * x[:16]]), 0),
+}
+
+
+@pytest.mark.parametrize("name", ROUNDS)
+@pytest.mark.parametrize("axes", [{"d": 4}, {"d": 4, "m": None}])
+def test_whole_rounds_are_moved_where_they_are(name: str, axes: dict[str, int | None]) -> None:
+    """Of blocks of 4 in turn over 4 devices (or of 2 over 4 x 2), 16 rows are a round."""
+    rounds, inside = ROUNDS[name]
+
+    def fn(x: Any) -> Any:
+        return jnp.sum(jnp.tanh(rounds(x)), 0)
+
+    plan = pt.plan(fn, MESH, X)
+    for axis, block in axes.items():
+        plan = plan.tile("x", 0, axis, block=block)
+    assert not plan.blocked
+    assert sum(each.value != "x" and each.kind != "all_reduce" for each in plan.collectives()) == inside
+    agrees(plan, fn, X, derived=True)
 
 
 @pytest.mark.parametrize(
