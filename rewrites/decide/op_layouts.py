@@ -17,7 +17,7 @@ from ...dialects.mesh import Mesh
 from ...dialects.ranges.factor import Factor, overhang
 from ..program.program import Node, Position, Program, Signature
 from ..redistribute.kinds.merge import Merge
-from .requirements import fills, requirements
+from .requirements import Placing, requirements
 from .table import Table, fits_index
 
 Pend = tuple[Pending, ...]
@@ -142,7 +142,7 @@ def _merged(signature: Signature, placement: Placement) -> Merged | None:
 def _is_plain(signature: Signature, placement: Placement) -> bool:
     for index in {index for index, _ in placement}:
         info, factors = signature.instance.indices[index], [factor for at, factor in placement if at == index]
-        if overhang(info.extent, factors) or fills(info, factors) or any(requirements(info, index, 1)):
+        if overhang(info.extent, factors) or any(requirements(info, index, Placing.of(info, factors))):
             return False
     return True
 

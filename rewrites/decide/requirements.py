@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias, cast
+from typing import NamedTuple, TypeAlias, cast
 
 from ...dialects.definitions.ground_form import ELEMENT
 from ...dialects.definitions.tilings import Index, Picks
-from ...dialects.ranges.factor import Factor, is_padded, overcounts
+from ...dialects.ranges.factor import Factor, is_contiguous, is_padded, overcounts
 from ..rules.files import rules
 
 OP = "op"
@@ -39,29 +39,70 @@ class Component:
 Term: TypeAlias = "str | int | Elements | Component | Picks | tuple[Term, ...]"
 
 
-def requirements(
-    info: Index,
-    index: int,
-    block: int,
-    zeros: frozenset[int] = frozenset(),
-    filled: bool = False,
-    windows: bool = False,
-    in_turn: bool = False,
-) -> Iterator[Term]:
-    """The terms for an index that is placed in blocks of this size, or in windows, beyond the op on local types.
+class Placing(NamedTuple):
+    """How an index is placed, as far as its requirements depend on it.
 
-    The operands at `zeros` are zero, so they may count on every device. `filled`: some rows must count for nothing.
-    `in_turn`: blocks go to the devices in turn, so that every round of them is that of one part.
+    * `block`: how many of its values one device holds.
+    * `filled`: some rows must count for nothing: padding, and for a fold also what several devices hold.
+    * `windows`: devices hold windows, which may overlap.
+    * `in_turn`: blocks go to the devices in turn, and each round of them lies in one part of a concatenation.
     """
-    if filled and (unit := info.folds) is not None and not info.lookups:
-        if windows and info.scan is None:
-            yield from (("fold", unit, ("part", info.extent, ("cover", index, each))) for each in info.filled or ())
-        else:
-            yield from (("extend", unit, ("part", info.extent, ("build", index, block, each))) for each in info.filled or ())
+
+    block: int
+    filled: bool
+    windows: bool
+    in_turn: bool
+
+    @staticmethod
+    def of(info: Index, factors: Sequence[Factor]) -> Placing:
+        filled = is_padded(info.extent, factors) if info.folds is None else overcounts(info.extent, factors)
+        windows = any(factor.has_halo for factor in factors)
+        in_turn = not windows and not is_contiguous(info.extent, factors)
+        return Placing(min(factor.stride for factor in factors), filled, windows, in_turn)
+
+
+def requirements(info: Index, index: int, placing: Placing, zeros: frozenset[int] = frozenset()) -> Iterator[Term]:
+    """The terms for a placed index, beyond the op on local types.
+
+    The operands at `zeros` are zero, so they may count on every device.
+    """
+    block = placing.block
+    if placing.filled:
+        yield from _filled(info, index, placing)
     for operand, outside in info.windows:
         yield ("windows", index, ("surround", "add" if outside in zeros else outside, operand))
     yield from (("slice", index, block, ("over", first, part, below)) for first, part, below in info.over)
     yield from (once(operand, index) for operand in info.once if operand not in zeros)
+    yield from _looked_up(info, index, block)
+    if info.scan is not None:
+        yield ("scan", ("build", index, block, OP))
+    if info.selects is not None:
+        yield ("best", ("build", index, block, OP))
+    if info.merges is not None:
+        yield ("sort", ("build", index, block, OP))
+    if info.pieces and not placing.in_turn:
+        (_, first), *parts = info.pieces
+        chain: Term = first
+        for begin, operand in parts:
+            chain = ("chain", begin, chain, operand)
+        yield ("slice", index, block, chain)
+    if info.value:
+        yield ("slice", index, block, ("iota", info.extent))
+
+
+def _filled(info: Index, index: int, placing: Placing) -> Iterator[Term]:
+    """The operands of a fold or scan, with its unit in rows that must count for nothing."""
+    if (unit := info.folds) is None or info.lookups:
+        return
+    for operand in info.filled or ():
+        if placing.windows and info.scan is None:
+            yield ("fold", unit, ("part", info.extent, ("cover", index, operand)))
+        else:
+            yield ("extend", unit, ("part", info.extent, ("build", index, placing.block, operand)))
+
+
+def _looked_up(info: Index, index: int, block: int) -> Iterator[Term]:
+    """The positions at which an op reads or writes along the index."""
     for ids, component, width in info.lookups:
         k: Term = Elements(ids) if component == ELEMENT else Component(ids, component)
         if width > 1:
@@ -74,25 +115,6 @@ def requirements(
             yield ("slice", index, block, ("put", info.extent, k, OP))
     if info.picks is not None:
         yield ("take", info.picks, ("build", index, block, OP))
-    if info.scan is not None:
-        yield ("scan", ("build", index, block, OP))
-    if info.selects is not None:
-        yield ("best", ("build", index, block, OP))
-    if info.merges is not None:
-        yield ("sort", ("build", index, block, OP))
-    if info.pieces and not in_turn:
-        (_, first), *parts = info.pieces
-        chain: Term = first
-        for begin, operand in parts:
-            chain = ("chain", begin, chain, operand)
-        yield ("slice", index, block, chain)
-    if info.value:
-        yield ("slice", index, block, ("iota", info.extent))
-
-
-def fills(info: Index, factors: Sequence[Factor]) -> bool:
-    """Whether rows of an index' factors must count for nothing: padding, and for a fold also what several devices hold."""
-    return is_padded(info.extent, factors) if info.folds is None else overcounts(info.extent, factors)
 
 
 def once(operand: int, over: int | tuple[str, ...]) -> Term:
@@ -107,9 +129,9 @@ def law(term: Term) -> Term | None:
 
 
 @lru_cache(maxsize=1 << 10)
-def is_lawful(info: Index, filled: bool = False, windows: bool = False) -> bool:
+def is_lawful(info: Index, placing: Placing) -> bool:
     """Whether there is a law for all that placing the index requires."""
-    if filled and info.filled is None:
+    if placing.filled and info.filled is None:
         return False
     looked_up = (law(("window", Component(ids, component), width)) for ids, component, width in info.lookups if width > 1)
-    return None not in (*looked_up, *map(law, requirements(info, 0, 1, filled=filled, windows=windows)))
+    return None not in (*looked_up, *map(law, requirements(info, 0, placing)))

@@ -16,10 +16,10 @@ from ...dialects.definitions.tilings import Merging
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
 from ...dialects.ranges.algebra import SubAxis
-from ...dialects.ranges.factor import Factor, fit, is_contiguous, is_padded, joined, place_of, settled
+from ...dialects.ranges.factor import Factor, fit, is_padded, joined, place_of, settled
 from ..program.program import Node, Program, Signature
 from ..redistribute.kinds.merge import pays
-from .requirements import fills, is_lawful
+from .requirements import Placing, is_lawful
 
 WHOLE = -1
 """The dim of a claim that keeps a value replicated along the axis."""
@@ -238,12 +238,12 @@ def fits_index(signature: Signature, index: int, factors: list[Factor]) -> bool:
     factors = settled(info.extent, factors)
     if info.extent == 0 or (info.selects is not None and min(factor.stride for factor in factors) <= info.selects.cost):
         return False
-    pads, windows = is_padded(info.extent, factors), any(factor.has_halo for factor in factors)
-    whole_blocks = windows or is_contiguous(info.extent, factors) or not (info.by_position or pads)
-    filled = fills(info, factors)
-    lawful = not (info.by_position or info.pieces or info.once or info.windows or filled) or is_lawful(info, filled, windows)
+    pads, placing = is_padded(info.extent, factors), Placing.of(info, factors)
+    whole_blocks = not placing.in_turn or not (info.by_position or pads)
+    needs_none = not (info.by_position or info.pieces or info.once or info.windows or placing.filled)
+    lawful = needs_none or is_lawful(info, placing._replace(block=1))
     one = joined(info.extent, factors)
-    if windows and (one is None or (one.has_halo and not signature.follows_windows(index, one))):
+    if placing.windows and (one is None or (one.has_halo and not signature.follows_windows(index, one))):
         return False
     if reaches := signature.reaches(index):
         if one is None or not (one.covers(info.extent) or one.is_in_turn(info.extent)):

@@ -23,13 +23,13 @@ from ...dialects.definitions.tree import Param
 from ...dialects.lax import OPS
 from ...dialects.monoids import MONOIDS
 from ...dialects.params import NO_PARAMS, ParamsAttr
-from ...dialects.ranges.factor import Factor, is_contiguous, is_padded, joined, settled
+from ...dialects.ranges.factor import Factor, is_padded, joined, settled
 from ...dialects.ranges.reach import Reach
 from ...dialects.types import ArrayType
 from ..decide.linearity import linear_in
 from ..decide.op_layouts import Merged, Placed, Selected
 from ..decide.pending import Carry
-from ..decide.requirements import Component, Elements, Term, fills, law, once, requirements
+from ..decide.requirements import Component, Elements, Placing, Term, law, once, requirements
 from ..emit import IDS, Emitter, type_at
 from ..program.program import Node, Position, Program
 from .constructors import Constructor
@@ -90,10 +90,8 @@ class _Local:
         """The requirements of the placed indices."""
         zeros = self.program.zeros(self.node)
         for index in sorted({index for index, _ in self.placed.placement}):
-            info, factors = self.indices[index], self.factors(index)
-            in_windows = factors[-1].has_halo
-            in_turn = not in_windows and not is_contiguous(info.extent, factors)
-            yield from requirements(info, index, self.block(index), zeros, fills(info, factors), in_windows, in_turn)
+            info = self.indices[index]
+            yield from requirements(info, index, Placing.of(info, self.factors(index)), zeros)
 
     def emit(self, asked: list[Term]) -> list[SSAValue]:
         """Emits the op with everything that its requirements add to it."""
