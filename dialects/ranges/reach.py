@@ -73,9 +73,10 @@ class Reach:
         return -first % self.divisor, last % self.divisor
 
     def inward(self, factor: Factor, padded: bool, shifts: bool = False) -> Factor | None:
-        """The factor of the index that goes with the dim's: blocks of one size, perhaps of a padded index.
+        """The factor of the index that goes with the dim's: blocks of one size, windows near what they read, or padded blocks.
 
-        Where elements only shift, those that are left over are held by all devices beside their blocks, if they are few.
+        Where elements only shift, those that are left over are held by all devices beside their blocks, if they are few; the ops
+        that read them decide on windows.
         """
         if factor.is_in_turn(self.size):
             return factor if self.skips_rounds(factor) else None
@@ -83,7 +84,8 @@ class Reach:
         over = self.extent - factor.size * stride
         if shifts and not rest and 0 <= over <= stride:
             return windowed(self.extent, factor.at(stride), 0, over)
-        return factor.even(self.extent, padded)
+        even = factor.even(self.extent, False)
+        return (even if shifts else _nearer(even, self.sliding(factor), stride, self.extent)) or factor.even(self.extent, padded)
 
     def sliding(self, factor: Factor) -> Factor | None:
         """The windows of the index that stay, for an op that computes on what it reads: no device may read the whole dim."""

@@ -368,16 +368,10 @@ class _Sweep:
 
     def crossings(
         self, node: Node, digits: tuple[Digit, ...], factor: Factor, shifts: bool, around: Sequence[Factor]
-    ) -> Iterator[tuple[Digit, Factor | None]]:
-        """What the factor may become on an index of a dim: blocks of one size, or windows near what they read.
-
-        If an op computes on windows of the dim, that index comes first of which a device reads least.
-        """
-        inward = ((digit, digit.inward(factor, self.padded, shifts, around)) for digit in digits)
-        if node.signature.shifts or not any(digit.reach for digit in digits):
-            return inward
-        found = [*inward, *((digit, digit.sliding(factor, around)) for digit in digits)]
-        return iter(sorted(found, key=lambda each: _width_read(*each)))
+    ) -> Iterable[tuple[Digit, Factor | None]]:
+        """What the factor may become on an index of a dim; if an op computes on windows, on that first of which a device reads least."""
+        found = ((digit, digit.inward(factor, self.padded, shifts, around)) for digit in digits)
+        return found if node.signature.shifts or len(digits) < 2 else sorted(found, key=lambda each: _width_read(*each))
 
     def is_short(self, node: Node, index: int, factor: Factor) -> bool:
         """Whether the last block of an index has fewer elements than others, or none."""

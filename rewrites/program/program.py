@@ -65,10 +65,6 @@ class Digit(NamedTuple):
             return factor.inward(self.minor, self.extent)
         return crossing(beside, reach.size, partial(reach.inward, padded=padded, shifts=shifts), factor)
 
-    def sliding(self, factor: Factor, beside: Sequence[Factor] = ()) -> Factor | None:
-        """The windows of an index that stay near what they read, where blocks of one size do not divide."""
-        return None if (reach := self.reach) is None else crossing(beside, reach.size, reach.sliding, factor)
-
     def arriving(self, factor: Factor, beside: Sequence[Factor] = ()) -> Factor | None:
         """The factor of the index with which elements arrive that only shift: where they are, rather than in padded blocks."""
         if (reach := self.reach) is None:
