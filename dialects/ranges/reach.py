@@ -75,8 +75,7 @@ class Reach:
     def inward(self, factor: Factor, padded: bool, shifts: bool = False) -> Factor | None:
         """The factor of the index that goes with the dim's: blocks of one size, windows near what they read, or padded blocks.
 
-        Where elements only shift, those that are left over are held by all devices beside their blocks, if they are few; the ops
-        that read them decide on windows.
+        Where elements only shift, those that are left over are held by all devices beside their blocks, if they are few.
         """
         if factor.is_in_turn(self.size):
             return factor if self.skips_rounds(factor) else None
@@ -85,7 +84,9 @@ class Reach:
         if shifts and not rest and 0 <= over <= stride:
             return windowed(self.extent, factor.at(stride), 0, over)
         even = factor.even(self.extent, False)
-        return (even if shifts else _nearer(even, self.sliding(factor), stride, self.extent)) or factor.even(self.extent, padded)
+        return (even if shifts else _nearer(even, self.sliding(factor), stride, self.extent)) or factor.even(
+            self.extent, padded
+        )
 
     def sliding(self, factor: Factor) -> Factor | None:
         """The windows of the index that stay, for an op that computes on what it reads: no device may read the whole dim."""
@@ -121,16 +122,20 @@ class Reach:
         short = None if blocks is None or blocks.leaves_out(self.extent) else blocks
         return _nearer(even, self.staying(factor), factor.stride, self.extent) or short
 
-    def claim(self, factor: Factor, padded: bool) -> Factor | None:
+    def claim(self, factor: Factor, padded: bool, last: bool = True) -> Factor | None:
         """The factor of the dim that goes with the index': blocks of one size, from which it gets its windows.
 
         Where these do not divide, or are not as long as the index' own, the windows themselves, if they are a tiling that
-        begins elsewhere.
+        begins elsewhere. As a `last` resort, blocks of another length, or padded ones.
         """
         if factor.span < self.extent:
             return factor if factor.is_in_turn(self.extent) and self.skips_rounds(factor) else None
         even = factor.even(self.size, False)
-        return _nearer(even, self.tiles(factor), factor.stride, self.size) or factor.even(self.size, padded)
+        if (there := self.tiles(factor)) is not None:
+            return _nearer(even, there, factor.stride, self.size)
+        if even is not None and even.stride * self.divisor == factor.stride * self.window.stride:
+            return even
+        return even or factor.even(self.size, padded) if last else None
 
     def tiles(self, factor: Factor) -> Factor | None:
         """What a device reads of the dim, if every element is read once, by one of several devices."""

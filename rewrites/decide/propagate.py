@@ -283,14 +283,14 @@ class _Sweep:
         if producer in self.following and (window := self.one_window(value, producer, read)) is not None:
             return {window}
         found = self.tilings(read, False)
-        if not found and self.padded and (found := self.tilings(read, True)) and producer >= 0 and producer not in self.alone:
+        if not found and (found := self.tilings(read, True)) and producer >= 0 and producer not in self.alone:
             self.reluctant.setdefault(producer, True)
             return NOTHING
         return found if len(found) < 2 else self.one_tiling(value, found)
 
-    def tilings(self, read: list[Reading], padded: bool) -> Set[Claim]:
-        """The claims to a value of the ops that read it, each for itself."""
-        factors = ((claim, at, at.claim(claim.factor, padded, beside)) for claim, at, beside in read)
+    def tilings(self, read: list[Reading], last: bool) -> Set[Claim]:
+        """The claims to a value of the ops that read it, each for itself; `last`: also those that are a last resort."""
+        factors = ((claim, at, at.claim(claim.factor, self.padded, last, beside)) for claim, at, beside in read)
         return {claim.moved(at.dim, factor) for claim, at, factor in factors if factor is not None}
 
     def one_tiling(self, value: int, found: Set[Claim]) -> Set[Claim]:
@@ -362,14 +362,17 @@ class _Sweep:
                 candidates.setdefault((digit.at, factor), (claim, position))
                 return
         if claim.factor.has_halo and (blocks := self.blocks(node, position, claim)) is not None:
-            self.ask(node, position, digits, blocks, candidates, passing)
+            if node.signature.shifts and node.number not in self.alone:
+                self.reluctant.setdefault(node.number, True)
+            else:
+                self.ask(node, position, digits, blocks, candidates, passing)
         elif not passing:
             self.block(node, position, claim, digits)
 
     def crossings(
         self, node: Node, digits: tuple[Digit, ...], factor: Factor, shifts: bool, around: Sequence[Factor]
     ) -> Iterable[tuple[Digit, Factor | None]]:
-        """What the factor may become on an index of a dim; if an op computes on windows, on that first of which a device reads least."""
+        """What the factor may become on an index of a dim; for an op that computes on windows, the one that reads least first."""
         found = ((digit, digit.inward(factor, self.padded, shifts, around)) for digit in digits)
         return found if node.signature.shifts or len(digits) < 2 else sorted(found, key=lambda each: _width_read(*each))
 

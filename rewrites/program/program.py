@@ -41,11 +41,11 @@ class Position(NamedTuple):
         assert read is not None, "an index is placed only if its windows are the same size everywhere"
         return read
 
-    def claim(self, factor: Factor, padded: bool, beside: Sequence[Factor] = ()) -> Factor | None:
+    def claim(self, factor: Factor, padded: bool, last: bool, beside: Sequence[Factor] = ()) -> Factor | None:
         """The factor of the dim that goes with the index', which is placed on others too; None if that does not divide."""
         if (reach := self.reach) is None:
             return factor.outward(self.minor)
-        return crossing(beside, reach.extent, partial(reach.claim, padded=padded), factor)
+        return crossing(beside, reach.extent, partial(reach.claim, padded=padded, last=last), factor)
 
 
 class Digit(NamedTuple):
@@ -132,14 +132,14 @@ class Signature:
     def follows_windows(self, index: int, window: Factor) -> bool:
         """Whether the index may be placed in windows: it has its dims alone, and a fold over it can count each element once.
 
-        It counts elements of several windows once only where blocks do not divide, because it computes on all of them.
+        That is done only where the windows' own blocks are not the whole range, because the fold computes on all elements.
         """
         info = self.instance.indices[index]
         every = (
             [d.at for d in digits if d.reach is None] for dims in (*self.operand_dims, *self.result_dims) for digits in dims
         )
         alone = all(len(together) == 1 for together in every if index in together)
-        overlaps = info.scan is None and window.stride > 0 and info.extent % window.size > 0
+        overlaps = info.scan is None and window.stride > 0 and window.span != info.extent
         once = info.folds is None or ((window.is_tiling or overlaps) and info.filled is not None)
         return alone and once and not info.by_block and not info.once
 

@@ -57,13 +57,14 @@ def test_a_window_sends_its_halo_and_no_more(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if "17 rows" not in name])
-def test_two_axes_hold_windows_as_one_axis_does(name: str) -> None:
+@pytest.mark.parametrize("mesh", [pt.Mesh(a=4, b=2), pt.Mesh(a=2, b=4)], ids=str)
+def test_two_axes_hold_windows_as_one_axis_does(name: str, mesh: pt.Mesh) -> None:
     case = CASES[name]
     args, steps = arguments(case.shapes), [(case.function, case.forward, case.bytes)]
     if case.backward is not None:
         steps.append((gradient(case.function, len(case.shapes)), case.backward, case.backward_bytes))
     for function, *least in steps:
-        plan = pt.plan(function, pt.Mesh(a=4, b=2), *args)
+        plan = pt.plan(function, mesh, *args)
         plan = plan.widen(case.widen) if case.widen else plan
         for axis in plan.mesh:
             plan = plan.tile(plan.arguments()[0], case.dim, axis, padded=case.padded)
