@@ -372,7 +372,7 @@ class _Sweep:
     def crossings(
         self, node: Node, digits: tuple[Digit, ...], factor: Factor, shifts: bool, around: Sequence[Factor]
     ) -> Iterable[tuple[Digit, Factor | None]]:
-        """What the factor may become on an index of a dim; for an op that computes on windows, the one that reads least first."""
+        """What the factor may become on each index of a dim; of windows to compute on, the one that reads least is first."""
         found = ((digit, digit.inward(factor, self.padded, shifts, around)) for digit in digits)
         return found if node.signature.shifts or len(digits) < 2 else sorted(found, key=lambda each: _width_read(*each))
 
