@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Sequence, Set
-from typing import NamedTuple
+from typing import TypeAlias
 
 from ...dialects.ranges.factor import Factor, are_apart, crossing, hull, is_padded, joined, middle
 from ...dialects.regions import TRIPS
@@ -43,12 +43,8 @@ def propagate(table: Table, axis: str, changed: Iterable[int], tactic: int, held
 NOTHING: frozenset[Claim] = frozenset()
 
 
-class Reading(NamedTuple):
-    """The claim of an op on an index, where this index is in a value that it reads, and the index' factors on other axes."""
-
-    claim: Claim
-    at: Position
-    beside: list[Factor]
+Reading: TypeAlias = tuple[Claim, Position, list[Factor]]
+"""The claim of an op on an index, where this index is in a value that it reads, and the index' factors on other axes."""
 
 
 class _Sweep:
@@ -290,8 +286,12 @@ class _Sweep:
 
     def tilings(self, read: list[Reading], last: bool) -> Set[Claim]:
         """The claims to a value of the ops that read it, each for itself; `last`: also those that are a last resort."""
-        factors = ((claim, at, at.claim(claim.factor, self.padded, last, beside)) for claim, at, beside in read)
-        return {claim.moved(at.dim, factor) for claim, at, factor in factors if factor is not None}
+        found = set[Claim]()
+        for claim, at, beside in read:
+            factor = at.claim(claim.factor, self.padded, last, beside)
+            if factor is not None:
+                found.add(claim.moved(at.dim, factor))
+        return found
 
     def one_tiling(self, value: int, found: Set[Claim]) -> Set[Claim]:
         """One of several claims to a dim, if they differ only in where the blocks begin."""
@@ -311,7 +311,7 @@ class _Sweep:
                 at = nodes[number].signature.operand_at[position].get(claim.at)
                 if at is not None:
                     beside = self.table.on_index(nodes[number], claim.at, self.axis) if at.reach else []
-                    found.append(Reading(claim, at, beside))
+                    found.append((claim, at, beside))
         return found
 
     def one_window(self, value: int, producer: int, readers: list[Reading]) -> Claim | None:
@@ -338,10 +338,34 @@ class _Sweep:
     ) -> None:
         """Turns a claim on a dim into a claim on its index, if a factor of the index can be placed.
 
-        With `passing`, no value has the claim yet. What only shifts keeps its blocks for the ops that read it; if the caller
-        alone reads it, it gets blocks of one size. Four claims are a last resort, for an op that nothing else asks: one by
-        which a few elements are read as a sum over devices; one that passes through an undecided op and leaves a short block;
-        one by which elements move that could stay where they are; and one that pads what only shifts.
+        With `passing`, no value has the claim yet.
+        """
+        if not passing and not node.signature.rivals:
+            for digit in digits:
+                factor = claim.factor.inward(digit.minor, digit.extent)
+                if factor is not None and self.table.fits_node(node, digit.at, factor):
+                    candidates.setdefault((digit.at, factor), (claim, position))
+                    return
+        elif (found := self.through_windows(node, position, digits, claim, passing)) is not None:
+            candidates.setdefault(found, (claim, position))
+            return
+        if claim.factor.has_halo and (blocks := self.blocks(node, position, claim)) is not None:
+            if node.signature.shifts and node.number not in self.alone:
+                self.reluctant.setdefault(node.number, True)
+            else:
+                self.ask(node, position, digits, blocks, candidates, passing)
+        elif not passing:
+            self.block(node, position, claim, digits)
+
+    def through_windows(
+        self, node: Node, position: int, digits: tuple[Digit, ...], claim: Claim, passing: bool
+    ) -> tuple[int, Factor] | None:
+        """The index that takes a claim on a dim, and its factor: for an op that reads windows, or a claim that is passing.
+
+        What only shifts keeps its blocks for the ops that read it; if the caller alone reads it, it gets blocks of one size.
+        Four claims are a last resort, for an op that nothing else asks: one by which a few elements are read as a sum over
+        devices; one that passes through an undecided op and leaves a short block; one by which elements move that could stay
+        where they are; and one that pads what only shifts.
         """
         indices, shifts, few = node.signature.instance.indices, False, False
         if node.signature.shifts:
@@ -350,24 +374,15 @@ class _Sweep:
         around = self.table.on_dim(node.end(position), claim.at, self.axis) if node.signature.rivals else ()
         for digit, factor in self.crossings(node, digits, claim.factor, shifts, around):
             index = indices[digit.at]
-            if factor is None or (few and index.extent < factor.size):
+            if factor is None or (few and index.extent < factor.size) or not self.table.fits_node(node, digit.at, factor):
                 continue
             short = (passing or (self.padded and node.signature.shifts)) and self.is_short(node, digit.at, factor)
             resized = shifts and position >= 0 and factor.stride != claim.factor.stride
             moves = resized and digit.arriving(claim.factor, around) is not factor
-            if self.table.fits_node(node, digit.at, factor):
-                if (short or moves or (few and index.reads)) and node.number not in self.alone:
-                    self.reluctant[node.number] = self.reluctant.get(node.number, True) and short and not passing
-                    continue
-                candidates.setdefault((digit.at, factor), (claim, position))
-                return
-        if claim.factor.has_halo and (blocks := self.blocks(node, position, claim)) is not None:
-            if node.signature.shifts and node.number not in self.alone:
-                self.reluctant.setdefault(node.number, True)
-            else:
-                self.ask(node, position, digits, blocks, candidates, passing)
-        elif not passing:
-            self.block(node, position, claim, digits)
+            if node.number in self.alone or not (short or moves or (few and index.reads)):
+                return digit.at, factor
+            self.reluctant[node.number] = self.reluctant.get(node.number, True) and short and not passing
+        return None
 
     def crossings(
         self, node: Node, digits: tuple[Digit, ...], factor: Factor, shifts: bool, around: Sequence[Factor]
