@@ -43,7 +43,7 @@ def propagate(table: Table, axis: str, changed: Iterable[int], tactic: int, held
 NOTHING: frozenset[Claim] = frozenset()
 
 
-Reading: TypeAlias = tuple[Claim, Position, list[Factor]]
+Reading: TypeAlias = tuple[Claim, Position, Sequence[Factor]]
 """The claim of an op on an index, where this index is in a value that it reads, and the index' factors on other axes."""
 
 
@@ -142,25 +142,31 @@ class _Sweep:
             self.waiting.add(node.number)
         elif not candidates or not follows:
             self.operand_claims(node, candidates)
-        key = (node.number, -1, self.axis)
+        if not candidates:
+            if follows:
+                # Its users may take what it would pass on to them.
+                self.pass_on(node)
+            return
         if len(candidates) > 1:
             self.with_all_in_place(node, candidates)
         if len(candidates) > 1:
             self.in_the_middle(node, candidates)
+        key = (node.number, -1, self.axis)
         if len(candidates) > 1:
             self.table.conflicts[key] = Conflict(node.number, -1, self.axis, tuple(candidates.values()))
-        elif candidates:
-            ((index, factor),) = candidates
-            if self.held and not self.along(node, index):
-                return
-            self.table.conflicts.pop(key, None)
-            self.claims.nodes[node.number] = Claim(index, factor, self.tactic, self.held)
-            self.decided(node)
-        elif follows:
-            # Its users may take what it would pass on to them.
-            for value in node.results:
-                for number, _ in self.program.uses[value]:
-                    self.mark_ahead(number)
+            return
+        ((index, factor),) = candidates
+        if self.held and not self.along(node, index):
+            return
+        self.table.conflicts.pop(key, None)
+        self.claims.nodes[node.number] = Claim(index, factor, self.tactic, self.held)
+        self.decided(node)
+
+    def pass_on(self, node: Node) -> None:
+        """Visits the ops that read the results."""
+        for value in node.results:
+            for number, _ in self.program.uses[value]:
+                self.mark_ahead(number)
 
     def along(self, node: Node, index: int) -> bool:
         """Whether the op only follows the index: every array that it reads has it, and so do its results if it reads several.
@@ -186,9 +192,7 @@ class _Sweep:
                 self.table.blocked.pop((node.number, position, self.axis), None)
         for value in node.operands:
             self.wanted(value)
-        for value in node.results:
-            for number, _ in self.program.uses[value]:
-                self.mark_ahead(number)
+        self.pass_on(node)
 
     def operand_claims(self, node: Node, candidates: Candidates) -> None:
         program, claims = self.program, self.claims
@@ -196,7 +200,7 @@ class _Sweep:
             claim = claim_of(program, claims, value)
             if claim is not None and self.asks(claim):
                 self.ask(node, position, node.signature.operand_dims[position][claim.at], claim, candidates)
-        if candidates:
+        if candidates or not self.following:
             return
         for position, value in enumerate(node.operands):
             if (arriving := self.shifted(value)) and claim_of(program, claims, value) is None:
@@ -310,7 +314,7 @@ class _Sweep:
             if claim is not None and self.asks(claim):
                 at = nodes[number].signature.operand_at[position].get(claim.at)
                 if at is not None:
-                    beside = self.table.on_index(nodes[number], claim.at, self.axis) if at.reach else []
+                    beside = () if at.reach is None else self.table.on_index(nodes[number], claim.at, self.axis)
                     found.append((claim, at, beside))
         return found
 

@@ -205,15 +205,19 @@ class Table:
         rivals = node.signature.rivals.get(index, ())
         for table in self.axes.values():
             claim = table.nodes[node.number]
-            if claim is not None and claim.at in rivals:
-                return False
-            if claim is not None and claim.at == index:
+            if claim is None:
+                continue
+            if claim.at == index:
                 factors.append(claim.factor)
+            elif claim.at in rivals:
+                return False
         known, key = node.signature.fitting, (index, *factors)
         if (fits := known.get(key)) is None:
             fits = known[key] = fits_index(node.signature, index, factors)
+        if not fits or not self.fits_results(node, index, factor):
+            return False
         merging = node.signature.instance.indices[index].merges
-        return fits and (merging is None or self.pays(node, merging, factors)) and self.fits_results(node, index, factor)
+        return merging is None or self.pays(node, merging, factors)
 
     def pays(self, node: Node, merging: Merging, factors: Iterable[Factor]) -> bool:
         """Whether merging blocks of a node's operands receives no more than gathering those that devices cannot make alone."""
@@ -224,8 +228,10 @@ class Table:
     def fits_results(self, node: Node, index: int, factor: Factor) -> bool:
         """Whether a result that a tactic placed by itself, on other axes, has room for the index' factor too."""
         for value, at in zip(node.results, node.signature.result_at, strict=True):
+            if index not in at:
+                continue
             claimed = [name for name, table in self.axes.items() if table.values[value] is not None]
-            if not claimed or index not in at or factor.name in claimed:
+            if not claimed or factor.name in claimed:
                 continue
             if not self.fits_value(value, at[index].dim, at[index].outward(factor)):
                 return False
