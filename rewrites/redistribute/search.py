@@ -102,7 +102,8 @@ def _through_windows(source: Layout, target: Layout, itemsize: int, mesh: Mesh) 
             blocks = _alone(target, dim, factor, mesh) if dim not in kept else []
             between = _changed(source.with_pending(()), dim, blocks or _even(source, dim, factor, mesh), mesh)
             first = Halo.between(source.with_pending(()), between, dim, itemsize, mesh)
-            return _then(Path((first,), first.bytes), path(between.with_pending(source.pending), target, itemsize, mesh))
+            way = _then(Path((first,), first.bytes), path(between.with_pending(source.pending), target, itemsize, mesh))
+            return min((way, *_gathered(source, target, dim, factor, itemsize, mesh)), key=lambda way: way.bytes)
     ways: list[Path] = []
     for dim, factor in (each for each in there.items() if each[0] not in kept):
         for each in (_alone(source, dim, factor, mesh, in_turn=True), _even(target, dim, factor, mesh), []):
@@ -110,6 +111,24 @@ def _through_windows(source: Layout, target: Layout, itemsize: int, mesh: Mesh) 
             last = Halo.between(between, target, dim, itemsize, mesh)
             ways.append(_then(path(source, between, itemsize, mesh), Path((last,), last.bytes)))
     return min(ways, key=lambda way: (way.bytes, way.collectives, len(way.steps)))
+
+
+def _gathered(source: Layout, target: Layout, dim: int, factor: Factor, itemsize: int, mesh: Mesh) -> Iterator[Path]:
+    """The way that gathers windows which are a tiling, and cuts the range out of what they are together.
+
+    ```
+    511, data*64 halo 1, -1 (8 devices)   -->   512   -->   511, from row 1 on
+    ```
+    """
+    if not factor.is_tiling or factor.stride < 1 or set(factor.axes) & {each.name for each in target.at(dim, mesh)}:
+        return
+    whole = _changed(source.with_pending(()), dim, [], mesh)
+    shape = tuple(factor.span if at == dim else extent for at, extent in enumerate(whole.global_shape(mesh)))
+    rest = whole.factors(mesh)
+    blocks = [(dim, each) for each in factor.at(factor.stride).parts(mesh)]
+    gather = path(Layout.of(shape, [*rest, *blocks]), gone := Layout.of(shape, rest), itemsize, mesh)
+    cut = Cut(before=gone, after=whole, first=tuple(factor.before if at == dim else 0 for at in range(whole.rank)))
+    yield _then(_then(gather, Path((cut,), 0)), path(whole.with_pending(source.pending), target, itemsize, mesh))
 
 
 def _then(first: Path, then: Path) -> Path:

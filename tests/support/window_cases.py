@@ -267,6 +267,7 @@ CASES: dict[str, Case] = {
     "the largest of differences, without padding": Case(
         lambda x: (x[2:] - x[:-2]).max(0), (ROWS,), 0, permutes(1, all_reduce=1), 60, permutes(2, all_reduce=2), 120
     ),
+    "differences, returned": Case(lambda x: x[1:] - x[:-1], (ROWS,), 0, permutes(1, all_gather=1), 912, permutes(2), 32),
     "a product of shifted rows, without padding": Case(
         lambda x: x[1:].T @ x[:-1], (ROWS,), 0, permutes(1, all_reduce=1), 128, permutes(2, all_reduce=1), 144
     ),
@@ -274,8 +275,8 @@ CASES: dict[str, Case] = {
         lambda x: jax.nn.softmax(x[1:] - x[:-1], 0).sum(1),
         (ROWS,),
         0,
-        permutes(2, all_gather=1, all_reduce=2),
-        300,
+        permutes(1, all_gather=1, all_reduce=2),
+        296,
         permutes(2, all_reduce=3),
         116,
     ),

@@ -69,11 +69,12 @@ class Pad(Resized):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut(Resized):
-    """The inverse of a pad."""
+    """The inverse of a pad. The elements that are kept begin at `first`, or with the first ones."""
 
     kind: ClassVar[str] = "cut"
+    first: tuple[int, ...] = ()
 
     def ops(self, x: SSAValue, mesh: Mesh) -> Sequence[Operation]:
         shape = self.after.local_shape(mesh)
-        params = ParamsAttr.of(start_indices=(0,) * len(shape), strides=None)
+        params = ParamsAttr.of(start_indices=self.first or (0,) * len(shape), strides=None)
         return [OPS["slice"].of([x], [ArrayType.whole(cast(ArrayType, x.type).dtype, shape)], params)]
