@@ -9,7 +9,7 @@ the array is gathered first. The order of tactics decides, and these texts repor
 
 from collections.abc import Iterator
 
-from ...dialects.ranges.factor import is_contiguous
+from ...dialects.ranges.factor import is_contiguous, is_padded
 from ...rewrites.decide.decide import SELECTED, Move
 from ...rewrites.program.program import Node
 from ...rewrites.redistribute.kinds.all_gather import AllGather
@@ -26,6 +26,7 @@ BEST = "the best elements of each block"
 SORTED = "the sorted blocks, which are merged"
 PARTS = "the parts of a fold that has no collective"
 ONE_BLOCK = "the boundary needs one block on each device"
+ONE_SIZE = "the boundary needs blocks of one size"
 
 
 def why(plan: State, move: Move, step: Step) -> str:
@@ -40,19 +41,22 @@ def why(plan: State, move: Move, step: Step) -> str:
         node = made_by(plan, move.value)
         placed = [] if node is None else [node.signature.instance.indices[at] for at in _placed(plan, node, step.axes)]
         return IN_BLOCKS if any(index.reads for index in placed) else ""
-    if _leaves_turns(plan, move):
-        return ONE_BLOCK
+    if at_boundary := _at_boundary(plan, move):
+        return at_boundary
     return next((said for use in move.uses if (said := _wanted_whole(plan, step, *use))), "")
 
 
-def _leaves_turns(plan: State, move: Move) -> bool:
-    """Whether the move is between a layout in turn and the one that an argument or a result has outside of the program."""
+def _at_boundary(plan: State, move: Move) -> str:
+    """The reason if the move is between a layout and the one that an argument or a result can have outside of the program."""
     program = plan.source.program
     is_argument = not move.uses and program.producer[move.value] < 0
     if not is_argument and not any(number == len(program.nodes) for number, _ in move.uses):
-        return False
+        return ""
     inside, shape = move.target if is_argument else move.source, program.shape(move.value)
-    return any(not is_contiguous(extent, inside.at(dim, plan.mesh)) for dim, extent in enumerate(shape))
+    dims = [(extent, inside.at(dim, plan.mesh)) for dim, extent in enumerate(shape)]
+    if any(is_padded(extent, factors) or any(each.has_halo for each in factors) for extent, factors in dims):
+        return ONE_SIZE
+    return ONE_BLOCK if any(not is_contiguous(extent, factors) for extent, factors in dims) else ""
 
 
 def gathers_parts(move: Move, step: Step) -> bool:
