@@ -187,8 +187,9 @@ class Placements:
 
     def kept(self, node: Node, pend: Pend) -> Placement:
         """The op's placement on the axes that are not pending."""
+        placement = self.nodes[node.number].placement
         axes = {each.axis for each in pend}
-        return tuple(each for each in self.nodes[node.number].placement if each[1].name not in axes)
+        return tuple([each for each in placement if each[1].name not in axes]) if placement else placement
 
     def keeps(self, node: Node, pend: Pend) -> bool:
         """Whether what is left of each index without the pending axes still fits it: of windows, it may not."""

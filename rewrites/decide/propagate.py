@@ -292,8 +292,9 @@ class _Sweep:
         """The claims to a value of the ops that read it, each for itself; `last`: also those that are a last resort."""
         found = set[Claim]()
         for claim, at, beside in read:
-            factor = at.claim(claim.factor, self.padded, last, beside)
-            if factor is not None:
+            if at.reach is None and at.minor == 1 and at.dim == claim.at:
+                found.add(claim)
+            elif (factor := at.claim(claim.factor, self.padded, last, beside)) is not None:
                 found.add(claim.moved(at.dim, factor))
         return found
 
@@ -311,7 +312,7 @@ class _Sweep:
         nodes, claims, found = self.program.nodes, self.claims.nodes, list[Reading]()
         for number, position in self.program.uses[value]:
             claim = claims[number]
-            if claim is not None and self.asks(claim):
+            if claim is not None and (not claim.held or self.asks(claim)):
                 at = nodes[number].signature.operand_at[position].get(claim.at)
                 if at is not None:
                     beside = () if at.reach is None else self.table.on_index(nodes[number], claim.at, self.axis)
