@@ -284,7 +284,7 @@ def take(table: Table, value: int, axis: str, claim: Claim) -> None:
     """Claims a value's own layout along an axis, which may leave the dim on which the value's op puts it.
 
     The value's own claims that are minor to it on that dim take its room: two axes may change places, one after the other.
-    So do the claims of its op, if they would not fit without it.
+    So do the claims of its op, if they would not fit without it. What does not fit even then leaves the dim.
 
         f32[x*8, y*4]   -- x on dim 1 -->   f32[16, y*x*2]   -- y on dim 0 -->   f32[y*8, x*4]
         f32[x*2*y pad 3, 8] (2 x 2)   -- x on dim 1 -->   f32[y*2 pad 3, x*4]
@@ -298,6 +298,12 @@ def take(table: Table, value: int, axis: str, claim: Claim) -> None:
         own = table.axes[other].values[value] if fits else table.claim(value, other)
         if own is not None and own.at == left.at and own.factor.stride < left.factor.stride:
             table.touch(other).values[value] = own._replace(factor=own.factor.spread(left.factor.size))
+    if fit(table.program.shape(value)[left.at], table.on_dim(value, left.at)):
+        return
+    # Of windows that run backwards, one axis alone does not have all rows.
+    for other in list(table.axes):
+        if (own := table.claim(value, other)) is not None and own.at == left.at:
+            table.touch(other).values[value] = own._replace(at=WHOLE, factor=table.axes[other].whole)
 
 
 def next_factor(table: Table, value: int, dim: int, axis: str, pads: int = 0) -> Factor | None:

@@ -258,3 +258,16 @@ def test_windows_of_one_element_on_two_places_have_a_text() -> None:
     plan = pt.plan(first, pt.Mesh(b=4), *args).tile("result/0", 0, "b").tile("w", 0, "b.0:2")
     assert "(b.0:2*b.1:2) of 8" in str(plan.ir())
     holds(plan, first, *args)
+
+
+def test_an_axis_leaves_windows_that_run_backwards() -> None:
+    """The other axis has only half of the rows alone, so the value is replicated over it."""
+
+    def turned(x: jax.Array) -> jax.Array:
+        once = jax.lax.rev(jnp.sin(x), (0,))
+        return jnp.cos(jax.lax.rev(jax.lax.rev(once, (0,)), (0,)))
+
+    args = (floats(24, 24),)
+    plan = pt.plan(turned, pt.Mesh(a=2, b=2), *args).tile("result", 0, "a").tile("result", 0, "b").tile("rev#1", 1, "a")
+    assert "rev#1: f32[24, a*12]" in plan.explain("rev#1")
+    holds(plan, turned, *args)
