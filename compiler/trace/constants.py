@@ -11,7 +11,7 @@ from math import prod
 from typing import Any, TypeAlias, cast
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from ...dialects.definitions.registry import definitions
 from ...dialects.lax import LaxOp
@@ -36,12 +36,14 @@ class Constants:
         self.fixed: set[SSAValue] = set()
         self.known: dict[SSAValue, Positions] = {}
 
-    def made(self, op: Operation) -> None:
-        """Takes note of an op that has been made."""
-        if self.fixed.issuperset(op.operands) and op.name.removeprefix("lax.") in self.ops:
-            types = cast("Sequence[ArrayType]", op.result_types)
-            if all(each.dtype.startswith(EXACT) and prod(each.shape) <= MOST for each in types):
-                self.fixed.update(op.results)
+    def may_follow(self, name: str, types: Sequence[ArrayType]) -> bool:
+        """Whether the results of an op are computed from known operands."""
+        return name in self.ops and all(each.dtype.startswith(EXACT) and prod(each.shape) <= MOST for each in types)
+
+    def made(self, operands: Sequence[SSAValue], results: Sequence[SSAValue]) -> None:
+        """Takes note of the results of an op that may follow from literals."""
+        if self.fixed.issuperset(operands):
+            self.fixed.update(results)
 
     def enter(self, arguments: Sequence[SSAValue], values: Sequence[SSAValue]) -> None:
         """Takes note of the values that the arguments of a region have whenever it runs."""

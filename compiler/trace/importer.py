@@ -62,6 +62,8 @@ class Recipe:
     params: ParamsAttr
     results: tuple[ArrayType, ...]
     inlined: ClosedJaxpr | None = None
+    may_follow: bool = False
+    """Whether the values of the results are known if those of the operands are."""
 
 
 class Importer:
@@ -85,17 +87,18 @@ class Importer:
         env: dict[Any, SSAValue] = dict(zip([*jaxpr.constvars, *jaxpr.invars], inputs, strict=True))
         for eqn in jaxpr.eqns:
             operands = [self.literal(a, eqn, call) if type(a) is Literal else env[a] for a in eqn.invars]
-            handler = _HANDLERS.get(name_of(eqn.primitive))
-            results = self.plain(eqn, operands, call) if handler is None else handler(self, eqn, operands, call)
+            handler = _HANDLERS.get(name := name_of(eqn.primitive))
+            results = self.plain(name, eqn, operands, call) if handler is None else handler(self, eqn, operands, call)
             for var, value in zip(eqn.outvars, results, strict=True):
                 env[var] = value
         return [self.literal(a, None, call) if type(a) is Literal else env[a] for a in jaxpr.outvars]
 
-    def plain(self, eqn: JaxprEqn, operands: Sequence[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
+    def plain(self, name: str, eqn: JaxprEqn, operands: Sequence[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
         """An equation by the recipe of its signature."""
-        params, ids = eqn.params, self.positions(eqn, operands)
-        values = [(each.dtype, each.tobytes()) for each in ids or ()]
-        signature = (eqn.primitive, eqn.ctx, *params, *params.values(), *(atom.aval for atom in eqn.invars), *values)
+        params, starts = eqn.params, _starts(name, len(operands))
+        signature = (eqn.primitive, eqn.ctx, *params, *params.values(), *(atom.aval for atom in eqn.invars))
+        if ids := self.positions(starts, operands) if starts else None:
+            signature += tuple((each.dtype, each.tobytes()) for each in ids)
         try:
             recipe = self.recipes.get(signature)
         except TypeError:  # a parameter that cannot be hashed
@@ -105,13 +108,15 @@ class Importer:
                 recipe = self.recipes[signature] = self.recipe(eqn, ids)
         if recipe.inlined is not None:
             return self.inline(recipe.inlined, operands, eqn, call)
-        return self.emit(recipe.op, operands, recipe.results, recipe.params, self.origin(eqn, call))
+        made = self.emit(recipe.op, operands, recipe.results, recipe.params, self.origin(eqn, call))
+        if recipe.may_follow:
+            self.constants.made(operands, made)
+        return made
 
-    def positions(self, eqn: JaxprEqn, operands: Sequence[SSAValue]) -> list[Positions] | None:
+    def positions(self, starts: range, operands: Sequence[SSAValue]) -> list[Positions] | None:
         """The positions at which an equation reads or updates an array, if all of them follow from literals."""
-        starts = _starts(name_of(eqn.primitive), len(operands))
         found = [each for at in starts if (each := self.constants.of(operands[at])) is not None]
-        return found if starts and len(found) == len(starts) else None
+        return found if len(found) == len(starts) else None
 
     def emit(
         self,
@@ -125,7 +130,6 @@ class Importer:
         regions = [Region(block) for block in blocks]
         made = op.create(operands=operands, result_types=results, properties={"params": params}, regions=regions)
         self.frame.block.add_op(made)
-        self.constants.made(made)
         if origin is not None:
             self.origins[made] = origin
         return made.results
@@ -187,7 +191,9 @@ class Importer:
             return Recipe(WholeOp, self.whole(eqn), results)
         check(name, eqn)
         params = encode(eqn.params, self.foreign, definition)
-        return Recipe(OPS[name], params if params.data else NO_PARAMS, results)
+        return Recipe(
+            OPS[name], params if params.data else NO_PARAMS, results, may_follow=self.constants.may_follow(name, results)
+        )
 
     def derived(self, eqn: JaxprEqn, results: tuple[ArrayType, ...]) -> Recipe:
         """A call that defines itself; otherwise the program inside it, or the unpartitioned call."""
@@ -237,8 +243,11 @@ class Importer:
         if found is None:
             params = ParamsAttr.of(value=literal_of(value))
             origin = self.fixed if eqn is None else self.origin(eqn, call)
-            found = self.emit(ConstantOp, (), (self.type(literal.aval),), params, origin)[0]
-            self.frame.constants[key] = found
+            types = (self.type(literal.aval),)
+            made = self.emit(ConstantOp, (), types, params, origin)
+            if self.constants.may_follow("constant", types):
+                self.constants.made((), made)
+            found = self.frame.constants[key] = made[0]
         return found
 
     def capture(self, array: Array) -> SSAValue:

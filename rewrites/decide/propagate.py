@@ -17,13 +17,13 @@ that make the range, or fold it among others, are left to later tactics, and the
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from typing import TypeAlias
 
 from ...dialects.ranges.factor import Factor, are_apart, crossing, hull, is_padded, joined, middle
 from ...dialects.regions import TRIPS
 from ..program.program import Digit, Node, Position
-from .table import WHOLE, AxisTable, Blocked, Claim, Conflict, Table, claim_of
+from .table import WHOLE, AxisTable, Blocked, Claim, Conflict, Table, claim_of, produced
 
 ANY_WIDTH = 1 << 60
 """More blocks than any axis has."""
@@ -147,12 +147,8 @@ class _Sweep:
                 # Its users may take what it would pass on to them.
                 self.pass_on(node)
             return
-        if len(candidates) > 1:
-            self.with_all_in_place(node, candidates)
-        if len(candidates) > 1:
-            self.in_the_middle(node, candidates)
         key = (node.number, -1, self.axis)
-        if len(candidates) > 1:
+        if len(candidates) > 1 and not self.settle(node, candidates):
             self.table.conflicts[key] = Conflict(node.number, -1, self.axis, tuple(candidates.values()))
             return
         ((index, factor),) = candidates
@@ -197,7 +193,9 @@ class _Sweep:
     def operand_claims(self, node: Node, candidates: Candidates) -> None:
         program, claims = self.program, self.claims
         for position, value in enumerate(node.operands):
-            claim = claim_of(program, claims, value)
+            claim = claims.values[value]
+            if claim is None:
+                claim = produced(program, claims, value)
             if claim is not None and self.asks(claim):
                 self.ask(node, position, node.signature.operand_dims[position][claim.at], claim, candidates)
         if candidates or not self.following:
@@ -210,6 +208,13 @@ class _Sweep:
                 for claim in arriving:
                     digits = node.signature.operand_dims[position][claim.at]
                     self.ask(node, position, digits, claim, candidates, passing=True)
+
+    def settle(self, node: Node, candidates: Candidates) -> bool:
+        """Whether one of several candidates serves all that ask; it alone is left then."""
+        self.with_all_in_place(node, candidates)
+        if len(candidates) > 1:
+            self.in_the_middle(node, candidates)
+        return len(candidates) == 1
 
     def with_all_in_place(self, node: Node, candidates: Candidates) -> None:
         """Leaves one of several candidates, if with it all values that ask stay as they are.
@@ -271,17 +276,21 @@ class _Sweep:
             for claim in self.wants(value):
                 self.ask(node, -1 - position, dims[claim.at], claim, candidates)
 
-    def wants(self, value: int) -> Set[Claim]:
+    def wants(self, value: int) -> Collection[Claim]:
         """The dims on which the value's own claim, or else its decided uses, want it tiled."""
         own = self.claims.values[value]
         if own is not None:
-            return {own} if self.asks(own) else NOTHING
+            return (own,) if self.asks(own) else NOTHING
         read = self.read_by(value)
         if not read:
             return NOTHING
+        if len(read) == 1:
+            ((claim, at, _),) = read
+            if at.reach is None and claim.factor.halo is None:
+                return (claim.moved(at.dim, claim.factor.outward(at.minor)),)
         producer = self.program.producer[value]
         if producer in self.following and (window := self.one_window(value, producer, read)) is not None:
-            return {window}
+            return (window,)
         found = self.tilings(read, False)
         if not found and (found := self.tilings(read, True)) and producer >= 0 and producer not in self.alone:
             self.reluctant.setdefault(producer, True)

@@ -227,15 +227,21 @@ class Table:
 
     def fits_results(self, node: Node, index: int, factor: Factor) -> bool:
         """Whether a result that a tactic placed by itself, on other axes, has room for the index' factor too."""
-        for value, at in zip(node.results, node.signature.result_at, strict=True):
-            if index not in at:
-                continue
-            claimed = [name for name, table in self.axes.items() if table.values[value] is not None]
-            if not claimed or factor.name in claimed:
-                continue
-            if not self.fits_value(value, at[index].dim, at[index].outward(factor)):
-                return False
+        for table in self.axes.values():
+            for value in node.results:
+                if table.values[value] is not None and not self.has_room(node, value, index, factor):
+                    return False
         return True
+
+    def has_room(self, node: Node, value: int, index: int, factor: Factor) -> bool:
+        """Whether a result has room for the index' factor, unless it has a claim of its own on this axis."""
+        position = node.signature.result_at[node.results.index(value)].get(index)
+        own = self.axes.get(factor.name)
+        return (
+            position is None
+            or (own is not None and own.values[value] is not None)
+            or self.fits_value(value, position.dim, position.outward(factor))
+        )
 
 
 def fits_index(signature: Signature, index: int, factors: list[Factor]) -> bool:
