@@ -315,7 +315,7 @@ def free_dim(plan: Plan, value: int, axis: str, padded: bool = False) -> int | N
     """
     if is_tiled(plan, value, axis):
         return None
-    loops, size = len(plan.source.program.regions) > 1, plan.mesh[axis]
+    loops, size = plan.source.program.has_regions, plan.mesh[axis]
     long = [
         (dim, extent)
         for dim, extent in enumerate(plan.source.shape(value))

@@ -286,7 +286,10 @@ def _factor(plan: State, table: Table, seed: Seed, dim: int) -> Factor:
         if shape[dim] % in_turn.span or not table.fits_value(seed.value, dim, in_turn):
             raise not_in_turn(plan, table, seed, dim)
         return in_turn
-    factor = next_factor(table, seed.value, dim, seed.axis, seed.pads(plan.mesh))
+    trip = plan.source.classes.in_a_trip(seed.value, dim) if plan.source.program.has_regions else None
+    if trip is not None and trip % (seed.multiple or plan.mesh[seed.axis]):
+        trip = None
+    factor = next_factor(table, seed.value, dim, seed.axis, 0 if trip else seed.pads(plan.mesh), trip)
     if factor is None:
         raise uneven(plan, table, seed, dim)
     return factor

@@ -19,9 +19,10 @@ from ...dialects.ranges.factor import hull, joined
 from ..program.program import Node
 from ..redistribute.search import Path, joint, path, sharing
 from ..redistribute.steps import Bytes
+from .loops import carried_sums
 from .merges import unmerged
 from .op_layouts import Merged, Pend, Placed, Placements, Selected, boundary, read
-from .pending import Carry, through
+from .pending import Carry
 from .table import Table
 
 NO_NODE = -1
@@ -74,14 +75,14 @@ def decide(table: Table) -> Decisions:
     """All decisions of a plan."""
     placements = read(table)
     gathered = unmerged(placements)
-    carried = through(placements)
+    carried = carried_sums(placements)
     for number, carry in carried.items():
         node = placements.program.nodes[number]
         placed = placements.reduced(node, carry.pend)
         placements.nodes[number] = placed
-        (value,) = node.results
-        placements.homes[value] = placed.produced[0]
-        placements.sources[value] = carry.pend
+        for value in node.results:
+            placements.homes[value] = placed.produced[0]
+            placements.sources[value] = carry.pend
     return _Mover(placements, carried, gathered).decisions()
 
 

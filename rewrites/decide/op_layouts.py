@@ -206,8 +206,8 @@ class Placements:
         return prod(layout.local_shape(self.mesh)) * itemsize(self.program.types[value].dtype)
 
     def trips(self, value: int) -> int:
-        """How often one call computes the value."""
-        return self.program.trips(self.program.region[value])
+        """How often one call is taken to compute the value."""
+        return self.program.likely_trips(self.program.region[value])
 
 
 def read(table: Table) -> Placements:

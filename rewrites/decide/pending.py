@@ -10,10 +10,10 @@ A sum also waits where a replicated value is added to it, if it meets another su
 
     %y = add %x, %a{+model}; %z = add %y, %b{+model}   -->   %z{+model}: one all_reduce for a block whose parts are parallel
 
-A carry that starts at zero is a pending sum if each trip returns one, given that it receives one. This is assumed first and
-checked at the end.
+A carry is a pending sum if each trip returns one, given that it receives one. This is assumed first and checked at the end. A
+replicated value that it starts from counts once.
 
-    scan (%acc = 0) { yield (add %acc, %g{+data}) }   -->   scan (%acc{+data} = 0) {...}: one all_reduce after the loop
+    scan (%acc = %x) { %a = mul 0.9, %acc; yield (add %a, %g{+data}) }   -->   scan (%acc{+data} = %x) {...}: one all_reduce after it
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ..redistribute.steps import Bytes, devices, share
 from .linearity import linear_in, terms_beside
 from .min_cut import ENDLESS, Network
 from .op_layouts import Pend, Placed, Placements
-from .requirements import law, once
+from .requirements import counts_once, law
 
 RESOLVED = 1 << 20
 """Scales bytes over counts: fewer bytes first, then fewer collectives."""
@@ -83,6 +83,9 @@ class _Reach:
         """Pending values that are sums of sources alone, without factors."""
         self.stopped: list[int] = []
         """Ops at which a sum stops because they are not linear in it."""
+        self.relying: dict[int, frozenset[int]] = {}
+        """Ops with the operands that are sums only because they are made linearly of a carry that is assumed to be one."""
+        self.hanging = _hanging(placements.program, refused)
         self.hinders: set[int] = set()
         """Ops at which a sum must not wait: it would reach an op that already carries another sum."""
         self.spread(self.pending)
@@ -110,12 +113,12 @@ class _Reach:
         self.carriers[node.number] = carry
         if node.kind == "carry":
             self.loops[node.number] = node
-        (value,) = node.results
-        self.pending[value] = carry.pend
-        self.layouts[value] = self.placements.reduced(node, carry.pend).produced[0]
+        for value in node.results:
+            self.pending[value] = carry.pend
+            self.layouts[value] = self.placements.reduced(node, carry.pend).produced[0]
         if all(v in self.bare or at in carry.once or self.program.zero[v] for at, v in enumerate(node.operands)):
-            self.bare.add(value)
-        return [number for number, _ in self.program.uses[value]]
+            self.bare.update(node.results)
+        return [number for value in node.results for number, _ in self.program.uses[value]]
 
     def assume(self, node: Node, pend: Pend) -> list[int]:
         """Assumes that the carries that the op needs for linearity are pending sums; returns the ops that read them."""
@@ -125,28 +128,33 @@ class _Reach:
         positions = frozenset([at for at, value in enumerate(node.operands) if value in self.pending])
         if node.kind != "carry" and self.linear(node, positions, self.program.zeros(node)):
             return found
-        for at in sorted(loops):
-            value = node.operands[at]
-            loop = self.program.nodes[self.program.producer[value]]
+        self.relying[node.number] = loops
+        for loop in (each for at in sorted(loops) for each in self.roots(node.operands[at])):
+            if loop.results[0] in self.pending:
+                continue
             self.loops[loop.number] = loop
-            self.pending[value] = pend
-            self.layouts[value] = self.placements.reduced(loop, pend).produced[0]
-            found += [*self.assume(loop, pend), *(number for number, _ in self.program.uses[value])]
+            for value in loop.results:
+                self.pending[value] = pend
+                self.layouts[value] = self.placements.reduced(loop, pend).produced[0]
+            found += [*self.assume(loop, pend), *(number for number, _ in self.program.uses[loop.results[0]])]
         return found
 
     def carried_on(self, node: Node) -> frozenset[int]:
-        """The operands that a loop carries from zero, or from another sum: they may be pending sums."""
+        """The operands that are made linearly of what a loop carries: they may be pending sums."""
         # Called for every op that carries a sum; most programs have no loop.
-        if len(self.program.regions) == 1:
+        if not self.hanging:
             return frozenset()
-        return frozenset([at for at, v in enumerate(node.operands) if v not in self.pending and self.begins(v)])
+        return frozenset([at for at, v in enumerate(node.operands) if v in self.hanging and v not in self.pending])
 
-    def begins(self, value: int) -> bool:
-        producer = self.program.producer[value]
-        node = self.program.nodes[producer]
-        if producer < 0 or node.kind != "carry" or len(node.results) > 1 or producer in self.refused:
-            return False
-        return self.program.zero[node.operands[0]] or node.operands[0] in self.pending or self.begins(node.operands[0])
+    def roots(self, value: int) -> list[Node]:
+        """The carries of which a value is made."""
+        ahead, found = [value], dict[int, Node]()
+        while ahead:
+            node = self.program.nodes[self.program.producer[ahead.pop()]]
+            if node.number not in found:
+                found[node.number] = node
+                ahead += [node.operands[at] for at in self.hanging[node.results[0]]]
+        return [node for node in found.values() if node.kind == "carry"]
 
     def broken(self) -> frozenset[int]:
         """The carries whose assumption does not hold, and the ops at which a sum may not wait; all others stay pending."""
@@ -154,7 +162,14 @@ class _Reach:
             carry = self.carried(loop)
             if carry is not None:
                 self.carriers[number] = carry
-        return frozenset(number for number, loop in self.loops.items() if not self.holds(loop)) | self.hinders
+        lost = {
+            loop.number
+            for number, positions in self.relying.items()
+            for value in (self.program.nodes[number].operands[at] for at in positions)
+            if number in self.carriers and value not in self.pending
+            for loop in self.roots(value)
+        }
+        return frozenset(number for number, loop in self.loops.items() if not self.holds(loop)) | self.hinders | lost
 
     def holds(self, loop: Node) -> bool:
         """Whether each trip ends with a pending sum, and every reader of the carry can also take a pending sum."""
@@ -195,7 +210,7 @@ class _Reach:
             reader.signature.instance.definition, joined | {other}, self.program.zeros(reader), field
         ):
             return None
-        if law(once(0, ())) is None:
+        if law(counts_once(0, ())) is None:
             return None
         others = frozenset(range(len(node.operands))) - positions - zeros
         beside = terms_beside(node.signature.instance.definition, positions, zeros, others, field)
@@ -204,7 +219,9 @@ class _Reach:
     def carried(self, node: Node, once: frozenset[int] = frozenset()) -> Carry | None:
         """What the op could carry, if it is linear in its pending operands and needs no other move."""
         program = self.program
-        if len(node.results) != 1 or node.results[0] in self.placements.fixed:
+        if node.results[1:] and not (node.kind == "carry" and is_alone(program, node)):
+            return None
+        if not node.results or node.results[0] in self.placements.fixed:
             return None
         positions = frozenset([at for at, value in enumerate(node.operands) if value in self.pending])
         if not positions or node.number in self.refused:
@@ -220,6 +237,8 @@ class _Reach:
         if not all(MONOIDS[each.monoid].linear for each in pend) or not widens(before, after):
             return None
         zeros = self.program.zeros(node)
+        if node.kind == "carry" and law(counts_once(0, ())) is not None:
+            once = frozenset({0}) - positions - zeros
         if not self.linear(node, positions | once, zeros) and not self.linear(node, positions, zeros | self.carried_on(node)):
             self.stopped.append(node.number)
             return None
@@ -264,6 +283,36 @@ class _Reach:
             joined.nodes.append(node)
             group.update(dict.fromkeys(fresh, joined))
         return list({id(component): component for component in group.values()}.values())
+
+
+def is_alone(program: Program, carry: Node) -> bool:
+    """Whether the body of a loop alone reads a carry, and its condition does not."""
+    return not any(program.is_read(value) for value in carry.results[1:])
+
+
+def _hanging(program: Program, refused: frozenset[int]) -> dict[int, tuple[int, ...]]:
+    """The values that are linear in what a loop carries, and by which operands of their ops.
+
+    %a = mul 0.9, %acc   -->   %acc: (), %a: (1,)
+    """
+    found: dict[int, tuple[int, ...]] = {}
+    if not program.has_regions:
+        return found
+    for node in program.nodes:
+        if node.kind == "carry":
+            if node.number not in refused and is_alone(program, node):
+                found[node.results[0]] = ()
+        elif not node.is_border and len(node.results) == 1:
+            positions = tuple([at for at, value in enumerate(node.operands) if value in found])
+            if positions and is_linear(program, node, frozenset(positions)):
+                found[node.results[0]] = positions
+    return found
+
+
+def is_linear(program: Program, node: Node, sums: frozenset[int]) -> bool:
+    """Whether an op is linear in some operands together."""
+    before, after = (program.types[value].dtype for value in (node.operands[min(sums)], node.results[0]))
+    return widens(before, after) and linear_in(node.signature.instance.definition, sums, program.zeros(node), divides(before))
 
 
 def _cheapest(placements: Placements, reach: _Reach, component: Component) -> dict[int, Carry]:

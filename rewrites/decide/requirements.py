@@ -72,7 +72,7 @@ def requirements(info: Index, index: int, placing: Placing, zeros: frozenset[int
     for operand, outside in info.windows:
         yield ("windows", index, ("surround", "add" if outside in zeros else outside, operand))
     yield from (("slice", index, block, ("over", first, part, below)) for first, part, below in info.over)
-    yield from (once(operand, index) for operand in info.once if operand not in zeros)
+    yield from (counts_once(operand, index) for operand in info.once if operand not in zeros)
     yield from _looked_up(info, index, block)
     if info.scan is not None:
         yield ("scan", ("build", index, block, OP))
@@ -117,7 +117,7 @@ def _looked_up(info: Index, index: int, block: int) -> Iterator[Term]:
         yield ("take", info.picks, ("build", index, block, OP))
 
 
-def once(operand: int, over: int | tuple[str, ...]) -> Term:
+def counts_once(operand: int, over: int | tuple[str, ...]) -> Term:
     """An operand in a term outside of a sum, which runs over a placed index or over mesh axes."""
     return ("add", operand, ("sum", over, OP))
 

@@ -29,7 +29,7 @@ from ...dialects.types import ArrayType
 from ..decide.linearity import linear_in
 from ..decide.op_layouts import Merged, Placed, Selected
 from ..decide.pending import Carry
-from ..decide.requirements import Component, Elements, Placing, Term, law, once, requirements
+from ..decide.requirements import Component, Elements, Placing, Term, counts_once, law, requirements
 from ..emit import IDS, Emitter, type_at
 from ..program.program import Node, Position, Program
 from .constructors import Constructor
@@ -49,7 +49,7 @@ def localise(
     if node.kind == "tag":
         return list(locals)
     local = _Local(program, node, placed, list(locals), into)
-    carried = [once(operand, _axes(carry)) for operand in sorted(carry.once)] if carry is not None else []
+    carried = [counts_once(operand, _axes(carry)) for operand in sorted(carry.once)] if carry is not None else []
     if placed.is_plain and not carried:
         return local.op(local.locals)
     return local.bounded(local.emit([*carried, *local.asked()]))
@@ -58,6 +58,17 @@ def localise(
 def _axes(carry: Carry) -> tuple[str, ...]:
     """The axes over which a carried sum runs."""
     return tuple(each.axis for each in carry.pend)
+
+
+def on_first(value: SSAValue, carry: Carry, into: Constructor) -> SSAValue:
+    """A replicated value as a term of a carried sum: it counts on the first device alone."""
+    ops = Emitter(into)
+    return ops.select(_is_first(_axes(carry), ops, into), value)
+
+
+def _is_first(axes: tuple[str, ...], ops: Emitter, into: Constructor) -> SSAValue:
+    """Whether this device is the first along every one of the axes."""
+    return reduce(ops.both, [ops.equals(into.coordinate(axis), 0) for axis in axes])
 
 
 def same_op(op: Operation, locals: Sequence[SSAValue], into: Constructor) -> list[SSAValue]:
@@ -417,8 +428,7 @@ class _Local:
         return tuple(factor.name for factor in self.factors(index))
 
     def first(self, axes: tuple[str, ...]) -> SSAValue:
-        """Whether this device is the first along every one of the axes."""
-        return reduce(self.ops.both, [self.ops.equals(self.into.coordinate(axis), 0) for axis in axes])
+        return _is_first(axes, self.ops, self.into)
 
     def offset(self, index: int, dtype: str = IDS) -> SSAValue:
         """The start of this device's block of the index, or of its window."""

@@ -24,7 +24,7 @@ from ..decide.decide import Decisions, Move
 from ..decide.op_layouts import Pend, boundary
 from ..program.program import Control, Node
 from .constructors import Constructor, Fusing, Global, Plain, axes_of, type_of
-from .localise import localise, same_op
+from .localise import localise, on_first, same_op
 from .picked import picked
 
 
@@ -205,15 +205,16 @@ class _Writer:
         return self.built(node, 0)
 
     def sliced(self, node: Node, position: int, into: Constructor) -> Global:
-        """An operand of a loop's terminator in the layout that it needs."""
+        """An operand of a loop, or of its terminator, in the layout that it needs; zero is a sum of zeros."""
         made = self.read(node.operands[position], node.number, position, into)
         made = self.cut(made, self.wanted(node, position), into)
         carry = self.decisions.carried.get(node.number)
         if carry is None or type_of(made).layout.pending:
             return made
-        # Zero is a sum of zeros.
         into.open()
         local, target = into.slice(made, type_of(made)), self.built(node, 0)
+        if position in carry.once:
+            local = on_first(local, carry, into)
         return into.close([(local, target)], axes_of(target))[0]
 
     def cut(self, made: Global, target: ArrayType, into: Constructor) -> Global:

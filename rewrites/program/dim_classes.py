@@ -6,9 +6,10 @@ an op has a single index for both, so a class ends at a reshape that merges dims
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
-from .program import Program
+from .program import Node, Program
 
 
 @dataclass(slots=True)
@@ -17,7 +18,9 @@ class Classes:
 
     first: list[int]
     parents: list[int]
-    iterated: set[int]
+    iterated: set[int] = field(default_factory=set[int])
+    trips: dict[int, int] = field(default_factory=dict[int, int])
+    """Class of a dim that is split into the trips of a loop -> how many of its elements each trip has."""
 
     def of(self, value: int, dim: int) -> int:
         """The class of a dim: the root of its tree."""
@@ -39,6 +42,13 @@ class Classes:
         """Whether a loop iterates over this class of dims, one element in each trip."""
         return self.of(value, dim) in self.iterated
 
+    def in_a_trip(self, value: int, dim: int) -> int | None:
+        """How many elements of a dim each trip of a loop has, if the program splits the dim into trips.
+
+        x: f32[256], reshaped to [4, 64] and iterated over   -->   64
+        """
+        return self.trips.get(self.of(value, dim))
+
 
 def classes(program: Program) -> Classes:
     """Join, op by op, the dims in which one index stands alone."""
@@ -47,8 +57,9 @@ def classes(program: Program) -> Classes:
     for type in program.types:
         first.append(total)
         total += len(type.shape)
-    found = Classes(first, list(range(total)), set())
+    found = Classes(first, list(range(total)))
     stacked: list[int] = []
+    split: list[tuple[int, int, int]] = []
     for node in program.nodes:
         seen: dict[int, int] = {}
         values = (*node.operands, *node.results)
@@ -60,5 +71,19 @@ def classes(program: Program) -> Classes:
                 elif node.is_border and not digits:
                     # A border passes on every dim except the one over which the loop iterates.
                     stacked.append(first[value] + dim)
+        split += _splits(node, first)
     found.iterated = {found.root(number) for number in stacked}
+    for number, major, minor in split:
+        if found.root(major) in found.iterated:
+            root = found.root(number)
+            found.trips[root] = min(minor, found.trips.get(root, minor))
     return found
+
+
+def _splits(node: Node, first: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """The dims that an op splits: each with the result dim of its major index, and how many elements one value of that has."""
+    for value, dims in zip(node.operands, node.signature.operand_dims, strict=True):
+        for dim, (major, *minors) in ((dim, digits) for dim, digits in enumerate(dims) if len(digits) > 1):
+            at = node.signature.result_at[0].get(major.at)
+            if minors and major.reach is None and at is not None and at.minor == 1:
+                yield first[value] + dim, first[node.results[0]] + at.dim, major.minor

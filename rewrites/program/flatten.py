@@ -27,12 +27,15 @@ from .program import Control, Node, Program, Region, Signature
 from .runs_once import once_signature
 from .shard_maps import fits, own_signature
 
+UNKNOWN_TRIPS = 16
+"""How often a loop is taken to run if its trip count is unknown."""
+
 
 def flatten(module: ModuleOp) -> Program:
     """Build the tables of a module whose first function is the program."""
     program = Program(module)
     flattener = _Flattener(program)
-    flattener.region(0, 1)
+    flattener.region(0, 1, 1, "")
     main = program.main
     block = main.body.block
     program.arguments = tuple(_value(program, arg, -1, 0) for arg in block.args)
@@ -143,9 +146,9 @@ class _Flattener:
 
     # --- regions ---------------------------------------------------------------------------------------------------
 
-    def region(self, parent: int, trips: int, mark: str = "") -> int:
+    def region(self, parent: int, trips: int, likely: int, mark: str) -> int:
         program = self.program
-        program.regions.append(Region(parent, trips, mark))
+        program.regions.append(Region(parent, trips, likely, mark))
         program.controls.append([])
         return len(program.regions) - 1
 
@@ -190,7 +193,8 @@ class _Flattener:
 
     def loop(self, op: RegionOp, outer: int) -> Control:
         """A `scan`, or a `while`, which has a condition before its body."""
-        regions = tuple(self.region(outer, trips(op), mark) for mark in self.marks.of(op))
+        times = trips(op)
+        regions = tuple(self.region(outer, times, UNKNOWN_TRIPS if mark else times, mark) for mark in self.marks.of(op))
         control = Control(op, regions, len(self.program.nodes))
         self.enter(control, outer)
         *conditions, (body, inside) = zip((region.block for region in op.regions), regions, strict=True)
@@ -225,7 +229,7 @@ class _Flattener:
             control.enters.append(self.border("trip", op, [(value, outer)], [(arg, control.regions[-1])]))
 
     def cond(self, op: RegionOp, outer: int) -> Control:
-        branches = tuple(self.region(outer, 1, mark) for mark in self.marks.of(op))
+        branches = tuple(self.region(outer, 1, 1, mark) for mark in self.marks.of(op))
         control = Control(op, branches, len(self.program.nodes))
         which, *given = self.values(op.operands)
         control.enters.append(self.border("enter", op, [(which, outer)], []))

@@ -197,11 +197,12 @@ class Region:
     """A body or a branch, and its position in the nest of regions; region 0 is the program itself, run once.
 
     `trips` is how often one run of the enclosing region runs it, and 1 if that is unknown. `mark` then names the loop or the
-    branch, `while#0` or `cond#2:1`; it is empty if the trip count is known.
+    branch, `while#0` or `cond#2:1`; it is empty if the trip count is known. Decisions take it to run `likely` times.
     """
 
     parent: int
     trips: int
+    likely: int
     mark: str = ""
 
 
@@ -248,6 +249,11 @@ class Program:
     shifting: set[int] = field(default_factory=set[int])
     """The nodes that only move elements, by windows."""
 
+    @property
+    def has_regions(self) -> bool:
+        """Whether the program has loops or branches."""
+        return len(self.regions) > 1
+
     def together(self, node: Node) -> list[Node]:
         """The nodes of the node's op: one, but for an op whose values are placed apart."""
         nodes = dict.fromkeys(self.nodes[self.producer[self.numbers[result]]] for result in node.op.results)
@@ -289,6 +295,14 @@ class Program:
         times = 1
         while region:
             times *= self.regions[region].trips
+            region = self.regions[region].parent
+        return times
+
+    def likely_trips(self, region: int) -> int:
+        """How often one call is taken to run a region, for a choice between collectives in a loop and others before or after it."""
+        times = 1
+        while region:
+            times *= self.regions[region].likely
             region = self.regions[region].parent
         return times
 

@@ -1,0 +1,217 @@
+"""What a loop leaves to the time before or after it, so that its collectives run once and not in every trip.
+
+A value that is the same in all trips is gathered before the loop, if that receives fewer bytes. A carry that adds up what each
+trip reduces is not tiled on the axis of the sum: it stays a pending sum, and is scattered after the loop.
+
+    %w {data*8, 64}, read whole by a loop of 32 trips   -->   1 all_gather before the loop, not 32
+    %g {data*8, 64} = %g + sum(data) ...                -->   %g {8*8, 64}{+data} in the loop, 1 reduce_scatter after it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from ...dialects.dtypes import itemsize
+from ...dialects.layouts import Layout
+from ..program.program import Node
+from ..redistribute.search import path
+from ..redistribute.steps import Bytes
+from .op_layouts import Placed, Placements, place
+from .pending import Carry, is_linear, through
+
+
+def carried_sums(placements: Placements) -> dict[int, Carry]:
+    """The ops that carry a pending sum; takes placements off ops in loops where that saves collectives in every trip."""
+    if not placements.program.has_regions:
+        return through(placements)
+    for node in reversed(placements.program.nodes):
+        if node.kind == "enter" and len(node.results) == 1:
+            _gather_before(placements, node)
+    found = list(_accumulated(placements))
+    before = {number: placements.nodes[number] for each in found for number in each.nodes}
+    while True:
+        for number, placed in before.items():
+            _put(placements, number, placed)
+        for each in found:
+            for number in each.nodes:
+                _put(placements, number, _without(placements, number, {each.axis}))
+        carried = through(placements)
+        kept = [each for each in found if each.axis in _axes(carried.get(each.carry))]
+        if len(kept) == len(found):
+            return carried
+        found = kept
+
+
+def _axes(carry: Carry | None) -> set[str]:
+    return set() if carry is None else {each.axis for each in carry.pend}
+
+
+def _put(placements: Placements, number: int, placed: Placed) -> None:
+    """Places an op otherwise; what it leaves pending stays as it is."""
+    placements.nodes[number] = placed
+    for value, layout in zip(placements.program.nodes[number].results, placed.produced, strict=True):
+        placements.homes[value] = layout
+
+
+def _without(placements: Placements, number: int, axes: Collection[str]) -> Placed:
+    """An op without its placement on some axes."""
+    placement = placements.nodes[number].placement
+    return place(placements.program.nodes[number].signature, tuple(each for each in placement if each[1].name not in axes))
+
+
+def _on(placements: Placements, number: int) -> set[str]:
+    """The axes on which an op is placed."""
+    return {factor.name for _, factor in placements.nodes[number].placement}
+
+
+# --- values that are the same in all trips ---------------------------------------------------------------------------
+
+
+def _gather_before(placements: Placements, border: Node) -> None:
+    """Lets a value enter a loop in the layout in which the loop reads it, if that receives fewer bytes in all trips together."""
+    program = placements.program
+    moved, reads = _reads(placements, border)
+    wanted = [placements.wanted(*use) for use, _ in reads]
+    axes = {axis for axis in _on(placements, border.number) if wanted and not any(axis in each.axes() for each in wanted)}
+    if not axes or any(value in placements.fixed for number in moved for value in program.nodes[number].results):
+        return
+
+    def received(at_border: Layout, layouts: dict[int, Layout]) -> Bytes:
+        times, value = program.likely_trips(border.region), border.operands[0]
+        inside = sum((_bytes(placements, v, layouts[v], want) for (_, v), want in zip(reads, wanted, strict=True)), start=0)
+        outside = program.likely_trips(program.regions[border.region].parent)
+        return inside * times + _bytes(placements, value, placements.home(value), at_border) * outside
+
+    after = {number: _without(placements, number, axes) for number in moved}
+    homes = {value: after[program.producer[value]].produced[0] for _, value in reads}
+    now = received(placements.nodes[border.number].wanted[0], {value: placements.home(value) for value in homes})
+    if received(after[border.number].wanted[0], homes) < now:
+        for number, placed in after.items():
+            _put(placements, number, placed)
+
+
+def _reads(placements: Placements, border: Node) -> tuple[list[int], list[tuple[tuple[int, int], int]]]:
+    """The border and the ops that only move or cast what enters there; and the uses of these values, each with the value."""
+    program, moved, reads = placements.program, [border.number], list[tuple[tuple[int, int], int]]()
+    for number in moved:
+        (value,) = program.nodes[number].results
+        for use in placements.uses(value):
+            user = program.nodes[use[0]]
+            if user.signature.instance.moves and not user.is_border and len(user.results) == 1:
+                moved.append(user.number)
+            else:
+                reads.append((use, value))
+    return moved, reads
+
+
+def _bytes(placements: Placements, value: int, source: Layout, target: Layout) -> Bytes:
+    return path(source, target, itemsize(placements.program.types[value].dtype), placements.mesh).bytes
+
+
+# --- sums over all trips ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Accumulated:
+    """A carry to which each trip adds what is pending on an axis that tiles the carry; and the ops that need not be tiled."""
+
+    axis: str
+    carry: int
+    nodes: frozenset[int]
+
+
+def _accumulated(placements: Placements) -> Iterator[_Accumulated]:
+    for node in placements.program.nodes:
+        if node.kind == "carry":
+            for axis in sorted(_on(placements, node.number)):
+                if (nodes := _Sum(placements, node, axis).nodes()) is not None:
+                    yield _Accumulated(axis, node.number, frozenset(nodes))
+
+
+class _Sum:
+    """The ops by which one trip adds to a carry."""
+
+    def __init__(self, placements: Placements, carry: Node, axis: str) -> None:
+        self.placements = placements
+        self.program = placements.program
+        self.carry = carry
+        self.axis = axis
+
+    def nodes(self) -> set[int] | None:
+        """The ops that are tiled on the axis, and compute the carry linearly of itself and of sums; None if others do."""
+        first, last = self.carry.operands
+        made = self.zeros(first)
+        if made is None:
+            return None
+        sums, linear = {self.carry.results[0]}, set[int]()
+        for number in sorted(self.ancestors(last)):
+            node = self.program.nodes[number]
+            positions = frozenset([at for at, value in enumerate(node.operands) if value in sums or self.is_pending(value)])
+            others = (value for at, value in enumerate(node.operands) if at not in positions and not self.program.zero[value])
+            if positions and is_linear(self.program, node, positions) and not any(map(self.is_tiled, others)):
+                linear.add(number)
+                sums.update(node.results)
+        inside = self.leading(last, linear)
+        reached = {self.carry.number} | inside
+        is_sum = any(self.is_pending(value) for number in inside for value in self.program.nodes[number].operands)
+        if not is_sum or last not in sums or not all(self.is_private(number, reached) for number in reached):
+            return None
+        return made | reached
+
+    def is_pending(self, value: int) -> bool:
+        return any(each.axis == self.axis for each in self.placements.sources.get(value, ()))
+
+    def is_tiled(self, value: int) -> bool:
+        return self.axis in self.placements.home(value).axes()
+
+    def ancestors(self, value: int) -> set[int]:
+        """The ops tiled on the axis that a value is computed by, back to sums and to the carry."""
+        ahead, found = [value], set[int]()
+        while ahead:
+            number = self.program.producer[value := ahead.pop()]
+            if number < 0 or number in found or number == self.carry.number or self.is_pending(value):
+                continue
+            node = self.program.nodes[number]
+            if self.axis in _on(self.placements, number) and not node.is_border and len(node.results) == 1:
+                found.add(number)
+                ahead += node.operands
+        return found
+
+    def leading(self, value: int, among: set[int]) -> set[int]:
+        """Of these ops, those that the value is computed by."""
+        ahead, found = [value], set[int]()
+        while ahead:
+            number = self.program.producer[ahead.pop()]
+            if number in among and number not in found:
+                found.add(number)
+                ahead += self.program.nodes[number].operands
+        return found
+
+    def is_private(self, number: int, reached: set[int]) -> bool:
+        """Whether only these ops read a result of the op, and what follows the loop; and no tactic has placed it."""
+        for value in self.program.nodes[number].results:
+            users = {user for user, _ in self.placements.uses(value)}
+            behind = {
+                user for user in users - reached if user < len(self.program.nodes) and self.program.nodes[user].kind == "leave"
+            }
+            if users - reached - behind or value in self.placements.fixed:
+                return False
+        return True
+
+    def zeros(self, value: int) -> set[int] | None:
+        """The ops tiled on the axis that make the zeros with which a carry begins; None if it begins with what is tiled there."""
+        made = set[int]()
+        while self.is_tiled(value):
+            number = self.program.producer[value]
+            if not self.program.zero[value] or number < 0 or value in self.placements.fixed:
+                return None
+            node = self.program.nodes[number]
+            if self.axis not in _on(self.placements, number) or node.is_border:
+                return None
+            made.add(number)
+            tiled = [each for each in node.operands if self.is_tiled(each)]
+            if not tiled:
+                break
+            (value,) = tiled
+        return made
