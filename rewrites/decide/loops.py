@@ -69,7 +69,7 @@ def _on(placements: Placements, number: int) -> set[str]:
 
 
 def _gather_before(placements: Placements, border: Node) -> None:
-    """Lets a value enter a loop in the layout in which the loop reads it, if that receives fewer bytes in all trips together."""
+    """Lets a value enter a loop in the layout in which the loop reads it, if all trips together receive fewer bytes then."""
     program = placements.program
     moved, reads = _reads(placements, border)
     wanted = [placements.wanted(*use) for use, _ in reads]
@@ -191,16 +191,14 @@ class _Sum:
     def is_private(self, number: int, reached: set[int]) -> bool:
         """Whether only these ops read a result of the op, and what follows the loop; and no tactic has placed it."""
         for value in self.program.nodes[number].results:
-            users = {user for user, _ in self.placements.uses(value)}
-            behind = {
-                user for user in users - reached if user < len(self.program.nodes) and self.program.nodes[user].kind == "leave"
-            }
-            if users - reached - behind or value in self.placements.fixed:
+            others = {user for user, _ in self.placements.uses(value)} - reached
+            nodes = self.program.nodes
+            if value in self.placements.fixed or any(user == len(nodes) or nodes[user].kind != "leave" for user in others):
                 return False
         return True
 
     def zeros(self, value: int) -> set[int] | None:
-        """The ops tiled on the axis that make the zeros with which a carry begins; None if it begins with what is tiled there."""
+        """The ops tiled on the axis that make the zeros with which a carry begins; None if it begins with something else."""
         made = set[int]()
         while self.is_tiled(value):
             number = self.program.producer[value]

@@ -6,14 +6,16 @@ choice is a minimum cut: a value is cut where it is resolved, at the cost of the
 
     %g1{+data}, %g2{+data}, %g = add %g1, %g2   -->   %g{+data}: one all_reduce instead of two
 
-A sum also waits where a replicated value is added to it, if it meets another sum right after: the value then counts once.
+A sum also waits where a sum over other axes is added to it, or a replicated value, if it meets another sum later. Each term
+counts once on the axes on which it is no sum.
 
     %y = add %x, %a{+model}; %z = add %y, %b{+model}   -->   %z{+model}: one all_reduce for a block whose parts are parallel
+    %z = add %a{+data}, %b{+model}                     -->   %z{+data, +model}: one all_reduce over both axes
 
 A carry is a pending sum if each trip returns one, given that it receives one. This is assumed first and checked at the end. A
 replicated value that it starts from counts once.
 
-    scan (%acc = %x) { %a = mul 0.9, %acc; yield (add %a, %g{+data}) }   -->   scan (%acc{+data} = %x) {...}: one all_reduce after it
+    scan (%acc = %x) { %a = mul 0.9, %acc; yield (add %a, %g{+data}) }   -->   %acc{+data}, and one all_reduce after the loop
 """
 
 from __future__ import annotations
@@ -49,17 +51,19 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Carry:
-    """An op that a pending sum moves through: the sum, and the replicated operands that count on one iteration only."""
+    """An op that a pending sum moves through: the sum, and the axes of it on which an operand counts on one iteration only."""
 
     pend: Pend
-    once: frozenset[int] = frozenset()
+    once: tuple[tuple[int, tuple[str, ...]], ...] = ()
 
 
 def through(placements: Placements) -> dict[int, Carry]:
     """The ops that a pending sum moves through."""
-    reach = _Reach(placements, frozenset())
+    reach = _Reach(placements, frozenset(), {})
     while broken := reach.broken():
-        reach = _Reach(placements, reach.refused | broken)
+        # A carry that collects sums over more axes than was assumed is assumed to have them all.
+        refused = reach.refused if reach.wider else reach.refused | broken
+        reach = _Reach(placements, refused, {**reach.given, **reach.wider})
     chosen: dict[int, Carry] = {}
     for component in reach.components():
         chosen.update(_cheapest(placements, reach, component))
@@ -69,8 +73,13 @@ def through(placements: Placements) -> dict[int, Carry]:
 class _Reach:
     """How far pending sums could move: values that may be pending, ops that may carry them."""
 
-    def __init__(self, placements: Placements, refused: frozenset[int]) -> None:
+    def __init__(self, placements: Placements, refused: frozenset[int], given: dict[int, Pend]) -> None:
         self.placements = placements
+        self.given = given
+        """What carries of loops are assumed to be pending on, beyond the sum that is first added to them."""
+        self.assumed: dict[int, Pend] = {}
+        self.wider: dict[int, Pend] = {}
+        """Carries that are assumed to be pending on more axes in the next attempt."""
         self.refused = refused
         """Carries of loops that are not pending sums under any assumption, and ops at which no sum may wait."""
         self.loops: dict[int, Node] = {}
@@ -86,6 +95,10 @@ class _Reach:
         self.relying: dict[int, frozenset[int]] = {}
         """Ops with the operands that are sums only because they are made linearly of a carry that is assumed to be one."""
         self.hanging = _hanging(placements.program, refused)
+        self.meeting: dict[int, bool] = {}
+        """Ops whose result is known to be added to another bare sum, or not."""
+        self.waited: dict[int, Pend] = {}
+        """Ops whose terms may be pending on fewer axes than the sum that they carry."""
         self.hinders: set[int] = set()
         """Ops at which a sum must not wait: it would reach an op that already carries another sum."""
         self.spread(self.pending)
@@ -102,7 +115,10 @@ class _Reach:
             if carry is None:
                 holds = holds and node.number not in self.carriers
                 continue
-            for number in (*self.assume(node, carry.pend), *self.carry(node, carry)):
+            ahead = self.assume(node, carry.pend)
+            # What the op needs may have been assumed to be pending on more axes.
+            again = self.carried(node) if ahead else carry
+            for number in ahead if again is None else (*ahead, *self.carry(node, again)):
                 if number not in seen:
                     seen.add(number)
                     heapq.heappush(heap, number)
@@ -116,7 +132,8 @@ class _Reach:
         for value in node.results:
             self.pending[value] = carry.pend
             self.layouts[value] = self.placements.reduced(node, carry.pend).produced[0]
-        if all(v in self.bare or at in carry.once or self.program.zero[v] for at, v in enumerate(node.operands)):
+        once = dict(carry.once)
+        if all(v in self.bare or at in once or self.program.zero[v] for at, v in enumerate(node.operands)):
             self.bare.update(node.results)
         return [number for value in node.results for number, _ in self.program.uses[value]]
 
@@ -133,6 +150,8 @@ class _Reach:
             if loop.results[0] in self.pending:
                 continue
             self.loops[loop.number] = loop
+            pend = self.assumed[loop.number] = self.given.get(loop.number, pend)
+            self.bare.update(loop.results)
             for value in loop.results:
                 self.pending[value] = pend
                 self.layouts[value] = self.placements.reduced(loop, pend).produced[0]
@@ -162,6 +181,10 @@ class _Reach:
             carry = self.carried(loop)
             if carry is not None:
                 self.carriers[number] = carry
+                assumed = self.assumed.get(number, carry.pend)
+                wider = _together((assumed, carry.pend), self.placements.mesh)
+                if wider is not None and wider != assumed:
+                    self.wider[number] = wider
         lost = {
             loop.number
             for number, positions in self.relying.items()
@@ -178,9 +201,9 @@ class _Reach:
         return loop.number in self.carriers and all(before is None or before == now for before, now in found)
 
     def wait(self) -> None:
-        """Lets a bare sum wait where a replicated value is added to it, if it meets another sum right after.
+        """Lets a bare sum wait where it meets sums over other axes, or a replicated value and later another sum.
 
-        The value then counts once, and two collectives become one. A sum with factors does not wait: it may reach several
+        Each term then counts once, and two collectives become one. A sum with factors does not wait: it may reach several
         ops, and is one collective only if it resolves before them.
         """
         heap = sorted(self.stopped)
@@ -197,28 +220,51 @@ class _Reach:
                 self.stopped = []
 
     def waiting(self, node: Node) -> Carry | None:
-        """What an op could carry if it adds a replicated value to bare sums; the value then counts once."""
-        positions = frozenset([at for at, value in enumerate(node.operands) if value in self.bare])
-        uses = self.placements.uses(node.results[0]) if positions else []
-        if len(uses) != 1 or uses[0][0] == len(self.program.nodes):
+        """What an op could carry if it adds sums over several axes, or a replicated value; each counts once elsewhere."""
+        zeros = self.program.zeros(node)
+        sums = {at: self.pending[value] for at, value in enumerate(node.operands) if value in self.bare}
+        if not sums or law(counts_once(0, ())) is None:
             return None
-        pend, (number, other) = self.pending[node.operands[min(positions)]], uses[0]
-        reader, zeros = self.program.nodes[number], self.program.zeros(node)
-        joined = frozenset(at for at, v in enumerate(reader.operands) if v in self.bare and self.pending[v] == pend)
-        field = divides(self.program.types[node.results[0]].dtype)
-        if not joined or not linear_in(
-            reader.signature.instance.definition, joined | {other}, self.program.zeros(reader), field
-        ):
+        pend = _together(sums.values(), self.placements.mesh)
+        if pend is None or (pend in sums.values() and len(set(sums.values())) == 1 and not self.meets(node)):
             return None
-        if law(counts_once(0, ())) is None:
+        whole = frozenset(at for at, each in sums.items() if each == pend)
+        others = frozenset(range(len(node.operands))) - whole - zeros
+        beside = terms_beside(node.signature.instance.definition, whole, zeros, others, self.is_field(node))
+        if beside is None or beside != others:
             return None
-        others = frozenset(range(len(node.operands))) - positions - zeros
-        beside = terms_beside(node.signature.instance.definition, positions, zeros, others, field)
-        return None if beside is None else self.carried(node, beside)
+        self.waited[node.number] = pend
+        return self.carried(node)
 
-    def carried(self, node: Node, once: frozenset[int] = frozenset()) -> Carry | None:
+    def is_field(self, node: Node) -> bool:
+        return divides(self.program.types[node.results[0]].dtype)
+
+    def meets(self, node: Node) -> bool:
+        """Whether what the op makes is added to another bare sum, right after or behind other such ops."""
+        passed, found = list[int](), False
+        while node.number not in self.meeting:
+            passed.append(node.number)
+            uses = self.placements.uses(node.results[0]) if len(node.results) == 1 else []
+            if len(uses) != 1 or uses[0][0] == len(self.program.nodes):
+                break
+            node, own = self.program.nodes[uses[0][0]], frozenset({uses[0][1]})
+            if len(node.results) != 1:
+                break
+            definition, zeros, field = node.signature.instance.definition, self.program.zeros(node), self.is_field(node)
+            sums = frozenset(at for at, value in enumerate(node.operands) if value in self.bare) - own
+            if sums:
+                found = linear_in(definition, sums | own, zeros, field)
+                break
+            others = frozenset(range(len(node.operands))) - own - zeros
+            if terms_beside(definition, own, zeros, others, field) != others:
+                break
+        found = found or self.meeting.get(node.number, False)
+        self.meeting.update(dict.fromkeys(passed, found))
+        return found
+
+    def carried(self, node: Node) -> Carry | None:
         """What the op could carry, if it is linear in its pending operands and needs no other move."""
-        program = self.program
+        program, given = self.program, self.waited.get(node.number)
         if node.results[1:] and not (node.kind == "carry" and is_alone(program, node)):
             return None
         if not node.results or node.results[0] in self.placements.fixed:
@@ -227,17 +273,22 @@ class _Reach:
         if not positions or node.number in self.refused:
             return None
         first = node.operands[min(positions)]
-        pend = self.pending[first]
+        pend = given or self.pending[first]
         if node.signature.shifts and len(program.uses[first]) > 1:
             # A sum is resolved once, before several ops take their parts of it.
-            return None
-        if len(positions) > 1 and any(self.pending[node.operands[at]] != pend for at in positions):
             return None
         before, after = program.types[first].dtype, program.types[node.results[0]].dtype
         if not all(MONOIDS[each.monoid].linear for each in pend) or not widens(before, after):
             return None
+        parts = [self.pending[node.operands[at]] for at in positions]
+        if any(each != pend for each in parts) and (given is None or not all(set(each) <= set(pend) for each in parts)):
+            self.stopped.append(node.number)
+            return None
         zeros = self.program.zeros(node)
-        if node.kind == "carry" and law(counts_once(0, ())) is not None:
+        once = frozenset[int]()
+        if given is not None:
+            once = frozenset(range(len(node.operands))) - positions - zeros
+        elif node.kind == "carry" and law(counts_once(0, ())) is not None:
             once = frozenset({0}) - positions - zeros
         if not self.linear(node, positions | once, zeros) and not self.linear(node, positions, zeros | self.carried_on(node)):
             self.stopped.append(node.number)
@@ -245,7 +296,15 @@ class _Reach:
         if not self.placements.keeps(node, pend):
             return None
         placed = self.placements.reduced(node, pend)
-        return Carry(pend, once) if self.undisturbed(node, positions, placed, pend) else None
+        if not self.undisturbed(node, positions, placed, pend):
+            return None
+        counted = ((at, self.missing(node.operands[at], pend)) for at in sorted(positions | once))
+        return Carry(pend, tuple((at, axes) for at, axes in counted if axes))
+
+    def missing(self, value: int, pend: Pend) -> tuple[str, ...]:
+        """The axes of a sum on which a term is none."""
+        own = self.pending.get(value, ())
+        return tuple(each.axis for each in pend if each not in own)
 
     def linear(self, node: Node, sums: frozenset[int], zeros: frozenset[int]) -> bool:
         field = divides(self.program.types[node.operands[min(sums)]].dtype)
@@ -258,7 +317,7 @@ class _Reach:
             return False
         for position, value in enumerate(node.operands):
             if position in positions:
-                if self.layouts[value] != placed.wanted[position]:
+                if self.layouts[value] != placed.wanted[position] or not axes.isdisjoint(self.layouts[value].axes()):
                     return False
             elif not axes.isdisjoint(self.placements.home(value).axes()):
                 return False
@@ -283,6 +342,14 @@ class _Reach:
             joined.nodes.append(node)
             group.update(dict.fromkeys(fresh, joined))
         return list({id(component): component for component in group.values()}.values())
+
+
+def _together(sums: Iterable[Pend], mesh: Mesh) -> Pend | None:
+    """The sum of which each of these is a part, in mesh order; None if two fold one axis in different ways."""
+    every = {each for pend in sums for each in pend}
+    if len({each.axis for each in every}) < len(every):
+        return None
+    return tuple(sorted(every, key=lambda each: list(mesh).index(each.axis)))
 
 
 def is_alone(program: Program, carry: Node) -> bool:

@@ -315,8 +315,8 @@ def take(table: Table, value: int, axis: str, claim: Claim) -> None:
 def next_factor(table: Table, value: int, dim: int, axis: str, pads: int = 0, run: int | None = None) -> Factor | None:
     """The factor of `axis` that splits the local part of a dim; None if that does not divide.
 
-    With `pads`, a dim that is not tiled yet may be padded, to a multiple of it: 30 over 8 devices is `data*4 pad 30`. With `run`,
-    a dim that is not tiled yet is split in each run of so many elements: 256 in runs of 64 over 8 is `4*data*8`.
+    With `pads`, a dim that is not tiled yet may be padded, to a multiple of it: 30 over 8 devices is `data*4 pad 30`. With
+    `run`, a dim that is not tiled yet is split in each run of so many elements: 256 in runs of 64 over 8 is `4*data*8`.
     """
     factors = table.on_dim(value, dim)
     strides = [factor.stride for factor in factors]

@@ -49,21 +49,16 @@ def localise(
     if node.kind == "tag":
         return list(locals)
     local = _Local(program, node, placed, list(locals), into)
-    carried = [counts_once(operand, _axes(carry)) for operand in sorted(carry.once)] if carry is not None else []
+    carried = [counts_once(operand, axes) for operand, axes in carry.once] if carry is not None else []
     if placed.is_plain and not carried:
         return local.op(local.locals)
     return local.bounded(local.emit([*carried, *local.asked()]))
 
 
-def _axes(carry: Carry) -> tuple[str, ...]:
-    """The axes over which a carried sum runs."""
-    return tuple(each.axis for each in carry.pend)
-
-
-def on_first(value: SSAValue, carry: Carry, into: Constructor) -> SSAValue:
-    """A replicated value as a term of a carried sum: it counts on the first device alone."""
+def on_first(value: SSAValue, axes: tuple[str, ...], into: Constructor) -> SSAValue:
+    """A replicated value as a term of a sum over these axes: it counts on the first device alone."""
     ops = Emitter(into)
-    return ops.select(_is_first(_axes(carry), ops, into), value)
+    return ops.select(_is_first(axes, ops, into), value)
 
 
 def _is_first(axes: tuple[str, ...], ops: Emitter, into: Constructor) -> SSAValue:

@@ -213,8 +213,8 @@ class _Writer:
             return made
         into.open()
         local, target = into.slice(made, type_of(made)), self.built(node, 0)
-        if position in carry.once:
-            local = on_first(local, carry, into)
+        if axes := dict(carry.once).get(position):
+            local = on_first(local, axes, into)
         return into.close([(local, target)], axes_of(target))[0]
 
     def cut(self, made: Global, target: ArrayType, into: Constructor) -> Global:

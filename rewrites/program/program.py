@@ -299,7 +299,7 @@ class Program:
         return times
 
     def likely_trips(self, region: int) -> int:
-        """How often one call is taken to run a region, for a choice between collectives in a loop and others before or after it."""
+        """How often one call is taken to run a region, to choose between collectives in a loop and others outside of it."""
         times = 1
         while region:
             times *= self.regions[region].likely
