@@ -221,13 +221,14 @@ class _Reach:
 
     def waiting(self, node: Node) -> Carry | None:
         """What an op could carry if it adds sums over several axes, or a replicated value; each counts once elsewhere."""
-        zeros = self.program.zeros(node)
         sums = {at: self.pending[value] for at, value in enumerate(node.operands) if value in self.bare}
-        if not sums or law(counts_once(0, ())) is None:
+        if not sums:
             return None
-        pend = _together(sums.values(), self.placements.mesh)
-        if pend is None or (pend in sums.values() and len(set(sums.values())) == 1 and not self.meets(node)):
+        pend, *others = dict.fromkeys(sums.values())
+        together = _together((pend, *others), self.placements.mesh) if others else pend
+        if together is None or not (others or self.meets(node)) or law(counts_once(0, ())) is None:
             return None
+        pend, zeros = together, self.program.zeros(node)
         whole = frozenset(at for at, each in sums.items() if each == pend)
         others = frozenset(range(len(node.operands))) - whole - zeros
         beside = terms_beside(node.signature.instance.definition, whole, zeros, others, self.is_field(node))
@@ -280,8 +281,7 @@ class _Reach:
         before, after = program.types[first].dtype, program.types[node.results[0]].dtype
         if not all(MONOIDS[each.monoid].linear for each in pend) or not widens(before, after):
             return None
-        parts = [self.pending[node.operands[at]] for at in positions]
-        if any(each != pend for each in parts) and (given is None or not all(set(each) <= set(pend) for each in parts)):
+        if (given or len(positions) > 1) and not all(self.is_part(node.operands[at], pend, given) for at in positions):
             self.stopped.append(node.number)
             return None
         zeros = self.program.zeros(node)
@@ -298,8 +298,15 @@ class _Reach:
         placed = self.placements.reduced(node, pend)
         if not self.undisturbed(node, positions, placed, pend):
             return None
+        if given is None and not once:
+            return Carry(pend)
         counted = ((at, self.missing(node.operands[at], pend)) for at in sorted(positions | once))
         return Carry(pend, tuple((at, axes) for at, axes in counted if axes))
+
+    def is_part(self, value: int, pend: Pend, given: Pend | None) -> bool:
+        """Whether a pending operand is the sum that an op carries, or may be a part of it."""
+        own = self.pending[value]
+        return own == pend or (given is not None and set(own) <= set(pend))
 
     def missing(self, value: int, pend: Pend) -> tuple[str, ...]:
         """The axes of a sum on which a term is none."""
