@@ -4,6 +4,7 @@
       requirements  what an op requires when an index is placed, and the laws for it
     propagate     carries claims along one mesh axis through the definitions
     op_layouts    what the table means at each op: layouts wanted and produced, and what is pending
+    stored        which arguments are gathered for each use, and which once
     loops         what is gathered before a loop, and what is scattered after it
     pending       where a pending sum resolves
       linearity   through which ops it may move

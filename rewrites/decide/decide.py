@@ -1,8 +1,8 @@
 """Decisions: from a plan's table, which pending sums resolve where, and which redistributions happen.
 
 All reports of a plan (`counts`, `collectives`, `bytes_per_device`) read these decisions, and materialising writes exactly them
-into the IR. A parameter, also one that was only moved or cast, is redistributed again for each use, which keeps ZeRO-3
-small. Any other value is redistributed once, and its uses share the result.
+into the IR. A parameter that a tactic only stores in parts, also one that was moved or cast, is redistributed again for each
+use, which keeps ZeRO-3 small. Any other value is redistributed once, and its uses share the result.
 
     %w {data*128, 64}, used twice by ops that need it replicated   -->   two moves, each one all_gather
 """
@@ -23,6 +23,7 @@ from .loops import carried_sums
 from .merges import unmerged
 from .op_layouts import Merged, Pend, Placed, Placements, Selected, boundary, read
 from .pending import Carry
+from .stored import gathered_at_source, is_stored
 from .table import Table
 
 NO_NODE = -1
@@ -75,6 +76,7 @@ def decide(table: Table) -> Decisions:
     """All decisions of a plan."""
     placements = read(table)
     gathered = unmerged(placements)
+    gathered_at_source(placements)
     carried = carried_sums(placements)
     for number, carry in carried.items():
         node = placements.program.nodes[number]
@@ -199,13 +201,10 @@ class _Mover:
         return self.placements.homes[value]
 
     def move_value(self, value: int, uses: list[tuple[int, int, Layout]]) -> None:
-        if self.program.parameter[value] and not all(self.has_halo(wanted) for *_, wanted in uses):
+        if self.program.parameter[value] and is_stored(self.placements, value):
             self.move_parameter(value, uses)
         else:
             self.move_shared(value, uses)
-
-    def has_halo(self, layout: Layout) -> bool:
-        return any(factor.has_halo for _, factor in layout.factors(self.mesh))
 
     def move_parameter(self, value: int, uses: list[tuple[int, int, Layout]]) -> None:
         """Moves a parameter once for each op that uses it; of several gathers, each waits for the value that starts its use."""

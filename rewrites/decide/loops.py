@@ -9,16 +9,15 @@ trip reduces is not tiled on the axis of the sum: it stays a pending sum, and is
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...dialects.dtypes import itemsize
 from ...dialects.layouts import Layout
 from ..program.program import Node
-from ..redistribute.search import path
 from ..redistribute.steps import Bytes
-from .op_layouts import Placed, Placements, place
+from .op_layouts import Placements
 from .pending import Carry, is_linear, through
+from .stored import put, reads_of, received_for, without
 
 
 def carried_sums(placements: Placements) -> dict[int, Carry]:
@@ -32,10 +31,10 @@ def carried_sums(placements: Placements) -> dict[int, Carry]:
     before = {number: placements.nodes[number] for each in found for number in each.nodes}
     while True:
         for number, placed in before.items():
-            _put(placements, number, placed)
+            put(placements, number, placed)
         for each in found:
             for number in each.nodes:
-                _put(placements, number, _without(placements, number, {each.axis}))
+                put(placements, number, without(placements, number, {each.axis}))
         carried = through(placements)
         kept = [each for each in found if each.axis in _axes(carried.get(each.carry))]
         if len(kept) == len(found):
@@ -45,19 +44,6 @@ def carried_sums(placements: Placements) -> dict[int, Carry]:
 
 def _axes(carry: Carry | None) -> set[str]:
     return set() if carry is None else {each.axis for each in carry.pend}
-
-
-def _put(placements: Placements, number: int, placed: Placed) -> None:
-    """Places an op otherwise; what it leaves pending stays as it is."""
-    placements.nodes[number] = placed
-    for value, layout in zip(placements.program.nodes[number].results, placed.produced, strict=True):
-        placements.homes[value] = layout
-
-
-def _without(placements: Placements, number: int, axes: Collection[str]) -> Placed:
-    """An op without its placement on some axes."""
-    placement = placements.nodes[number].placement
-    return place(placements.program.nodes[number].signature, tuple(each for each in placement if each[1].name not in axes))
 
 
 def _on(placements: Placements, number: int) -> set[str]:
@@ -71,42 +57,27 @@ def _on(placements: Placements, number: int) -> set[str]:
 def _gather_before(placements: Placements, border: Node) -> None:
     """Lets a value enter a loop in the layout in which the loop reads it, if all trips together receive fewer bytes then."""
     program = placements.program
-    moved, reads = _reads(placements, border)
+    moved, reads = reads_of(placements, border.results[0])
     wanted = [placements.wanted(*use) for use, _ in reads]
     axes = {axis for axis in _on(placements, border.number) if wanted and not any(axis in each.axes() for each in wanted)}
-    if not axes or any(value in placements.fixed for number in moved for value in program.nodes[number].results):
+    if not axes or any(
+        value in placements.fixed for number in (border.number, *moved) for value in program.nodes[number].results
+    ):
         return
 
     def received(at_border: Layout, layouts: dict[int, Layout]) -> Bytes:
-        times, value = program.likely_trips(border.region), border.operands[0]
-        inside = sum((_bytes(placements, v, layouts[v], want) for (_, v), want in zip(reads, wanted, strict=True)), start=0)
-        outside = program.likely_trips(program.regions[border.region].parent)
-        return inside * times + _bytes(placements, value, placements.home(value), at_border) * outside
+        value, outside = border.operands[0], program.regions[border.region].parent
+        total = received_for(placements, value, placements.home(value), at_border) * program.likely_trips(outside)
+        for (use, read), want in zip(reads, wanted, strict=True):
+            total += received_for(placements, read, layouts[read], want) * program.likely_trips(program.use_region(*use))
+        return total
 
-    after = {number: _without(placements, number, axes) for number in moved}
+    after = {number: without(placements, number, axes) for number in (border.number, *moved)}
     homes = {value: after[program.producer[value]].produced[0] for _, value in reads}
     now = received(placements.nodes[border.number].wanted[0], {value: placements.home(value) for value in homes})
     if received(after[border.number].wanted[0], homes) < now:
         for number, placed in after.items():
-            _put(placements, number, placed)
-
-
-def _reads(placements: Placements, border: Node) -> tuple[list[int], list[tuple[tuple[int, int], int]]]:
-    """The border and the ops that only move or cast what enters there; and the uses of these values, each with the value."""
-    program, moved, reads = placements.program, [border.number], list[tuple[tuple[int, int], int]]()
-    for number in moved:
-        (value,) = program.nodes[number].results
-        for use in placements.uses(value):
-            user = program.nodes[use[0]]
-            if user.signature.instance.moves and not user.is_border and len(user.results) == 1:
-                moved.append(user.number)
-            else:
-                reads.append((use, value))
-    return moved, reads
-
-
-def _bytes(placements: Placements, value: int, source: Layout, target: Layout) -> Bytes:
-    return path(source, target, itemsize(placements.program.types[value].dtype), placements.mesh).bytes
+            put(placements, number, placed)
 
 
 # --- sums over all trips ---------------------------------------------------------------------------------------------

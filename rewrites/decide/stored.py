@@ -1,0 +1,118 @@
+"""Arguments that lie in parts but are read whole: which are gathered again for each use, and which once.
+
+A parameter is stored in parts by a later tactic than the one that placed the ops which read it: it is gathered for each use.
+What is not stored is redistributed once. If ops that only move its elements are read whole, it is gathered before them.
+
+    %a {x*8, 64}: %t = transpose %a; fft %a, fft %t   -->   one all_gather of %a, and a local transpose, not two all_gathers
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ...dialects.dtypes import itemsize
+from ...dialects.layouts import Layout
+from ..program.program import Node
+from ..redistribute.search import path
+from ..redistribute.steps import Bytes
+from .op_layouts import Placed, Placements, place
+from .table import Claim
+
+Use = tuple[int, int]
+
+
+def is_stored(placements: Placements, value: int) -> bool:
+    """Whether an argument only lies on an axis, on which an op that reads it is placed otherwise, or not at all."""
+    table, end = placements.table, len(placements.program.nodes)
+    _, reads = reads_of(placements, value)
+    for axis in placements.homes[value].axes():
+        own = table.claim(value, axis)
+        readers = [use[0] for use, _ in reads if use[0] < end and axis not in placements.wanted(*use).axes()]
+        if own is not None and any(_is_taken(placements, number, axis, own) for number in readers):
+            return True
+    return False
+
+
+def _is_taken(placements: Placements, number: int, axis: str, own: Claim) -> bool:
+    """Whether an op does not follow a value's claim: by an earlier tactic, or for lack of propagation."""
+    table, node = placements.table, placements.program.nodes[number]
+    claim = table.axes[axis].nodes[number]
+    if claim is None:
+        stops = ((number, position, axis) in table.blocked for position in range(len(node.operands)))
+        return (number, -1, axis) not in table.conflicts and not any(stops)
+    return claim.tactic < own.tactic
+
+
+def gathered_at_source(placements: Placements) -> None:
+    """Takes the axes off ops that only move an argument, if they are read whole and it then receives fewer bytes."""
+    program = placements.program
+    for value in program.arguments:
+        axes = set(placements.homes[value].axes())
+        if not axes or len(program.uses[value]) < 2:
+            continue
+        moved, reads = reads_of(placements, value)
+        wanted = [placements.wanted(*use) for use, _ in reads]
+        if not moved or all(axes <= set(layout.axes()) for layout in wanted) or is_stored(placements, value):
+            continue
+        lost = {number: axes - _read_on(placements, program.nodes[number].results[0]) for number in moved}
+        after = {number: without(placements, number, gone) for number, gone in lost.items() if gone}
+        fixed = any(value in placements.fixed for number in after for value in program.nodes[number].results)
+        if after and not fixed and _received(placements, value, after) < _received(placements, value, {}):
+            for number, placed in after.items():
+                put(placements, number, placed)
+
+
+def _read_on(placements: Placements, value: int) -> set[str]:
+    """The axes on which any op wants what is made of a value by moving its elements."""
+    _, reads = reads_of(placements, value)
+    return {axis for use, _ in reads for axis in placements.wanted(*use).axes()}
+
+
+def _received(placements: Placements, value: int, after: dict[int, Placed]) -> Bytes:
+    """The bytes that a device receives for a value and what is made of it by moving its elements, each layout once."""
+    program, moves = placements.program, set[tuple[int, Layout]]()
+    moved, reads = reads_of(placements, value)
+    homes = {value: placements.homes[value]}
+    for number in moved:
+        placed, node = after.get(number, placements.nodes[number]), program.nodes[number]
+        homes[node.results[0]] = placed.produced[0]
+        moves.add((node.operands[0], placed.wanted[0]))
+    moves.update((read, placements.wanted(*use)) for use, read in reads)
+    return sum((received_for(placements, read, homes[read], wanted) for read, wanted in moves), start=0)
+
+
+def reads_of(placements: Placements, value: int) -> tuple[list[int], list[tuple[Use, int]]]:
+    """The ops that only move or cast a value, or let it enter a loop; and the other uses, each with what it reads of these."""
+    program, moved, reads, ahead = placements.program, list[int](), list[tuple[Use, int]](), [value]
+    while ahead:
+        value = ahead.pop()
+        for use in placements.uses(value):
+            if use[0] < len(program.nodes) and _passes_on(program.nodes[use[0]]):
+                moved.append(use[0])
+                ahead.append(program.nodes[use[0]].results[0])
+            else:
+                reads.append((use, value))
+    return moved, reads
+
+
+def _passes_on(node: Node) -> bool:
+    is_move = node.kind == "enter" if node.is_border else node.signature.instance.moves
+    return is_move and len(node.results) == 1
+
+
+def received_for(placements: Placements, value: int, source: Layout, target: Layout) -> Bytes:
+    """The bytes that a device receives if a value changes its layout."""
+    return path(source, target, itemsize(placements.program.types[value].dtype), placements.mesh).bytes
+
+
+def put(placements: Placements, number: int, placed: Placed) -> None:
+    """Places an op otherwise; what it leaves pending stays as it is."""
+    placements.nodes[number] = placed
+    for value, layout in zip(placements.program.nodes[number].results, placed.produced, strict=True):
+        placements.homes[value] = layout
+
+
+def without(placements: Placements, number: int, axes: Collection[str]) -> Placed:
+    """An op without its placement on some axes."""
+    placement = placements.nodes[number].placement
+    return place(placements.program.nodes[number].signature, tuple(each for each in placement if each[1].name not in axes))

@@ -1,0 +1,180 @@
+"""Programs that an expert would place by hand have the collectives that the expert writes, and compute the same."""
+
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jaxpr_collectives import collectives, counts
+from lowered import lowers_from_its_text
+
+import partita as pt
+from partita.compiler.api.plan import Plan
+
+MESH = pt.Mesh(data=8)
+BOUND = 2e-4
+ZERO2 = pt.ZeRO(2, "data", params="params", optimizer="opt")
+ZERO3 = pt.ZeRO(3, "data", params="params", optimizer="opt")
+
+Tree = Any
+
+
+def normal(*shape: int) -> jax.Array:
+    return jnp.asarray(np.random.default_rng(sum(shape)).standard_normal(shape) * 0.3, jnp.float32)
+
+
+def sent(plan: Plan, *args: Any) -> dict[str, int]:
+    """The collectives of a plan, which are also those of the jaxpr that JAX runs. The plan computes what the program does."""
+    assert counts(collectives(plan.compile(), *args)) == plan.counts()
+    assert plan.check(*args) <= BOUND
+    assert not plan.conflicts and not plan.blocked and not plan.whole
+    lowers_from_its_text(plan)
+    return {kind: count for kind, count in plan.counts().items() if count}
+
+
+def momentum(grads: Tree, params: Tree, opt: Tree) -> tuple[Tree, Tree]:
+    opt = jax.tree.map(lambda before, grad: 0.9 * before + grad, opt, grads)
+    return jax.tree.map(lambda param, step: param - 0.1 * step, params, opt), opt
+
+
+# --- micro-batches -----------------------------------------------------------------------------------------------------
+
+TRIPS = 4
+LAYERS = {"w1": normal(16, 32), "w2": normal(32, 16)}
+BATCH = {"x": normal(64, 16), "y": normal(64, 17)[:, :16]}
+
+
+def accumulated(params: Tree, opt: Tree, batch: Tree) -> tuple[Tree, Tree]:
+    """One step whose batch is taken apart by a loop: `[256, ...]` to `[4, 64, ...]`."""
+
+    def loss(params: Tree, part: Tree) -> jax.Array:
+        return jnp.mean((jnp.tanh(part["x"] @ params["w1"]) @ params["w2"] - part["y"]) ** 2)
+
+    def trip(total: Tree, part: Tree) -> tuple[Tree, None]:
+        return jax.tree.map(jnp.add, total, jax.grad(loss)(params, part)), None
+
+    parts = jax.tree.map(lambda rows: rows.reshape(TRIPS, -1, rows.shape[1]), batch)
+    grads, _ = lax.scan(trip, jax.tree.map(jnp.zeros_like, params), parts)
+    return momentum(grads, params, opt)
+
+
+@pytest.mark.parametrize(
+    ("zero", "expected"),
+    [
+        ([], {"all_reduce": 2}),
+        ([ZERO2], {"all_gather": 2, "reduce_scatter": 2}),
+        ([ZERO3], {"all_gather": 2, "reduce_scatter": 2}),
+    ],
+    ids=["data parallel", "ZeRO-2", "ZeRO-3"],
+)
+def test_a_batch_that_a_loop_takes_apart_is_tiled_in_each_of_its_trips(zero: list[Any], expected: dict[str, int]) -> None:
+    args = LAYERS, LAYERS, BATCH
+    plan = pt.plan(accumulated, MESH, *args).apply(pt.DataParallel("data", inputs="batch"), *zero)
+    # The batch comes in one block for each device: two arrays are exchanged, each by at most a permute for each trip.
+    exchange = [each for each in plan.collectives() if each.kind == "permute"]
+    assert sum(each.received for each in exchange) <= 2 * 64 * 16 * 4 / 8
+    assert sent(plan, *args) == {**expected, "permute": len(exchange)}
+
+
+def test_a_batch_that_trips_do_not_divide_is_tiled_as_any_other() -> None:
+    x = normal(64, 4)
+    plan = pt.plan(lambda x: lax.map(jnp.sum, x.reshape(16, 4, 4)), MESH, x).tile("x", 0, "data")
+    assert plan.layout("x") == {"x": "f32[data*8, 4]"} and plan.blocked
+
+
+# --- recurrent networks ------------------------------------------------------------------------------------------------
+
+
+def test_a_weight_that_is_the_same_in_all_trips_is_gathered_once_in_each_direction() -> None:
+    params = {"wx": normal(8, 64), "wh": normal(16, 64), "b": normal(1, 64)}
+
+    def loss(params: Tree, x: jax.Array) -> jax.Array:
+        def cell(carry: Tree, row: jax.Array) -> Any:
+            h, c = carry
+            i, f, o, u = jnp.split(row @ params["wx"] + h @ params["wh"] + params["b"], 4, -1)
+            c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(u)
+            h = jax.nn.sigmoid(o) * jnp.tanh(c)
+            return (h, c), h
+
+        start = jnp.zeros((x.shape[1], 16))
+        return jnp.mean(lax.scan(cell, (start, start), x)[1] ** 2)
+
+    def step(params: Tree, opt: Tree, x: jax.Array) -> Any:
+        return momentum(jax.grad(loss)(params, x), params, opt)
+
+    args = params, params, normal(32, 16, 8)
+    plan = pt.plan(step, MESH, *args).apply(pt.DataParallel("data", inputs="x", dim=1), ZERO3)
+    # Three forward; backward reads one of them again, the recurrent matrix.
+    assert sent(plan, *args) == {"all_gather": 3 + 1, "reduce_scatter": 3}
+
+
+# --- carries -----------------------------------------------------------------------------------------------------------
+
+Loop = Callable[[jax.Array, jax.Array], Any]
+
+
+def made(w: jax.Array, row: jax.Array) -> jax.Array:
+    """What a trip adds: a sum over the rows of the batch."""
+    return row.T @ jnp.tanh(row @ w)
+
+
+CARRIES: dict[str, Loop] = {
+    "scaled": lambda w, x: lax.scan(lambda c, r: (0.9 * c + made(w, r), None), jnp.zeros_like(w), x)[0],
+    "begins elsewhere": lambda w, x: lax.scan(lambda c, r: (0.9 * c + made(w, r), None), w + 1, x)[0],
+    "of a while": lambda w, x: lax.while_loop(lambda c: c[0] < 4, lambda c: (c[0] + 1, c[1] / 2 + made(w, x[c[0]])), (0, w))[1],
+    "of a loop in a loop": lambda w, x: lax.scan(
+        lambda c, _: (0.5 * lax.scan(lambda d, r: (0.9 * d + made(w, r), None), 2 * c, x)[0], None), w, length=3
+    )[0],
+}
+
+
+@pytest.mark.parametrize("loop", CARRIES.values(), ids=CARRIES)
+def test_a_carry_is_summed_once_where_it_is(loop: Loop) -> None:
+    args = normal(16, 16), normal(4, 32, 16)
+    plan = pt.plan(loop, MESH, *args).tile("x", 1, "data")
+    assert sent(plan, *args) == {"all_reduce": 1}
+    assert plan.counts().unknown == {}
+
+
+def test_carries_that_exchange_sums_are_one_collective_each() -> None:
+    def loop(w: jax.Array, x: jax.Array) -> Any:
+        return lax.scan(lambda c, r: ((c[1] + made(w, r), c[0]), None), (w, 2 * w), x)[0]
+
+    args = normal(16, 16), normal(4, 32, 16)
+    assert sent(pt.plan(loop, MESH, *args).tile("x", 1, "data"), *args) == {"all_reduce": 2}
+
+
+# --- sums of sums ------------------------------------------------------------------------------------------------------
+
+
+def test_the_norm_of_gradients_on_different_axes_is_one_all_reduce() -> None:
+    def clipped(grads: Tree) -> Tree:
+        norm = jnp.sqrt(sum(jnp.sum(each**2) for each in jax.tree.leaves(grads)))
+        return jax.tree.map(lambda each: each / norm, grads)
+
+    grads = {f"g{number:02}": normal(8, 8) for number in range(20)}
+    plan = pt.plan(clipped, pt.Mesh(data=4, model=2), grads)
+    plan = plan.tile([f"grads/g{number:02}" for number in (*range(0, 20, 4), *range(2, 20, 4))], 0, "data")
+    plan = plan.tile([f"grads/g{number:02}" for number in (*range(1, 20, 4), *range(2, 20, 4))], 1, "model")
+    assert sent(plan, grads) == {"all_reduce": 1}
+    assert plan.bytes_per_device() == 2 * 4 * 7 / 8
+
+
+# --- data --------------------------------------------------------------------------------------------------------------
+
+
+def test_what_no_tactic_stores_is_redistributed_once_for_all_its_uses() -> None:
+    def twice(a: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return jnp.fft.fft(a, axis=0), jnp.fft.ifft(a, axis=0)
+
+    a = normal(16, 16) + 1j
+    plan = pt.plan(twice, MESH, a).tile("a", 0, "data")
+    assert plan.counts()["all_gather"] == 1
+    assert plan.check(a) <= BOUND
