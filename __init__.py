@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .compiler.api.jit import jit as jit
     from .compiler.api.notation import Notation as Notation, load as load, parse as parse
-    from .compiler.api.plan import Plan as Plan, plan as plan
+    from .compiler.api.plan import ConflictWarning as ConflictWarning, Plan as Plan, plan as plan
     from .compiler.api.replay import replay as replay
     from .compiler.api.tactics import (
         DataParallel as DataParallel,
         ExpertParallel as ExpertParallel,
         Megatron as Megatron,
         Replicate as Replicate,
+        Resolve as Resolve,
         Tactic as Tactic,
         Tile as Tile,
         Widen as Widen,
@@ -40,6 +41,7 @@ __version__ = "0.1.0"
 
 _TACTICS = "compiler.api.tactics"
 _HOMES = {
+    "ConflictWarning": "compiler.api.plan",
     "Error": "dialects.errors",
     "Mesh": "dialects.mesh",
     "Notation": "compiler.api.notation",

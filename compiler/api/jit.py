@@ -21,7 +21,7 @@ from ..inputs.arguments import Function
 from ..inputs.checks import mesh_given, shown, tactics_given
 from ..jax_private import Device, jax, tree
 from ..run.compiled import Compiled, device_mesh, donated, misplaced
-from .plan import Plan, Tactic, plan as make_plan
+from .plan import Plan, Tactic, plan as make_plan, warn_of_conflicts
 
 R = TypeVar("R")
 
@@ -94,6 +94,7 @@ class Jitted(Generic[R]):
         @functools.wraps(self.fn)
         def call(*args: object, **kwargs: object) -> R:
             plan = self.planned(args, kwargs)
+            warn_of_conflicts(plan)
             traced = plan.source.traced
             leaves = [*traced.flatten(args, kwargs), *traced.consts]
             return cast(R, traced.unflatten(Compiled(plan, self.devices).program(*leaves)))

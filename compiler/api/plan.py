@@ -7,6 +7,7 @@ p1.counts()                                    {"all_gather": 0, "all_reduce": 3
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,14 +19,14 @@ from ..inputs.checks import mesh_given, run_tactic
 from ..inputs.names import Patterns
 from ..jax_private import Device
 from ..notation.show import notation
-from ..plan import claims, collectives, lowered, queries, stops
+from ..plan import claims, collectives, conflicts, lowered, queries, stops
 from ..plan.claims import Seed
 from ..plan.collectives import Collective
+from ..plan.conflicts import Conflict
 from ..plan.counts import Counts
 from ..plan.diff import Diff, diff
 from ..plan.expect import expect
 from ..plan.explain import explain
-from ..plan.queries import Conflict
 from ..plan.state import State
 from ..plan.stops import Stop, WholeOp
 from ..plan.work import Flops, flops_per_device
@@ -151,7 +152,7 @@ class Plan(State):
     @property
     def conflicts(self) -> list[Conflict]:
         """Claims that contradict each other and that the order of tactics does not decide, with resolutions."""
-        return queries.conflicts(self)
+        return conflicts.conflicts(self)
 
     @property
     def blocked(self) -> list[Stop]:
@@ -223,7 +224,11 @@ class Plan(State):
         return lower(self, granularity)
 
     def compile(self, devices: Sequence[Device] | None = None, donate: Patterns = ()) -> Compiled:
-        """A callable with the signature of the original function, run by `jax.jit(jax.shard_map(...))`."""
+        """A callable with the signature of the original function, run by `jax.jit(jax.shard_map(...))`.
+
+        Warns if conflicts are open, since each device then runs the ops at which they are in full.
+        """
+        warn_of_conflicts(self)
         return Compiled(self, devices, donate)
 
     def check(self, *args: object, **kwargs: object) -> float:
@@ -237,6 +242,16 @@ def plan(
     """Trace a function on arrays or `jax.ShapeDtypeStruct`s and start a plan on which nothing is placed."""
     mesh = mesh_given(mesh)
     return start(trace(fn, *args, static_argnames=static_argnames, **kwargs), mesh)
+
+
+class ConflictWarning(UserWarning):
+    """A plan with open conflicts is compiled."""
+
+
+def warn_of_conflicts(plan: Plan) -> None:
+    """Warns if conflicts of the plan are open."""
+    if (text := conflicts.warning(plan)) is not None:
+        warnings.warn(text, ConflictWarning, stacklevel=3)
 
 
 def start(traced: Traced, mesh: Mesh) -> Plan:

@@ -136,6 +136,24 @@ class Widen(Tactic):
 
 
 @dataclass(frozen=True, repr=False)
+class Resolve(Tactic):
+    """Resolve each open conflict by the way out that takes a device the least time, by its bytes and flops.
+
+    Each way is a tactic of its own in the trace, so a replayed plan does not choose again.
+
+        a + a.T, `a` tiled on rows   -->   tile('add#0', 0, 'data'): an all_to_all of a.T; each device adds its rows
+    """
+
+    def __call__(self, plan: Plan) -> Plan:
+        tried = set[object]()
+        while found := next((each for each in plan.conflicts if each.key not in tried), None):
+            tried.add(found.key)
+            if ways := found.resolutions:
+                plan = plan.apply(ways[0])
+        return plan
+
+
+@dataclass(frozen=True, repr=False)
 class DataParallel(Tactic):
     """Tile the leading dim (or `dim`) of the inputs on one axis, or on several, major to minor.
 

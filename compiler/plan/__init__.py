@@ -7,13 +7,14 @@
     lowered        the lowering, one step a line: the placed program, the device-local module
     collectives    what is sent, how often, and which tactic is the reason
       counts       how often each runs, with branches and loops of unknown trip count listed separately; for graphs too
-    queries        layouts, conflicts
+    queries        layouts, the summary of a plan
     stops          where propagation stopped and what runs unpartitioned, with bytes and flops
       cures        what to do there
       work         what one device computes
       lookups      whether a table is looked up in blocks or gathered
     explain, diff, expect     why, what changed, and what a test expects
     kin            the tactics of a plan on another program: a derivative, a batched function
+    conflicts      claims that cannot all hold, and the ways out of them
 
 Imports `trace`, `define`, `ops` and `inputs`.
 """

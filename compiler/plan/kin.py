@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from ...dialects.errors import Error
 from ...rewrites.decide.propagate import propagate as carry
 from ...rewrites.decide.table import WHOLE, Claim, Table, produced, take
+from ..inputs.names import Patterns
 from ..ops.tag import cotangent_name
 from ..trace.trace import Traced
-from .claims import place_own
+from .claims import Some, place_own, replicate
 from .state import Action, State
 
 
@@ -53,11 +55,36 @@ def follow(root: State, traced: Traced, ends: Sequence[Kin | None]) -> State:
     return replace(plan, actions=root.actions)
 
 
-def _placed(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action) -> Table:
-    """The plan's table with the claims that a tactic made on the kin of its values, and everything that follows from them."""
+def replicated_first(root: Some, values: Patterns, axis: str) -> Some:
+    """The plan with these values kept whole along an axis before all of its tactics. Raises Error if one of them cannot follow.
+
+    tile('x', 0, 'data')   -->   replicate(['keys', 'values'], 'data'), tile('x', 0, 'data')
+    """
+    program, kept = root.source.program, root.source.addresses.find(values)
+    own = sum(action.text.startswith("#") for action in root.actions)
+    for action in root.actions[own:]:
+        if action.kind != "place" or action.again or root.mesh is not root.mesh.whole():
+            raise Error(f"`{action.text}` depends on what was placed before it")
+        if not set(kept.values()).isdisjoint(action.values):
+            raise Error(f"`{action.text}` tiles what is to be replicated")
+    start = replace(root, table=Table(program, root.mesh), actions=())
+    plan = replicate(place_own(start), values, axis)
+    for number, action in enumerate(root.actions[own:], own):
+        kin = {value: Kin(root.table, value, tuple(range(len(program.shape(value))))) for value in action.values}
+        plan = replace(plan, table=_placed(plan, kin, number, action, later=1), actions=(*plan.actions, action))
+    return plan
+
+
+def _placed(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action, later: int = 0) -> Table:
+    """The plan's table with the claims that a tactic made on the kin of its values, and everything that follows from them.
+
+    The tactic's number here is by `later` higher than there.
+    """
     table = plan.table.copy()
     for axis in plan.mesh.axes:
-        claims = {value: claim for value, other in kin.items() if (claim := other.claim(axis, tactic))}
+        claims = {
+            value: claim._replace(tactic=tactic + later) for value, other in kin.items() if (claim := other.claim(axis, tactic))
+        }
         new = {value: claim for value, claim in claims.items() if _fits(table, value, axis, claim, kin[value])}
         every = range(len(plan.source.program.types)) if axis in plan.mesh.parts(action.again, ()) else ()
         changed = [*new, *(value for value in every if table.claim(value, axis))]
@@ -67,7 +94,7 @@ def _placed(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action) ->
         for value, claim in new.items():
             take(table, value, axis, claim)
         if action.propagate:
-            carry(table, axis, changed, tactic, action.held)
+            carry(table, axis, changed, tactic + later, action.held)
     return table
 
 

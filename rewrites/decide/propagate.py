@@ -58,6 +58,8 @@ class _Sweep:
         self.tactic = tactic
         self.held = held
         self.claims: AxisTable = table.axes[axis]
+        self.open = frozenset(table.conflicts)
+        """The conflicts of earlier tactics."""
         self.ahead: list[int] = []
         self.back: list[int] = []
         self.marked_ahead: set[int] = set()
@@ -210,10 +212,15 @@ class _Sweep:
                     self.ask(node, position, digits, claim, candidates, passing=True)
 
     def settle(self, node: Node, candidates: Candidates) -> bool:
-        """Whether one of several candidates serves all that ask; it alone is left then."""
+        """Whether one of several candidates serves all that ask, or ends an earlier conflict; it alone is left then."""
         self.with_all_in_place(node, candidates)
         if len(candidates) > 1:
             self.in_the_middle(node, candidates)
+        if len(candidates) > 1 and (node.number, -1, self.axis) in self.open:
+            mine = {each: asked for each, asked in candidates.items() if asked[0].tactic == self.tactic}
+            if len(mine) == 1:
+                candidates.clear()
+                candidates.update(mine)
         return len(candidates) == 1
 
     def with_all_in_place(self, node: Node, candidates: Candidates) -> None:

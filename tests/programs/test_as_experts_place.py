@@ -178,3 +178,65 @@ def test_what_no_tactic_stores_is_redistributed_once_for_all_its_uses() -> None:
     plan = pt.plan(twice, MESH, a).tile("a", 0, "data")
     assert plan.counts()["all_gather"] == 1
     assert plan.check(a) <= BOUND
+
+
+# --- conflicts -----------------------------------------------------------------------------------------------------------
+
+
+def attention(x: jax.Array, wq: jax.Array, wk: jax.Array, wv: jax.Array) -> jax.Array:
+    """Causal attention of one sequence."""
+    q, k, v = (pt.tag(jnp.einsum("sd,dhe->hse", x, w), name) for name, w in (("q", wq), ("k", wk), ("v", wv)))
+    scores = jnp.einsum("hse,hte->hst", q, k)
+    masked = jnp.where(jnp.tril(jnp.ones(scores.shape[1:], bool))[None], scores, -1e9)
+    return jnp.einsum("hst,hte->she", jax.nn.softmax(masked), v)
+
+
+WEIGHTS = normal(128, 32), normal(32, 4, 8), normal(32, 4, 8) + 0.1, normal(32, 4, 8) - 0.1
+
+
+def test_keys_and_values_are_gathered_before_the_scores_of_a_tiled_sequence() -> None:
+    tiled = pt.plan(attention, MESH, *WEIGHTS).tile("x", 0, "data")
+    assert tiled.conflicts
+    plan = tiled.apply(pt.Resolve())
+    assert plan.trace == "replicate(['k', 'v'], 'data')\ntile('x', 0, 'data')"
+    assert sent(plan, *WEIGHTS) == {"all_gather": 2}
+    assert plan.bytes_per_device() == 2 * 4 * (128 * 4 * 8) * 7 / 8
+    whole = pt.plan(attention, MESH, *WEIGHTS).flops_per_device()
+    assert plan.flops_per_device().known < whole.known / 7
+
+
+def test_a_resolved_plan_is_replayed_as_it_is() -> None:
+    plan = pt.plan(attention, MESH, *WEIGHTS).tile("x", 0, "data").apply(pt.Resolve())
+    again = pt.replay(attention, MESH, plan.trace, *WEIGHTS)
+    assert again.trace == plan.trace and again.layout() == plan.layout() and again.counts() == plan.counts()
+
+
+def test_where_a_conflict_stood_a_value_is_resharded_by_its_shortest_way() -> None:
+    a = normal(64, 64)
+    plan = pt.plan(lambda a: a + a.T, MESH, a).tile("a", 0, "data").apply(pt.Resolve())
+    assert sent(plan, a) == {"all_to_all": 1}
+    assert plan.bytes_per_device() == 64 * 8 * 4 * 7 / 8
+
+
+def test_a_conflict_says_what_each_way_out_receives_and_computes() -> None:
+    (conflict,) = pt.plan(lambda a: a + a.T, MESH, normal(64, 64)).tile("a", 0, "data").conflicts
+    assert list(map(str, conflict.resolutions)) == [
+        "tile('result', 0, 'data'): 1,792 bytes received and 512 flops by a device in a call",
+        "replicate('transpose#0', 'data'): 14,336 bytes received and 512 flops by a device in a call",
+    ]
+
+
+def test_a_plan_with_open_conflicts_says_so() -> None:
+    plan = pt.plan(lambda a: a + a.T, MESH, normal(64, 64)).tile("a", 0, "data")
+    with pytest.warns(
+        pt.ConflictWarning, match=r"open conflicts: `add` at .*Each device of `data` runs it in full.*pt.Resolve"
+    ):
+        plan.compile()
+    assert "a plan with open conflicts: `add`" in repr(plan)
+    with pytest.warns(pt.ConflictWarning, match="open conflicts"):
+        pt.jit(lambda a: a + a.T, mesh=MESH, tactics=[pt.Tile({"a": 0}, "data")])(normal(64, 64))
+
+
+def test_a_plan_without_conflicts_is_left_as_it_is_by_resolve() -> None:
+    plan = pt.plan(lambda a: 2 * a, MESH, normal(64, 64)).tile("a", 0, "data")
+    assert plan.apply(pt.Resolve()).trace == plan.trace

@@ -1,0 +1,211 @@
+"""Conflicts: claims that cannot all hold at one op, and the ways out of them, each tried and with what it costs.
+
+a + a.T, `a` tiled on 0   -->   tile('add#0', 0, 'data'), tile('add#0', 1, 'data'), replicate('transpose#0', 'data')
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from math import prod
+
+from ...dialects.errors import Error
+from ...rewrites.decide import table as placement
+from ...rewrites.decide.table import WHOLE
+from ...rewrites.program.program import Node
+from ..inputs.lines import Source
+from .claims import Some, replicate, tile
+from .collectives import bytes_per_device, line_of
+from .kin import replicated_first
+from .state import State
+from .work import flops_per_device
+
+FLOPS_PER_SECOND = 197e12
+BYTES_PER_SECOND = 45e9
+"""Of one TPU v5e: what it computes, and what it receives over one link. They say how many flops are worth a byte."""
+
+FARTHEST = 16
+"""How many values before a conflict, and how many ops after it, are looked at for smaller values that could be gathered."""
+
+MOST_WAYS = 5
+"""The most ways out that a conflict shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """A resolution of a conflict: a tactic, and what one device then receives and computes in a call.
+
+    It is a tactic itself: `plan.apply(conflict.resolutions[0])`.
+    """
+
+    value: str | tuple[str, ...]
+    """The value, or the two values that are replicated."""
+    axis: str
+    dim: int | None
+    """The dim that is tiled; None if values are replicated."""
+    first: bool
+    """Whether they are replicated before all other tactics, so that these find them whole."""
+    bytes: int
+    flops: int
+
+    @property
+    def tactic(self) -> str:
+        """The same tactic as a line of a trace."""
+        if self.dim is None:
+            return f"replicate({self.value if isinstance(self.value, str) else [*self.value]!r}, {self.axis!r})"
+        return f"tile({self.value!r}, {self.dim}, {self.axis!r})"
+
+    @property
+    def seconds(self) -> float:
+        """About how long a TPU v5e receives and computes: what ways out are compared by."""
+        return self.bytes / BYTES_PER_SECOND + self.flops / FLOPS_PER_SECOND
+
+    def __call__(self, plan: Some) -> Some:
+        return _tried(plan, self.value, self.dim, self.axis, self.first)
+
+    def __repr__(self) -> str:
+        when = " before all other tactics" if self.first else ""
+        return f"{self.tactic}{when}: {self.bytes:,} bytes received and {self.flops:,} flops by a device in a call"
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Claims that contradict each other at one op. Without a resolution, each device runs the op in full."""
+
+    plan: State
+    op: str
+    axis: str
+    source: Source | None
+    claims: tuple[str, ...]
+    replicable: tuple[str, ...]
+    """Values that may be replicated along the axis, alone or two of them."""
+    tileable: tuple[tuple[str, int], ...]
+    """Values that may be tiled, each with the dim."""
+    key: tuple[int, int, str]
+
+    @property
+    def resolutions(self) -> tuple[Resolution, ...]:
+        """The ways out that can be applied, the fastest first; of those with the same cost, one.
+
+        Each is tried, so each has the plan's resulting cost.
+        """
+        found: list[Resolution] = []
+        some = (*self.replicable, *combinations(self.replicable, 2))
+        ways = [(each, None, first) for each in some for first in (False, True)]
+        for value, dim, first in [*ways, *((value, dim, False) for value, dim in self.tileable)]:
+            try:
+                plan = _tried(self.plan, value, dim, self.axis, first)
+            except Error:
+                continue
+            if not is_open(plan, self.key):
+                found.append(Resolution(value, self.axis, dim, first, bytes_per_device(plan), flops_per_device(plan).known))
+        found.sort(key=lambda each: (each.seconds, each.bytes, each.first))
+        return tuple({(each.bytes, each.flops): each for each in reversed(found)}.values())[::-1][:MOST_WAYS]
+
+    def __repr__(self) -> str:
+        where = f" at {self.source}" if self.source is not None else ""
+        return f"conflict on `{self.axis}` in {self.op}{where}: " + "; ".join(self.claims)
+
+
+def _tried(plan: Some, value: str | tuple[str, ...], dim: int | None, axis: str, first: bool) -> Some:
+    values = value if isinstance(value, str) else [*value]
+    if first:
+        return replicated_first(plan, values, axis)
+    return replicate(plan, values, axis) if dim is None else tile(plan, values, dim, axis)
+
+
+def conflicts(plan: State) -> list[Conflict]:
+    """The conflicts that are open: no tactic has placed the op, or the argument, on the axis since."""
+    return [_conflict(plan, key, each) for key, each in plan.table.conflicts.items() if is_open(plan, key)]
+
+
+def is_open(plan: State, key: tuple[int, int, str]) -> bool:
+    each = plan.table.conflicts.get(key)
+    if each is None or each.axis not in plan.table.axes:
+        return False
+    table = plan.table.axes[each.axis]
+    return table.nodes[each.node] is None if each.node >= 0 else table.values[each.value] is None
+
+
+def warning(plan: State) -> str | None:
+    """What to say before a plan with open conflicts runs; None if there is none."""
+    found = [each for key, each in plan.table.conflicts.items() if is_open(plan, key)]
+    if not found:
+        return None
+    first = _conflict(plan, next(key for key in plan.table.conflicts if is_open(plan, key)), found[0])
+    where = f" at {first.source}" if first.source is not None else ""
+    more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+    return (
+        f"a plan with open conflicts: {first.op}{where}{more}. Each device of `{first.axis}` runs it in full. "
+        "Apply pt.Resolve(), or one of plan.conflicts[0].resolutions"
+    )
+
+
+def _conflict(plan: State, key: tuple[int, int, str], each: placement.Conflict) -> Conflict:
+    program, names = plan.source.program, plan.source.addresses.names
+    node = program.nodes[each.node] if each.node >= 0 else None
+    claims = tuple(_claim(plan, each, node, claim, position) for claim, position in each.claims)
+    where = line_of(plan, each.value if node is None else node.results[0], node)
+    op = f"argument `{names[each.value]}`" if node is None else f"`{node.kind}`"
+    replicable = tuple(names[value] for value in _replicable(plan, each, node))
+    tileable = tuple((names[value], dim) for value, dim in _tileable(plan, each, node))
+    return Conflict(plan, op, each.axis, where, claims, replicable, tileable, key)
+
+
+def _claim(plan: State, each: placement.Conflict, node: Node | None, claim: placement.Claim, position: int) -> str:
+    value = each.value if node is None else node.end(position)
+    who = f"operand {position}" if position >= 0 else f"result {-1 - position}"
+    who = f"a use of dim {claim.at}" if node is None else who
+    by = "from" if node is None or value in plan.actions[claim.tactic].values else "propagated from"
+    return f"{who} `{plan.source.addresses.names[value]}` on dim {claim.at}, {by} {plan.actions[claim.tactic].text}"
+
+
+def _tileable(plan: State, each: placement.Conflict, node: Node | None) -> list[tuple[int, int]]:
+    """The dims that the axis may have: those that an argument is asked for, or those of what the op makes."""
+    if node is None:
+        return list(dict.fromkeys((each.value, claim.at) for claim, _ in each.claims))
+    return [(value, dim) for value in node.results for dim in range(len(plan.source.program.shape(value)))]
+
+
+def _replicable(plan: State, each: placement.Conflict, node: Node | None) -> list[int]:
+    """The values that could be replicated along the axis: those that claim, and smaller ones from which their claims come."""
+    if node is None:
+        return [each.value]
+    found: list[int] = []
+    for value in (value for value in node.operands if _is_tiled(plan, value, each.axis)):
+        found += [value, *_smallest(plan, value, _before(plan, value, each.axis))]
+    for value in (node.end(position) for _, position in each.claims if position < 0):
+        found += _smallest(plan, value, _behind(plan, value, each.axis))
+    return list(dict.fromkeys(found))
+
+
+def _smallest(plan: State, value: int, others: Iterator[int]) -> list[int]:
+    """The smallest of these values, if it is smaller than `value`: to gather keys is cheaper than to gather scores."""
+    sizes = {each: prod(plan.source.program.shape(each)) for each in others}
+    found = [each for each, size in sizes.items() if size < prod(plan.source.program.shape(value))]
+    return [min(found, key=lambda each: sizes[each])] if found else []
+
+
+def _before(plan: State, value: int, axis: str) -> Iterator[int]:
+    """The values with a claim on the axis from which one is computed."""
+    program, ahead = plan.source.program, [value]
+    for each in ahead:
+        for operand in program.nodes[program.producer[each]].operands if program.producer[each] >= 0 else ():
+            if operand not in ahead and len(ahead) < FARTHEST and _is_tiled(plan, operand, axis):
+                ahead.append(operand)
+                yield operand
+
+
+def _behind(plan: State, value: int, axis: str) -> Iterator[int]:
+    """The other values with a claim on the axis that are read by the ops which read a value, or what becomes of it."""
+    program, ahead, seen = plan.source.program, [value], set[int]()
+    for each in ahead:
+        for node in (program.nodes[number] for number, _ in program.uses[each]):
+            if node.number not in seen and len(seen) < FARTHEST:
+                seen.add(node.number)
+                ahead += node.results
+                yield from (operand for operand in node.operands if operand not in ahead and _is_tiled(plan, operand, axis))
+
+
+def _is_tiled(plan: State, value: int, axis: str) -> bool:
+    claim = plan.table.claim(value, axis)
+    return claim is not None and claim.at != WHOLE
