@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .compiler.api.replay import replay as replay
     from .compiler.api.tactics import (
         DataParallel as DataParallel,
+        EachTrip as EachTrip,
         ExpertParallel as ExpertParallel,
         Megatron as Megatron,
         Replicate as Replicate,

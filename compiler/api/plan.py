@@ -87,6 +87,15 @@ class Plan(State):
         """
         return claims.widen(self, values)
 
+    def each_trip(self, values: Patterns) -> Plan:
+        """Gather these arguments in every trip of the loops that read them, instead of once before the first trip.
+
+        That receives more, but no device has all of them at one time.
+
+        each_trip("params"):   1 all_gather of w, whole during 8 trips   -->   8 all_gathers, each freed in its trip
+        """
+        return claims.each_trip(self, values)
+
     def name(self, values: Patterns, dim: int, label: str) -> Plan:
         """Name the range of a dim, so that you can `tile` it by name. A name is a label, never a constraint.
 

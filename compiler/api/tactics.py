@@ -136,6 +136,19 @@ class Widen(Tactic):
 
 
 @dataclass(frozen=True, repr=False)
+class EachTrip(Tactic):
+    """Gather arguments in every trip of the loops that read them, instead of once before the first trip.
+
+    EachTrip("params"):   1 all_gather of w, whole during 8 trips   -->   8 all_gathers, each freed in its trip
+    """
+
+    values: Patterns
+
+    def __call__(self, plan: Plan) -> Plan:
+        return plan.each_trip(self.values)
+
+
+@dataclass(frozen=True, repr=False)
 class Resolve(Tactic):
     """Resolve each open conflict by the way out that takes a device the least time, by its bytes and flops.
 

@@ -84,6 +84,19 @@ def widen(plan: Some, values: Patterns) -> Some:
     return replace(plan, table=table, actions=(*plan.actions, Action(_call("widen", (values,), {}), "widen")))
 
 
+def each_trip(plan: Some, values: Patterns) -> Some:
+    """Gather these arguments in every trip of the loops that read them, instead of once before the first trip."""
+    program, named = plan.source.program, plan.source.addresses.find(values)
+    for name, value in named.items():
+        if program.producer[value] >= 0 or not program.has_regions:
+            why = "it is computed" if program.has_regions else "the program has no loop"
+            title = f"`{name}` cannot be gathered in each trip: {why}"
+            raise Error(title, helps=["name an argument that a loop reads, as `params/**`"])
+    table = plan.table.copy()
+    table.each_trip |= frozenset(named.values())
+    return replace(plan, table=table, actions=(*plan.actions, Action(_call("each_trip", (values,), {}), "each_trip")))
+
+
 def _moved(program: Program, values: Iterable[int]) -> tuple[set[int], list[Node]]:
     """What ops make of the values that only move their elements, and all ops that read the values or these."""
     ahead, moved, readers = list(values), set[int](), list[Node]()

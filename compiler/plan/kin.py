@@ -50,6 +50,7 @@ def follow(root: State, traced: Traced, ends: Sequence[Kin | None]) -> State:
     program = plan.source.program
     values = (*program.arguments[: len(traced.in_avals)], *program.returned)
     kin = _tagged(root, plan) | {value: other for value, other in zip(values, ends, strict=True) if other is not None}
+    plan.table.each_trip |= {v for v, other in kin.items() if other.value in root.table.each_trip and v in program.arguments}
     for number, action in enumerate(root.actions):
         plan = replace(plan, table=_placed(plan, kin, number, action))
     return replace(plan, actions=root.actions)

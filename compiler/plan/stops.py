@@ -10,6 +10,7 @@ from typing import cast
 
 from ...dialects.params import ParamsAttr
 from ...rewrites.decide.decide import Move
+from ...rewrites.decide.stored import passes_on
 from ...rewrites.decide.table import Blocked
 from ...rewrites.program.program import Node
 from ...rewrites.program.shard_maps import misfit
@@ -174,7 +175,7 @@ def received_for(plan: State, uses: Iterable[tuple[int, int]], axis: str = "") -
     """The bytes that a device receives in a call so that these operands lie as their ops want them, over one axis or all."""
     where, moves = plan.source.program.where, dict[int, Move]()
     for use in uses:
-        move = plan.decisions.at_use.get(use)
+        move = _move(plan, use)
         while move is not None:
             # The first of several that share collectives counts them.
             move = move.together[0] if move.together else move
@@ -184,6 +185,17 @@ def received_for(plan: State, uses: Iterable[tuple[int, int]], axis: str = "") -
     return received(
         Exchange(step.kind, step.axes, part, move.trips, where(move.region)) for move, step in steps for part in step.parts
     )
+
+
+def _move(plan: State, use: tuple[int, int]) -> Move | None:
+    """The move by which an operand comes to its op, perhaps before ops that only move its elements."""
+    program, at_use = plan.source.program, plan.decisions.at_use
+    while use not in at_use:
+        number = program.producer[program.nodes[use[0]].operands[use[1]]]
+        if number < 0 or not passes_on(program.nodes[number]):
+            return None
+        use = number, 0
+    return at_use[use]
 
 
 def wholes(plan: State) -> list[WholeOp]:

@@ -17,7 +17,7 @@ from ..program.program import Node
 from ..redistribute.steps import Bytes
 from .op_layouts import Placements
 from .pending import Carry, is_linear, through
-from .stored import put, reads_of, received_for, without
+from .stored import passes_on, put, reads_of, received_for, without
 
 
 def carried_sums(placements: Placements) -> dict[int, Carry]:
@@ -25,7 +25,7 @@ def carried_sums(placements: Placements) -> dict[int, Carry]:
     if not placements.program.has_regions:
         return through(placements)
     for node in reversed(placements.program.nodes):
-        if node.kind == "enter" and len(node.results) == 1:
+        if node.kind == "enter" and len(node.results) == 1 and source_of(placements, node) not in placements.table.each_trip:
             _gather_before(placements, node)
     found = list(_accumulated(placements))
     before = {number: placements.nodes[number] for each in found for number in each.nodes}
@@ -52,6 +52,14 @@ def _on(placements: Placements, number: int) -> set[str]:
 
 
 # --- values that are the same in all trips ---------------------------------------------------------------------------
+
+
+def source_of(placements: Placements, border: Node) -> int:
+    """The value that enters a loop, before ops that only moved it."""
+    program, value = placements.program, border.operands[0]
+    while program.producer[value] >= 0 and passes_on(program.nodes[program.producer[value]]):
+        value = program.nodes[program.producer[value]].operands[0]
+    return value
 
 
 def _gather_before(placements: Placements, border: Node) -> None:

@@ -87,7 +87,7 @@ def reads_of(placements: Placements, value: int) -> tuple[list[int], list[tuple[
     while ahead:
         value = ahead.pop()
         for use in placements.uses(value):
-            if use[0] < len(program.nodes) and _passes_on(program.nodes[use[0]]):
+            if use[0] < len(program.nodes) and passes_on(program.nodes[use[0]]):
                 moved.append(use[0])
                 ahead.append(program.nodes[use[0]].results[0])
             else:
@@ -95,7 +95,8 @@ def reads_of(placements: Placements, value: int) -> tuple[list[int], list[tuple[
     return moved, reads
 
 
-def _passes_on(node: Node) -> bool:
+def passes_on(node: Node) -> bool:
+    """Whether an op only moves or casts a value, or lets it enter a loop."""
     is_move = node.kind == "enter" if node.is_border else node.signature.instance.moves
     return is_move and len(node.results) == 1
 

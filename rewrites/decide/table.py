@@ -7,7 +7,7 @@ the number of the tactic that made it, so that a plan can report which tactic de
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import prod
 from typing import NamedTuple
@@ -115,17 +115,19 @@ class Table:
     conflicts: dict[tuple[int, int, str], Conflict] = field(default_factory=dict[tuple[int, int, str], Conflict])
     widened: frozenset[int] = frozenset()
     """Values that are computed in the windows in which their uses read them, and not exchanged."""
+    each_trip: frozenset[int] = frozenset()
+    """Arguments that loops gather in every trip, and not once before the first one."""
     too_wide: dict[tuple[int, str], tuple[Factor, bool]] = field(default_factory=dict[tuple[int, str], tuple[Factor, bool]])
     """Of these, those whose windows along an axis are wider than all of its blocks together, and whether only because their
     uses read windows that are far apart: found by one propagation."""
 
     def copy(self) -> Table:
         """A table that shares every axis until `touch`."""
-        return Table(self.program, self.mesh, dict(self.axes), dict(self.blocked), dict(self.conflicts), self.widened)
+        return replace(self, axes=dict(self.axes), blocked=dict(self.blocked), conflicts=dict(self.conflicts), too_wide={})
 
     def refined(self, mesh: Mesh) -> Table:
         """The same placements on a mesh that has sub-axes instead of some axes, for which nothing is blocked yet."""
-        made = Table(self.program, mesh, widened=self.widened)
+        made = Table(self.program, mesh, widened=self.widened, each_trip=self.each_trip)
         for axis, table in self.axes.items():
             minor = mesh[axis]
             for part in mesh.parts(axis):

@@ -83,6 +83,16 @@ def test_a_batch_that_a_loop_takes_apart_is_tiled_in_each_of_its_trips(zero: lis
     assert sent(plan, *args) == {**expected, "permute": len(exchange)}
 
 
+def test_parameters_may_be_gathered_in_each_trip_instead() -> None:
+    args = LAYERS, LAYERS, BATCH
+    once = pt.plan(accumulated, MESH, *args).apply(pt.DataParallel("data", inputs="batch"), ZERO3)
+    often = once.apply(pt.EachTrip("params"))
+    # In each trip `w1` for one use, and `w2` for two.
+    assert sent(often, *args) == sent(once, *args) | {"all_gather": 3 * TRIPS}
+    assert often.bytes_per_device() > once.bytes_per_device()
+    assert pt.replay(accumulated, MESH, often.trace, *args).counts() == often.counts()
+
+
 def test_a_batch_that_trips_do_not_divide_is_tiled_as_any_other() -> None:
     x = normal(64, 4)
     plan = pt.plan(lambda x: lax.map(jnp.sum, x.reshape(16, 4, 4)), MESH, x).tile("x", 0, "data")
