@@ -17,24 +17,25 @@ from ..program.program import Node
 from ..redistribute.steps import Bytes
 from .op_layouts import Placements
 from .pending import Carry, is_linear, through
-from .stored import passes_on, put, reads_of, received_for, without
+from .stored import passes_on, reads_of, received_for
 
 
 def carried_sums(placements: Placements) -> dict[int, Carry]:
     """The ops that carry a pending sum; takes placements off ops in loops where that saves collectives in every trip."""
+    nodes = placements.program.nodes
     if not placements.program.has_regions:
         return through(placements)
-    for node in reversed(placements.program.nodes):
+    for node in reversed(nodes):
         if node.kind == "enter" and len(node.results) == 1 and source_of(placements, node) not in placements.table.each_trip:
             _gather_before(placements, node)
     found = list(_accumulated(placements))
     before = {number: placements.nodes[number] for each in found for number in each.nodes}
     while True:
         for number, placed in before.items():
-            put(placements, number, placed)
+            placements.put(nodes[number], placed)
         for each in found:
-            for number in each.nodes:
-                put(placements, number, without(placements, number, {each.axis}))
+            for node in (nodes[number] for number in each.nodes):
+                placements.put(node, placements.without(node, {each.axis}))
         carried = through(placements)
         kept = [each for each in found if each.axis in _axes(carried.get(each.carry))]
         if len(kept) == len(found):
@@ -44,11 +45,6 @@ def carried_sums(placements: Placements) -> dict[int, Carry]:
 
 def _axes(carry: Carry | None) -> set[str]:
     return set() if carry is None else {each.axis for each in carry.pend}
-
-
-def _on(placements: Placements, number: int) -> set[str]:
-    """The axes on which an op is placed."""
-    return {factor.name for _, factor in placements.nodes[number].placement}
 
 
 # --- values that are the same in all trips ---------------------------------------------------------------------------
@@ -67,7 +63,7 @@ def _gather_before(placements: Placements, border: Node) -> None:
     program = placements.program
     moved, reads = reads_of(placements, border.results[0])
     wanted = [placements.wanted(*use) for use, _ in reads]
-    axes = {axis for axis in _on(placements, border.number) if wanted and not any(axis in each.axes() for each in wanted)}
+    axes = {axis for axis in placements.axes(border) if wanted and not any(axis in each.axes() for each in wanted)}
     if not axes or any(
         value in placements.fixed for number in (border.number, *moved) for value in program.nodes[number].results
     ):
@@ -80,12 +76,12 @@ def _gather_before(placements: Placements, border: Node) -> None:
             total += received_for(placements, read, layouts[read], want) * program.likely_trips(program.use_region(*use))
         return total
 
-    after = {number: without(placements, number, axes) for number in (border.number, *moved)}
+    after = {number: placements.without(program.nodes[number], axes) for number in (border.number, *moved)}
     homes = {value: after[program.producer[value]].produced[0] for _, value in reads}
     now = received(placements.nodes[border.number].wanted[0], {value: placements.home(value) for value in homes})
     if received(after[border.number].wanted[0], homes) < now:
         for number, placed in after.items():
-            put(placements, number, placed)
+            placements.put(program.nodes[number], placed)
 
 
 # --- sums over all trips ---------------------------------------------------------------------------------------------
@@ -103,7 +99,7 @@ class _Accumulated:
 def _accumulated(placements: Placements) -> Iterator[_Accumulated]:
     for node in placements.program.nodes:
         if node.kind == "carry":
-            for axis in sorted(_on(placements, node.number)):
+            for axis in sorted(placements.axes(node)):
                 if (nodes := _Sum(placements, node, axis).nodes()) is not None:
                     yield _Accumulated(axis, node.number, frozenset(nodes))
 
@@ -152,7 +148,7 @@ class _Sum:
             if number < 0 or number in found or number == self.carry.number or self.is_pending(value):
                 continue
             node = self.program.nodes[number]
-            if self.axis in _on(self.placements, number) and not node.is_border and len(node.results) == 1:
+            if self.axis in self.placements.axes(self.program.nodes[number]) and not node.is_border and len(node.results) == 1:
                 found.add(number)
                 ahead += node.operands
         return found
@@ -184,7 +180,7 @@ class _Sum:
             if not self.program.zero[value] or number < 0 or value in self.placements.fixed:
                 return None
             node = self.program.nodes[number]
-            if self.axis not in _on(self.placements, number) or node.is_border:
+            if self.axis not in self.placements.axes(self.program.nodes[number]) or node.is_border:
                 return None
             made.add(number)
             tiled = [each for each in node.operands if self.is_tiled(each)]

@@ -12,7 +12,7 @@ from ...dialects.layouts import Layout
 from ..program.program import Node
 from ..redistribute.search import path
 from ..redistribute.steps import Bytes
-from .op_layouts import Placed, Placements, place
+from .op_layouts import Placed, Placements
 
 
 def unmerged(placements: Placements) -> list[int]:
@@ -25,9 +25,7 @@ def unmerged(placements: Placements) -> list[int]:
                 *(nodes[placements.program.producer[v]] for v in node.operands if _is_free(placements, v, node)),
                 node,
             ):
-                placed = placements.nodes[each.number] = _without(placements, each, node)
-                for value, layout in zip(each.results, placed.produced, strict=True):
-                    placements.homes[value] = placements.fixed.get(value, layout)
+                placements.put(each, _without(placements, each, node))
             found.append(node.number)
     return found
 
@@ -35,8 +33,7 @@ def unmerged(placements: Placements) -> list[int]:
 def _without(placements: Placements, node: Node, merging: Node) -> Placed:
     """An op without the axes over which another one merges."""
     merged = placements.nodes[merging.number].merged
-    axes = set[str]() if merged is None else {factor.name for factor in merged.factors}
-    return place(node.signature, tuple(each for each in placements.nodes[node.number].placement if each[1].name not in axes))
+    return placements.without(node, set() if merged is None else {factor.name for factor in merged.factors})
 
 
 def _is_free(placements: Placements, value: int, node: Node) -> bool:

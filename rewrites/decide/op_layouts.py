@@ -5,6 +5,7 @@ Derived from the definitions once for each distinct (signature, placement); a tr
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass, field
 from itertools import repeat
 from math import prod
@@ -181,22 +182,36 @@ class Placements:
             return boundary(self, self.program.returned[position])
         return self.nodes[number].wanted[position]
 
+    def put(self, node: Node, placed: Placed) -> None:
+        """Places an op otherwise; what it leaves pending stays as it is."""
+        self.nodes[node.number] = placed
+        for value, layout in zip(node.results, placed.produced, strict=True):
+            self.homes[value] = self.fixed.get(value, layout)
+
+    def without(self, node: Node, axes: Set[str]) -> Placed:
+        """The op without its own placement on some axes."""
+        return place(node.signature, self.kept(node, axes))
+
     def reduced(self, node: Node, pend: Pend) -> Placed:
         """The op without its own placement on the pending axes."""
-        return place(node.signature, self.kept(node, pend))
+        return self.without(node, {each.axis for each in pend})
 
-    def kept(self, node: Node, pend: Pend) -> Placement:
-        """The op's placement on the axes that are not pending."""
+    def kept(self, node: Node, axes: Set[str]) -> Placement:
+        """The op's placement on all axes but some."""
         placement = self.nodes[node.number].placement
-        axes = {each.axis for each in pend}
         return tuple([each for each in placement if each[1].name not in axes]) if placement else placement
+
+    def axes(self, node: Node) -> set[str]:
+        """The axes on which the op is placed."""
+        return {factor.name for _, factor in self.nodes[node.number].placement}
 
     def keeps(self, node: Node, pend: Pend) -> bool:
         """Whether what is left of each index without the pending axes still fits it: of windows, it may not."""
         placement = self.nodes[node.number].placement
         if len(placement) < 2:
             return True
-        after, axes = self.kept(node, pend), {each.axis for each in pend}
+        axes = {each.axis for each in pend}
+        after = self.kept(node, axes)
         lost = {index for index, factor in placement if factor.name in axes}
         left = ((index, [factor for at, factor in after if at == index]) for index in lost)
         return all(fits_index(node.signature, index, factors) for index, factors in left if factors)

@@ -8,14 +8,12 @@ What is not stored is redistributed once. If ops that only move its elements are
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from ...dialects.dtypes import itemsize
 from ...dialects.layouts import Layout
 from ..program.program import Node
 from ..redistribute.search import path
 from ..redistribute.steps import Bytes
-from .op_layouts import Placed, Placements, place
+from .op_layouts import Placed, Placements
 from .table import Claim
 
 Use = tuple[int, int]
@@ -55,11 +53,11 @@ def gathered_at_source(placements: Placements) -> None:
         if not moved or all(axes <= set(layout.axes()) for layout in wanted) or is_stored(placements, value):
             continue
         lost = {number: axes - _read_on(placements, program.nodes[number].results[0]) for number in moved}
-        after = {number: without(placements, number, gone) for number, gone in lost.items() if gone}
+        after = {number: placements.without(program.nodes[number], gone) for number, gone in lost.items() if gone}
         fixed = any(value in placements.fixed for number in after for value in program.nodes[number].results)
         if after and not fixed and _received(placements, value, after) < _received(placements, value, {}):
             for number, placed in after.items():
-                put(placements, number, placed)
+                placements.put(program.nodes[number], placed)
 
 
 def _read_on(placements: Placements, value: int) -> set[str]:
@@ -104,16 +102,3 @@ def passes_on(node: Node) -> bool:
 def received_for(placements: Placements, value: int, source: Layout, target: Layout) -> Bytes:
     """The bytes that a device receives if a value changes its layout."""
     return path(source, target, itemsize(placements.program.types[value].dtype), placements.mesh).bytes
-
-
-def put(placements: Placements, number: int, placed: Placed) -> None:
-    """Places an op otherwise; what it leaves pending stays as it is."""
-    placements.nodes[number] = placed
-    for value, layout in zip(placements.program.nodes[number].results, placed.produced, strict=True):
-        placements.homes[value] = layout
-
-
-def without(placements: Placements, number: int, axes: Collection[str]) -> Placed:
-    """An op without its placement on some axes."""
-    placement = placements.nodes[number].placement
-    return place(placements.program.nodes[number].signature, tuple(each for each in placement if each[1].name not in axes))
