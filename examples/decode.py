@@ -123,7 +123,7 @@ def arguments(config: Config) -> tuple[Tree, list[Tree], jax.Array]:
 
 
 # Each head of keys with its queries, or all queries of the single head.
-MULTI_HEAD = pt.Megatron("model", column={"params/**/w[qkv1]": 1}, row=["params/**/wo", "params/**/w2"])
+MULTI_HEAD = pt.Megatron("model", column={"params/**/w[qkv1]": 1}, row={"params/**/wo": 0, "params/**/w2": 0})
 MULTI_QUERY = pt.Megatron("model", column={"params/**/wq": 2, "params/**/w1": 1}, row={"params/**/wo": 1, "params/**/w2": 0})
 # The single head of keys is on every device; or, placed before the queries, each device has some rows of the batch.
 BATCHED = pt.Tile({"cache": 0}, "model", held=True)

@@ -197,8 +197,9 @@ class DataParallel(Tactic):
 class Megatron(Tactic):
     """Tensor parallelism: column and row tiling of weights by patterns, the rest inferred (arXiv 1909.08053).
 
-    `column` tiles the output dim of the first matmul (dim 1), `row` the contracted dim of the second (dim 0). A mapping
-    from pattern to dim overrides these. One of the two is enough if the other follows by propagation.
+    `column` tiles the output dim of the first matmul (the last dim), `row` the contracted dim of the second (the last but one),
+    so a dim of stacked layers in front changes nothing. A mapping from pattern to dim overrides these. One of the two is enough
+    if the other follows by propagation.
 
         Megatron("model", column="**/w1"):   w1: f32[256, model*512], w2: f32[model*512, 256], one all_reduce after w2
     """
@@ -211,7 +212,7 @@ class Megatron(Tactic):
     def seeds(self, plan: Plan) -> Iterator[Seed]:
         if not self.column and not self.row:
             raise Error("`Megatron` names no weights", helps=['give `column`, `row` or both: column="**/w1"'])
-        for given, dim in ((self.column, 1), (self.row, 0)):
+        for given, dim in ((self.column, -1), (self.row, -2)):
             if given:
                 yield from _tiles(plan, given, dim, self.axis, self.padded)
 

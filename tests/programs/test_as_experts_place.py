@@ -250,3 +250,16 @@ def test_a_plan_with_open_conflicts_says_so() -> None:
 def test_a_plan_without_conflicts_is_left_as_it_is_by_resolve() -> None:
     plan = pt.plan(lambda a: 2 * a, MESH, normal(64, 64)).tile("a", 0, "data")
     assert plan.apply(pt.Resolve()).trace == plan.trace
+
+
+# --- Megatron ------------------------------------------------------------------------------------------------------------
+
+
+def test_megatron_tiles_stacked_layers_like_single_ones() -> None:
+    def stack(layers: Tree, x: jax.Array) -> jax.Array:
+        return lax.scan(lambda h, layer: (h + jnp.tanh(h @ layer["up"]) @ layer["down"], None), x, layers)[0]
+
+    args = {"up": normal(6, 16, 32), "down": normal(6, 32, 16)}, normal(8, 16)
+    plan = pt.plan(stack, MESH, *args).apply(pt.Megatron("data", column="layers/up", row="layers/down"))
+    assert plan.layout("layers/*") == {"layers/up": "f32[6, 16, data*4]", "layers/down": "f32[6, data*4, 16]"}
+    assert sent(plan, *args) == {"all_reduce": 6}
