@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ...rewrites.decide.decide import Move
+from ...rewrites.decide.stored import passes_on
 from ...rewrites.program.program import Node
 from ...rewrites.redistribute.steps import Bytes, Step
 from ..inputs.lines import Source
@@ -70,12 +71,23 @@ def _collective(plan: State, move: Move, step: Step, bytes: Bytes) -> Collective
         bytes,
         move.trips,
         plan.source.program.where(move.region),
-        value=addresses.names[move.value],
+        value=addresses.names[_parameter(plan, move.value)],
         use=node.kind if node is not None else "the result" if move.uses else "the argument",
         source=line_of(plan, move.value, node),
         tactic=_cause(plan, move, step),
         why=why(plan, move, step),
     )
+
+
+def _parameter(plan: State, value: int) -> int:
+    """The argument that a value is, seen through casts, moves, barriers and the borders of loops; else the value itself."""
+    program, seen = plan.source.program, value
+    while (number := program.producer[seen]) >= 0:
+        node = program.nodes[number]
+        if len(node.results) != 1 or not (passes_on(node) or node.kind in ("trip", "optimization_barrier")):
+            return value
+        seen = node.operands[0]
+    return seen
 
 
 def use_of(plan: State, move: Move) -> Node | None:

@@ -263,3 +263,21 @@ def test_megatron_tiles_stacked_layers_like_single_ones() -> None:
     plan = pt.plan(stack, MESH, *args).apply(pt.Megatron("data", column="layers/up", row="layers/down"))
     assert plan.layout("layers/*") == {"layers/up": "f32[6, 16, data*4]", "layers/down": "f32[6, data*4, 16]"}
     assert sent(plan, *args) == {"all_reduce": 6}
+
+
+# --- names ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_collective_names_the_parameter_that_it_gathers() -> None:
+    def loss(params: Tree, x: jax.Array) -> jax.Array:
+        def layer(h: jax.Array, w: jax.Array) -> Any:
+            return jnp.tanh(h @ w.astype(jnp.float32)), None
+
+        return jnp.mean(lax.scan(jax.checkpoint(layer), x, params["w"].transpose(0, 2, 1))[0] ** 2)
+
+    args = {"w": normal(6, 16, 16)}, normal(16, 16)
+    tactics = [pt.DataParallel("data", inputs="x"), pt.ZeRO(3, "data", params="params")]
+    plan = pt.plan(jax.grad(loss), MESH, *args).apply(*tactics)
+    gathers = [each for each in plan.collectives() if each.kind == "all_gather"]
+    assert {each.value for each in gathers} == {"params/w"} and {each.times for each in gathers} == {6}
+    assert any("transpose(jvp" in str(each) for each in gathers)
