@@ -207,14 +207,18 @@ class _Mover:
             self.move_shared(value, uses)
 
     def move_parameter(self, value: int, uses: list[tuple[int, int, Layout]]) -> None:
-        """Moves a parameter once for each op that uses it; of several gathers, each waits for the value that starts its use."""
+        """Moves a parameter once for each op that uses it; of several gathers, each waits for the value that starts its use.
+
+        In a trip of a loop, where it is the parameter of one layer, all ops share it: what is recomputed and its gradient too.
+        """
         source = self.placements.homes[value]
         made: dict[tuple[int, Layout], Move] = {}
         for number, position, wanted in uses:
-            move = made.get((number, wanted))
+            region = self.program.use_region(number, position)
+            key = (-region if region and region == self.program.region[value] else number), wanted
+            move = made.get(key)
             if move is None:
-                region = self.program.use_region(number, position)
-                move = made[number, wanted] = self.make(value, source, (), wanted, None, False, region)
+                move = made[key] = self.make(value, source, (), wanted, None, False, region)
             move.uses.append((number, position))
         gathers = [move for move in made.values() if move.communicates]
         if len(gathers) > 1:
