@@ -17,6 +17,7 @@ from ...rewrites.decide.table import WHOLE
 from ..inputs.checks import axes_of, axis_of, block_of, dims_given, flag_of, patterns_of
 from ..inputs.names import Patterns, as_patterns
 from ..plan.claims import Seed, having
+from ..plan.conflicts import conflict, open_keys
 from .plan import Plan
 
 Axes = str | Sequence[str]
@@ -159,9 +160,9 @@ class Resolve(Tactic):
 
     def __call__(self, plan: Plan) -> Plan:
         tried = set[object]()
-        while found := next((each for each in plan.conflicts if each.key not in tried), None):
-            tried.add(found.key)
-            if ways := found.resolutions:
+        while left := [key for key in open_keys(plan) if key not in tried]:
+            tried.add(left[0])
+            if ways := conflict(plan, left[0]).resolutions:
                 plan = plan.apply(ways[0])
         return plan
 

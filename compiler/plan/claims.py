@@ -10,9 +10,11 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ...dialects.errors import Error
+from ...dialects.lax import ScanOp, WhileOp
 from ...dialects.mesh import Mesh
 from ...dialects.ranges.factor import Factor
 from ...rewrites.decide.propagate import propagate as carry
+from ...rewrites.decide.stored import passes_on
 from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor, take
 from ...rewrites.program.program import Node, Program
 from ...rewrites.program.shard_maps import own_claims
@@ -87,14 +89,27 @@ def widen(plan: Some, values: Patterns) -> Some:
 def each_trip(plan: Some, values: Patterns) -> Some:
     """Gather these arguments in every trip of the loops that read them, instead of once before the first trip."""
     program, named = plan.source.program, plan.source.addresses.find(values)
-    for name, value in named.items():
-        if program.producer[value] >= 0 or not program.has_regions:
-            why = "it is computed" if program.has_regions else "the program has no loop"
-            title = f"`{name}` cannot be gathered in each trip: {why}"
-            raise Error(title, helps=["name an argument that a loop reads, as `params/**`"])
+    read = {value for value in named.values() if program.producer[value] < 0 and _enters_loop(program, value)}
+    if not read:
+        name, value = next(iter(named.items()))
+        why = "it is computed" if program.producer[value] >= 0 else "no loop reads it as it is"
+        helps = ["name an argument that a loop reads, as `params/**`"]
+        raise Error(f"`{name}` cannot be gathered in each trip: {why}", helps=helps)
     table = plan.table.copy()
-    table.each_trip |= frozenset(named.values())
+    table.each_trip |= read
     return replace(plan, table=table, actions=(*plan.actions, Action(_call("each_trip", (values,), {}), "each_trip")))
+
+
+def _enters_loop(program: Program, value: int) -> bool:
+    """Whether a loop reads the value, perhaps after ops that only move it: the same in all trips."""
+    ahead = [value]
+    for each in ahead:
+        for node in (program.nodes[number] for number, _ in program.uses[each]):
+            if node.kind == "enter" and isinstance(node.op, ScanOp | WhileOp):
+                return True
+            if passes_on(node):
+                ahead += node.results
+    return False
 
 
 def _moved(program: Program, values: Iterable[int]) -> tuple[set[int], list[Node]]:

@@ -115,7 +115,12 @@ def _tried(plan: Some, value: str | tuple[str, ...], dim: int | None, axis: str,
 
 def conflicts(plan: State) -> list[Conflict]:
     """The conflicts that are open: no tactic has placed the op, or the argument, on the axis since."""
-    return [_conflict(plan, key, each) for key, each in plan.table.conflicts.items() if is_open(plan, key)]
+    return [conflict(plan, key) for key in open_keys(plan)]
+
+
+def open_keys(plan: State) -> list[tuple[int, int, str]]:
+    """By which the table of a plan has its open conflicts."""
+    return [key for key in plan.table.conflicts if is_open(plan, key)]
 
 
 def is_open(plan: State, key: tuple[int, int, str]) -> bool:
@@ -128,10 +133,10 @@ def is_open(plan: State, key: tuple[int, int, str]) -> bool:
 
 def warning(plan: State) -> str | None:
     """What to say before a plan with open conflicts runs; None if there is none."""
-    found = [each for key, each in plan.table.conflicts.items() if is_open(plan, key)]
+    found = open_keys(plan)
     if not found:
         return None
-    first = _conflict(plan, next(key for key in plan.table.conflicts if is_open(plan, key)), found[0])
+    first = conflict(plan, found[0])
     where = f" at {first.source}" if first.source is not None else ""
     more = f", and {len(found) - 1} more" if len(found) > 1 else ""
     return (
@@ -140,8 +145,9 @@ def warning(plan: State) -> str | None:
     )
 
 
-def _conflict(plan: State, key: tuple[int, int, str], each: placement.Conflict) -> Conflict:
-    program, names = plan.source.program, plan.source.addresses.names
+def conflict(plan: State, key: tuple[int, int, str]) -> Conflict:
+    """A conflict, in the words of the user."""
+    program, names, each = plan.source.program, plan.source.addresses.names, plan.table.conflicts[key]
     node = program.nodes[each.node] if each.node >= 0 else None
     claims = tuple(_claim(plan, each, node, claim, position) for claim, position in each.claims)
     where = line_of(plan, each.value if node is None else node.results[0], node)

@@ -64,11 +64,11 @@ def replicated_first(root: Some, values: Patterns, axis: str) -> Some:
     program, kept = root.source.program, root.source.addresses.find(values)
     own = sum(action.text.startswith("#") for action in root.actions)
     for action in root.actions[own:]:
-        if action.kind != "place" or action.again or root.mesh is not root.mesh.whole():
+        if action.kind not in ("place", "name", "each_trip") or action.again or root.mesh is not root.mesh.whole():
             raise Error(f"`{action.text}` depends on what was placed before it")
         if not set(kept.values()).isdisjoint(action.values):
             raise Error(f"`{action.text}` tiles what is to be replicated")
-    start = replace(root, table=Table(program, root.mesh), actions=())
+    start = replace(root, table=Table(program, root.mesh, each_trip=root.table.each_trip), actions=())
     plan = replicate(place_own(start), values, axis)
     for number, action in enumerate(root.actions[own:], own):
         kin = {value: Kin(root.table, value, tuple(range(len(program.shape(value))))) for value in action.values}

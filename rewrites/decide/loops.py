@@ -72,8 +72,10 @@ def _gather_before(placements: Placements, border: Node) -> None:
     def received(at_border: Layout, layouts: dict[int, Layout]) -> Bytes:
         value, outside = border.operands[0], program.regions[border.region].parent
         total = received_for(placements, value, placements.home(value), at_border) * program.likely_trips(outside)
-        for (use, read), want in zip(reads, wanted, strict=True):
-            total += received_for(placements, read, layouts[read], want) * program.likely_trips(program.use_region(*use))
+        # In one trip, ops share what they read in one layout.
+        shared = {(read, want, program.use_region(*use)) for (use, read), want in zip(reads, wanted, strict=True)}
+        for read, want, region in shared:
+            total += received_for(placements, read, layouts[read], want) * program.likely_trips(region)
         return total
 
     after = {number: placements.without(program.nodes[number], axes) for number in (border.number, *moved)}
@@ -174,17 +176,16 @@ class _Sum:
 
     def zeros(self, value: int) -> set[int] | None:
         """The ops tiled on the axis that make the zeros with which a carry begins; None if it begins with something else."""
-        made = set[int]()
-        while self.is_tiled(value):
-            number = self.program.producer[value]
+        made, ahead = set[int](), [value]
+        while ahead:
+            number = self.program.producer[value := ahead.pop()]
+            if not self.is_tiled(value) or number in made:
+                continue
             if not self.program.zero[value] or number < 0 or value in self.placements.fixed:
                 return None
             node = self.program.nodes[number]
-            if self.axis not in self.placements.axes(self.program.nodes[number]) or node.is_border:
+            if self.axis not in self.placements.axes(node) or node.is_border:
                 return None
             made.add(number)
-            tiled = [each for each in node.operands if self.is_tiled(each)]
-            if not tiled:
-                break
-            (value,) = tiled
+            ahead += node.operands
         return made

@@ -192,7 +192,17 @@ class _Reach:
             if number in self.carriers and value not in self.pending
             for loop in self.roots(value)
         }
-        return frozenset(number for number, loop in self.loops.items() if not self.holds(loop)) | self.hinders | lost
+        found = {number for number, loop in self.loops.items() if not self.holds(loop)} | self.hinders | lost
+        ahead = {loop.number for loop in self.loops.values() if loop.number not in found and loop.operands[1] in self.hanging}
+        # A carry that is made of others alone is no sum if they are none: `c, d = d, tanh(c)`.
+        while more := {number for number in ahead if self.hangs_on(self.program.nodes[number].operands[1], found)}:
+            found |= more
+            ahead -= more
+        return frozenset(found)
+
+    def hangs_on(self, value: int, carries: set[int]) -> bool:
+        """Whether a value is made of these carries alone."""
+        return all(root.number in carries for root in self.roots(value))
 
     def holds(self, loop: Node) -> bool:
         """Whether each trip ends with a pending sum, and every reader of the carry can also take a pending sum."""

@@ -87,7 +87,7 @@ def reads_of(placements: Placements, value: int) -> tuple[list[int], list[tuple[
         for use in placements.uses(value):
             if use[0] < len(program.nodes) and passes_on(program.nodes[use[0]]):
                 moved.append(use[0])
-                ahead.append(program.nodes[use[0]].results[0])
+                ahead += program.nodes[use[0]].results
             else:
                 reads.append((use, value))
     return moved, reads
@@ -96,7 +96,7 @@ def reads_of(placements: Placements, value: int) -> tuple[list[int], list[tuple[
 def passes_on(node: Node) -> bool:
     """Whether an op only moves or casts a value, or lets it enter a loop."""
     is_move = node.kind == "enter" if node.is_border else node.signature.instance.moves
-    return is_move and len(node.results) == 1
+    return is_move and len(node.results) == len(node.operands) == 1
 
 
 def received_for(placements: Placements, value: int, source: Layout, target: Layout) -> Bytes:

@@ -209,7 +209,7 @@ class _Writer:
         made = self.read(node.operands[position], node.number, position, into)
         made = self.cut(made, self.wanted(node, position), into)
         carry = self.decisions.carried.get(node.number)
-        if carry is None or type_of(made).layout.pending:
+        if carry is None or len(type_of(made).layout.pending) == len(carry.pend):
             return made
         into.open()
         local, target = into.slice(made, type_of(made)), self.built(node, 0)

@@ -20,7 +20,8 @@ class Classes:
     parents: list[int]
     iterated: set[int] = field(default_factory=set[int])
     trips: dict[int, int] = field(default_factory=dict[int, int])
-    """Class of a dim that is split into the trips of a loop -> how many of its elements each trip has."""
+    """Class of a dim that is split into the trips of a loop -> how many of its elements each trip has; of several loops, the
+    fewest."""
 
     def of(self, value: int, dim: int) -> int:
         """The class of a dim: the root of its tree."""

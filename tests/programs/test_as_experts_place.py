@@ -87,8 +87,8 @@ def test_parameters_may_be_gathered_in_each_trip_instead() -> None:
     args = LAYERS, LAYERS, BATCH
     once = pt.plan(accumulated, MESH, *args).apply(pt.DataParallel("data", inputs="batch"), ZERO3)
     often = once.apply(pt.EachTrip("params"))
-    # In each trip `w1` for one use, and `w2` for two.
-    assert sent(often, *args) == sent(once, *args) | {"all_gather": 3 * TRIPS}
+    # In each trip `w1` and `w2`, which forward and backward share.
+    assert sent(often, *args) == sent(once, *args) | {"all_gather": 2 * TRIPS}
     assert often.bytes_per_device() > once.bytes_per_device()
     assert pt.replay(accumulated, MESH, often.trace, *args).counts() == often.counts()
 
@@ -159,6 +159,57 @@ def test_carries_that_exchange_sums_are_one_collective_each() -> None:
 
     args = normal(16, 16), normal(4, 32, 16)
     assert sent(pt.plan(loop, MESH, *args).tile("x", 1, "data"), *args) == {"all_reduce": 2}
+
+
+X, Y, Z = normal(4, 32, 16), normal(4, 16, 32).transpose(0, 2, 1) + 0.1, normal(32, 16)
+W = normal(16, 16)
+SUMS: dict[str, tuple[Callable[..., Any], int]] = {
+    "a carry that starts from a sum over another axis": (
+        lambda w, x, y, z: lax.scan(lambda c, r: (c + r.T @ r, None), z.T @ z, y)[0],
+        1,
+    ),
+    "the same in a while": (
+        lambda w, x, y, z: lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] + y[c[0]].T @ y[0]), (0, z.T @ z))[1],
+        1,
+    ),
+    "branches with sums over different axes": (
+        lambda w, x, y, z: lax.cond(w[0, 0] > 0, lambda: z.T @ z, lambda: y[0].T @ y[0]) + z.T @ z,
+        1,
+    ),
+    "branches with a sum, another sum, or none": (
+        lambda w, x, y, z: lax.switch(1, [lambda: y[0].T @ y[0], lambda: z.T @ z, lambda: w]) + y[0].T @ y[0] + z.T @ z,
+        1,
+    ),
+    "carries that change places and add to one another": (
+        lambda w, x, y, z: lax.scan(lambda c, r: ((c[1], c[0] + r.T @ r), None), (w, z.T @ z), y)[0],
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize(("program", "expected"), SUMS.values(), ids=SUMS)
+def test_a_term_counts_once_on_the_axes_on_which_it_is_no_sum(program: Callable[..., Any], expected: int) -> None:
+    plan = pt.plan(program, pt.Mesh(data=4, model=2), W, X, Y, Z).tile("y", 1, "model").tile("z", 0, "data")
+    assert sent(plan, W, X, Y, Z) == {"all_reduce": expected}
+
+
+def test_a_carry_that_starts_from_zeros_that_are_put_together_is_scattered_after_the_loop() -> None:
+    def step(params: Tree, opt: Tree, x: jax.Array) -> Any:
+        w = params["w"]
+        zeros = jnp.concatenate([jnp.zeros_like(w[:8]), jnp.zeros_like(w[8:])])
+        return momentum({"w": lax.scan(lambda c, r: (c + made(w, r), None), zeros, x)[0]}, params, opt)
+
+    args = {"w": W}, {"w": W}, X / 4
+    plan = pt.plan(step, MESH, *args).apply(pt.DataParallel("data", inputs="x", dim=1), ZERO3)
+    assert sent(plan, *args) == {"all_gather": 1, "reduce_scatter": 1}
+
+
+def test_a_history_of_carries_is_decided_at_once() -> None:
+    def shifted(x: jax.Array) -> Any:
+        return lax.scan(lambda c, r: ([*c[1:], jnp.tanh(c[0] + r.T @ r)], None), [jnp.zeros((16, 16))] * 40, x)[0][-1]
+
+    plan = pt.plan(shifted, MESH, X).tile("x", 1, "data")
+    assert sent(plan, X) == {"all_reduce": 4}
 
 
 # --- sums of sums ------------------------------------------------------------------------------------------------------
