@@ -49,8 +49,7 @@ def gathered_at_source(placements: Placements) -> None:
         if not axes or len(program.uses[value]) < 2:
             continue
         moved, reads = reads_of(placements, value)
-        wanted = [placements.wanted(*use) for use, _ in reads]
-        if not moved or all(axes <= set(layout.axes()) for layout in wanted) or is_stored(placements, value):
+        if not moved or all(axes <= set(placements.wanted(*use).axes()) for use, _ in reads) or is_stored(placements, value):
             continue
         lost = {number: axes - _read_on(placements, program.nodes[number].results[0]) for number in moved}
         after = {number: placements.without(program.nodes[number], gone) for number, gone in lost.items() if gone}
