@@ -81,7 +81,7 @@ def page() -> str:
         f"\n## Expanded into other primitives\n\n{listed(row.primitive for row in fates[Fate.EXPANDED])}"
         f"\n## A region, whose body is partitioned\n\n{listed(row.primitive for row in fates[Fate.REGION])}"
         f"\n## Inlined\n\n{listed(row.primitive for row in fates[Fate.INLINED])}"
-        "\n## Unpartitioned\n\nThese run on gathered operands. `plan.whole` lists them, except one that reads nothing and "
+        "\n## Unpartitioned\n\nThese run on gathered operands. `plan.whole` lists each one, unless it reads nothing and "
         "makes a scalar.\n"
         f"\n| why | primitives |\n|---|---|\n"
         + "".join(f"| {reason} | {', '.join(names)} |\n" for reason, names in why.items())
