@@ -150,12 +150,12 @@ class _Reach:
             if loop.results[0] in self.pending:
                 continue
             self.loops[loop.number] = loop
-            pend = self.assumed[loop.number] = self.given.get(loop.number, pend)
+            own = self.assumed[loop.number] = self.given.get(loop.number, pend)
             self.bare.update(loop.results)
             for value in loop.results:
-                self.pending[value] = pend
-                self.layouts[value] = self.placements.reduced(loop, pend).produced[0]
-            found += [*self.assume(loop, pend), *(number for number, _ in self.program.uses[loop.results[0]])]
+                self.pending[value] = own
+                self.layouts[value] = self.placements.reduced(loop, own).produced[0]
+            found += [*self.assume(loop, own), *(number for number, _ in self.program.uses[loop.results[0]])]
         return found
 
     def carried_on(self, node: Node) -> frozenset[int]:
