@@ -125,6 +125,40 @@ def test_a_weight_that_is_the_same_in_all_trips_is_gathered_once_in_each_directi
     assert sent(plan, *args) == {"all_gather": 3 + 1, "reduce_scatter": 3}
 
 
+def test_what_is_recomputed_in_a_trip_and_its_gradient_share_a_gather() -> None:
+    def loss(params: Tree, x: jax.Array) -> jax.Array:
+        def layer(h: jax.Array, w: Tree) -> Any:
+            return h + jnp.tanh(jnp.tanh(h @ w["up"]) @ w["down"]), None
+
+        return jnp.mean(lax.scan(jax.checkpoint(layer), x, params)[0] ** 2)
+
+    layers = 6
+    args = {"up": normal(layers, 16, 32), "down": normal(layers, 32, 16)}, normal(16, 16)
+    plan = pt.plan(jax.grad(loss), MESH, *args)
+    plan = plan.apply(pt.DataParallel("data", inputs="x"), pt.ZeRO(3, "data", params="params"))
+    # Each of two matrices, forward and backward.
+    assert plan.counts()["all_gather"] == 2 * 2 * layers
+    assert plan.check(*args) <= BOUND
+
+
+def test_a_matrix_that_a_while_multiplies_by_is_not_gathered() -> None:
+    def solve(a: jax.Array, b: jax.Array) -> jax.Array:
+        def step(state: Any) -> Any:
+            x, r, p, k = state
+            ap = a @ p
+            alpha = (r @ r) / (p @ ap)
+            after = r - alpha * ap
+            return x + alpha * p, after, after + (after @ after) / (r @ r) * p, k + 1
+
+        return lax.while_loop(lambda state: state[3] < 8, step, (jnp.zeros_like(b), b, b, 0))[0]
+
+    half = normal(64, 64)
+    args = half @ half.T + 8 * jnp.eye(64), normal(64)
+    plan = pt.plan(solve, MESH, *args).tile("a", 0, "data")
+    assert all(each.value != "a" and each.received <= 64 * 4 for each in plan.collectives())
+    assert plan.check(*args) <= BOUND
+
+
 # --- carries -----------------------------------------------------------------------------------------------------------
 
 Loop = Callable[[jax.Array, jax.Array], Any]
