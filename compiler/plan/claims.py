@@ -14,7 +14,6 @@ from ...dialects.lax import ScanOp, WhileOp
 from ...dialects.mesh import Mesh
 from ...dialects.ranges.factor import Factor
 from ...rewrites.decide.propagate import propagate as carry
-from ...rewrites.decide.stored import passes_on
 from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor, take
 from ...rewrites.program.program import Node, Program
 from ...rewrites.program.shard_maps import own_claims
@@ -107,7 +106,7 @@ def _enters_loop(program: Program, value: int) -> bool:
         for node in (program.nodes[number] for number, _ in program.uses[each]):
             if node.kind == "enter" and isinstance(node.op, ScanOp | WhileOp):
                 return True
-            if passes_on(node):
+            if node.passes_on:
                 ahead += node.results
     return False
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ...rewrites.decide.decide import Move
-from ...rewrites.decide.stored import passes_on
 from ...rewrites.program.program import Node
 from ...rewrites.redistribute.steps import Bytes, Step
 from ..inputs.lines import Source
@@ -81,13 +80,9 @@ def _collective(plan: State, move: Move, step: Step, bytes: Bytes) -> Collective
 
 def _parameter(plan: State, value: int) -> int:
     """The argument that a value is, seen through casts, moves, barriers and the borders of loops; else the value itself."""
-    program, seen = plan.source.program, value
-    while (number := program.producer[seen]) >= 0:
-        node = program.nodes[number]
-        if len(node.results) != 1 or not (passes_on(node) or node.kind in ("trip", "optimization_barrier")):
-            return value
-        seen = node.operands[0]
-    return seen
+    program = plan.source.program
+    source = program.source(value, ("trip", "optimization_barrier"))
+    return source if program.producer[source] < 0 else value
 
 
 def use_of(plan: State, move: Move) -> Node | None:

@@ -76,10 +76,6 @@ class Conflict:
     axis: str
     source: Source | None
     claims: tuple[str, ...]
-    replicable: tuple[str, ...]
-    """Values that may be replicated along the axis, alone or two of them."""
-    tileable: tuple[tuple[str, int], ...]
-    """Values that may be tiled, each with the dim."""
     key: tuple[int, int, str]
 
     @property
@@ -89,9 +85,10 @@ class Conflict:
         Each is tried, so each has the plan's resulting cost.
         """
         found: list[Resolution] = []
-        some = (*self.replicable, *combinations(self.replicable, 2))
-        ways = [(each, None, first) for each in some for first in (False, True)]
-        for value, dim, first in [*ways, *((value, dim, False) for value, dim in self.tileable)]:
+        names, each = self.plan.source.addresses.names, self.plan.table.conflicts[self.key]
+        alone = [names[value] for value in _replicable(self.plan, each)]
+        ways = [(some, None, first) for some in (*alone, *combinations(alone, 2)) for first in (False, True)]
+        for value, dim, first in [*ways, *((names[value], dim, False) for value, dim in _tileable(self.plan, each))]:
             try:
                 plan = _tried(self.plan, value, dim, self.axis, first)
             except Error:
@@ -136,28 +133,38 @@ def warning(plan: State) -> str | None:
     found = open_keys(plan)
     if not found:
         return None
-    first = conflict(plan, found[0])
-    where = f" at {first.source}" if first.source is not None else ""
+    op, source = _where(plan, plan.table.conflicts[found[0]])
+    where = f" at {source}" if source is not None else ""
     more = f", and {len(found) - 1} more" if len(found) > 1 else ""
     return (
-        f"a plan with open conflicts: {first.op}{where}{more}. Each device of `{first.axis}` runs it in full. "
+        f"a plan with open conflicts: {op}{where}{more}. Each device of `{found[0][2]}` runs it in full. "
         "Apply pt.Resolve(), or one of plan.conflicts[0].resolutions"
     )
 
 
 def conflict(plan: State, key: tuple[int, int, str]) -> Conflict:
     """A conflict, in the words of the user."""
-    program, names, each = plan.source.program, plan.source.addresses.names, plan.table.conflicts[key]
-    node = program.nodes[each.node] if each.node >= 0 else None
-    claims = tuple(_claim(plan, each, node, claim, position) for claim, position in each.claims)
-    where = line_of(plan, each.value if node is None else node.results[0], node)
-    op = f"argument `{names[each.value]}`" if node is None else f"`{node.kind}`"
-    replicable = tuple(names[value] for value in _replicable(plan, each, node))
-    tileable = tuple((names[value], dim) for value, dim in _tileable(plan, each, node))
-    return Conflict(plan, op, each.axis, where, claims, replicable, tileable, key)
+    each = plan.table.conflicts[key]
+    op, source = _where(plan, each)
+    claims = tuple(_claim(plan, each, claim, position) for claim, position in each.claims)
+    return Conflict(plan, op, each.axis, source, claims, key)
 
 
-def _claim(plan: State, each: placement.Conflict, node: Node | None, claim: placement.Claim, position: int) -> str:
+def _node(plan: State, each: placement.Conflict) -> Node | None:
+    """The op at which the claims meet; None if it is an argument."""
+    return plan.source.program.nodes[each.node] if each.node >= 0 else None
+
+
+def _where(plan: State, each: placement.Conflict) -> tuple[str, Source | None]:
+    """The op or argument at which the claims meet, and its source line."""
+    node = _node(plan, each)
+    if node is None:
+        return f"argument `{plan.source.addresses.names[each.value]}`", line_of(plan, each.value, None)
+    return f"`{node.kind}`", line_of(plan, node.results[0], node)
+
+
+def _claim(plan: State, each: placement.Conflict, claim: placement.Claim, position: int) -> str:
+    node = _node(plan, each)
     value = each.value if node is None else node.end(position)
     who = f"operand {position}" if position >= 0 else f"result {-1 - position}"
     who = f"a use of dim {claim.at}" if node is None else who
@@ -165,15 +172,17 @@ def _claim(plan: State, each: placement.Conflict, node: Node | None, claim: plac
     return f"{who} `{plan.source.addresses.names[value]}` on dim {claim.at}, {by} {plan.actions[claim.tactic].text}"
 
 
-def _tileable(plan: State, each: placement.Conflict, node: Node | None) -> list[tuple[int, int]]:
+def _tileable(plan: State, each: placement.Conflict) -> list[tuple[int, int]]:
     """The dims that the axis may have: those that an argument is asked for, or those of what the op makes."""
+    node = _node(plan, each)
     if node is None:
         return list(dict.fromkeys((each.value, claim.at) for claim, _ in each.claims))
     return [(value, dim) for value in node.results for dim in range(len(plan.source.program.shape(value)))]
 
 
-def _replicable(plan: State, each: placement.Conflict, node: Node | None) -> list[int]:
+def _replicable(plan: State, each: placement.Conflict) -> list[int]:
     """The values that could be replicated along the axis: those that claim, and smaller ones from which their claims come."""
+    node = _node(plan, each)
     if node is None:
         return [each.value]
     found: list[int] = []

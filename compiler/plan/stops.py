@@ -10,7 +10,6 @@ from typing import cast
 
 from ...dialects.params import ParamsAttr
 from ...rewrites.decide.decide import Move
-from ...rewrites.decide.stored import passes_on
 from ...rewrites.decide.table import Blocked
 from ...rewrites.program.program import Node
 from ...rewrites.program.shard_maps import misfit
@@ -192,7 +191,7 @@ def _move(plan: State, use: tuple[int, int]) -> Move | None:
     program, at_use = plan.source.program, plan.decisions.at_use
     while use not in at_use:
         number = program.producer[program.nodes[use[0]].operands[use[1]]]
-        if number < 0 or not passes_on(program.nodes[number]):
+        if number < 0 or not program.nodes[number].passes_on:
             return None
         use = number, 0
     return at_use[use]

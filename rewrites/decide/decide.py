@@ -80,11 +80,8 @@ def decide(table: Table) -> Decisions:
     carried = carried_sums(placements)
     for number, carry in carried.items():
         node = placements.program.nodes[number]
-        placed = placements.reduced(node, carry.pend)
-        placements.nodes[number] = placed
-        for value in node.results:
-            placements.homes[value] = placed.produced[0]
-            placements.sources[value] = carry.pend
+        placements.put(node, placements.reduced(node, carry.pend))
+        placements.sources.update(dict.fromkeys(node.results, carry.pend))
     return _Mover(placements, carried, gathered).decisions()
 
 

@@ -17,7 +17,7 @@ from ..program.program import Node
 from ..redistribute.steps import Bytes
 from .op_layouts import Placements
 from .pending import Carry, is_linear, through
-from .stored import passes_on, reads_of, received_for
+from .stored import reads_of
 
 
 def carried_sums(placements: Placements) -> dict[int, Carry]:
@@ -26,7 +26,7 @@ def carried_sums(placements: Placements) -> dict[int, Carry]:
     if not placements.program.has_regions:
         return through(placements)
     for node in reversed(nodes):
-        if node.kind == "enter" and len(node.results) == 1 and source_of(placements, node) not in placements.table.each_trip:
+        if node.is_border and node.passes_on and placements.program.source(node.operands[0]) not in placements.table.each_trip:
             _gather_before(placements, node)
     found = list(_accumulated(placements))
     before = {number: placements.nodes[number] for each in found for number in each.nodes}
@@ -50,14 +50,6 @@ def _axes(carry: Carry | None) -> set[str]:
 # --- values that are the same in all trips ---------------------------------------------------------------------------
 
 
-def source_of(placements: Placements, border: Node) -> int:
-    """The value that enters a loop, before ops that only moved it."""
-    program, value = placements.program, border.operands[0]
-    while program.producer[value] >= 0 and passes_on(program.nodes[program.producer[value]]):
-        value = program.nodes[program.producer[value]].operands[0]
-    return value
-
-
 def _gather_before(placements: Placements, border: Node) -> None:
     """Lets a value enter a loop in the layout in which the loop reads it, if all trips together receive fewer bytes then."""
     program = placements.program
@@ -71,11 +63,11 @@ def _gather_before(placements: Placements, border: Node) -> None:
 
     def received(at_border: Layout, layouts: dict[int, Layout]) -> Bytes:
         value, outside = border.operands[0], program.regions[border.region].parent
-        total = received_for(placements, value, placements.home(value), at_border) * program.likely_trips(outside)
+        total = placements.received(value, placements.home(value), at_border) * program.likely_trips(outside)
         # In one trip, ops share what they read in one layout.
         shared = {(read, want, program.use_region(*use)) for (use, read), want in zip(reads, wanted, strict=True)}
         for read, want, region in shared:
-            total += received_for(placements, read, layouts[read], want) * program.likely_trips(region)
+            total += placements.received(read, layouts[read], want) * program.likely_trips(region)
         return total
 
     after = {number: placements.without(program.nodes[number], axes) for number in (border.number, *moved)}
@@ -150,7 +142,7 @@ class _Sum:
             if number < 0 or number in found or number == self.carry.number or self.is_pending(value):
                 continue
             node = self.program.nodes[number]
-            if self.axis in self.placements.axes(self.program.nodes[number]) and not node.is_border and len(node.results) == 1:
+            if self.axis in self.placements.axes(node) and not node.is_border and len(node.results) == 1:
                 found.add(number)
                 ahead += node.operands
         return found

@@ -7,10 +7,7 @@ A merge leaves its results in blocks. Where they are wanted whole, gathering the
 
 from __future__ import annotations
 
-from ...dialects.dtypes import itemsize
-from ...dialects.layouts import Layout
 from ..program.program import Node
-from ..redistribute.search import path
 from ..redistribute.steps import Bytes
 from .op_layouts import Placed, Placements
 
@@ -45,10 +42,7 @@ def _is_free(placements: Placements, value: int, node: Node) -> bool:
 
 def _received(placements: Placements, node: Node, placed: Placed) -> Bytes:
     """The bytes that a device receives for the operands of an op, for its merge, and for what its results are wanted as."""
-
-    def moved(value: int, source: Layout, target: Layout) -> Bytes:
-        return path(source, target, itemsize(placements.program.types[value].dtype), placements.mesh).bytes
-
+    moved = placements.received
     total: Bytes = placed.merged.step(placed.produced[0], placements.mesh).bytes if placed.merged is not None else 0
     for value, wanted in zip(node.operands, placed.wanted, strict=True):
         if not _is_free(placements, value, node):

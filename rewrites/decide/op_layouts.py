@@ -18,6 +18,8 @@ from ...dialects.mesh import Mesh
 from ...dialects.ranges.factor import Factor, overhang
 from ..program.program import Node, Position, Program, Signature
 from ..redistribute.kinds.merge import Merge
+from ..redistribute.search import path
+from ..redistribute.steps import Bytes
 from .requirements import Placing, requirements
 from .table import Table, fits_index
 
@@ -219,6 +221,10 @@ class Placements:
     def local_bytes(self, value: int, layout: Layout) -> int:
         """The local bytes of the value on one device in this layout."""
         return prod(layout.local_shape(self.mesh)) * itemsize(self.program.types[value].dtype)
+
+    def received(self, value: int, source: Layout, target: Layout) -> Bytes:
+        """The bytes that a device receives if the value changes its layout."""
+        return path(source, target, itemsize(self.program.types[value].dtype), self.mesh).bytes
 
     def trips(self, value: int) -> int:
         """How often one call is taken to compute the value."""

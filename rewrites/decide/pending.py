@@ -234,15 +234,14 @@ class _Reach:
         sums = {at: self.pending[value] for at, value in enumerate(node.operands) if value in self.bare}
         if not sums:
             return None
-        pend, *others = dict.fromkeys(sums.values())
-        together = _together((pend, *others), self.placements.mesh) if others else pend
-        if together is None or not (others or self.meets(node)) or law(counts_once(0, ())) is None:
+        parts = list(dict.fromkeys(sums.values()))
+        pend = _together(parts, self.placements.mesh)
+        if pend is None or (len(parts) == 1 and not self.meets(node)) or law(counts_once(0, ())) is None:
             return None
-        pend, zeros = together, self.program.zeros(node)
+        zeros = self.program.zeros(node)
         whole = frozenset(at for at, each in sums.items() if each == pend)
         others = frozenset(range(len(node.operands))) - whole - zeros
-        beside = terms_beside(node.signature.instance.definition, whole, zeros, others, self.is_field(node))
-        if beside is None or beside != others:
+        if terms_beside(node.signature.instance.definition, whole, zeros, others, self.is_field(node)) != others:
             return None
         self.waited[node.number] = pend
         return self.carried(node)

@@ -8,10 +8,7 @@ What is not stored is redistributed once. If ops that only move its elements are
 
 from __future__ import annotations
 
-from ...dialects.dtypes import itemsize
 from ...dialects.layouts import Layout
-from ..program.program import Node
-from ..redistribute.search import path
 from ..redistribute.steps import Bytes
 from .op_layouts import Placed, Placements
 from .table import Claim
@@ -75,7 +72,7 @@ def _received(placements: Placements, value: int, after: dict[int, Placed]) -> B
         homes[node.results[0]] = placed.produced[0]
         moves.add((node.operands[0], placed.wanted[0]))
     moves.update((read, placements.wanted(*use)) for use, read in reads)
-    return sum((received_for(placements, read, homes[read], wanted) for read, wanted in moves), start=0)
+    return sum((placements.received(read, homes[read], wanted) for read, wanted in moves), start=0)
 
 
 def reads_of(placements: Placements, value: int) -> tuple[list[int], list[tuple[Use, int]]]:
@@ -84,20 +81,9 @@ def reads_of(placements: Placements, value: int) -> tuple[list[int], list[tuple[
     while ahead:
         value = ahead.pop()
         for use in placements.uses(value):
-            if use[0] < len(program.nodes) and passes_on(program.nodes[use[0]]):
+            if use[0] < len(program.nodes) and program.nodes[use[0]].passes_on:
                 moved.append(use[0])
                 ahead += program.nodes[use[0]].results
             else:
                 reads.append((use, value))
     return moved, reads
-
-
-def passes_on(node: Node) -> bool:
-    """Whether an op only moves or casts a value, or lets it enter a loop."""
-    is_move = node.kind == "enter" if node.is_border else node.signature.instance.moves
-    return is_move and len(node.results) == len(node.operands) == 1
-
-
-def received_for(placements: Placements, value: int, source: Layout, target: Layout) -> Bytes:
-    """The bytes that a device receives if a value changes its layout."""
-    return path(source, target, itemsize(placements.program.types[value].dtype), placements.mesh).bytes

@@ -10,9 +10,10 @@ becomes a `Node` (its bound definition, its operand and result value numbers). A
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from math import prod
 from typing import NamedTuple, cast
 
 from xdsl.dialects import func
@@ -187,6 +188,12 @@ class Node:
         """Whether values cross into a region, or out of it, here."""
         return bool(self.reads)
 
+    @property
+    def passes_on(self) -> bool:
+        """Whether the op only moves or casts one value, or lets it enter a loop."""
+        is_move = self.kind == "enter" if self.is_border else self.signature.instance.moves
+        return is_move and len(self.results) == len(self.operands) == 1
+
     def end(self, position: int) -> int:
         """The operand at a position, or the result at -1 - a position."""
         return self.operands[position] if position >= 0 else self.results[-1 - position]
@@ -290,26 +297,33 @@ class Program:
         node = self.nodes[number]
         return node.is_border and node.reads[position] != self.region[node.operands[position]]
 
+    def source(self, value: int, also: Collection[str] = ()) -> int:
+        """The value that a value is, seen through ops that only move or cast it, or let it enter a loop, and kinds of `also`.
+
+        %t = transpose %w; loop { enter %t }   -->   %w
+        """
+        while (number := self.producer[value]) >= 0:
+            node = self.nodes[number]
+            if not (node.passes_on or node.kind in also):
+                break
+            (value,) = node.operands
+        return value
+
+    def around(self, region: int) -> Iterator[Region]:
+        """A region and those around it, but for the program itself."""
+        while region:
+            yield self.regions[region]
+            region = self.regions[region].parent
+
     def trips(self, region: int) -> int:
         """How often one call runs a region; unknown trip counts count as 1."""
-        times = 1
-        while region:
-            times *= self.regions[region].trips
-            region = self.regions[region].parent
-        return times
+        return prod(each.trips for each in self.around(region))
 
     def likely_trips(self, region: int) -> int:
         """How often one call is taken to run a region, to choose between collectives in a loop and others outside of it."""
-        times = 1
-        while region:
-            times *= self.regions[region].likely
-            region = self.regions[region].parent
-        return times
+        return prod(each.likely for each in self.around(region))
 
     def where(self, region: int) -> str:
         """The loops and branches on which the number of runs of a region depends: `while#0/cond#1:0`, or empty."""
-        marks: list[str] = []
-        while region:
-            marks.append(self.regions[region].mark)
-            region = self.regions[region].parent
-        return "/".join(mark for mark in reversed(marks) if mark)
+        marks = [each.mark for each in self.around(region) if each.mark]
+        return "/".join(reversed(marks))
