@@ -45,6 +45,8 @@ def partita(layers: int) -> dict[str, float]:
         figures[name] = clock.lap()
     plan.spmd()
     figures["spmd"] = clock.lap()
+    plan.memory()
+    figures["memory"] = clock.lap()
     _check_shardings(plan.layout("params/**"))
     return {**figures, "collectives": sum(plan.counts().values())}
 

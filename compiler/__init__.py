@@ -7,6 +7,7 @@ Data flows from the bottom of this list to the top, and each folder imports only
     graph      a plan as a dataflow graph of kernels, and how it runs node by node
     run        a plan as one function on devices, its derivatives, and the comparison with the original
     plan       a plan's data, and every question that a plan answers
+    memory     the memory of one device, estimated from a plan's decisions
     notation   programs in index notation: from text to a function, and back
     trace      from a JAX function to a program
     define     ops that users define, and how they are tried

@@ -19,8 +19,9 @@ from ...dialects.definitions.registry import definitions
 from ...dialects.mesh import Mesh
 from ..inputs.arguments import Function
 from ..inputs.checks import mesh_given, shown, tactics_given
+from ..inputs.donated import donated
 from ..jax_private import Device, jax, tree
-from ..run.compiled import Compiled, device_mesh, donated, misplaced
+from ..run.compiled import Compiled, device_mesh, misplaced
 from .plan import Plan, Tactic, plan as make_plan, warn_of_conflicts
 
 R = TypeVar("R")

@@ -19,7 +19,7 @@ from ..inputs.checks import mesh_given, run_tactic
 from ..inputs.names import Patterns
 from ..jax_private import Device
 from ..notation.show import notation
-from ..plan import claims, collectives, conflicts, lowered, queries, stops
+from ..plan import claims, collectives, conflicts, lowered, memory, queries, stops
 from ..plan.claims import Seed
 from ..plan.collectives import Collective
 from ..plan.conflicts import Conflict
@@ -27,6 +27,7 @@ from ..plan.counts import Counts
 from ..plan.diff import Diff, diff
 from ..plan.expect import expect
 from ..plan.explain import explain
+from ..plan.memory import Memory
 from ..plan.state import State
 from ..plan.stops import Stop, WholeOp
 from ..plan.work import Flops, flops_per_device
@@ -153,6 +154,17 @@ class Plan(State):
         `.unknown` names the ops whose flops are unknown and not counted: sorts, factorisations, user code.
         """
         return flops_per_device(self)
+
+    def memory(self, donate: Patterns = ()) -> Memory:
+        """The most bytes that one device stores at one time: arguments, results and temporaries, by value and source line.
+
+        It is an estimate of what XLA allocates on CPU, made without compiling. With `donate`, results take the buffers of these
+        arguments. Raises Error for a donated argument that does not exist or is static.
+
+        memory():                   {arguments, results, what the backward pass needs, a gathered parameter}   -->   bytes
+        memory(donate="params"):    new parameters take the place of the old ones
+        """
+        return memory.memory(self, donate)
 
     def layout(self, values: Patterns = "**") -> dict[str, str]:
         """The layout of each value that the patterns match: `{"w1": "f32[8, model*8]"}`."""

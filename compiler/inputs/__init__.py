@@ -3,6 +3,7 @@
     checks       axes, dims, patterns, flags, meshes, tactics: taken, or an error that says what was expected
     names        names of values from paths in trees, and the patterns that match them
     arguments    a function and how it is called
+    donated      the arguments whose buffers a call may use for its results
     literals     a text in the user's Python file, and where it is
     lines        the line of the user's program that an operation comes from
 

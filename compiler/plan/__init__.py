@@ -12,9 +12,10 @@
       cures        what to do there
       work         what one device computes
       lookups      whether a table is looked up in blocks or gathered
+    memory         the most bytes that one device stores at one time, by value
     explain, diff, expect     why, what changed, and what a test expects
     kin            the tactics of a plan on another program: a derivative, a batched function
     conflicts      claims that cannot all hold, and the ways out of them
 
-Imports `trace`, `define`, `ops` and `inputs`.
+Imports `memory`, `trace`, `define`, `ops` and `inputs`.
 """

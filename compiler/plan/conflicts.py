@@ -16,6 +16,7 @@ from ..inputs.lines import Source
 from .claims import Some, replicate, tile
 from .collectives import bytes_per_device, line_of
 from .kin import replicated_first
+from .memory import peak_bytes
 from .state import State
 from .work import flops_per_device
 
@@ -32,7 +33,7 @@ MOST_WAYS = 5
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """A resolution of a conflict: a tactic, and what one device then receives and computes in a call.
+    """A resolution of a conflict: a tactic, and what one device then receives, computes and stores.
 
     It is a tactic itself: `plan.apply(conflict.resolutions[0])`.
     """
@@ -46,6 +47,8 @@ class Resolution:
     """Whether they are replicated before all other tactics, so that these find them whole."""
     bytes: int
     flops: int
+    memory: int
+    """The most bytes that a device stores at one time."""
 
     @property
     def tactic(self) -> str:
@@ -64,7 +67,8 @@ class Resolution:
 
     def __repr__(self) -> str:
         when = " before all other tactics" if self.first else ""
-        return f"{self.tactic}{when}: {self.bytes:,} bytes received and {self.flops:,} flops by a device in a call"
+        cost = f"{self.bytes:,} bytes received and {self.flops:,} flops by a device in a call, {self.memory:,} bytes stored"
+        return f"{self.tactic}{when}: {cost}"
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,8 @@ class Conflict:
             except Error:
                 continue
             if not is_open(plan, self.key):
-                found.append(Resolution(value, self.axis, dim, first, bytes_per_device(plan), flops_per_device(plan).known))
+                cost = bytes_per_device(plan), flops_per_device(plan).known, peak_bytes(plan)
+                found.append(Resolution(value, self.axis, dim, first, *cost))
         found.sort(key=lambda each: (each.seconds, each.bytes, each.first))
         return tuple({(each.bytes, each.flops): each for each in reversed(found)}.values())[::-1][:MOST_WAYS]
 

@@ -9,6 +9,7 @@ from ...rewrites.decide.op_layouts import boundary
 from ..inputs.checks import shown
 from .collectives import bytes_per_device, counts
 from .counts import Counts
+from .memory import peak_bytes
 from .queries import layouts
 from .state import State
 from .work import Flops, flops_per_device
@@ -18,9 +19,10 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """The differences, as pairs (before, after). `memory` is that of a device's arguments.
+    """The differences, as pairs (before, after).
 
-    A device receives `bytes` and computes `flops` in a call.
+    A device receives `bytes` and computes `flops` in a call. `memory` is the most bytes that it stores at one time, and
+    `arguments` are those of its arguments.
 
     `inside` has the collectives in branches and in loops of unknown trip count: `{"all_reduce in cond#0:1": (0, 1)}`.
     """
@@ -31,13 +33,15 @@ class Diff:
     bytes: tuple[int, int]
     flops: tuple[Flops, Flops]
     memory: tuple[int, int]
+    arguments: tuple[int, int]
 
     def __repr__(self) -> str:
         lines = [f"{name}: {old} --> {new}" for name, (old, new) in self.layouts.items()]
         lines += [f"{kind}: {old} --> {new}" for kind, (old, new) in (*self.counts.items(), *self.inside.items())]
         lines.append(f"bytes received by a device: {self.bytes[0]:,} --> {self.bytes[1]:,}")
         lines.append(f"flops of a device: {' --> '.join(each.text(unit='') for each in self.flops)}")
-        lines.append(f"bytes of arguments on a device: {self.memory[0]:,} --> {self.memory[1]:,}")
+        lines.append(f"bytes on a device at the peak: {self.memory[0]:,} --> {self.memory[1]:,}")
+        lines.append(f"bytes of arguments on a device: {self.arguments[0]:,} --> {self.arguments[1]:,}")
         return "\n".join(lines)
 
 
@@ -55,6 +59,7 @@ def diff(before: object, after: State) -> Diff:
         _changed(_inside(old), _inside(new), 0),
         received,
         (flops_per_device(before), flops_per_device(after)),
+        (peak_bytes(before), peak_bytes(after)),
         (argument_bytes(before), argument_bytes(after)),
     )
 

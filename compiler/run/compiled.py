@@ -16,9 +16,9 @@ from jax.stages import Lowered, Wrapped
 
 from ...dialects.errors import Error
 from ...dialects.mesh import Mesh
-from ..inputs.arguments import Function
-from ..inputs.checks import patterns_of, shown
-from ..inputs.names import Patterns, as_patterns, match
+from ..inputs.checks import shown
+from ..inputs.donated import donated
+from ..inputs.names import Patterns
 from ..jax_private import Device, backends, jax
 from ..plan.state import State
 from .partitioned import Partitioned
@@ -91,23 +91,6 @@ class Compiled:
     def jaxpr(self, *args: object, **kwargs: object) -> ClosedJaxpr:
         """The jaxpr of a call, with every collective in it."""
         return jax.make_jaxpr(self.jitted)(self.shapes, *args, **kwargs)
-
-
-def donated(function: Function, given: Patterns) -> tuple[str, ...]:
-    """The names of the donated arguments. Raises Error for an unknown or static one."""
-    if not as_patterns(given):
-        return ()
-    static = set(function.static)
-    parameters = [name for name, each in function.signature.parameters.items() if each.kind is not each.VAR_POSITIONAL]
-    globs = patterns_of(given)
-    for glob in globs:
-        if glob in static:
-            raise Error(f"argument `{glob}` is static and cannot be donated", helps=["donate arguments that are arrays"])
-        if glob not in parameters and glob in function.signature.parameters:
-            raise Error(f"argument `*{glob}` cannot be donated: it has no name at the call", helps=["give it as one tuple"])
-    if function.keyword:
-        return globs
-    return tuple(match(globs, [name for name in parameters if name not in static], what="argument"))
 
 
 def misplaced(

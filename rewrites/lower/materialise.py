@@ -47,14 +47,7 @@ class _Writer:
         self.values: dict[int, Global] = {}
         self.moved: dict[Move, Global] = {}
         self.types: dict[tuple[ArrayType, Layout, Pend], ArrayType] = {}
-        self.by_region: list[list[Node | Control]] = [[] for _ in self.program.regions]
-        for node in self.program.nodes:
-            if not node.is_border:
-                self.by_region[node.region].append(node)
-        for entries, controls in zip(self.by_region, self.program.controls, strict=True):
-            if controls:
-                entries += controls
-                entries.sort(key=lambda entry: entry.number)
+        self.entries = self.program.entries()
 
     def module(self) -> ModuleOp:
         program = self.program
@@ -92,7 +85,7 @@ class _Writer:
 
     def body(self, region: int, into: Constructor) -> None:
         """The ops of one region, including nested ops with regions."""
-        for entry in self.by_region[region]:
+        for entry in self.entries[region]:
             if isinstance(entry, Node):
                 self.node(entry, into)
             else:

@@ -263,8 +263,22 @@ class Program:
 
     def together(self, node: Node) -> list[Node]:
         """The nodes of the node's op: one, but for an op whose values are placed apart."""
+        if not node.signature.instance.definition.apart:
+            return [node]
         nodes = dict.fromkeys(self.nodes[self.producer[self.numbers[result]]] for result in node.op.results)
         return list(nodes) or [node]
+
+    def entries(self) -> list[list[Node | Control]]:
+        """Per region its ops in program order, those with regions among them."""
+        found: list[list[Node | Control]] = [[] for _ in self.regions]
+        for node in self.nodes:
+            if not node.is_border:
+                found[node.region].append(node)
+        for entries, controls in zip(found, self.controls, strict=True):
+            if controls:
+                entries += controls
+                entries.sort(key=lambda entry: entry.number)
+        return found
 
     @property
     def main(self) -> func.FuncOp:

@@ -18,6 +18,7 @@ ROOMS = {
         graph
         run
         plan
+        memory
         notation
         trace
         define

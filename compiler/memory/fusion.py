@@ -1,0 +1,100 @@
+"""Which arrays XLA:CPU stores, and which it computes again inside the steps that read them.
+
+%d = sub %x %mean; %s = reduce_sum (mul %d %d); %n = mul %d %r      %d is stored for the fold, %n computes it again
+%t = tanh %x; %a = mul %t %y; %b = mul %t %z                        %t is stored, because tanh is costly
+"""
+
+from math import prod
+
+from ...rewrites.program.program import Program
+from .kinds import Kind
+from .local_arrays import Body, LocalArray, Step
+
+
+def fuse(body: Body, program: Program) -> None:
+    """Decides for each array of a body whether it is stored, and whether its uses compute it again."""
+    for result in body.results:
+        result.origin.is_result = True
+    users: dict[LocalArray, list[Step]] = {}
+    for step in body.steps:
+        for array in dict.fromkeys(each.origin for each in step.reads):
+            users.setdefault(array, []).append(step)
+    runs_in: dict[LocalArray, set[Step]] = {}
+    for step in reversed(body.steps):
+        for inner in step.bodies:
+            fuse(inner, program)
+        for array in step.makes:
+            runs_in[array] = _settle(array, step, users.get(array, []), runs_in, program)
+
+
+def _settle(
+    array: LocalArray, step: Step, users: list[Step], runs_in: dict[LocalArray, set[Step]], program: Program
+) -> set[Step]:
+    """Decides for one array, after its uses; the stored steps in which it could be computed again."""
+    if step.kind is Kind.CONSTANT:
+        array.recomputed = not array.is_result
+        array.stored = array.is_result or any(user.kind in (Kind.CALL, Kind.REGIONS) for user in users)
+        return set()
+    if not array.is_result and step.kind is Kind.MAP and step.traits.with_fold and [each.kind for each in users] == [Kind.FOLD]:
+        step.inside_fold = array.recomputed = True
+        array.stored = False
+        return {*users}
+    inside = [user for user in users if user.kind.computes_operands and not user.inside_fold]
+    found = {user for user in inside if user.is_stored}
+    for user in inside:
+        found.update(*(runs_in[each] for each in user.makes if each.recomputed))
+    outside = array.is_result or len(inside) < len(users)
+    if step.kind is Kind.MAP:
+        several = len(found) + outside > 1
+        array.recomputed = bool(found) and (not several or (not step.traits.costly and _reads_one(step, array, program)))
+        array.stored = outside or not array.recomputed
+    return found
+
+
+def _reads_one(step: Step, array: LocalArray, program: Program) -> bool:
+    """Whether at most one operand is as large as the result, so that computing it again reads no more than the result."""
+    least = prod(program.shape(array.value)) if step.traits.elementwise else 2
+    large = (each for each in step.reads if prod(program.shape(each.value)) >= least and not _is_spread(each))
+    return sum(1 for _ in large) <= 1
+
+
+def _is_spread(array: LocalArray) -> bool:
+    """Whether it is a constant, or repeats a smaller array."""
+    maker = array.origin.maker
+    return maker is not None and (maker.kind is Kind.CONSTANT or maker.traits.broadcasts)
+
+
+Reads = dict[LocalArray, bool]
+"""Stored arrays that are read, each with whether every element of it is read for the same element of the result only."""
+
+
+class Sources:
+    """The stored arrays that steps read: their operands, or what computes these inside the steps."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[LocalArray, bool], Reads] = {}
+
+    def read(self, step: Step) -> Reads:
+        """The stored arrays that a step reads."""
+        fuses = step.kind.computes_operands and not step.inside_fold
+        return self.all(step, fuses)
+
+    def all(self, step: Step, fuses: bool) -> Reads:
+        in_place = step.traits.elementwise or step.kind in (Kind.UPDATE, Kind.REGIONS)
+        found: Reads = {}
+        for array in step.reads:
+            for each, aligned in self.of(array, fuses).items():
+                found[each] = in_place and aligned and found.get(each, True)
+        return found
+
+    def of(self, array: LocalArray, fuses: bool) -> Reads:
+        """The stored arrays behind one that is read by a step that computes what it reads (`fuses`), or by another one."""
+        array = array.origin
+        if not array.recomputed or (array.stored and not fuses):
+            return {array: True}
+        found = self.known.get((array, fuses))
+        if found is None:
+            maker = array.maker
+            assert maker is not None, "only what a step makes is computed again"
+            found = self.known[array, fuses] = self.all(maker, not maker.inside_fold)
+        return found

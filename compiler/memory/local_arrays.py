@@ -1,0 +1,76 @@
+"""The arrays of one device, and the steps that read and make them.
+
+%h = dot %x %w; %r = all_reduce %h; %y = tanh %r
+    -->   Step(CALL, reads [x, w], makes [h]); Step(CALL, reads [h], makes [r]); Step(MAP, reads [r], makes [y])
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .kinds import Kind, Traits
+
+
+@dataclass(slots=True, eq=False)
+class LocalArray:
+    """One array of one device: a value in its layout, or in another one on the way to a use.
+
+    `value` is the number of the value. `form` says what it is, if it is not the value in its own layout: `all_gather`,
+    `transposed`. `given` arrays are in a buffer of the caller: an argument, or what a loop's body reads from outside.
+    """
+
+    bytes: int
+    value: int
+    form: str = ""
+    given: bool = False
+    same_as: LocalArray | None = None
+    maker: Step | None = None
+    is_result: bool = False
+    recomputed: bool = False
+    """Whether its uses compute it again, as far as they can."""
+    stored: bool = True
+
+    @property
+    def origin(self) -> LocalArray:
+        """The array whose bytes these are: before reshapes and the like."""
+        found = self
+        while found.same_as is not None:
+            found = found.same_as
+        return found
+
+
+@dataclass(slots=True, eq=False)
+class Step:
+    """What XLA runs at one time: an op, a part of a redistribution, a loop. `node` is the op's number; -1 for a move."""
+
+    traits: Traits
+    name: str
+    reads: list[LocalArray]
+    makes: list[LocalArray]
+    node: int = -1
+    bodies: list[Body] = field(default_factory=list["Body"])
+    inside_fold: bool = False
+    """Whether it runs together with the fold that reads its result."""
+
+    @property
+    def kind(self) -> Kind:
+        return self.traits.kind
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether any result is stored: otherwise it only runs inside its uses."""
+        return bool(self.bodies) or not self.makes or any(each.stored for each in self.makes)
+
+
+@dataclass(slots=True, eq=False)
+class Body:
+    """The program, or one region of a loop or a `cond`.
+
+    A loop's carries, which each trip replaces, are given and take part in the body's memory.
+    """
+
+    steps: list[Step]
+    given: list[LocalArray]
+    results: list[LocalArray]
+    carries: list[LocalArray] = field(default_factory=list[LocalArray])
+    is_loop: bool = False

@@ -1,0 +1,71 @@
+"""The order of dims in which XLA:CPU multiplies, and which operands and results of a product are copied for it.
+
+Of a product it takes `lhs[batch.., m.., k..]` and `rhs[batch.., k.., n..]`; of a convolution images `[n, p.., c]`, kernels
+`[q.., c, o]`, and it makes `[n, p.., o]`. A matrix that is transposed as a whole needs no copy.
+
+    dot lhs[b, t, d] rhs[b, t, f] over b, t   -->   lhs is copied to [d, b, t]; rhs is [b, t, f] as it is
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, cast
+
+from ...dialects.layouts import Layout
+from ...dialects.mesh import Mesh
+from ...dialects.params import ParamsAttr, Record
+from ...rewrites.decide.op_layouts import Placed
+from ...rewrites.program.program import Digits, Node
+
+Order = tuple[int, ...]
+"""Dims in the order of the copy; empty without one."""
+
+
+class Copies(NamedTuple):
+    """The copies of a product's operands, and whether its result is copied."""
+
+    operands: tuple[Order, ...]
+    result: bool
+
+
+def copied(node: Node, placed: Placed, mesh: Mesh) -> Copies | None:
+    """The copies that an op needs; None for an op that is not a product."""
+    params = cast(ParamsAttr, node.op.properties["params"]) if "params" in node.op.properties else None
+    if node.kind == "conv_general_dilated" and params is not None:
+        return _of_convolution(cast(Record, params["dimension_numbers"]), placed, mesh)
+    if node.kind != "dot_general":
+        return None
+    lhs, rhs = (_indices(*each, mesh) for each in zip(node.signature.operand_dims, placed.wanted, strict=True))
+    out = _indices(node.signature.result_dims[0], placed.produced[0], mesh)
+    batch = [index for index in out if index in lhs and index in rhs]
+    rows = [index for index in out if index in lhs and index not in rhs]
+    columns = [index for index in out if index in rhs and index not in lhs]
+    folded = [index for index in lhs if index not in out]
+    return Copies((_order(lhs, [*batch, *rows, *folded], batch), _order(rhs, [*batch, *folded, *columns], batch)), False)
+
+
+def _indices(dims: Digits, layout: Layout, mesh: Mesh) -> list[int]:
+    """The major index of each dim of more than one element, on one device."""
+    return [digits[0].at for digits, extent in zip(dims, layout.local_shape(mesh), strict=True) if digits and extent != 1]
+
+
+def _order(has: list[int], wanted: list[int], batch: list[int]) -> Order:
+    if has == wanted or (len(has) == 2 and not batch):
+        return ()
+    return tuple(has.index(index) for index in wanted if index in has)
+
+
+def _of_convolution(numbers: Record, placed: Placed, mesh: Mesh) -> Copies:
+    (n, c, *p), (o, i, *q), (m, f, *r) = (
+        cast("tuple[int, ...]", numbers[name]) for name in ("lhs_spec", "rhs_spec", "out_spec")
+    )
+    orders = [(n, *p, c), (*q, i, o), (m, *r, f)]
+    layouts = (*placed.wanted, placed.produced[0])
+    image, kernel, result = (_sorted(*each, mesh) for each in zip(orders, layouts, strict=True))
+    return Copies((image, kernel), bool(result))
+
+
+def _sorted(order: Order, layout: Layout, mesh: Mesh) -> Order:
+    """The order; empty if no dim of more than one element changes its place."""
+    shape = layout.local_shape(mesh)
+    moved = [dim for dim in order if shape[dim] != 1]
+    return () if moved == sorted(moved) else order

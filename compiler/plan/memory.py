@@ -1,0 +1,154 @@
+"""The memory of one device: the most bytes at one time, by value and source line.
+
+plan.memory()                          arguments, results, and the temporaries at the peak
+plan.memory(donate=["params", "opt"])  results take the buffers of these arguments
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ...dialects.layouts import Layout
+from ...rewrites.decide.op_layouts import boundary
+from ..gc_pause import without_collector
+from ..inputs.donated import donated
+from ..inputs.lines import Source
+from ..inputs.names import Patterns
+from ..memory.fusion import fuse
+from ..memory.live_ranges import Peak, peak
+from ..memory.local_arrays import LocalArray
+from ..memory.steps import steps
+from .collectives import line_of
+from .state import State
+
+MOST_ROWS = 12
+"""The most arrays that the text of a `Memory` shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An array that a device stores at the peak: its bytes, the value's name, its kind, and the line of the op that makes it.
+
+    `kind` is `argument`, `result` or `temporary`. `form` says what a temporary is, if it is not the value as its op makes it:
+    `all_gather`, `transposed` for a product, `sliced`, `stacked` by a loop.
+    """
+
+    bytes: int
+    value: str
+    kind: str
+    form: str = ""
+    source: Source | None = None
+
+    def __str__(self) -> str:
+        form = f" ({self.form})" if self.form else ""
+        where = f" at {self.source}" if self.source is not None else ""
+        return f"{self.bytes:>16,}  {self.kind} {self.value}{form}{where}"
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The most bytes that one device stores at one time, estimated for XLA on CPU without compiling.
+
+    `bytes` is `arguments + results + temporaries - donated`. `at` is the op that runs at the peak, and `arrays` are the
+    arguments, the results and the temporaries stored then, the largest first.
+    """
+
+    arguments: int
+    results: int
+    temporaries: int
+    donated: int
+    """Bytes of results that take the buffers of donated arguments."""
+    at: str
+    arrays: tuple[Stored, ...]
+
+    @property
+    def bytes(self) -> int:
+        """The most bytes at one time."""
+        return self.arguments + self.results + self.temporaries - self.donated
+
+    def __str__(self) -> str:
+        parts = f"{self.arguments:,} of arguments, {self.results:,} of results, {self.temporaries:,} of temporaries"
+        parts += f", less {self.donated:,} donated" if self.donated else ""
+        lines = [f"{self.bytes:,} bytes on a device at the peak: {parts}", f"The peak is in {self.at}. Stored then:"]
+        lines += map(str, self.arrays[:MOST_ROWS])
+        rest = self.arrays[MOST_ROWS:]
+        lines += [f"{sum(each.bytes for each in rest):>16,}  in {len(rest)} more: see `.arrays`"] if rest else []
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def memory(plan: State, donate: Patterns = ()) -> Memory:
+    """The memory of one device at the peak. Raises Error for a donated argument that does not exist or is static."""
+    placements = plan.decisions.placements
+    taken = sum(placements.local_bytes(value, layout) for value, layout in _donated(plan, donate))
+    found = _peak(plan)
+    arguments, results = ([*_outside(plan, values, kind)] for values, kind in _sides(plan))
+    arrays = [*arguments, *results, *(_temporary(plan, each) for each in found.arrays)]
+    return Memory(
+        sum(each.bytes for each in arguments),
+        sum(each.bytes for each in results),
+        found.bytes,
+        taken,
+        _where(plan, found),
+        tuple(sorted((each for each in arrays if each.bytes), key=lambda each: -each.bytes)),
+    )
+
+
+def peak_bytes(plan: State) -> int:
+    """The most bytes that one device stores at one time, without donation."""
+    placements = plan.decisions.placements
+    ends = (value for values, _ in _sides(plan) for value in values)
+    return _peak(plan).bytes + sum(placements.local_bytes(value, boundary(placements, value)) for value in ends)
+
+
+def _peak(plan: State) -> Peak:
+    with without_collector():
+        body = steps(plan.decisions)
+        fuse(body, plan.source.program)
+        return peak(body)
+
+
+def _sides(plan: State) -> tuple[tuple[Iterable[int], str], ...]:
+    program = plan.source.program
+    return (program.arguments, "argument"), (program.returned, "result")
+
+
+def _outside(plan: State, values: Iterable[int], kind: str) -> Iterator[Stored]:
+    """Arguments or results, which are stored all the time."""
+    placements, program = plan.decisions.placements, plan.source.program
+    names = program.argument_names if kind == "argument" else program.result_names
+    for name, value in zip(names, values, strict=True):
+        yield Stored(placements.local_bytes(value, boundary(placements, value)), name, kind)
+
+
+def _temporary(plan: State, array: LocalArray) -> Stored:
+    name = plan.source.addresses.names[array.value]
+    return Stored(array.bytes, name, "temporary", array.form, line_of(plan, array.value, None))
+
+
+def _where(plan: State, found: Peak) -> str:
+    """The step that runs at the peak, with its source line."""
+    if found.step is None:
+        return "the call"
+    node = plan.source.program.nodes[found.step.node] if found.step.node >= 0 else None
+    value = found.step.makes[0].value if found.step.makes else -1
+    source = line_of(plan, value, node) if value >= 0 else None
+    return f"`{found.step.name}`" + (f" at {source}" if source is not None else "")
+
+
+def _donated(plan: State, donate: Patterns) -> Iterator[tuple[int, Layout]]:
+    """The results that take the buffer of a donated argument of their type and layout."""
+    placements, program = plan.decisions.placements, plan.source.program
+    names = donated(plan.source.traced.function, donate)
+    free: Counter[tuple[str, Layout]] = Counter()
+    for name, value in zip(program.argument_names, program.arguments, strict=True):
+        if name.split("/")[0] in names:
+            free[program.types[value].dtype, boundary(placements, value)] += 1
+    for value in program.returned:
+        key = program.types[value].dtype, boundary(placements, value)
+        if free[key]:
+            free[key] -= 1
+            yield value, key[1]
