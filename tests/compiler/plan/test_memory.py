@@ -2,6 +2,7 @@
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false
 
 from functools import cache
 from typing import Any
