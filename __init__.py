@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .compiler.api.plan import ConflictWarning as ConflictWarning, Plan as Plan, plan as plan
     from .compiler.api.replay import replay as replay
     from .compiler.api.tactics import (
+        Annotated as Annotated,
         DataParallel as DataParallel,
         EachTrip as EachTrip,
         ExpertParallel as ExpertParallel,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         ZeRO as ZeRO,
     )
     from .compiler.define.define import define as define
+    from .compiler.ops.constrain import constrain as constrain
     from .compiler.ops.tag import tag as tag
     from .compiler.trace.trace import trace as trace
     from .dialects.errors import Error as Error
@@ -48,6 +50,7 @@ _HOMES = {
     "Notation": "compiler.api.notation",
     "Plan": "compiler.api.plan",
     "Tactic": _TACTICS,
+    "constrain": "compiler.ops.constrain",
     "define": "compiler.define.define",
     "jit": "compiler.api.jit",
     "load": "compiler.api.notation",

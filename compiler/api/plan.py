@@ -19,7 +19,8 @@ from ..inputs.checks import mesh_given, run_tactic
 from ..inputs.names import Patterns
 from ..jax_private import Device
 from ..notation.show import notation
-from ..plan import claims, collectives, conflicts, lowered, memory, queries, stops
+from ..plan import annotations, claims, collectives, conflicts, lowered, memory, queries, stops
+from ..plan.annotations import Annotation
 from ..plan.claims import Seed
 from ..plan.collectives import Collective
 from ..plan.conflicts import Conflict
@@ -187,6 +188,14 @@ class Plan(State):
     def whole(self) -> list[WholeOp]:
         """Primitives without a definition: they run unpartitioned, on gathered operands."""
         return stops.wholes(self)
+
+    @property
+    def annotations(self) -> list[Annotation]:
+        """What the program says about layouts: constraints, shardings of arguments, metadata; and whether the plan follows it.
+
+        `pt.Annotated()` makes claims of them.
+        """
+        return annotations.annotations(self)
 
     @property
     def successors(self) -> Mapping[str, str]:

@@ -4,7 +4,7 @@
     params              JAX's parameters as the IR's, and back
     prng_keys           arrays of random keys as the `uint32` arrays that hold them
     monoids             JAX's names for the monoids
-    tag                 `pt.tag`
+    tag, constrain      `pt.tag`, `pt.constrain`
     grouped             ragged products, by the group of each row
     update_slice        an update at positions that are constants
     python_lowerings    primitives that JAX writes with others

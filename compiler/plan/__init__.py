@@ -12,6 +12,7 @@
       cures        what to do there
       work         what one device computes
       lookups      whether a table is looked up in blocks or gathered
+    annotations    what the program says about layouts, and what the plan made of it
     memory         the most bytes that one device stores at one time, by value
     explain, diff, expect     why, what changed, and what a test expects
     kin            the tactics of a plan on another program: a derivative, a batched function

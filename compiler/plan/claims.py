@@ -242,7 +242,7 @@ def _claimed(plan: State, seeds: Sequence[Seed], number: int, propagate: bool, h
     axes = [axis for axis in dict.fromkeys(seed.axis for seed in seeds) if plan.mesh[axis] > 1]
     for axis in axes:
         table.touch(axis)
-    moved = _leave(table, [seed for seed in seeds if seed.axis in axes], number)
+    moved = _leave(plan, table, [seed for seed in seeds if seed.axis in axes], number)
     for axis in axes:
         changed: list[int] = []
         for seed in seeds:
@@ -260,15 +260,18 @@ def _claimed(plan: State, seeds: Sequence[Seed], number: int, propagate: bool, h
     return table
 
 
-def _leave(table: Table, seeds: Iterable[Seed], number: int) -> set[Seed]:
+def _leave(plan: State, table: Table, seeds: Iterable[Seed], number: int) -> set[Seed]:
     """The seeds of values that their ops leave on other dims, or in other blocks: these are redistributed.
+
+    So are arguments that are only stored so, if propagation put them on other dims.
 
     All of them leave before the first one arrives, so that the axes of a tactic can change places on full dims.
     """
     moved: set[Seed] = set()
     for seed in seeds:
         have, own = table.claim(seed.value, seed.axis), table.axes[seed.axis].values[seed.value]
-        if seed.dim is None or own is not None or have is None:
+        inferred = own is not None and seed.stored and seed.value not in plan.actions[own.tactic].values
+        if seed.dim is None or have is None or not (own is None or inferred):
             continue
         if have.at != seed.dim or seed.block not in (None, have.factor.stride):
             take(table, seed.value, seed.axis, Claim(WHOLE, table.axes[seed.axis].whole, number))

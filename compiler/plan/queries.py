@@ -2,6 +2,7 @@
 
 from ...rewrites.decide.op_layouts import boundary
 from ..inputs.names import Patterns
+from .annotations import unapplied
 from .collectives import counts
 from .conflicts import warning
 from .state import State
@@ -19,8 +20,7 @@ def brief(plan: State) -> str:
     lines += [f"  {action.text:.120}" for action in plan.actions[:MOST]]
     if (more := len(plan.actions) - MOST) > 0:
         lines.append(f"  ... and {more} more")
-    if (open_ := warning(plan)) is not None:
-        lines.append(open_)
+    lines += [line for line in (unapplied(plan), warning(plan)) if line is not None]
     if "decisions" in vars(plan):
         lines.append(counts(plan).text())
     return "\n".join(lines)

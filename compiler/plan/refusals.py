@@ -25,6 +25,8 @@ class Seed:
     """Whether the dim may be padded if the axis does not divide it."""
     block: int | None = None
     """The length of the blocks that go to the devices in turn; None for one block a device."""
+    stored: bool = False
+    """Whether the value is only stored so: it leaves the dim on which propagation put it, and is redistributed for its uses."""
 
     def pads(self, mesh: Mesh) -> int:
         """The number whose multiple the dim may be padded to; 0 if it may not be."""

@@ -6,6 +6,7 @@
       expansions       primitives that are traced again into others (`custom_reduce`, `pool_gradients`, `vmapped_while`)
         constant_positions    reads and updates at positions that are constants (`constants`) become slices
       why_whole        why some primitives run unpartitioned
+    annotations        what the program says about layouts
     scopes             the names of values, from tags and name scopes
 
 Imports `define`, `ops` and `inputs`. Runs nothing.

@@ -32,6 +32,7 @@ from ..ops.params import Foreign, encode, op_name
 from ..ops.primitives import check, name_of
 from ..ops.prng_keys import Aval, implementation, is_key, is_void, physical, unwrap
 from ..ops.shard_map import Body, dims_of
+from .annotations import Annotation, Said, read
 from .constants import Constants, Positions
 from .expansions import expand
 from .vmapped_while import with_one_predicate
@@ -77,6 +78,8 @@ class Importer:
         self.frame = Frame(Block(arg_types=[self.type(aval) for aval in in_avals]), len(in_avals))
         self.fixed: Origin | None = None
         self.constants = Constants()
+        self.annotations: list[Annotation] = []
+        self.outermost = self.frame
 
     def run(self, jaxpr: Jaxpr, inputs: Sequence[SSAValue], call: Origin | None = None) -> list[SSAValue]:
         """Appends the equations of `jaxpr` for these inputs and returns its results.
@@ -111,7 +114,26 @@ class Importer:
         made = self.emit(recipe.op, operands, recipe.results, recipe.params, self.origin(eqn, call))
         if recipe.may_follow:
             self.constants.made(operands, made)
-        return made
+        wanted = params.get("out_sharding") or params.get("sharding")
+        if wanted is None:
+            return made
+        said = read(wanted, len(cast(ArrayType, made[0].type).shape), "out_sharding")
+        return [self.annotated(made[0], said, eqn, call), *made[1:]]
+
+    def annotated(self, value: SSAValue, said: Said | None, eqn: JaxprEqn, call: Origin | None) -> SSAValue:
+        """The value with the layout that the program gives it: its own op, so that what comes before has a layout of its own.
+
+        An argument of the program is annotated itself.
+        """
+        if said is None or said.says_nothing:
+            return value
+        if value in self.outermost.block.args:
+            said = said.of_argument()
+        elif not said.problem:
+            params = ParamsAttr.of(layout=said.dims)
+            (value,) = self.emit(OPS["constrain"], [value], [value.type], params, self.origin(eqn, call))
+        self.annotations.append((value, said))
+        return value
 
     def positions(self, starts: range, operands: Sequence[SSAValue]) -> list[Positions] | None:
         """The positions at which an equation reads or updates an array, if all of them follow from literals."""
@@ -365,15 +387,55 @@ def _summed(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origi
     return self.emit(WholeOp, operands, self.results(eqn), said, None)
 
 
+def _constrain(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
+    """A value with a layout that the program gives it: `with_sharding_constraint`, `reshard`, `device_put`, `pt.constrain`."""
+    params, name = eqn.params, name_of(eqn.primitive)
+    if name == "constrain":
+        shardings = [Said(params["layout"], by="pt.constrain")]
+    else:
+        given = params.get("devices") or [params.get("sharding", params.get("dst_sharding"))]
+        by, unconstrained = _SAID_BY.get(name, name), tuple(params.get("unconstrained_dims") or ())
+        ranks = [len(cast(ShapedArray, atom.aval).shape) for atom in eqn.invars]
+        shardings = [read(each, rank, by, unconstrained) for each, rank in zip(given, ranks, strict=True)]
+    return [self.annotated(value, said, eqn, call) for value, said in zip(operands, shardings, strict=True)]
+
+
+_SAID_BY = {"sharding_constraint": "with_sharding_constraint"}
+
+
+def _unread(why: str) -> Handler:
+    """The operands themselves; the plan lists that what the program says of them is not applied."""
+
+    def handle(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
+        del call
+        self.annotations.append((operands[0], Said(by=name_of(eqn.primitive), problem=why)))
+        return operands
+
+    return handle
+
+
+def _jit(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
+    """An inlined call, with the shardings that it gives its operands and results."""
+    wanted = {side: eqn.params.get(f"{side}_shardings", ()) for side in ("in", "out")}
+
+    def given(side: str, values: Sequence[SSAValue]) -> list[SSAValue]:
+        if len(wanted[side]) != len(values):
+            return [*values]
+        ranks = [len(cast(ArrayType, value.type).shape) for value in values]
+        said = [read(each, rank, f"{side}_shardings") for each, rank in zip(wanted[side], ranks, strict=True)]
+        return [self.annotated(value, each, eqn, call) for value, each in zip(values, said, strict=True)]
+
+    return given("out", _call("jaxpr")(self, eqn, given("in", operands), call))
+
+
 def _same(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
     """The operands themselves: for example, keys and the arrays that hold them are the same inside a program."""
     return operands
 
 
 _HANDLERS: Mapping[str, Handler] = {
-    **dict.fromkeys(
-        ("jit", "pjit", "composite", "compute_on", "fused_call", "partitioned", "xla_metadata_call"), _call("jaxpr")
-    ),
+    **dict.fromkeys(("jit", "pjit"), _jit),
+    **dict.fromkeys(("composite", "compute_on", "fused_call", "partitioned", "xla_metadata_call"), _call("jaxpr")),
     **dict.fromkeys(("closed_call", "core_call", "call", "custom_jvp_call", "custom_vjp_call"), _call("call_jaxpr")),
     "custom_vjp_call_jaxpr": _call("fun_jaxpr"),
     "custom_vmap_call": _call("call"),
@@ -385,8 +447,10 @@ _HANDLERS: Mapping[str, Handler] = {
     "psum_invariant": _summed,
     "pvary": _same,
     **dict.fromkeys(("random_wrap", "random_unwrap", "random_clone"), _same),
-    # Partita decides where a program runs and how its values are laid out.
-    **dict.fromkeys(("device_put", "layout_constraint", "reshard", "shard_alike", "sharding_constraint"), _same),
+    # What a program says about layouts.
+    **dict.fromkeys(("constrain", "device_put", "reshard", "sharding_constraint"), _constrain),
+    "layout_constraint": _unread("the order of dims in memory is the device compiler's"),
+    "shard_alike": _unread("tile both values instead: pt.Tile"),
     # Hints for a key checker or a device's compiler.
     **dict.fromkeys(("consume", "xla_metadata_value"), _same),
 }

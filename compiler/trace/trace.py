@@ -29,6 +29,7 @@ from ..inputs.lines import Origin, Sources, resolve
 from ..inputs.names import Tree, join, path, successors
 from ..jax_private import PyTreeDef, Tracer, dce_jaxpr, jax, lax, ordered_effects, tree
 from ..ops.prng_keys import implementation, is_key, is_void, text, unwrap, wrap
+from .annotations import Annotation, of_arguments
 from .importer import Importer
 from .references import check_references, with_effect, without_references
 from .scopes import addresses, value_names
@@ -59,6 +60,8 @@ class Traced:
     static: Mapping[str, object]
     arguments: tuple[str, ...]
     jaxpr: ClosedJaxpr
+    annotations: tuple[Annotation, ...]
+    """What the program says about layouts: of its arguments, and then of values in the order in which it makes them."""
 
     @property
     def name(self) -> str:
@@ -201,6 +204,7 @@ def trace(fn: Callable[..., object], /, *args: object, static_argnames: str | Se
         static=static,
         arguments=tuple(bound.arguments),
         jaxpr=closed,
+        annotations=_annotations(importer, leaves, bound.arguments),
     )
 
 
@@ -231,6 +235,13 @@ def _import(closed: ClosedJaxpr, names: Sequence[str]) -> tuple[Importer, tuple[
     results = importer.run(jaxpr, [*consts, *arguments])
     importer.end(func.ReturnOp.create(operands=results))
     return importer, (*names, *(f"const/{number}" for number in range(len(importer.frame.arrays))))
+
+
+def _annotations(importer: Importer, leaves: Sequence[object], given: Mapping[str, object]) -> tuple[Annotation, ...]:
+    """What the arguments bring, and the arrays that the function closes over, and then what the program says."""
+    found = of_arguments([*leaves, *importer.frame.arrays], given)
+    arguments = importer.frame.block.args
+    return (*((arguments[number], said) for number, said in found.items()), *importer.annotations)
 
 
 def _module(importer: Importer, arg_names: Sequence[str], result_names: Sequence[str]) -> ModuleOp:

@@ -9,7 +9,7 @@ import pytest
 from documents import users_environment
 from root import ROOT
 
-from partita.examples import decode, demo, gpt, graph_network, heat, lstm, mlp, moe, scan_layers, vocabulary
+from partita.examples import annotated_gpt, decode, demo, gpt, graph_network, heat, lstm, mlp, moe, scan_layers, vocabulary
 
 
 def test_the_shortest_example_equals_the_unpartitioned_function(capsys: pytest.CaptureFixture[str]) -> None:
@@ -17,6 +17,14 @@ def test_the_shortest_example_equals_the_unpartitioned_function(capsys: pytest.C
     said = capsys.readouterr().out
     assert "'w2': 'f32[model*512, 256]'" in said
     assert float(said.rpartition(":")[2]) < 1e-4
+
+
+def test_a_sharded_transformer_is_a_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    annotated_gpt.main()
+    said = capsys.readouterr().out
+    assert "58 of 58 annotations applied" in said
+    ours, theirs = said.splitlines()[-1].removeprefix("loss ").split(", jax.jit ")
+    assert float(ours) == pytest.approx(float(theirs), rel=1e-4)
 
 
 @pytest.mark.parametrize("example", [scan_layers, moe, graph_network, lstm, vocabulary], ids=lambda each: each.__name__)

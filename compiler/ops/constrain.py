@@ -1,0 +1,102 @@
+"""`pt.constrain`: a layout for an intermediate value, written in the program itself.
+
+It computes nothing, and no plan has to follow it: the tactic `pt.Annotated()` makes claims of it. It is a primitive so that it
+survives tracing, batching and differentiation. A cotangent has the layout of its value.
+
+    h = pt.constrain(jax.nn.relu(x @ w1), "data, _, model")   -- Annotated() -->   h: f32[data*64, 16, model*512]
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any, TypeVar, cast
+
+from jax import Array
+from jax.extend.core import Primitive
+
+from ...dialects.errors import Error, Location
+from ..inputs.checks import shown
+from ..jax_private import ad, batching, mlir
+
+T = TypeVar("T")
+
+Dims = tuple[tuple[str, ...] | None, ...]
+"""For each dim the axes that tile it, major to minor; none if it is whole, and None if nothing is said about it."""
+
+constrain_p: Any = Primitive("constrain")
+
+_AXIS = re.compile(r"@?([A-Za-z_]\w*(?:\.\d+:\d+)?)\s*$")
+
+
+def constrain(x: Array, text: str) -> Array:
+    """`x` itself, with the layout that `pt.Annotated()` gives it: for each dim its mesh axes, or `_` for any layout.
+
+    Several axes of one dim are written with `*`, major to minor: `"pod*data, _, model"`. Outside of a plan, as under `jax.jit`,
+    it is the identity. Raises Error for a text that is not such a list, and for another number of dims than `x` has.
+    """
+    dims = parse(text)
+    if len(dims) != (rank := len(getattr(x, "shape", ()))):
+        title = f"the constraint `{text}` has {len(dims)} dims, but the value has {rank}"
+        raise Error(title, helps=[f'write one for each dim, and `_` for any layout: "{", ".join(["_"] * rank) or ""}"'])
+    return cast(Array, constrain_p.bind(x, layout=dims))
+
+
+def parse(text: str) -> Dims:
+    """The axes of each dim of a text such as `data, _, pod*model`. Raises Error, with a caret, for another text."""
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise Error(f"a constraint must be a string, got {shown(text)}", helps=['write pt.constrain(x, "data, _, model")'])
+    dims, start = list[tuple[str, ...] | None](), 0
+    for part in text.split(",") if text.strip() else ():
+        dims.append(None if part.strip() == "_" else tuple(_axes(text, part, start)))
+        start += len(part) + 1
+    axes = [axis for dim in dims for axis in dim or ()]
+    if twice := [axis for axis in axes if axes.count(axis) > 1]:
+        raise Error(f"the constraint `{text}` has the axis `{twice[0]}` twice", helps=["an axis tiles one dim of a value"])
+    return tuple(dims)
+
+
+def _axes(text: str, part: str, start: int) -> Sequence[str]:
+    found: list[str] = []
+    for each in part.split("*"):
+        match = _AXIS.match(each.strip())
+        if match is None:
+            at = start + len(each) - len(each.lstrip())
+            location = Location("constraint", 1, at + 1, at + 1 + max(len(each.strip()), 1), text)
+            helps = ['write the axes of each dim, and `_` for any layout: "data, _, pod*model"']
+            raise Error("expected a mesh axis or `_`", location=location, helps=helps)
+        found.append(match[1])
+        start += len(each) + 1
+    return found
+
+
+def _identity(x: T, **params: object) -> T:
+    del params
+    return x
+
+
+def _jvp(primals: Sequence[Array], tangents: Sequence[Array], **params: object) -> tuple[Array, Array]:
+    (x,), (t,) = primals, tangents
+    return constrain_p.bind(x, **params), t if type(t) is ad.Zero else constrain_p.bind(t, **params)
+
+
+def _transpose(ct: Array, x: Array, **params: object) -> list[Array]:
+    del x
+    return [ct if type(ct) is ad.Zero else constrain_p.bind(ct, **params)]
+
+
+def _batch(args: Sequence[Array], dims: Sequence[int], *, layout: Dims) -> tuple[Array, int]:
+    """Nothing is said about the new dim."""
+    (at,) = dims
+    return constrain_p.bind(args[0], layout=(*layout[:at], None, *layout[at:])), at
+
+
+def _lower(ctx: object, x: T, **params: object) -> list[T]:
+    del ctx, params
+    return [x]
+
+
+constrain_p.def_impl(_identity)
+constrain_p.def_abstract_eval(_identity)
+ad.primitive_jvps[constrain_p] = _jvp
+ad.primitive_transposes[constrain_p] = _transpose
+batching.primitive_batchers[constrain_p] = _batch
+mlir.register_lowering(constrain_p, _lower)

@@ -1,0 +1,108 @@
+"""What a program itself says about layouts, read from JAX: constraints, shardings of arguments and calls, metadata of models.
+
+    with_sharding_constraint(h, NamedSharding(mesh, P("data", None)))   -->   h: Said((("data",), ()), axes=("data", "model"))
+    a Partitioned box of ("embed", "mlp") around the argument w         -->   w: Said((("embed",), ("mlp",)))
+
+The tactic `pt.Annotated()` makes claims of them. What cannot be one is kept with the reason, so that a plan can list it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self, cast
+
+from jax.sharding import NamedSharding, PartitionSpec
+from xdsl.ir import SSAValue
+
+from ..jax_private import tree
+from ..ops.constrain import Dims
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A layout that the program gives a value: for each dim its axes. `by` is what says so.
+
+    `axes` are those of the annotation's own mesh, if no dim is left open: the value is whole along those that it does not name.
+    With a `problem`, it is no claim.
+    """
+
+    dims: Dims = ()
+    axes: tuple[str, ...] = ()
+    by: str = ""
+    problem: str = ""
+
+    def __str__(self) -> str:
+        return "?" if self.problem else ", ".join("_" if dim is None else "*".join(dim) or "whole" for dim in self.dims)
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether any layout satisfies it."""
+        return not self.problem and (not self.dims or (not self.axes and not any(self.dims)))
+
+    def of_argument(self) -> Self:
+        """The same of an argument: a dim that no axis tiles is open, so that a tactic can still tile it."""
+        return replace(self, dims=tuple(dim or None for dim in self.dims), axes=())
+
+
+Annotation = tuple[SSAValue, Said]
+"""A value of the program, and what the program says of it."""
+
+
+def read(sharding: object, rank: int, by: str, unconstrained: Sequence[int] = ()) -> Said | None:
+    """What a sharding says of an array of this rank; None if it says nothing, as JAX's `UnspecifiedValue`."""
+    if isinstance(sharding, NamedSharding):
+        spec, kind = sharding.spec, sharding.memory_kind
+        dims = tuple(None if dim in unconstrained else _axes(spec[dim] if dim < len(spec) else None) for dim in range(rank))
+        closed = () if None in dims else tuple(map(str, sharding.mesh.axis_names))
+        problem = f"no plan places values in the memory `{kind}`" if kind not in (None, "device", "unpinned_host") else ""
+        return Said(dims, closed, by, problem)
+    if hasattr(sharding, "device_set"):
+        return Said(by=by, problem=f"a {type(sharding).__name__} names no mesh axes: use a NamedSharding")
+    return None
+
+
+def _axes(entry: object) -> tuple[str, ...] | None:
+    """The axes of one entry of a `PartitionSpec`."""
+    if entry is PartitionSpec.UNCONSTRAINED:
+        return None
+    if entry is None:
+        return ()
+    return tuple(map(str, cast("Sequence[object]", entry))) if isinstance(entry, tuple | list) else (str(entry),)
+
+
+def of_arguments(leaves: Sequence[object], arguments: Mapping[str, object]) -> dict[int, Said]:
+    """By the number of its leaf, what is said of an argument: the sharding of a committed array, or a model's metadata.
+
+    A dim that no axis tiles is left open: an argument that is replicated can still be tiled by a tactic.
+    """
+    found = {number: said for number, leaf in enumerate(leaves) if (said := _of_leaf(leaf)) is not None}
+    found |= dict(_boxed(arguments))
+    return {number: said for number, said in found.items() if not said.says_nothing}
+
+
+def _of_leaf(leaf: object) -> Said | None:
+    sharding: object = getattr(leaf, "sharding", None)
+    if not isinstance(sharding, NamedSharding) or not getattr(leaf, "committed", True):
+        return None
+    said = read(sharding, len(cast(Any, leaf).shape), "its sharding")
+    return None if said is None else said.of_argument()
+
+
+def _boxed(arguments: Mapping[str, object]) -> Iterator[tuple[int, Said]]:
+    """The leaves in boxes with names for their dims: `linen.Partitioned` and its like, and variables of `nnx`."""
+    number = 0
+    for each in tree.tree_leaves(tuple(arguments.values()), is_leaf=lambda each: _names(each) is not None):
+        names, inside = _names(each), tree.tree_leaves(each)
+        if names is not None and len(inside) == 1:
+            yield number, Said(tuple(None if name is None else _axes(name) for name in names), (), type(each).__name__)
+        number += len(inside)
+
+
+def _names(box: object) -> Sequence[object] | None:
+    """The names of the dims of the array in a box; None for anything else."""
+    if not hasattr(type(box), "get_metadata") and not hasattr(type(box), "get_partition_spec"):
+        return None
+    metadata: object = cast(Any, box).get_metadata() if hasattr(type(box), "get_metadata") else {}
+    given = cast("Mapping[str, object]", metadata) if isinstance(metadata, Mapping) else {}
+    names = next((given[key] for key in ("out_sharding", "sharding_names", "sharding") if given.get(key)), None)
+    names = getattr(box, "names", None) if names is None else names
+    return cast("Sequence[object]", names) if isinstance(names, tuple | list | PartitionSpec) else None
