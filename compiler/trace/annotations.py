@@ -90,19 +90,23 @@ def _of_leaf(leaf: object) -> Said | None:
 def _boxed(arguments: Mapping[str, object]) -> Iterator[tuple[int, Said]]:
     """The leaves in boxes with names for their dims: `linen.Partitioned` and its like, and variables of `nnx`."""
     number = 0
-    for each in tree.tree_leaves(tuple(arguments.values()), is_leaf=lambda each: _names(each) is not None):
+    for each in tree.tree_leaves(tuple(arguments.values()), is_leaf=_is_box):
         names, inside = _names(each), tree.tree_leaves(each)
         if names is not None and len(inside) == 1:
             yield number, Said(tuple(None if name is None else _axes(name) for name in names), (), type(each).__name__)
         number += len(inside)
 
 
+def _is_box(each: object) -> bool:
+    return _names(each) is not None
+
+
 def _names(box: object) -> Sequence[object] | None:
     """The names of the dims of the array in a box; None for anything else."""
-    if not hasattr(type(box), "get_metadata") and not hasattr(type(box), "get_partition_spec"):
+    kind = type(box)
+    if not hasattr(kind, "get_metadata") and not hasattr(kind, "get_partition_spec"):
         return None
-    metadata: object = cast(Any, box).get_metadata() if hasattr(type(box), "get_metadata") else {}
-    given = cast("Mapping[str, object]", metadata) if isinstance(metadata, Mapping) else {}
-    names = next((given[key] for key in ("out_sharding", "sharding_names", "sharding") if given.get(key)), None)
-    names = getattr(box, "names", None) if names is None else names
+    metadata = cast("dict[str, object]", cast(Any, box).get_metadata()) if hasattr(kind, "get_metadata") else {}
+    found = [metadata.get(key) for key in ("out_sharding", "sharding_names", "sharding")]
+    names = next((each for each in found if each), getattr(box, "names", None))
     return cast("Sequence[object]", names) if isinstance(names, tuple | list | PartitionSpec) else None

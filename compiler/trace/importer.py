@@ -118,7 +118,8 @@ class Importer:
         if wanted is None:
             return made
         said = read(wanted, len(cast(ArrayType, made[0].type).shape), "out_sharding")
-        return [self.annotated(made[0], said, eqn, call), *made[1:]]
+        # JAX gives some ops of a derivative a sharding without axes.
+        return [self.annotated(made[0], said, eqn, call), *made[1:]] if said is not None and any(said.dims) else made
 
     def annotated(self, value: SSAValue, said: Said | None, eqn: JaxprEqn, call: Origin | None) -> SSAValue:
         """The value with the layout that the program gives it: its own op, so that what comes before has a layout of its own.
