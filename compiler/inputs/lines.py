@@ -49,6 +49,13 @@ class Source:
     function: str
     scope: str
 
+    @property
+    def direction(self) -> str:
+        """`forward`, `recomputed` or `backward`, as JAX's transformations leave it in the scope; empty without them."""
+        if "rematted_computation" in self.scope:
+            return "recomputed"
+        return "backward" if "transpose(" in self.scope else "forward" if "jvp(" in self.scope else ""
+
     def location(self) -> Location | None:
         """For an Error: the line with its text."""
         if not self.line:

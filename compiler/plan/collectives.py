@@ -15,20 +15,29 @@ from .state import State
 
 @dataclass(frozen=True, slots=True)
 class Collective(Exchange):
-    """One collective of a plan with its provenance: the value it moves, the use that needs it, the tactic that causes it."""
+    """One collective of a plan with its provenance: the value it moves, the use that needs it, the tactic that causes it.
+
+    `tactic` is the text of the tactic, and `number` its place in `plan.trace`, counted from 1; 0 for the program itself.
+    """
 
     value: str = field(kw_only=True)
     use: str = field(kw_only=True)
     source: Source | None = field(kw_only=True)
     tactic: str = field(kw_only=True)
+    number: int = field(kw_only=True, default=0)
+    direction: str = field(kw_only=True, default="")
+    """`forward`, `recomputed` or `backward`, in a program that JAX has differentiated; otherwise empty."""
     why: str = field(kw_only=True, default="")
     """How it relates to lookups, scans, selections, sorts or gathered folds, if at all."""
 
     def __str__(self) -> str:
         where = f" at {self.source}" if self.source is not None else ""
-        what = f"{self.kind} of `{self.value}` over {', '.join(self.axes)}"
+        trips = f"{self.times} trips" if self.times != 1 else ""
+        when = ", ".join(filter(None, (self.direction, trips, self.where and f"in {self.where}")))
+        what = f"{self.kind} of `{self.value}`{f' ({when})' if when else ''} over {', '.join(self.axes)}"
+        by = f"{self.number}: {self.tactic}" if self.number else self.tactic
         why = f" ({self.why})" if self.why else ""
-        return f"{what}: {self.bytes} bytes{self.often} for {self.use}{where}, by {self.tactic}{why}"
+        return f"{what}: {self.bytes} bytes for {self.use}{where}, by {by}{why}"
 
     __repr__ = __str__
 
@@ -64,6 +73,7 @@ def collectives(plan: State) -> list[Collective]:
 def _collective(plan: State, move: Move, step: Step, bytes: Bytes) -> Collective:
     addresses = plan.source.addresses
     node = use_of(plan, move)
+    source, cause = line_of(plan, move.value, node), _cause(plan, move, step)
     return Collective(
         step.kind,
         step.axes,
@@ -72,8 +82,10 @@ def _collective(plan: State, move: Move, step: Step, bytes: Bytes) -> Collective
         plan.source.program.where(move.region),
         value=addresses.names[_parameter(plan, move.value)],
         use=node.kind if node is not None else "the result" if move.uses else "the argument",
-        source=line_of(plan, move.value, node),
-        tactic=_cause(plan, move, step),
+        source=source,
+        tactic="the program" if cause is None else plan.actions[cause].text,
+        number=0 if cause is None else cause + 1,
+        direction="" if source is None else source.direction,
         why=why(plan, move, step),
     )
 
@@ -101,8 +113,8 @@ def line_of(plan: State, value: int, node: Node | None) -> Source | None:
     return None
 
 
-def _cause(plan: State, move: Move, step: Step) -> str:
-    """The tactic that causes the step: the one that placed the fold, the tile that is moved, or the use."""
+def _cause(plan: State, move: Move, step: Step) -> int | None:
+    """The tactic that causes the step, None for the program: that of the fold, of the tile that is moved, or of the use."""
     axis = step.axes[0]
     nodes = plan.table.axes[axis].nodes
     folds = step.kind in ("all_reduce", "reduce_scatter") or gathers_parts(move, step)
@@ -111,5 +123,5 @@ def _cause(plan: State, move: Move, step: Step) -> str:
     placed, used = (None if node is None else nodes[node.number] for node in (fold, use))
     for claim in (placed, plan.table.claim(move.value, axis), used):
         if claim is not None:
-            return plan.actions[claim.tactic].text
-    return "the program"
+            return claim.tactic
+    return None

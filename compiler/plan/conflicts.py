@@ -174,7 +174,7 @@ def _claim(plan: State, each: placement.Conflict, claim: placement.Claim, positi
     who = f"operand {position}" if position >= 0 else f"result {-1 - position}"
     who = f"a use of dim {claim.at}" if node is None else who
     by = "from" if node is None or value in plan.actions[claim.tactic].values else "propagated from"
-    return f"{who} `{plan.source.addresses.names[value]}` on dim {claim.at}, {by} {plan.actions[claim.tactic].text}"
+    return f"{who} `{plan.source.addresses.names[value]}` on dim {claim.at}, {by} {plan.cited(claim.tactic)}"
 
 
 def _tileable(plan: State, each: placement.Conflict) -> list[tuple[int, int]]:

@@ -1,9 +1,9 @@
 """`plan.explain`: why values have their layouts, which ops move them, and which tactic lost to an earlier one.
 
 w1: f32[data*2, 16]
-  dim 0 on `data`: decided by tile('w1', 0, 'data')
+  dim 0 on `data`: decided by 2: tile('w1', 0, 'data')
   for `dot_general` at train.py:12: f32[8, 16] by all_gather over (data)
-    `dot_general` already uses `data` by tile('x', 0, 'data'), which was earlier; tile('w1', 0, 'data') loses there
+    `dot_general` already uses `data` by 1: tile('x', 0, 'data'), which was earlier; 2: tile('w1', 0, 'data') loses there
 """
 
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def _placed(plan: State, name: str, value: int, carried: dict[str, dict[int, lis
             continue
         what = "replicated along" if claim.at == WHOLE else f"dim {claim.at} on"
         how = "said" if table.values[value] is not None and value not in program.arguments else "decided"
-        yield f"  {what} `{axis}`: {how} by {plan.actions[claim.tactic].text}"
+        yield f"  {what} `{axis}`: {how} by {plan.cited(claim.tactic)}"
         for move in carried[axis].get(value, ()):
             if move.value != value:
                 yield f"    further on, for `{plan.source.addresses.names[move.value]}`: {_lost(plan, move, axis)}"
@@ -92,7 +92,7 @@ def _lost(plan: State, move: Move, axis: str) -> str:
     claim, own = plan.table.axes[axis].nodes[node.number], plan.table.claim(move.value, axis)
     if claim is None or own is None or own.at == WHOLE or claim.tactic >= own.tactic:
         return ""
-    first, later = (plan.actions[each.tactic].text for each in (claim, own))
+    first, later = (plan.cited(each.tactic) for each in (claim, own))
     return f"`{node.kind}` already uses `{axis}` by {first}, which was earlier; {later} loses there"
 
 

@@ -17,7 +17,7 @@ def brief(plan: State) -> str:
     Computes nothing: the `repr` of a plan must be cheap.
     """
     lines = [f"Plan of {plan.source.traced.name} on {plan.mesh}: {len(plan.actions) or 'no'} tactics"]
-    lines += [f"  {action.text:.120}" for action in plan.actions[:MOST]]
+    lines += [f"  {plan.cited(number):.120}" for number in range(len(plan.actions))[:MOST]]
     if (more := len(plan.actions) - MOST) > 0:
         lines.append(f"  ... and {more} more")
     lines += [line for line in (unapplied(plan), warning(plan)) if line is not None]

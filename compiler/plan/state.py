@@ -105,6 +105,10 @@ class State:
         with without_collector():
             return decide(self.table)
 
+    def cited(self, number: int) -> str:
+        """A tactic of the trace by its number and its text: `2: ZeRO(stage=3, axis='data', params='params')`."""
+        return f"{number + 1}: {self.actions[number].text}"
+
     def layout_text(self, value: int, layout: Layout | None = None, pending: Pend = ()) -> str:
         """A value's dtype and layout, by default from the table: `f32[data*128, 256]`."""
         type = self.source.program.types[value]

@@ -29,7 +29,7 @@ def test_a_tactic_names_the_parts_of_an_axis():
     assert str(plan.mesh) == "data.0=2, data.1=4"
     assert plan.layout(["x", "w"]) == {"x": "f32[data.0:2*4, data.1:4*4]", "w": "f32[data.1:4*4, 8]"}
     assert plan.counts()["all_reduce"] == 2 and plan.bytes_per_device() == 2 * 192
-    assert "`data.1:4`: decided by tile('x', 1, 'data.1:4')" in plan.explain("x")
+    assert "`data.1:4`: decided by 2: tile('x', 1, 'data.1:4')" in plan.explain("x")
     agrees(plan, layer, X, W, derived=True)
 
 

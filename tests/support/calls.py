@@ -74,6 +74,7 @@ def choices() -> Iterator[Call]:
     yield Call("copy", prim("copy"), (signed(*SHAPE),))
     yield Call("stop_gradient", prim("stop_gradient"), (signed(*SHAPE),))
     yield Call("tag", lambda x: pt.tag(x, "x") + 1, (signed(*SHAPE),))
+    yield Call("constrain", lambda x: pt.constrain(x + 1, "data, _"), (signed(*SHAPE),))
     yield Call("name", lambda x: checkpoint_name(x, "x") + 1, (signed(*SHAPE),))
     yield Call("optimization_barrier", lambda x, y: lax.optimization_barrier((x, y)), (signed(*SHAPE), ints(8)))
     yield Call("bitcast_convert_type", lambda x: lax.bitcast_convert_type(x, jnp.int32), (signed(*SHAPE),))

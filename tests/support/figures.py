@@ -38,4 +38,4 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     if found:
         terminalreporter.section("figures")
     for what, (count, of) in found.items():
-        terminalreporter.write_line(f"{what}: {count} of {of} ({count / of:.0%})")
+        terminalreporter.write_line(f"{what}: {count} of {of} ({count / max(of, 1):.0%})")

@@ -48,10 +48,10 @@ def test_the_order_of_tactics_decides_and_each_plan_says_which_was_earlier(train
     assert batch_first.counts() != zero_first.counts()
     weight = "params/blocks/0/w1"
     assert batch_first.layout(weight) == zero_first.layout(weight) == {weight: "f32[data*4, 32]"}
-    assert f"already uses `data` by {BATCH!r}, which was earlier; {ZERO!r} loses there" in batch_first.explain(weight)
+    assert f"already uses `data` by 1: {BATCH!r}, which was earlier; 2: {ZERO!r} loses there" in batch_first.explain(weight)
     assert "which was earlier" not in zero_first.explain(weight)
     said = zero_first.explain("batch/x")
-    lost = f"`gather` already uses `data` by {ZERO!r}, which was earlier; {BATCH!r} loses there"
+    lost = f"`gather` already uses `data` by 1: {ZERO!r}, which was earlier; 2: {BATCH!r} loses there"
     assert f"further on, for `broadcast_in_dim#0`: {lost}" in said
 
 
@@ -60,7 +60,7 @@ def test_explain_names_the_tactic_the_line_and_the_path(plan: Plan) -> None:
     said = tiled.explain("result")
     assert "result: f32[256, 8]{+model}" in said
     assert "by all_reduce" in said
-    assert "w2: f32[model*8, 8]\n  dim 0 on `model`: decided by tile('w1', 1, 'model')" in tiled.explain("w2")
+    assert "w2: f32[model*8, 8]\n  dim 0 on `model`: decided by 1: tile('w1', 1, 'model')" in tiled.explain("w2")
 
 
 # --- traces --------------------------------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ def test_a_value_named_twice_is_tiled_once(plan: Plan) -> None:
 def test_a_result_is_tiled_and_its_arguments_follow(plan: Plan) -> None:
     tiled = plan.tile("result", 0, "data")
     assert tiled.layout() == plan.tile("x", 0, "data").layout()
-    assert "said by tile('result', 0, 'data')" in tiled.explain("result")
+    assert "said by 1: tile('result', 0, 'data')" in tiled.explain("result")
 
 
 def test_a_value_in_the_middle_is_tiled_by_tag_or_scope() -> None:
@@ -221,7 +221,7 @@ def test_expect_is_the_plan_or_an_error(plan: Plan) -> None:
     assert tiled.expect(all_reduce=1, all_gather=0) is tiled
     with pytest.raises(pt.Error, match="all_reduce: 1, expected 0") as caught:
         tiled.expect(all_reduce=0)
-    assert "by tile('x', 1, 'data')" in str(caught.value)
+    assert "by 1: tile('x', 1, 'data')" in str(caught.value)
 
 
 def test_collectives_sum_to_the_bytes_and_the_counts(training: Plan) -> None:

@@ -138,8 +138,8 @@ def test_a_conflict_says_which_claims_were_propagated() -> None:
     plan = pt.plan(joined, pt.Mesh(data=4), X, X)
     (conflict,) = plan.tile("x", 0, "data", propagate=False).tile("y", 1, "data").conflicts
     assert conflict.claims == (
-        "operand 0 `x` on dim 0, from tile('x', 0, 'data', propagate=False)",
-        "operand 1 `mul#0` on dim 1, propagated from tile('y', 1, 'data')",
+        "operand 0 `x` on dim 0, from 1: tile('x', 0, 'data', propagate=False)",
+        "operand 1 `mul#0` on dim 1, propagated from 2: tile('y', 1, 'data')",
     )
 
 

@@ -1,7 +1,15 @@
 """The repr of each object: a few lines for programs of any size, and nothing is computed for it."""
 
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 from models import chain
 
 import partita as pt
@@ -16,7 +24,7 @@ def plan() -> pt.Plan:
 
 
 def test_a_plan_prints_its_tactics_and_what_is_known(plan: pt.Plan):
-    assert repr(plan) == "Plan of chain on data=4, model=2: 2 tactics\n  tile('x', 0, 'data')\n  tile('w1', 1, 'model')"
+    assert repr(plan) == "Plan of chain on data=4, model=2: 2 tactics\n  1: tile('x', 0, 'data')\n  2: tile('w1', 1, 'model')"
     plan.counts()
     assert repr(plan).endswith("\n1 all_reduce")
 
@@ -38,3 +46,22 @@ def test_a_function_may_have_parameters_of_our_names():
 
     made = pt.plan(product, MESH, fn=X, mesh=W1)
     assert made.arguments() == pt.replay(product, MESH, "", fn=X, mesh=W1).arguments() == ["fn", "mesh"]
+
+
+def test_a_collective_names_the_parameter_the_direction_the_trips_and_the_tactic_by_number() -> None:
+    def loss(params: Any, x: Any) -> Any:
+        def layer(x: Any, w: Any) -> Any:
+            return jnp.tanh(x @ w.astype(jnp.float32).T), None
+
+        return lax.scan(jax.checkpoint(layer), x, params["wq"])[0].sum()
+
+    args = {"wq": np.ones((6, 64, 64), np.float16)}, np.ones((32, 64), np.float32)
+    plan = pt.plan(jax.grad(loss), pt.Mesh(data=8), *args)
+    plan = plan.apply(pt.DataParallel("data", inputs="x"), pt.ZeRO(3, "data", params="params"))
+    gathers = [each for each in plan.collectives() if each.kind == "all_gather"]
+    assert [(each.value, each.direction, each.times, each.number) for each in gathers] == [
+        ("params/wq", "forward", 6, 2),
+        ("params/wq", "recomputed", 6, 2),
+    ]
+    assert str(gathers[0]).startswith("all_gather of `params/wq` (forward, 6 trips) over data: ")
+    assert str(gathers[0]).endswith(", by 2: ZeRO(stage=3, axis='data', params='params')")
