@@ -19,6 +19,7 @@ from ..inputs.names import Patterns, as_patterns
 from ..plan.annotations import of_program, seeds
 from ..plan.claims import Seed, having
 from ..plan.conflicts import conflict, open_keys
+from ..plan.undone import in_parts, unpaired
 from .plan import Plan
 
 Axes = str | Sequence[str]
@@ -215,7 +216,8 @@ class Annotated(Tactic):
 class DataParallel(Tactic):
     """Tile the leading dim (or `dim`) of the inputs on one axis, or on several, major to minor.
 
-    With `padded`, a batch that the axes do not divide is padded, and the padding counts for nothing.
+    With `padded`, a batch that the axes do not divide is padded, and the padding counts for nothing. Raises Error if no op that
+    reads the inputs can run in parts.
 
     DataParallel("data", inputs="batch/*"):   x: f32[512, 256]   -->   x: f32[data*128, 256], gradients all_reduced
     """
@@ -224,6 +226,12 @@ class DataParallel(Tactic):
     inputs: Patterns
     dim: int = 0
     padded: bool = False
+
+    def __call__(self, plan: Plan) -> Plan:
+        placed = super().__call__(plan)
+        if problem := in_parts(placed, self.dim, axes_of(self.axis), "DataParallel"):
+            raise problem
+        return placed
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
         found = plan.source.addresses.inputs(self.inputs)
@@ -246,6 +254,9 @@ class Megatron(Tactic):
     so a dim of stacked layers in front changes nothing. A mapping from pattern to dim overrides these. One of the two is enough
     if the other follows by propagation.
 
+    Raises Error for a column whose tiled dim is summed over, for a row whose tiled dim is not, and for an op between them that
+    needs its input whole: a pair costs one all_reduce forward and one backward.
+
         Megatron("model", column="**/w1"):   w1: f32[256, model*512], w2: f32[model*512, 256], one all_reduce after w2
     """
 
@@ -253,6 +264,18 @@ class Megatron(Tactic):
     column: Dims = ()
     row: Dims = ()
     padded: bool = False
+
+    def __call__(self, plan: Plan) -> Plan:
+        placed = super().__call__(plan)
+        columns, rows = (self.weights(plan, given) for given in (self.column, self.row))
+        if problem := unpaired(placed, columns, rows, self.axis):
+            raise problem
+        return placed
+
+    def weights(self, plan: Plan, given: Dims) -> dict[str, int]:
+        """The values that patterns match, by name."""
+        patterns = given if isinstance(given, Mapping) else patterns_of(given) if given else ()
+        return {name: value for pattern in patterns for name, value in plan.source.addresses.find(pattern).items()}
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
         if not self.column and not self.row:

@@ -4,6 +4,7 @@
       addresses    the names of values
     claims         what a tactic says about values: checked, then propagated
       refusals     why a claim cannot be made, and what to do instead
+    undone         whether a tactic did what it was asked for
     lowered        the lowering, one step a line: the placed program, the device-local module
     collectives    what is sent, how often, and which tactic is the reason
       counts       how often each runs, with branches and loops of unknown trip count listed separately; for graphs too

@@ -1,0 +1,129 @@
+"""Whether a tactic did what it was asked for: batches that are computed in parts, weights whose products pair up.
+
+DataParallel("data", inputs="x"), x.reshape(3, 10, ...) and a scan over the 3   -->   an error: nothing would run in parts
+Megatron("model", column={"up": 0})                                             -->   an error: dim 0 of `up` is summed over
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from ...dialects.errors import Error
+from ...rewrites.decide.table import Claim
+from ...rewrites.program.program import Node
+from .collectives import line_of, use_of
+from .cures import cure
+from .state import State
+
+
+def in_parts(plan: State, dim: int, axes: Sequence[str], what: str) -> Error | None:
+    """The error for the inputs of the last tactic, if no op that reads them runs in parts, because propagation stops there."""
+    program, values = plan.source.program, plan.actions[-1].values
+    reads = {number for value in values for number, _ in program.uses[value]}
+    parts = [part for axis in axes for part in plan.mesh.parts(axis) if part in plan.table.axes]
+    stopped = [each for each in plan.table.blocked.values() if each.node in reads and each.axis in parts]
+    if not stopped or any(plan.table.axes[axis].nodes[number] is not None for axis in parts for number in reads):
+        return None
+    first, names = stopped[0], plan.source.addresses.names
+    node = program.nodes[first.node]
+    value = node.end(first.operand)
+    source = line_of(plan, value, node)
+    splits = plan.table.ways_across(first) and first.axis in plan.mesh.whole().axes
+    tiles = (f'tile("{names[each]}", {dim}, "{first.axis}")' for each in dict.fromkeys(values))
+    split = f'split the axis: plan.{".".join(tiles)}.propagate("{first.axis}", split=True)'
+    return Error(
+        f"`{what}` computes nothing in parts: `{first.axis}` ({first.size} devices) stops at the first op, `{node.kind}`",
+        location=None if source is None else source.location(),
+        label=f"dim {first.dim} of `{names[value]}` ({first.extent}): {first.reason}",
+        helps=[split if splits else cure(plan, first)],
+    )
+
+
+class Product(NamedTuple):
+    """An op that reads a weight, as which operand, and its claim on an axis."""
+
+    node: Node
+    operand: int
+    claim: Claim
+
+    @property
+    def sums(self) -> bool:
+        """Whether the placed index is summed over."""
+        return all(self.claim.at not in at for at in self.node.signature.result_at)
+
+
+def unpaired(plan: State, columns: Mapping[str, int], rows: Mapping[str, int], axis: str) -> Error | None:
+    """The error for the first weight that does not take its part: columns give tiled values, and rows sum over tiled values.
+
+    A pair then costs one all_reduce forward, after the row, and one backward, before the column.
+    """
+    for part in (part for part in plan.mesh.parts(axis) if plan.mesh[part] > 1):
+        for weights, is_row in ((columns, False), (rows, True)):
+            for name, value in weights.items():
+                for each in _products(plan, value, part):
+                    if problem := _problem(plan, name, each, part, is_row):
+                        return problem
+        if problem := _gathered(plan, part):
+            return problem
+    return None
+
+
+def _products(plan: State, value: int, axis: str) -> Iterator[Product]:
+    """The forward products that read a value, also through casts, moves and the borders of loops, where they are placed."""
+    program, claims, ahead = plan.source.program, plan.table.axes[axis].nodes, [value]
+    for each in ahead:
+        for number, operand in program.uses[each]:
+            node = program.nodes[number]
+            if node.passes_on or node.kind in ("trip", "optimization_barrier"):
+                ahead += node.results
+            claim, source = claims[number], plan.source.traced.sources.get(node.op)
+            if _is_product(node) and claim is not None and (source is None or source.direction != "backward"):
+                yield Product(node, operand, claim)
+
+
+def _is_product(node: Node) -> bool:
+    """Whether it sums products of two operands: an index of both is in no result."""
+    if node.is_border or len(node.operands) != 2 or node.signature.instance.moves:
+        return False
+    left, right = node.signature.operand_at
+    return any(at in right and all(at not in out for out in node.signature.result_at) for at in left)
+
+
+def _problem(plan: State, name: str, product: Product, axis: str, is_row: bool) -> Error | None:
+    node, source = product.node, line_of(plan, product.node.results[0], product.node)
+    where = f"`{node.kind}`" + (f" at {source}" if source is not None else "")
+    side, other = ("row", "column") if is_row else ("column", "row")
+    weight = node.signature.operand_at[product.operand]
+    location = None if source is None else source.location()
+    if product.claim.at not in weight:
+        by = plan.cited(product.claim.tactic)
+        if product.claim.tactic == len(plan.actions) - 1:
+            return None
+        title = f"`Megatron` cannot use `{axis}` for `{name}`: {where} already uses it, by {by}"
+        return Error(title, location=location, helps=["apply `Megatron` before it, or use another axis"])
+    if product.sums != is_row:
+        dim = weight[product.claim.at].dim
+        does = "does not sum over" if is_row else "sums over"
+        title = f"`{name}` is no {side} of `Megatron`: {where} {does} its dim {dim}"
+        helps = [f'give it as `{other}`, or name its dim, from the end: {side}={{"{name}": {-2 if is_row else -1}}}']
+        return Error(title, location=location, helps=helps)
+    return None
+
+
+def _gathered(plan: State, axis: str) -> Error | None:
+    """The error for a value inside of a pair that is gathered, because an op between column and row cannot keep the axis."""
+    program, number, claims = plan.source.program, len(plan.actions) - 1, plan.table.axes[axis].nodes
+    conflicts = {node for node, _, _ in plan.table.conflicts}
+    for move in plan.decisions.moves:
+        claim, node = plan.table.claim(move.value, axis), use_of(plan, move)
+        steps = [step for step in move.path.steps if axis in step.axes and step.kind in ("all_gather", "all_to_all")]
+        if not steps or node is None or claims[node.number] is not None or node.number in conflicts:
+            continue
+        if not move.uses or claim is None or claim.tactic != number or program.parameter[move.value]:
+            continue
+        if (source := line_of(plan, move.value, node)) is not None and source.direction != "backward":
+            name = plan.source.addresses.names[move.value]
+            title = f"`Megatron` does not pair up: `{node.kind}` needs `{name}` whole, which its column puts on `{axis}`"
+            label = f"{plan.layout_text(move.value)} by {steps[0]}"
+            helps = ["leave out the column before it and the row after it", "or place the op by another tactic before"]
+            return Error(title, location=source.location(), label=label, helps=helps)
+    return None

@@ -1,0 +1,98 @@
+"""A tactic that could not do what it was asked for is refused, and the plan stays as it was."""
+
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import partita as pt
+
+MESH = pt.Mesh(data=2, model=4)
+X = np.ones((8, 16), np.float32)
+P = {"gate": np.ones((16, 64), np.float32), "up": np.ones((16, 64), np.float32), "down": np.ones((64, 16), np.float32)}
+STACKED = jax.tree.map(lambda each: np.stack([each] * 3), P)
+
+
+def swiglu(p: Any, x: Any) -> Any:
+    return x + (jax.nn.silu(x @ p["gate"]) * (x @ p["up"])) @ p["down"]
+
+
+def scanned(p: Any, x: Any) -> Any:
+    return lax.scan(jax.checkpoint(lambda x, p: (swiglu(p, x), None)), x, p)[0]
+
+
+@pytest.mark.parametrize(("model", "params", "layers", "more"), [(swiglu, P, 1, 0), (scanned, STACKED, 3, 1)])
+def test_two_columns_and_a_row_are_a_pair(model: Any, params: Any, layers: int, more: int) -> None:
+    """One all_reduce after the row, and one before the columns, in each layer; after the loop one of the input's gradient."""
+    loss = jax.value_and_grad(lambda p, x: model(p, x).sum(), (0, 1))
+    plan = pt.plan(loss, MESH, params, X).apply(pt.Megatron("model", column=["p/gate", "p/up"], row="p/down"))
+    found = [each for each in plan.collectives() if each.direction != "recomputed"]
+    assert {each.kind for each in found} == {"all_reduce"}
+    assert sum(each.times for each in found if each.direction == "backward") == layers + more
+    assert sum(each.times for each in found if each.direction == "forward") == layers
+
+
+def test_a_weight_that_is_no_part_of_a_pair_is_refused() -> None:
+    plan = pt.plan(swiglu, MESH, P, X)
+    for tactic, said in (
+        (pt.Megatron("model", column={"p/gate": 0}), "`p/gate` is no column .* sums over its dim 0"),
+        (pt.Megatron("model", row={"p/down": 1}), "`p/down` is no row .* does not sum over its dim 1"),
+    ):
+        with pytest.raises(pt.Error, match=said):
+            plan.apply(tactic)
+    assert not plan.actions
+
+
+@pytest.mark.parametrize(
+    "tactic",
+    [
+        pt.Megatron("model", column=["p/gate", "p/up", "p/down"]),
+        pt.Megatron("model", column="p/gate", row={"p/down": 1}),
+    ],
+)
+def test_weights_that_contradict_each_other_are_a_conflict(tactic: pt.Tactic) -> None:
+    (conflict,) = pt.plan(swiglu, MESH, P, X).apply(tactic).conflicts
+    assert conflict.op == "`dot_general`"
+    assert conflict.resolutions
+
+
+def test_an_op_between_column_and_row_that_cannot_keep_the_axis_is_refused() -> None:
+    plan = pt.plan(lambda p, x: jnp.cumsum(jnp.sort(x @ p["up"]), 1) @ p["down"], MESH, P, X)
+    with pytest.raises(pt.Error, match="`sort` needs `dot_general#0` whole"):
+        plan.apply(pt.Megatron("model", column="p/up", row="p/down"))
+
+
+def test_stacked_layers_whose_input_dim_is_named_are_refused() -> None:
+    """Dim 1 of a stack is the dim that its products sum over."""
+    with pytest.raises(pt.Error, match=r"`p/gate` is no column.*sums over its dim"):
+        pt.plan(scanned, MESH, STACKED, X).apply(pt.Megatron("model", column={"p/gate": 1, "p/up": 1}, row={"p/down": 2}))
+
+
+def test_products_that_an_earlier_tactic_has_placed_are_refused() -> None:
+    plan = pt.plan(swiglu, MESH, P, X).apply(pt.DataParallel("model", inputs="x"))
+    with pytest.raises(pt.Error, match="already uses it, by 1: DataParallel"):
+        plan.apply(pt.Megatron("model", column="p/gate", row="p/down"))
+
+
+def test_a_batch_that_meets_trips_is_refused_with_a_cure_that_works() -> None:
+    def accumulated(w: Any, x: Any) -> Any:
+        return lax.scan(lambda total, part: (total + jnp.tanh(part @ w).sum(), None), 0.0, x.reshape(3, 10, 16))[0]
+
+    plan = pt.plan(accumulated, pt.Mesh(data=6), np.ones((16, 16), np.float32), np.ones((30, 16), np.float32))
+    with pytest.raises(pt.Error, match="computes nothing in parts") as caught:
+        plan.apply(pt.DataParallel("data", inputs="x"))
+    assert 'plan.tile("x", 0, "data").propagate("data", split=True)' in str(caught.value)
+    split = plan.tile("x", 0, "data").propagate("data", split=True)
+    assert split.layout("reshape#0") == {"reshape#0": "f32[data.0:3, data.1:2*5, 16]"}
+
+
+def test_one_input_in_parts_is_enough() -> None:
+    plan = pt.plan(lambda x, y: (jnp.sort(x, axis=0)[:3], y * 2), pt.Mesh(data=8), X, X)
+    assert plan.apply(pt.DataParallel("data", inputs=["x", "y"])).layout("y") == {"y": "f32[data, 16]"}
