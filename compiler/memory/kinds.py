@@ -11,17 +11,13 @@ from enum import Enum, auto
 
 from ...dialects.definitions.tree import (
     Definition,
-    Expr,
     Fold,
     Group,
-    Guard,
     Otherwise,
     Read,
     Reading,
     Term,
-    Var,
     Whole,
-    factors,
     names,
     nodes,
 )
@@ -97,9 +93,9 @@ def _kind(definition: Definition) -> Kind:
         return Kind.CALL
     if any(_keeps(each, target) for each in terms) or not all(map(definition.looks_up, definition.guards)):
         return Kind.UPDATE
-    folds = [each for each in terms if isinstance(each, Fold) and not _looks_up(each)]
-    if not folds:
+    if definition.maps:
         return Kind.MAP
+    folds = [each for each in terms if isinstance(each, Fold)]
     plain = len(list(definition.reads())) == 1 and all(
         isinstance(dim, Group) for each in definition.reads() for dim in each.dims
     )
@@ -109,8 +105,3 @@ def _kind(definition: Definition) -> Kind:
 def _keeps(term: Term, target: Reading) -> bool:
     """Whether elements of an operand that nothing else defines stay where they are."""
     return isinstance(term, Otherwise) and isinstance(term.default, Read) and term.default.dims == target.dims
-
-
-def _looks_up(fold: Fold[Var, Expr]) -> bool:
-    """Whether the fold has one term, which a guard looks up."""
-    return set(fold.indices) <= {each.variable for each in factors(fold.body) if isinstance(each, Guard)}

@@ -379,10 +379,22 @@ class Definition:
         return any(isinstance(each, Read) for each in self.moved)
 
     @cached_property
+    def maps(self) -> bool:
+        """Whether each element of a result comes from few elements of the operands, so that its uses can compute it again."""
+        terms = [*nodes(self.body), *(dim for target in self.targets for dim in target.dims)]
+        folds = [each for each in terms if isinstance(each, Fold)]
+        return all(map(_has_one_term, folds)) and not any(isinstance(each, Whole) for each in terms)
+
+    @cached_property
     def apart(self) -> bool:
         """Whether the op returns each of any number of operands unchanged, so that each is placed by itself."""
         unchanged = isinstance(self.body, Read) and [self.body.dims] == [target.dims for target in self.targets]
         return unchanged and not self.at and all(formal.variadic for formal in (*self.operands, *self.results))
+
+
+def _has_one_term(fold: Fold[Var, Expr]) -> bool:
+    """Whether guards look up every index that it folds."""
+    return set(fold.indices) <= {each.variable for each in factors(fold.body) if isinstance(each, Guard)}
 
 
 def titled(name: str) -> str:

@@ -26,6 +26,9 @@ from .pending import Carry
 from .stored import gathered_at_source, is_stored
 from .table import Table
 
+FARTHEST = 64
+"""How many values before a use are looked at for one that is stored in any case."""
+
 NO_NODE = -1
 SELECTED = 1 << 30
 """The position of a use that reads what the op itself has selected of each block, or sorted: after all its operands."""
@@ -224,14 +227,28 @@ class _Mover:
         self.result.moves += made.values()
 
     def starter(self, number: int) -> int:
-        """An operand of the op that is computed, not an argument. It starts the use when it is available."""
+        """The value behind which a use starts: from it, an operand of the op is computed. -1 if all of them are arguments.
+
+        It is the nearest that is stored in any case, as the result of a product is. A value that the use could compute itself
+        would have to be stored to start the use.
+
+            %h = dot ...; %n = mul %h, %c; dot %n, (all_gather %w)   -->   the gather of %w waits for %h
+        """
         if number == len(self.program.nodes) or self.program.nodes[number].is_border:
             return -1
-        producer, parameter = self.program.producer, self.program.parameter
-        for value in self.program.nodes[number].operands:
-            if producer[value] >= 0 and not parameter[value] and value not in self.placements.sources:
+        first = next((value for value in self.program.nodes[number].operands if self.is_computed(value)), -1)
+        ahead = [first] if first >= 0 else []
+        for value in ahead:
+            node = self.program.nodes[self.program.producer[value]]
+            if node.is_border or not node.signature.instance.definition.maps or len(ahead) > FARTHEST:
                 return value
-        return -1
+            ahead += [each for each in node.operands if self.is_computed(each) and each not in ahead]
+        return first
+
+    def is_computed(self, value: int) -> bool:
+        """Whether an op computes the value, and completely: it is no argument, as it is or moved, and not pending."""
+        is_argument = self.program.producer[value] < 0 or self.program.parameter[value]
+        return not is_argument and value not in self.placements.sources
 
     def move_shared(self, value: int, uses: list[tuple[int, int, Layout]]) -> None:
         """Moves to each layout once: directly from the value, or through the layout common to all if that is cheaper."""

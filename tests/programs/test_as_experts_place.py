@@ -366,3 +366,16 @@ def test_a_collective_names_the_parameter_that_it_gathers() -> None:
     gathers = [each for each in plan.collectives() if each.kind == "all_gather"]
     assert {each.value for each in gathers} == {"params/w"} and {each.times for each in gathers} == {6}
     assert any("transpose(jvp" in str(each) for each in gathers)
+
+
+def test_a_gather_waits_for_the_nearest_value_that_is_stored_in_any_case() -> None:
+    """The scaled value between the two products could be computed inside of the second one."""
+
+    def loss(w: Any, x: Any) -> Any:
+        return jnp.tanh((x @ w) * 0.5 + 1.0) @ w
+
+    plan = pt.plan(loss, MESH, normal(64, 64), normal(64, 64))
+    plan = plan.apply(pt.DataParallel("data", inputs="x"), pt.ZeRO(3, "data", params="w"))
+    producers = [plan.source.program.producer[move.anchor] for move in plan.decisions.moves if move.anchor >= 0]
+    assert [plan.source.program.nodes[number].kind for number in producers] == ["dot_general"]
+    assert plan.check(normal(64, 64), normal(64, 64)) < 1e-4
