@@ -112,6 +112,9 @@ def _problem(plan: State, name: str, product: Product, axis: str, is_row: bool) 
 def _gathered(plan: State, axis: str) -> Error | None:
     """The error for a value inside of a pair that is gathered, because an op between column and row cannot keep the axis."""
     program, number, claims = plan.source.program, len(plan.actions) - 1, plan.table.axes[axis].nodes
+    # Without a stop there is no need to decide anything yet.
+    if not any(stop.tactic == number and stop.axis == axis for stop in plan.table.blocked.values()):
+        return None
     conflicts = {node for node, _, _ in plan.table.conflicts}
     for move in plan.decisions.moves:
         claim, node = plan.table.claim(move.value, axis), use_of(plan, move)
