@@ -9,6 +9,7 @@ from ...rewrites.redistribute.steps import Bytes, Step
 from ..inputs.lines import Source
 from ..ops.shard_map import own_collectives
 from .counts import Counts, Exchange, counted, received
+from .elsewhere import follows, parameter
 from .lookups import gathers_parts, is_own, made_by, why
 from .state import State
 
@@ -28,7 +29,7 @@ class Collective(Exchange):
     direction: str = field(kw_only=True, default="")
     """`forward`, `recomputed` or `backward`, in a program that JAX has differentiated; otherwise empty."""
     why: str = field(kw_only=True, default="")
-    """How it relates to lookups, scans, selections, sorts or gathered folds, if at all."""
+    """How it relates to lookups, scans, selections, sorts, gathered folds, or an op that runs along a stored dim, if at all."""
 
     def __str__(self) -> str:
         where = f" at {self.source}" if self.source is not None else ""
@@ -80,21 +81,14 @@ def _collective(plan: State, move: Move, step: Step, bytes: Bytes) -> Collective
         bytes,
         move.trips,
         plan.source.program.where(move.region),
-        value=addresses.names[_parameter(plan, move.value)],
+        value=addresses.names[parameter(plan, move.value)],
         use=node.kind if node is not None else "the result" if move.uses else "the argument",
         source=source,
         tactic="the program" if cause is None else plan.actions[cause].text,
         number=0 if cause is None else cause + 1,
         direction="" if source is None else source.direction,
-        why=why(plan, move, step),
+        why="; ".join(filter(None, (why(plan, move, step), follows(plan, move, step)))),
     )
-
-
-def _parameter(plan: State, value: int) -> int:
-    """The argument that a value is, seen through casts, moves, barriers and the borders of loops; else the value itself."""
-    program = plan.source.program
-    source = program.source(value, ("trip", "optimization_barrier"))
-    return source if program.producer[source] < 0 else value
 
 
 def use_of(plan: State, move: Move) -> Node | None:
@@ -116,11 +110,11 @@ def line_of(plan: State, value: int, node: Node | None) -> Source | None:
 def _cause(plan: State, move: Move, step: Step) -> int | None:
     """The tactic that causes the step, None for the program: that of the fold, of the tile that is moved, or of the use."""
     axis = step.axes[0]
-    nodes = plan.table.axes[axis].nodes
+    claims = plan.decisions.placements
     folds = step.kind in ("all_reduce", "reduce_scatter") or gathers_parts(move, step)
     use = use_of(plan, move) if move.uses else None
     fold = use if is_own(move) else made_by(plan, move.value) if folds else None
-    placed, used = (None if node is None else nodes[node.number] for node in (fold, use))
+    placed, used = (None if node is None else claims.claim(node.number, axis) for node in (fold, use))
     for claim in (placed, plan.table.claim(move.value, axis), used):
         if claim is not None:
             return claim.tactic

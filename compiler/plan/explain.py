@@ -13,6 +13,7 @@ from ...rewrites.decide.table import WHOLE
 from ...rewrites.program.program import Node
 from ..inputs.names import Patterns
 from .collectives import line_of, use_of
+from .elsewhere import along
 from .lookups import is_own, lines, why
 from .state import State
 from .work import in_blocks, work
@@ -51,7 +52,7 @@ def _placed(plan: State, name: str, value: int, carried: dict[str, dict[int, lis
             if move.value != value:
                 yield f"    further on, for `{plan.source.addresses.names[move.value]}`: {_lost(plan, move, axis)}"
     yield from _rim(plan, value)
-    for text, node in lines(plan, value):
+    for text, node in (*along(plan, value), *lines(plan, value)):
         place = line_of(plan, value, node)
         yield f"  {text.format(f' at {place}' if place else '')}"
 
@@ -89,7 +90,7 @@ def _lost(plan: State, move: Move, axis: str) -> str:
     node = use_of(plan, move)
     if node is None or not move.uses or is_own(move):
         return ""
-    claim, own = plan.table.axes[axis].nodes[node.number], plan.table.claim(move.value, axis)
+    claim, own = plan.decisions.placements.claim(node.number, axis), plan.table.claim(move.value, axis)
     if claim is None or own is None or own.at == WHOLE or claim.tactic >= own.tactic:
         return ""
     first, later = (plan.cited(each.tactic) for each in (claim, own))

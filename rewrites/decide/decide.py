@@ -19,12 +19,14 @@ from ...dialects.ranges.factor import hull, joined
 from ..program.program import Node
 from ..redistribute.search import Path, joint, path, sharing
 from ..redistribute.steps import Bytes
+from .elsewhere import Mismatch, elsewhere
 from .loops import carried_sums
 from .merges import unmerged
-from .op_layouts import Merged, Pend, Placed, Placements, Selected, boundary, read
+from .op_layouts import Elsewhere, Merged, Pend, Placed, Placements, Selected, boundary, read
 from .pending import Carry
 from .stored import gathered_at_source, is_stored
 from .table import Table
+from .two_places import Price
 
 FARTHEST = 64
 """How many values before a use are looked at for one that is stored in any case."""
@@ -74,10 +76,32 @@ class Decisions:
     homes: dict[int, Move]
     """Values that are redistributed where they are computed, because a tactic placed them."""
 
+    @property
+    def price(self) -> Price:
+        """What a device receives in one call, with the trips that loops are taken to have."""
+        trips = self.placements.program.likely_trips
+        ways = [(move.path, trips(move.region)) for move in self.moves]
+        return Price(sum(way.bytes * times for way, times in ways), sum(way.collectives * times for way, times in ways))
+
 
 def decide(table: Table) -> Decisions:
-    """All decisions of a plan."""
-    placements = read(table)
+    """All decisions of a plan; ops run elsewhere than the table says if that pays."""
+    found = _decide(table, {})
+    before = found.price
+    moves = [
+        Mismatch(move.value, move.source.with_pending(move.pending), move.target, tuple(move.uses))
+        for move in found.moves
+        if move.communicates and move.uses
+    ]
+    instead = elsewhere(found.placements, found.carried, moves)
+    if not instead:
+        return found
+    other = _decide(table, instead)
+    return other if other.price.pays(before) else _decide(table, {})
+
+
+def _decide(table: Table, instead: Elsewhere) -> Decisions:
+    placements = read(table, instead)
     gathered = unmerged(placements)
     gathered_at_source(placements)
     carried = carried_sums(placements)

@@ -5,7 +5,7 @@ Derived from the definitions once for each distinct (signature, placement); a tr
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from itertools import repeat
 from math import prod
@@ -18,16 +18,27 @@ from ...dialects.mesh import Mesh
 from ...dialects.ranges.factor import Factor, overhang
 from ..program.program import Node, Position, Program, Signature
 from ..redistribute.kinds.merge import Merge
-from ..redistribute.search import path
+from ..redistribute.search import Path, path
 from ..redistribute.steps import Bytes
 from .requirements import Placing, requirements
-from .table import Table, fits_index
+from .table import Claim, Table, fits_index
 
 Pend = tuple[Pending, ...]
 """Pending reductions, in mesh order."""
 
 Placement = tuple[tuple[int, Factor], ...]
 """The placed factors of an op's indices, in mesh order."""
+
+
+class Instead(NamedTuple):
+    """The claim that an op takes instead of the table's, None if it is not placed on the axis, and the value that it follows."""
+
+    claim: Claim | None
+    value: int
+
+
+Elsewhere = Mapping[int, Mapping[str, Instead]]
+"""Op -> axis -> what the op takes there instead."""
 
 
 class Selected(NamedTuple):
@@ -165,6 +176,15 @@ class Placements:
     homes: list[Layout] = field(default_factory=list[Layout])
     sources: dict[int, Pend] = field(default_factory=dict[int, Pend])
     returns: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
+    elsewhere: Elsewhere = field(default_factory=dict[int, Mapping[str, Instead]])
+    """The ops that do not take the table's claims."""
+    results: dict[int, Layout] = field(default_factory=dict[int, Layout])
+    """The layouts in which such ops return their results: those that they have by the table."""
+
+    def claim(self, number: int, axis: str) -> Claim | None:
+        """The claim that an op takes on an axis."""
+        instead = self.elsewhere.get(number, {}).get(axis)
+        return self.table.axes[axis].nodes[number] if instead is None else instead.claim
 
     def home(self, value: int) -> Layout:
         """A value's own layout; its uses may need others."""
@@ -222,19 +242,29 @@ class Placements:
         """The local bytes of the value on one device in this layout."""
         return prod(layout.local_shape(self.mesh)) * itemsize(self.program.types[value].dtype)
 
+    def way(self, value: int, source: Layout, target: Layout) -> Path:
+        """How the value changes its layout."""
+        return path(source, target, itemsize(self.program.types[value].dtype), self.mesh)
+
     def received(self, value: int, source: Layout, target: Layout) -> Bytes:
         """The bytes that a device receives if the value changes its layout."""
-        return path(source, target, itemsize(self.program.types[value].dtype), self.mesh).bytes
+        return self.way(value, source, target).bytes
 
     def trips(self, value: int) -> int:
         """How often one call is taken to compute the value."""
         return self.program.likely_trips(self.program.region[value])
 
 
-def read(table: Table) -> Placements:
+def read(table: Table, elsewhere: Elsewhere) -> Placements:
     """Reads the whole table: each value from its producer, then the values that tactics placed directly."""
     program, mesh = table.program, table.mesh
-    nodes = _placed(table)
+    nodes, results = _placed(table), dict[int, Layout]()
+    for number, instead in elsewhere.items():
+        claims = {axis: claims.nodes[number] for axis, claims in table.axes.items()}
+        claims |= {axis: each.claim for axis, each in instead.items()}
+        claimed = ((claim.at, claim.factor) for axis in mesh if (claim := claims.get(axis)) is not None)
+        results.update(zip(program.nodes[number].results, nodes[number].produced, strict=True))
+        nodes[number] = place(program.nodes[number].signature, tuple(claimed))
     homes = [type.layout for type in program.types]
     sources: dict[int, Pend] = {}
     settled: dict[int, Pend] = {}
@@ -257,7 +287,7 @@ def read(table: Table) -> Placements:
     returns: dict[int, list[int]] = {}
     for position, value in enumerate(program.returned):
         returns.setdefault(value, []).append(position)
-    return Placements(table, program, mesh, nodes, fixed, settled, homes, sources, returns)
+    return Placements(table, program, mesh, nodes, fixed, settled, homes, sources, returns, elsewhere, results)
 
 
 def _placed(table: Table) -> list[Placed]:
@@ -285,4 +315,4 @@ def _fixed(table: Table) -> dict[int, Layout]:
 
 def boundary(placements: Placements, value: int) -> Layout:
     """The layout at the program's boundary: contiguous blocks, because a NamedSharding can express only these."""
-    return placements.home(value).natural(placements.mesh)
+    return placements.results.get(value, placements.home(value)).natural(placements.mesh)

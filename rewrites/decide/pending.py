@@ -335,7 +335,7 @@ class _Reach:
             if position in positions:
                 if self.layouts[value] != placed.wanted[position] or not axes.isdisjoint(self.layouts[value].axes()):
                     return False
-            elif not axes.isdisjoint(self.placements.home(value).axes()):
+            elif not axes.isdisjoint(self.placements.home(value).axes()) and not axes.isdisjoint(self.placements.axes(node)):
                 return False
         return True
 

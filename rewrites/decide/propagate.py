@@ -37,7 +37,7 @@ def propagate(table: Table, axis: str, changed: Iterable[int], tactic: int, held
 
     `padded`: an extent that a window changes may be padded to what the axis divides.
     """
-    _Sweep(table, axis, tactic, held, padded).run(changed)
+    Sweep(table, axis, tactic, held, padded).run(changed)
 
 
 NOTHING: frozenset[Claim] = frozenset()
@@ -47,7 +47,7 @@ Reading: TypeAlias = tuple[Claim, Position, Sequence[Factor]]
 """The claim of an op on an index, where this index is in a value that it reads, and the index' factors on other axes."""
 
 
-class _Sweep:
+class Sweep:
     """One propagation; the two heaps hold the nodes that a changed claim may concern."""
 
     def __init__(self, table: Table, axis: str, tactic: int, held: bool, padded: bool) -> None:

@@ -1,0 +1,298 @@
+"""Ops that run along the dim in which an operand lies, and not where an earlier tactic placed them, if that receives less.
+
+An earlier tactic wins at an op that it shares with a later one: what the later one stores in parts is gathered. Where the op's
+other operands and its result are smaller, it runs along the stored dim, and these move instead. So do the ops around it, as far
+as that pays (`two_places.py`).
+
+    %t {data*512, 128}, %i {data*64}:  gather %t, %i   -->   %i is gathered, and %r{+data} is scattered; %t stays where it is
+
+An op that only looks elements up may also run on all devices, and a sum may wait in ops that compute little, although all
+devices then do all of it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import cast
+
+from ...dialects.definitions.flops import flops
+from ...dialects.layouts import Layout
+from ...dialects.params import NO_PARAMS, ParamsAttr
+from ...dialects.ranges.factor import Factor, is_padded
+from ..program.program import Node
+from ..redistribute.steps import Bytes
+from .op_layouts import Instead, Pend, Placement, Placements, place
+from .pending import Carry, is_linear
+from .propagate import Sweep
+from .table import AxisTable, Claim, Table
+from .two_places import Otherwise, TwoPlaces
+
+LARGEST = 200
+"""How many ops around a value are tried together."""
+
+LITTLE = 2
+"""The flops for each element of its largest operand up to which all devices may run an op in full, so that a sum waits."""
+
+Claims = dict[int, Claim | None]
+"""Op -> the claim that it takes along an axis; None: it is not placed on the axis."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """A value that changes its layout, for some of its uses."""
+
+    value: int
+    source: Layout
+    target: Layout
+    uses: tuple[tuple[int, int], ...]
+
+
+def elsewhere(
+    placements: Placements, carried: Mapping[int, Carry], mismatches: list[Mismatch]
+) -> dict[int, dict[str, Instead]]:
+    """The ops that run elsewhere. Places them so in `placements` too."""
+    search = _Search(placements, dict(carried))
+    for each in mismatches:
+        search.try_around(each)
+    return search.found
+
+
+class _Search:
+    """Tries the ops around one mismatch after another; those that were found before are in place."""
+
+    def __init__(self, placements: Placements, carried: dict[int, Carry]) -> None:
+        self.placements, self.program, self.mesh = placements, placements.program, placements.mesh
+        self.table: Table = placements.table
+        self.carried = carried
+        self.found = dict[int, dict[str, Instead]]()
+        self.tried: set[tuple[int, str, Claim | None]] = set()
+        self.in_conflict = {node for node, _, _ in self.table.conflicts}
+
+    def try_around(self, each: Mismatch) -> None:
+        for axis, claim in list(self.claims(each)):
+            self.attempt(axis, self.region(each.value, axis, claim), each.value)
+        for axis in sorted({pending.axis for pending in each.source.pending}):
+            if lookups := dict.fromkeys(node.number for node in self.makers(each.value) if self.looks_up(node, axis)):
+                parts = ((dim, factor) for dim, factor in each.target.factors(self.mesh) if factor.name == axis)
+                around = [self.region(each.value, axis, self.claim(each.value, *part)) for part in parts]
+                self.attempt(axis, (around[0] if around else {}) | lookups, each.value)
+
+    def attempt(self, axis: str, claims: Claims, value: int) -> None:
+        """Places ops elsewhere if that receives less, unless all of them have been tried before."""
+        keys = {(number, axis, claim) for number, claim in claims.items()}
+        if keys <= self.tried:
+            return
+        self.tried |= keys
+        ways = self.ways(axis, claims)
+        for number in sorted(TwoPlaces(self.placements, self.carried, ways).best()):
+            node, way = self.program.nodes[number], ways[number]
+            self.placements.results.update(zip(node.results, self.placements.nodes[number].produced, strict=True))
+            self.placements.put(node, way.placed)
+            self.found.setdefault(number, {})[axis] = Instead(claims.get(number), value)
+            self.carried.pop(number, None)
+            if way.carries:
+                self.carried[number] = Carry(way.pend)
+            for value in node.results:
+                self.placements.sources.pop(value, None)
+                if way.pend:
+                    self.placements.sources[value] = way.pend
+
+    # --- what could receive less ------------------------------------------------------------------------------------------
+
+    def claims(self, each: Mismatch) -> Iterator[tuple[str, Claim]]:
+        """The claims of the layout that a value leaves, or that a sum is scattered to, if following them could receive less."""
+        kept, pending = set(each.target.factors(self.mesh)), {pend.axis for pend in each.source.pending}
+        for dim, factor in each.source.factors(self.mesh):
+            if (dim, factor) not in kept and any(self.promises(*use, dim, factor) for use in each.uses):
+                yield factor.name, self.claim(each.value, dim, factor)
+        for dim, factor in each.target.factors(self.mesh):
+            if factor.name in pending and self.promises_parts(each, factor):
+                yield factor.name, self.claim(each.value, dim, factor)
+
+    def claim(self, value: int, dim: int, factor: Factor) -> Claim:
+        """A claim by the tactic that has placed the value or, if none has, what its sum becomes."""
+        own = self.table.claim(value, factor.name)
+        uses = (self.table.axes[factor.name].nodes[number] for number, _ in self.program.uses[value])
+        tactics = [each.tactic for each in (own, *uses) if each is not None]
+        return Claim(dim, factor, tactics[0] if tactics else 0)
+
+    def promises(self, number: int, position: int, dim: int, factor: Factor) -> bool:
+        """Whether an op could receive less along this dim of an operand: what lacks the dim is gathered, or becomes a sum."""
+        if number == len(self.program.nodes) or factor.has_halo:
+            return False
+        node = self.program.nodes[number]
+        if position >= len(node.operands) or not self.may_move(node, factor.name):
+            return False
+        index = next((digit.at for digit in node.signature.operand_dims[position][dim]), None)
+        if index is None:
+            return False
+        now, after = self.placements.nodes[node.number], self.placements.without(node, {factor.name})
+        ins = list(enumerate(node.operands))
+        gathered = sum(self.received(v, after.wanted[at]) for at, v in ins if index not in node.signature.operand_at[at])
+        is_sum = any(index not in at for at in node.signature.result_at)
+        scattered = min(self.waiting(node)) * (factor.size - 1) / factor.size if is_sum else 0
+        return gathered + scattered < sum(self.received(v, now.wanted[at]) for at, v in ins)
+
+    def promises_parts(self, each: Mismatch, factor: Factor) -> bool:
+        """Whether ops that make a sum could receive less if each device made its part of the result."""
+        scattered = self.placements.local_bytes(each.value, each.source.with_pending(())) * (factor.size - 1) / factor.size
+        return any(self.may_move(node, factor.name) and self.least(node) < scattered for node in self.makers(each.value))
+
+    def least(self, node: Node) -> Bytes:
+        """What a device receives to have one operand of an op whole: the smallest that is not zero."""
+        operands = (value for value in node.operands if not self.program.zero[value])
+        return min((self.received(value, Layout.of(self.program.shape(value))) for value in operands), default=0)
+
+    def waiting(self, node: Node) -> Iterator[int]:
+        """The local bytes of what an op makes, and of what the ops make of it in which a sum may wait."""
+        for _ in range(LARGEST):
+            (value, *others), axes = node.results, self.placements.axes(node)
+            yield self.placements.local_bytes(value, self.placements.without(node, axes).produced[0])
+            uses = self.placements.uses(value)
+            if others or len(uses) != 1 or not self.may_wait(uses[0][0], frozenset({uses[0][1]})):
+                return
+            node = self.program.nodes[uses[0][0]]
+
+    def received(self, value: int, target: Layout) -> Bytes:
+        home = self.placements.home(value).with_pending(self.placements.sources.get(value, ()))
+        return self.placements.received(value, home, target)
+
+    def makers(self, value: int) -> list[Node]:
+        """The ops that make the terms of a sum, before those that carry it."""
+        found, ahead = list[Node](), [value]
+        for each in ahead:
+            number = self.program.producer[each]
+            if number in self.carried:
+                ahead += [v for v in self.program.nodes[number].operands if v in self.placements.sources and v not in ahead]
+            elif number >= 0:
+                found.append(self.program.nodes[number])
+        return found
+
+    # --- which ops --------------------------------------------------------------------------------------------------------
+
+    def is_free(self, node: Node) -> bool:
+        """Whether claims alone say where the op runs: no loop, no conflict, and no tactic that places its result."""
+        settled = any(value in self.placements.fixed or value in self.placements.settled for value in node.results)
+        return not (node.is_border or node.signature.own or node.signature.once or settled or node.number in self.in_conflict)
+
+    def may_move(self, node: Node, axis: str) -> bool:
+        """Whether the op may be placed otherwise on the axis. An op that is held, and one that was placed otherwise, stay."""
+        if not self.is_free(node) or node.signature.rivals or axis in self.found.get(node.number, {}):
+            return False
+        claims = [table.nodes[node.number] for table in self.table.axes.values()]
+        own = self.table.axes[axis].nodes[node.number]
+        carry = self.carried.get(node.number)
+        axes = set[str]() if carry is None else {each.axis for each in carry.pend}
+        asked = {(claim.at, claim.factor) for claim in claims if claim is not None and claim.factor.name not in axes}
+        placement = self.placements.nodes[node.number].placement
+        return (own is None or not own.held) and asked == set(placement) and _is_even(node, placement)
+
+    def looks_up(self, node: Node, axis: str) -> bool:
+        """Whether the op only looks elements up, in parts on the axis of an array that the program makes.
+
+        An argument is tiled so that no device stores all of it.
+        """
+        if any(self.program.parameter[value] and self.placements.home(value).dims for value in node.operands[:1]):
+            return False
+        placement = self.placements.nodes[node.number].placement
+        indices = (node.signature.instance.indices[at] for at, factor in placement if factor.name == axis)
+        looked_up = any(index.monoid is not None and (index.reads or index.lookups) for index in indices)
+        return looked_up and self.may_move(node, axis)
+
+    def may_wait(self, number: int, positions: frozenset[int]) -> bool:
+        """Whether an op could carry a sum, and computes so little that every device may do all of it."""
+        if number == len(self.program.nodes) or number in self.carried:
+            return False
+        node = self.program.nodes[number]
+        if len(node.results) != 1 or not self.is_free(node) or not is_linear(self.program, node, positions):
+            return False
+        ins, outs = (tuple(map(self.program.shape, values)) for values in (node.operands, node.results))
+        work = flops(node.kind, cast(ParamsAttr, node.op.properties.get("params", NO_PARAMS)), ins, outs)
+        return work is not None and work <= LITTLE * max(map(prod, ins), default=0)
+
+    def region(self, value: int, axis: str, claim: Claim) -> Claims:
+        """The ops around a value that would follow its claim, if nothing else were placed on the axis."""
+        table, program = self.table.copy(), self.program
+        table.blocked, table.conflicts = {}, {}
+        table.axes[axis] = AxisTable(table.axes[axis].whole, [None] * len(program.nodes), [None] * len(program.types))
+        table.axes[axis].values[value] = claim
+        sweep = _Around(table, axis, claim.tactic, self)
+        sweep.run([value])
+        return sweep.found
+
+    def ways(self, axis: str, claims: Claims) -> dict[int, Otherwise]:
+        """How ops are placed under these claims, and those after them in which their sums may wait."""
+        found, ahead = dict[int, Otherwise](), sorted(claims)
+        while ahead:
+            node = self.program.nodes[number := heapq.heappop(ahead)]
+            if number in found:
+                continue
+            waits = None if number in claims else self.carrying(node, axis, found)
+            placed = place(node.signature, self.placement(node, axis, claims.get(number)))
+            pend = placed.pending[0] if placed.pending else ()
+            stays = number not in claims and waits is None
+            if stays or (waits and pend) or not _is_plain(placed.pending) or not _is_even(node, placed.placement):
+                continue
+            found[number] = Otherwise(placed, pend if waits is None else waits, waits is not None)
+            if found[number].pend:
+                for user in {user for user, _ in self.program.uses[node.results[0]]} - found.keys():
+                    heapq.heappush(ahead, user)
+        return found
+
+    def carrying(self, node: Node, axis: str, found: Mapping[int, Otherwise]) -> Pend | None:
+        """The sum that an op could carry of what others would make."""
+        makers = {at: found.get(self.program.producer[value]) for at, value in enumerate(node.operands)}
+        sums = {at: way.pend for at, way in makers.items() if way is not None and way.pend}
+        pend = next(iter(sums.values()), ())
+        same = axis in {each.axis for each in pend} and all(each == pend for each in sums.values())
+        return pend if same and self.may_wait(node.number, frozenset(sums)) else None
+
+    def placement(self, node: Node, axis: str, claim: Claim | None) -> Placement:
+        """The op's placement with the claim on the axis."""
+        kept = {factor.name: (at, factor) for at, factor in self.placements.nodes[node.number].placement}
+        kept.pop(axis, None)
+        if claim is not None:
+            kept[axis] = claim.at, claim.factor
+        return tuple(kept[name] for name in self.mesh if name in kept)
+
+
+def _is_even(node: Node, placement: Placement) -> bool:
+    """Whether every device has a block, and not a window, of each placed index, and no index is padded."""
+    factors: dict[int, list[Factor]] = {}
+    for index, factor in placement:
+        factors.setdefault(index, []).append(factor)
+    indices = node.signature.instance.indices
+    return not any(each.has_halo for _, each in placement) and not any(
+        is_padded(indices[at].extent, factors[at]) for at in factors
+    )
+
+
+def _is_plain(pending: tuple[Pend, ...]) -> bool:
+    """Whether an op leaves at most a sum, in its only result."""
+    return not any(pending) or (len(pending) == 1 and not any(each.scans or each.is_gathered for each in pending[0]))
+
+
+class _Around(Sweep):
+    """Propagation through the ops that may run elsewhere, up to those that already follow the claim."""
+
+    def __init__(self, table: Table, axis: str, tactic: int, search: _Search) -> None:
+        super().__init__(table, axis, tactic, False, False)
+        self.search = search
+        self.found: Claims = {}
+
+    def visit(self, node: Node) -> None:
+        if len(self.found) < LARGEST and self.search.may_move(node, self.axis):
+            super().visit(node)
+
+    def argument(self, value: int) -> None:
+        """Arguments stay where they are."""
+
+    def decided(self, node: Node) -> None:
+        claim = self.claims.nodes[node.number]
+        assert claim is not None
+        if (claim.at, claim.factor) not in self.search.placements.nodes[node.number].placement:
+            self.found[node.number] = claim
+            super().decided(node)
