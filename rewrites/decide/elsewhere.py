@@ -69,13 +69,15 @@ class _Search:
         self.carried = carried
         self.found = dict[int, dict[str, Instead]]()
         self.tried: set[tuple[int, str, Claim | None]] = set()
+        self.known: dict[object, bool] = {}
         self.in_conflict = {node for node, _, _ in self.table.conflicts}
 
     def try_around(self, each: Mismatch) -> None:
-        for axis, claim in list(self.claims(each)):
+        makers = self.makers(each.value) if each.source.pending else []
+        for axis, claim in list(self.claims(each, makers)):
             self.attempt(axis, self.region(each.value, axis, claim), each.value)
         for axis in sorted({pending.axis for pending in each.source.pending}):
-            if lookups := dict.fromkeys(node.number for node in self.makers(each.value) if self.looks_up(node, axis)):
+            if lookups := dict.fromkeys(node.number for node in makers if self.looks_up(node, axis)):
                 parts = ((dim, factor) for dim, factor in each.target.factors(self.mesh) if factor.name == axis)
                 around = [self.region(each.value, axis, self.claim(each.value, *part)) for part in parts]
                 self.attempt(axis, (around[0] if around else {}) | lookups, each.value)
@@ -95,21 +97,21 @@ class _Search:
             self.carried.pop(number, None)
             if way.carries:
                 self.carried[number] = Carry(way.pend)
-            for value in node.results:
-                self.placements.sources.pop(value, None)
+            for result in node.results:
+                self.placements.sources.pop(result, None)
                 if way.pend:
-                    self.placements.sources[value] = way.pend
+                    self.placements.sources[result] = way.pend
 
     # --- what could receive less ------------------------------------------------------------------------------------------
 
-    def claims(self, each: Mismatch) -> Iterator[tuple[str, Claim]]:
+    def claims(self, each: Mismatch, makers: list[Node]) -> Iterator[tuple[str, Claim]]:
         """The claims of the layout that a value leaves, or that a sum is scattered to, if following them could receive less."""
         kept, pending = set(each.target.factors(self.mesh)), {pend.axis for pend in each.source.pending}
         for dim, factor in each.source.factors(self.mesh):
             if (dim, factor) not in kept and any(self.promises(*use, dim, factor) for use in each.uses):
                 yield factor.name, self.claim(each.value, dim, factor)
         for dim, factor in each.target.factors(self.mesh):
-            if factor.name in pending and self.promises_parts(each, factor):
+            if factor.name in pending and self.promises_parts(each, factor, makers):
                 yield factor.name, self.claim(each.value, dim, factor)
 
     def claim(self, value: int, dim: int, factor: Factor) -> Claim:
@@ -126,25 +128,34 @@ class _Search:
         node = self.program.nodes[number]
         if position >= len(node.operands) or not self.may_move(node, factor.name):
             return False
+        # Layers are alike.
+        homes = tuple([self.placements.home(value) for value in node.operands])
+        key = node.signature, self.placements.nodes[number], homes, position, dim, factor
+        if (known := self.known.get(key)) is None:
+            known = self.known[key] = self.receives_less(node, position, dim, factor)
+        return known
+
+    def receives_less(self, node: Node, position: int, dim: int, factor: Factor) -> bool:
         index = next((digit.at for digit in node.signature.operand_dims[position][dim]), None)
         if index is None:
             return False
         now, after = self.placements.nodes[node.number], self.placements.without(node, {factor.name})
         ins = list(enumerate(node.operands))
-        gathered = sum(self.received(v, after.wanted[at]) for at, v in ins if index not in node.signature.operand_at[at])
+        gathered = sum(self.lacks(v, after.wanted[at]) for at, v in ins if index not in node.signature.operand_at[at])
         is_sum = any(index not in at for at in node.signature.result_at)
         scattered = min(self.waiting(node)) * (factor.size - 1) / factor.size if is_sum else 0
         return gathered + scattered < sum(self.received(v, now.wanted[at]) for at, v in ins)
 
-    def promises_parts(self, each: Mismatch, factor: Factor) -> bool:
+    def promises_parts(self, each: Mismatch, factor: Factor, makers: list[Node]) -> bool:
         """Whether ops that make a sum could receive less if each device made its part of the result."""
         scattered = self.placements.local_bytes(each.value, each.source.with_pending(())) * (factor.size - 1) / factor.size
-        return any(self.may_move(node, factor.name) and self.least(node) < scattered for node in self.makers(each.value))
+        return any(self.least(node) < scattered and self.may_move(node, factor.name) for node in makers)
 
     def least(self, node: Node) -> Bytes:
         """What a device receives to have one operand of an op whole: the smallest that is not zero."""
-        operands = (value for value in node.operands if not self.program.zero[value])
-        return min((self.received(value, Layout.of(self.program.shape(value))) for value in operands), default=0)
+        operands = [value for value in node.operands if not self.program.zero[value]]
+        wholes = [type.layout for type in map(self.program.types.__getitem__, operands)]
+        return min(map(self.lacks, operands, wholes), default=0)
 
     def waiting(self, node: Node) -> Iterator[int]:
         """The local bytes of what an op makes, and of what the ops make of it in which a sum may wait."""
@@ -159,6 +170,12 @@ class _Search:
     def received(self, value: int, target: Layout) -> Bytes:
         home = self.placements.home(value).with_pending(self.placements.sources.get(value, ()))
         return self.placements.received(value, home, target)
+
+    def lacks(self, value: int, target: Layout) -> int:
+        """The bytes by which the target is larger than what a device has: at least so many it receives."""
+        return max(
+            self.placements.local_bytes(value, target) - self.placements.local_bytes(value, self.placements.home(value)), 0
+        )
 
     def makers(self, value: int) -> list[Node]:
         """The ops that make the terms of a sum, before those that carry it."""

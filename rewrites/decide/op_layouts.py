@@ -31,7 +31,7 @@ Placement = tuple[tuple[int, Factor], ...]
 
 
 class Instead(NamedTuple):
-    """The claim that an op takes instead of the table's, None if it is not placed on the axis, and the value that it follows."""
+    """What an op takes instead of the table's claim, None if it is not placed on the axis, and the value that it follows."""
 
     claim: Claim | None
     value: int

@@ -1,7 +1,7 @@
 """Which of some ops are placed otherwise: the choice with which a device receives the fewest bytes.
 
-Each op is placed as it is or otherwise. A value is moved to each layout in which an op reads it, from the layout in which its own
-op makes it. So the bytes depend on pairs of choices, and the best ones are a minimum cut.
+Each op is placed as it is or otherwise. A value is moved to each layout in which an op reads it, from the layout in which its
+own op makes it. So the bytes depend on pairs of choices, and the best ones are a minimum cut.
 
     dot %h %t  ->  sum  ->  ...  ->  dot %d %t   -->   all of them along the vocabulary: only %h and the last sum move
 """

@@ -1,7 +1,8 @@
 """Generated programs under random tactics: partitioned, they compute what JAX and the interpreter compute unpartitioned.
 
 `make test` tries the same programs everywhere; `make fuzz` (`--hypothesis-profile=fuzz`) draws ten times as many new
-ones. Each is checked on all devices in lockstep; a share also by the text of its lowering, and a share on real devices.
+ones. Each is checked on all devices in lockstep; a share also by the text of its lowering, and a share on real devices. In
+every second program collectives start at once, so that ops of small arrays run elsewhere than their tactics say.
 """
 
 # JAX annotates its functions only in part.
@@ -23,6 +24,7 @@ from tolerance import differs
 
 from partita.compiler.api.plan import Plan
 from partita.dialects.reference.interpret import interpret
+from partita.rewrites.decide import two_places
 
 # A gradient is three times as long as its program.
 PROGRAMS = {"forward": 130, "gradients": 70}
@@ -32,6 +34,7 @@ COMPILED, LOWERED = 15, 30
 
 @pytest.mark.parametrize("kind", PROGRAMS)
 def test_a_partitioned_program_means_what_it_means_unpartitioned(kind: str, figures: Figures) -> None:
+    start = two_places.START
     seen: Counter[str] = Counter()
     indices: dict[tuple[str, int, int], bool] = {}
 
@@ -39,14 +42,18 @@ def test_a_partitioned_program_means_what_it_means_unpartitioned(kind: str, figu
     @drawing(cases(kind == "gradients"))
     def run(case: Case) -> None:
         hypothesis.note(f"{case.plan.trace}\n{case.start.source.traced.module}")
-        check(case)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(two_places, "START", start * (case.share % 2))
+            check(case)
+        elsewhere = case.plan.decisions.placements.elsewhere
         for at, placed in tilings(case.plan):
             indices[at] = indices.get(at, False) or placed
-        seen.update(programs=1, communicate=case.communicates, compiled=is_compiled(case))
+        seen.update(programs=1, communicate=case.communicates, compiled=is_compiled(case), elsewhere=bool(elsewhere))
 
     run()
     figures.add("generated programs with a collective", seen["communicate"], of=seen["programs"])
     figures.add("generated programs run on eight devices", seen["compiled"], of=seen["programs"])
+    figures.add("generated programs with ops that run along a stored dim", seen["elsewhere"], of=seen["programs"])
     figures.add("derived tilings of generated programs executed", sum(indices.values()), of=len(indices))
     assert 3 * seen["communicate"] >= seen["programs"]
 

@@ -1,0 +1,157 @@
+"""Ops run along a dim that a later tactic stores in parts, where that receives less than to gather what it stores."""
+
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jaxpr_collectives import collectives, counts
+from lowered import lowers_from_its_text
+
+import partita as pt
+from partita.compiler.api.plan import Plan
+
+MESH = pt.Mesh(data=8)
+BOUND = 2e-4
+FLOAT = 4
+OTHERS = 7 / 8
+"""What each of eight devices lacks of an array."""
+
+Tree = Any
+
+
+def normal(*shape: int) -> jax.Array:
+    return jnp.asarray(np.random.default_rng(sum(shape)).standard_normal(shape) * 0.3, jnp.float32)
+
+
+def sent(plan: Plan, *args: Any) -> dict[str, int]:
+    """The collectives of a plan, which are also those of the jaxpr that JAX runs. The plan computes what the program does."""
+    assert counts(collectives(plan.compile(), *args)) == plan.counts()
+    assert plan.check(*args) <= BOUND
+    assert not plan.conflicts and not plan.whole
+    lowers_from_its_text(plan)
+    return {kind: count for kind, count in plan.counts().items() if count}
+
+
+def step(loss: Any) -> Any:
+    def train(params: Tree, batch: Tree) -> Any:
+        value, grads = jax.value_and_grad(loss)(params, batch)
+        return jax.tree.map(lambda param, grad: param - 0.1 * grad, params, grads), value
+
+    return train
+
+
+ZERO3 = [pt.DataParallel("data", inputs="batch"), pt.ZeRO(3, "data", params="params")]
+ROWS, WIDTH = 512, 128
+TABLE, IDS = normal(4096, WIDTH), jnp.arange(ROWS) * 7 % 4096
+
+
+def lookup(table: jax.Array, ids: jax.Array) -> jax.Array:
+    return table[ids]
+
+
+def test_few_rows_are_looked_up_where_the_table_lies() -> None:
+    plan = pt.plan(lookup, MESH, TABLE, IDS).tile("ids", 0, "data").tile("table", 0, "data")
+    assert sent(plan, TABLE, IDS) == {"all_gather": 1, "reduce_scatter": 1}
+    assert plan.bytes_per_device() == FLOAT * OTHERS * (ROWS + ROWS * WIDTH)
+    assert plan.layout("result") == {"result": f"f32[data*{ROWS // 8}, {WIDTH}]"}
+
+
+def test_a_small_table_is_gathered() -> None:
+    table = TABLE[:256]
+    plan = pt.plan(lookup, MESH, table, IDS % 256).tile("ids", 0, "data").tile("table", 0, "data")
+    assert sent(plan, table, IDS % 256) == {"all_gather": 1}
+    assert plan.bytes_per_device() == FLOAT * OTHERS * table.size
+
+
+def test_a_plan_says_which_op_runs_along_which_value_and_why() -> None:
+    plan = pt.plan(lookup, MESH, TABLE, IDS).tile("ids", 0, "data").tile("table", 0, "data")
+    assert "  `gather` at test_elsewhere.py:55 in lookup runs along it on `data`, which receives less than to gather it" in (
+        plan.explain("table").splitlines()
+    )
+    ids, rows = plan.collectives()
+    assert ids.why == "`gather` runs along `table`, which receives less than to move it"
+    assert ids.why in rows.why and rows.tactic == "tile('table', 0, 'data')"
+
+
+def perceptron(params: Tree, batch: Tree) -> jax.Array:
+    h = batch["x"]
+    for name in sorted(params):
+        h = jnp.tanh(h @ params[name])
+    return jnp.mean((h - batch["y"]) ** 2)
+
+
+@pytest.mark.parametrize(("rows", "parameters_move"), [(64, False), (512, True)])
+def test_the_smaller_of_weights_and_activations_moves(rows: int, parameters_move: bool) -> None:
+    params = {f"w{layer}": normal(256, 256) for layer in range(4)}
+    batch = {"x": normal(rows, 256), "y": normal(rows, 257)[:, 1:]}
+    plan = pt.plan(step(perceptron), MESH, params, batch).apply(*ZERO3)
+    found = sent(plan, params, batch)
+    if parameters_move:
+        # Each matrix forward, all but the first backward; each gradient once.
+        assert found == {"all_gather": 4 + 3, "reduce_scatter": 4, "all_reduce": 1}
+        assert plan.bytes_per_device() == FLOAT * OTHERS * (4 + 3 + 4) * 256 * 256 + 7
+    else:
+        assert plan.bytes_per_device() <= FLOAT * OTHERS * (2 * 4 + 1) * rows * 256
+    assert any(each.value.startswith("params/") for each in plan.collectives()) == parameters_move
+
+
+VOCABULARY, TOKENS = 2048, 512
+
+
+def tied(params: Tree, batch: Tree) -> jax.Array:
+    """A language model of one layer, whose table is also its head."""
+    h = jnp.tanh(params["table"][batch["x"]] @ params["w"])
+    chances = jax.nn.log_softmax(h @ params["table"].T)
+    return -jnp.mean(jnp.take_along_axis(chances, batch["y"][..., None], -1))
+
+
+def test_a_tied_table_stays_where_it_is_and_the_logits_are_tiled_along_it() -> None:
+    params = {"table": normal(VOCABULARY, 64), "w": normal(64, 64)}
+    ids = jnp.arange(TOKENS).reshape(16, -1) * 13 % VOCABULARY
+    batch = {"x": ids, "y": ids * 3 % VOCABULARY}
+    plan = pt.plan(step(tied), MESH, params, batch).apply(*ZERO3)
+    sent(plan, params, batch)
+    assert not any(each.value == "params/table" for each in plan.collectives())
+    # What is looked up and what the head reads, forward and backward; `w` three times; numbers of each token.
+    moved = FLOAT * OTHERS * (4 * TOKENS * 64 + 3 * 64 * 64)
+    assert moved <= plan.bytes_per_device() <= moved + FLOAT * OTHERS * 12 * TOKENS
+    gathered = FLOAT * OTHERS * (4 * VOCABULARY * 64 + 3 * 64 * 64)
+    assert plan.bytes_per_device() < gathered / 3
+
+
+def mixture(params: Tree, x: jax.Array) -> jax.Array:
+    """Two experts for each token, by lookups over all tokens: no groups."""
+    (tokens, width), (experts, _, _) = x.shape, params["up"].shape
+    capacity = 2 * tokens // experts
+    weights, expert = (each.T.reshape(-1) for each in jax.lax.top_k(jax.nn.softmax(x @ params["gate"]), 2))
+    chosen = jax.nn.one_hot(expert, experts, dtype=jnp.int32)
+    place = jnp.sum(chosen * (jnp.cumsum(chosen, 0) - 1), -1)
+    slot = jnp.where(place < capacity, expert * capacity + place, experts * capacity)
+    sent = jnp.zeros((experts * capacity, width)).at[slot].set(x[jnp.tile(jnp.arange(tokens), 2)], mode="drop")
+    h = jax.nn.relu(jnp.einsum("ecm,emf->ecf", sent.reshape(experts, capacity, width), params["up"]))
+    y = jnp.einsum("ecf,efm->ecm", h, params["down"]).reshape(experts * capacity, width)
+    found = y.at[slot].get(mode="fill", fill_value=0) * weights[:, None]
+    return found.reshape(2, tokens, width).sum(0)
+
+
+def test_the_outputs_of_experts_are_summed_where_tokens_need_them() -> None:
+    params = {"gate": normal(64, 8), "up": normal(8, 64, 128), "down": normal(8, 128, 64), "into": normal(64, 64)}
+    x = normal(1024, 64)
+
+    def layer(params: Tree, x: jax.Array) -> jax.Array:
+        return mixture(params, jnp.tanh(x @ params["into"]))
+
+    plan = pt.plan(layer, MESH, params, x)
+    plan = plan.apply(pt.ExpertParallel("data", experts=["params/up", "params/down"]), pt.DataParallel("data", inputs="x"))
+    sent(plan, params, x)
+    # The tokens are gathered for the experts, and the sum over experts is scattered; the rest are numbers of each choice.
+    tokens, choices = FLOAT * OTHERS * 1024 * 64, FLOAT * OTHERS * 2 * 1024
+    assert 2 * tokens <= plan.bytes_per_device() <= 2 * tokens + (8 + 3) * choices
+    (scattered,) = (each for each in plan.collectives() if each.kind == "reduce_scatter")
+    assert scattered.bytes == tokens
