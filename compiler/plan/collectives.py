@@ -72,16 +72,19 @@ def collectives(plan: State) -> list[Collective]:
 
 
 def _collective(plan: State, move: Move, step: Step, bytes: Bytes) -> Collective:
-    addresses = plan.source.addresses
+    addresses, program = plan.source.addresses, plan.source.program
     node = use_of(plan, move)
-    source, cause = line_of(plan, move.value, node), _cause(plan, move, step)
+    # A sum that waits behind ops that only move it is known by what it was before, and by the line that made it.
+    value = program.source(move.value) if move.pending else parameter(plan, move.value)
+    is_moved = move.pending and value != move.value
+    source, cause = line_of(plan, value, None if is_moved else node), _cause(plan, move, step)
     return Collective(
         step.kind,
         step.axes,
         bytes,
         move.trips,
-        plan.source.program.where(move.region),
-        value=addresses.names[parameter(plan, move.value)],
+        program.where(move.region),
+        value=addresses.names[value],
         use=node.kind if node is not None else "the result" if move.uses else "the argument",
         source=source,
         tactic="the program" if cause is None else plan.actions[cause].text,

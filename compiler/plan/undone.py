@@ -62,7 +62,7 @@ def unpaired(plan: State, columns: Mapping[str, int], rows: Mapping[str, int], a
                 for each in _products(plan, value, part):
                     if problem := _problem(plan, name, each, part, is_row):
                         return problem
-        if problem := _gathered(plan, part):
+        if problem := _summed(plan, part) or _gathered(plan, part):
             return problem
     return None
 
@@ -106,6 +106,27 @@ def _problem(plan: State, name: str, product: Product, axis: str, is_row: bool) 
         title = f"`{name}` is no {side} of `Megatron`: {where} {does} its dim {dim}"
         helps = [f'give it as `{other}`, or name its dim, from the end: {side}={{"{name}": {-2 if is_row else -1}}}']
         return Error(title, location=location, helps=helps)
+    return None
+
+
+def _summed(plan: State, axis: str) -> Error | None:
+    """The error for a product of two computed values inside of a pair which sums over the dim that a column puts on the axis.
+
+    scores = q @ k, with the width of each head on the axis   -->   an all_reduce of the scores
+    """
+    program, number = plan.source.program, len(plan.actions) - 1
+    for node, claim in zip(program.nodes, plan.table.axes[axis].nodes, strict=True):
+        if claim is None or claim.tactic != number or not _is_product(node) or any(program.parameter[v] for v in node.operands):
+            continue
+        source = line_of(plan, node.results[0], node)
+        if Product(node, 0, claim).sums and (source is None or source.direction != "backward"):
+            names = [plan.source.addresses.names[value] for value in node.operands]
+            return Error(
+                f"`Megatron` does not pair up: `{node.kind}` sums over the dim that a column puts on `{axis}`",
+                location=None if source is None else source.location(),
+                label=f"the product of `{names[0]}` and `{names[1]}` would need an all_reduce between column and row",
+                helps=['name a dim of the weights that no op between them sums over, as that of the heads: column={"wq": -2}'],
+            )
     return None
 
 

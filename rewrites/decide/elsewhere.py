@@ -27,7 +27,7 @@ from ..redistribute.steps import Bytes
 from .op_layouts import Instead, Pend, Placement, Placements, place
 from .pending import Carry, is_linear
 from .propagate import Sweep
-from .table import AxisTable, Claim, Table
+from .table import AxisTable, Claim, Table, fits_index
 from .two_places import Otherwise, TwoPlaces
 
 LARGEST = 200
@@ -196,7 +196,10 @@ class _Search:
         return not (node.is_border or node.signature.own or node.signature.once or settled or node.number in self.in_conflict)
 
     def may_move(self, node: Node, axis: str) -> bool:
-        """Whether the op may be placed otherwise on the axis. An op that is held, and one that was placed otherwise, stay."""
+        """Whether the op may be placed otherwise on the axis: one that is held, and one that was placed otherwise, stay.
+
+        One that is held and carries a sum may be placed where it is held.
+        """
         if not self.is_free(node) or node.signature.rivals or axis in self.found.get(node.number, {}):
             return False
         claims = [table.nodes[node.number] for table in self.table.axes.values()]
@@ -205,7 +208,8 @@ class _Search:
         axes = set[str]() if carry is None else {each.axis for each in carry.pend}
         asked = {(claim.at, claim.factor) for claim in claims if claim is not None and claim.factor.name not in axes}
         placement = self.placements.nodes[node.number].placement
-        return (own is None or not own.held) and asked == set(placement) and _is_even(node, placement)
+        held = own is not None and own.held and carry is None
+        return not held and asked == set(placement) and _is_even(node, placement)
 
     def looks_up(self, node: Node, axis: str) -> bool:
         """Whether the op only looks elements up, in parts on the axis of an array that the program makes.
@@ -277,13 +281,13 @@ class _Search:
 
 
 def _is_even(node: Node, placement: Placement) -> bool:
-    """Whether every device has a block, and not a window, of each placed index, and no index is padded."""
+    """Whether what is placed fits, every device has a block, and not a window, of each index, and no index is padded."""
     factors: dict[int, list[Factor]] = {}
     for index, factor in placement:
         factors.setdefault(index, []).append(factor)
     indices = node.signature.instance.indices
-    return not any(each.has_halo for _, each in placement) and not any(
-        is_padded(indices[at].extent, factors[at]) for at in factors
+    return not any(each.has_halo for _, each in placement) and all(
+        fits_index(node.signature, at, own) and not is_padded(indices[at].extent, own) for at, own in factors.items()
     )
 
 
@@ -308,8 +312,9 @@ class _Around(Sweep):
         """Arguments stay where they are."""
 
     def decided(self, node: Node) -> None:
-        claim = self.claims.nodes[node.number]
+        claim, own = self.claims.nodes[node.number], self.search.table.axes[self.axis].nodes[node.number]
         assert claim is not None
-        if (claim.at, claim.factor) not in self.search.placements.nodes[node.number].placement:
+        leaves = own is not None and own.held and own[:2] != claim[:2]
+        if not leaves and (claim.at, claim.factor) not in self.search.placements.nodes[node.number].placement:
             self.found[node.number] = claim
             super().decided(node)

@@ -1,8 +1,9 @@
 """Pending sums: which ops they move through before they resolve.
 
 A sum over a placed index leaves its result pending. By linearity (`sum x + sum y = sum (x + y)`, and so on) it may move
-through later ops. It resolves where that costs the fewest bytes; ties go to fewer collectives, then to the earlier value. The
-choice is a minimum cut: a value is cut where it is resolved, at the cost of the collective.
+through later ops. It resolves where that costs the fewest bytes; ties go to fewer collectives, then to the earlier value,
+but not between the op that makes a sum and one that only moves its elements: XLA makes one op of these. The choice is a
+minimum cut: a value is cut where it is resolved, at the cost of the collective.
 
     %g1{+data}, %g2{+data}, %g = add %g1, %g2   -->   %g{+data}: one all_reduce instead of two
 
@@ -37,8 +38,8 @@ from .min_cut import ENDLESS, Network
 from .op_layouts import Pend, Placed, Placements
 from .requirements import counts_once, law
 
-RESOLVED = 1 << 20
-"""Scales bytes over counts: fewer bytes first, then fewer collectives."""
+RESOLVED, COUNTED = 1 << 30, 1 << 10
+"""Scale bytes over collectives, and these over moves before which they run: the fewest of each, in this order."""
 
 
 @dataclass(slots=True)
@@ -427,7 +428,14 @@ def _price(placements: Placements, reach: _Reach, value: int) -> int:
     wanted = [placements.wanted(number, position) for number, position in placements.uses(value)]
     sliced = bool(wanted) and all(axes.issubset(layout.axes()) for layout in wanted)
     width = itemsize(reach.program.types[value].dtype)
-    return int(_received(reach.layouts[value], pend, sliced, placements.mesh) * width * placements.trips(value) * RESOLVED) + 1
+    bytes = _received(reach.layouts[value], pend, sliced, placements.mesh) * width * placements.trips(value)
+    return int(bytes * RESOLVED) + COUNTED + _is_moved(reach, value)
+
+
+def _is_moved(reach: _Reach, value: int) -> bool:
+    """Whether the only op that reads a sum moves its elements, and could carry it."""
+    uses = reach.placements.uses(value)
+    return len(uses) == 1 and uses[0][0] in reach.carriers and reach.program.nodes[uses[0][0]].passes_on
 
 
 @cache

@@ -161,7 +161,7 @@ class _Writer:
 
     def control(self, control: Control, into: Constructor) -> None:
         """An op with regions on placed types, with operands in the layouts of its borders, and each region written inside."""
-        operands = [into.force(self.sliced(node, 0, into)) for node in control.enters]
+        operands = [into.force(each) for each in [self.sliced(node, 0, into) for node in control.enters]]
         regions = [self.inner(control, position, into) for position in range(len(control.regions))]
         results = [self.type_of_border(made) for made, _ in control.leaves]
         op = type(control.op).of(operands, results, control.op.params, regions)
@@ -177,8 +177,8 @@ class _Writer:
         for value, arg in zip(values, block.args, strict=True):
             self.define(value, arg, inside)
         self.body(control.regions[position], inside)
-        ends = [inside.force(self.sliced(node, at, inside)) for node, at in control.yields[position]]
-        inside.finish_into(YieldOp(ends))
+        ends = [self.sliced(node, at, inside) for node, at in control.yields[position]]
+        inside.finish_into(YieldOp([inside.force(each) for each in ends]))
         return Region(block)
 
     def entered(self, value: int) -> ArrayType:

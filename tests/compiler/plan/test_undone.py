@@ -69,6 +69,22 @@ def test_an_op_between_column_and_row_that_cannot_keep_the_axis_is_refused() -> 
         plan.apply(pt.Megatron("model", column="p/up", row="p/down"))
 
 
+def test_columns_whose_products_are_summed_before_the_row_are_refused() -> None:
+    """The width of a head is summed over in the scores; tiled by heads, the pair needs the one all_reduce of its row."""
+
+    def attend(x: Any, wq: Any, wk: Any, wo: Any) -> Any:
+        q, k = (jnp.einsum("btm,mhd->bthd", x, w) for w in (wq, wk))
+        scores = jax.nn.softmax(jnp.einsum("bqhd,bthd->bhqt", q, k))
+        return jnp.einsum("bthd,hdm->btm", jnp.einsum("bhqt,bthd->bqhd", scores, k), wo)
+
+    args = X[None].repeat(2, 0), *[np.ones((16, 4, 8), np.float32)] * 2, np.ones((4, 8, 16), np.float32)
+    plan = pt.plan(attend, MESH, *args)
+    with pytest.raises(pt.Error, match="sums over the dim that a column puts on `model`"):
+        plan.apply(pt.Megatron("model", column=["wq", "wk"], row="wo"))
+    heads = plan.apply(pt.Megatron("model", column={"wq": -2, "wk": -2}, row={"wo": 0}))
+    assert heads.counts()["all_reduce"] == 1
+
+
 def test_stacked_layers_whose_input_dim_is_named_are_refused() -> None:
     """Dim 1 of a stack is the dim that its products sum over."""
     with pytest.raises(pt.Error, match=r"`p/gate` is no column.*sums over its dim"):
