@@ -268,8 +268,10 @@ class _Search:
         makers = {at: found.get(self.program.producer[value]) for at, value in enumerate(node.operands)}
         sums = {at: way.pend for at, way in makers.items() if way is not None and way.pend}
         pend = next(iter(sums.values()), ())
-        same = axis in {each.axis for each in pend} and all(each == pend for each in sums.values())
-        return pend if same and self.may_wait(node.number, frozenset(sums)) else None
+        axes = {each.axis for each in pend}
+        same = axis in axes and all(each == pend for each in sums.values())
+        alone = not (axes - {axis}) & self.placements.axes(node)
+        return pend if same and alone and self.may_wait(node.number, frozenset(sums)) else None
 
     def placement(self, node: Node, axis: str, claim: Claim | None) -> Placement:
         """The op's placement with the claim on the axis."""

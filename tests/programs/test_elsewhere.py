@@ -15,6 +15,7 @@ from lowered import lowers_from_its_text
 
 import partita as pt
 from partita.compiler.api.plan import Plan
+from partita.rewrites.decide import two_places
 
 MESH = pt.Mesh(data=8)
 BOUND = 2e-4
@@ -155,3 +156,38 @@ def test_the_outputs_of_experts_are_summed_where_tokens_need_them() -> None:
     assert 2 * tokens <= plan.bytes_per_device() <= 2 * tokens + (8 + 3) * choices
     (scattered,) = (each for each in plan.collectives() if each.kind == "reduce_scatter")
     assert scattered.bytes == tokens
+
+
+# --- found by generated programs ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Collectives start at once, so that ops of small arrays run elsewhere too."""
+    monkeypatch.setattr(two_places, "START", 0)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_an_axis_does_not_leave_a_dim_on_which_another_one_would_not_fit_alone() -> None:
+    """Rows in blocks of two on `a` and `b`: without `a`, those on `b` are not one block, in which updates could be written."""
+
+    def update(ids: jax.Array, b: jax.Array) -> Any:
+        z = jnp.arcsinh(jnp.tanh(b.at[ids].add(b)))
+        return jnp.arcsinh(z), jnp.arcsinh(z)
+
+    args = jnp.array([0, 1, 1, 5, 7, 2, 2, 3]), normal(8, 8)
+    plan = pt.plan(update, pt.Mesh(a=2, b=2), *args)
+    plan = plan.tile("result/0", 0, "a").tile("ids", 0, "a").tile("result/0", 0, "b")
+    assert plan.check(*args) <= BOUND
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_sum_over_two_axes_does_not_wait_in_an_op_that_one_of_them_tiles() -> None:
+    def program(x: jax.Array) -> Any:
+        y = jnp.arcsinh(x)
+        z = jnp.tanh(0.4 * (y @ y.T).T @ (y - y))
+        return jnp.arcsinh(z), jnp.arcsinh(jnp.arcsinh(z))
+
+    x = normal(1, 6)
+    plan = pt.plan(program, pt.Mesh(a=3, b=2), x).tile("result/1", 1, "b").apply(pt.Tile({"x": 1}, "a", held=True))
+    assert plan.check(x) <= BOUND
