@@ -22,7 +22,6 @@ from jax.extend.core import JaxprEqn
 from jax.typing import ArrayLike
 
 from ..jax_private import jnp, lax
-from .custom_reduce import Arrays, where_there
 
 FEW = 16
 """The most elements of a window. An op with larger windows is not expanded: its dims under the window run unpartitioned."""
@@ -49,7 +48,7 @@ class _Pool:
 
     def gradient(self, cotangents: Array, x: Array) -> Array:
         places, zero = self.places(), np.zeros((), cotangents.dtype)
-        asked = [(self.chosen(x, places), cotangents)]
+        asked = [(self.chosen(x), cotangents)]
         for dim, width, stride, (lo, _) in self.window:
             near = range(-(-width // stride))
             asked = [
@@ -62,31 +61,56 @@ class _Pool:
 
     def places(self) -> Array:
         """The position of each element in the dims under the window, as one number."""
-        found = lax.full(self.shape, np.int32(0))
-        for dim, *_ in self.window:
-            found = found * np.int32(self.shape[dim]) + lax.broadcasted_iota(np.int32, self.shape, dim)
+        return self.numbered(self.shape, {dim: (1, 0) for dim, *_ in self.window})
+
+    def numbered(self, shape: tuple[int, ...], along: Mapping[int, tuple[int, int]]) -> Array:
+        """The position of element `step * i + first` of each dim, for all i, as one number."""
+        found = lax.full(shape, np.int32(0))
+        for dim, (step, first) in along.items():
+            own = lax.broadcasted_iota(np.int32, shape, dim) * np.int32(step) + np.int32(first)
+            found = found * np.int32(self.shape[dim]) + own
         return found
 
-    def chosen(self, x: Array, places: Array) -> Array:
+    def chosen(self, x: Array) -> Array:
         """The position of the best element of each window, of equal ones the first in row-major order; -1 in padding alone."""
-        fold, arrays = self.best, [x, places]
-        edges = {dim: padding for dim, _, _, padding in self.window}
-        if any(padding != (0, 0) for padding in edges.values()):
-            units = (lax.full(self.shape, True), np.False_), (x, np.zeros((), x.dtype)), (places, np.int32(-1))
-            fold, arrays = where_there(fold), [_pad(array, unit, edges) for array, unit in units]
-        elements = (self.slices(arrays, at) for at in product(*(range(width) for _, width, _, _ in self.window)))
-        return reduce(fold, elements)[-1]
+        padded = _pad(x, np.zeros((), x.dtype), {dim: padding for dim, _, _, padding in self.window})
+        offsets = [*product(*(range(width) for _, width, _, _ in self.window))]
+        best, position, found = self.slice(padded, offsets[0]), self.position(offsets[0]), self.inside(offsets[0])
+        if found is not None:
+            position = lax.select(found, position, lax.full(self.counts, np.int32(-1)))
+        for at in offsets[1:]:
+            element, here = self.slice(padded, at), self.inside(at)
+            keep = self.better(best, element)
+            if found is not None:
+                keep = lax.bitwise_and(keep, found)
+            if here is not None:
+                keep = lax.bitwise_or(keep, lax.bitwise_not(here))
+            best, position = lax.select(keep, best, element), lax.select(keep, position, self.position(at))
+            found = None if found is None or here is None else lax.bitwise_or(found, here)
+        return position
 
-    def best(self, left: Arrays, right: Arrays) -> Arrays:
-        keep = self.better(left[0], right[0])
-        return [lax.select(keep, one, other) for one, other in zip(left, right, strict=True)]
+    def position(self, at: tuple[int, ...]) -> Array:
+        """The position of the element at this place of each window."""
+        return self.numbered(
+            self.counts, {dim: (stride, start - lo) for start, (dim, _, stride, (lo, _)) in zip(at, self.window, strict=True)}
+        )
 
-    def slices(self, arrays: Arrays, at: tuple[int, ...]) -> Arrays:
-        """The element at this position of each window."""
+    def inside(self, at: tuple[int, ...]) -> Array | None:
+        """Whether the element at this place of each window is one of the array's, and no padding; None if all are."""
+        found: Array | None = None
+        for start, (dim, _, stride, (lo, _)) in zip(at, self.window, strict=True):
+            first, last = start - lo, start - lo + (self.counts[dim] - 1) * stride
+            if first < 0 or last >= self.shape[dim]:
+                own = lax.broadcasted_iota(np.int32, self.counts, dim) * np.int32(stride) + np.int32(first)
+                each = lax.bitwise_and(lax.ge(own, np.int32(0)), lax.lt(own, np.int32(self.shape[dim])))
+                found = each if found is None else lax.bitwise_and(found, each)
+        return found
+
+    def slice(self, array: Array, at: tuple[int, ...]) -> Array:
+        """The element at this place of each window."""
         for start, (dim, _, stride, _) in zip(at, self.window, strict=True):
-            end = start + (self.counts[dim] - 1) * stride + 1
-            arrays = [lax.slice_in_dim(array, start, end, stride, dim) for array in arrays]
-        return arrays
+            array = lax.slice_in_dim(array, start, start + (self.counts[dim] - 1) * stride + 1, stride, dim)
+        return array
 
     def spread(self, array: Array, outside: ArrayLike, dim: int, stride: int, lo: int, back: int) -> Array:
         """For each element of a dim, what the window has that begins at or before it, or the one so many windows back."""
