@@ -2,8 +2,8 @@
 
 A sum over a placed index leaves its result pending. By linearity (`sum x + sum y = sum (x + y)`, and so on) it may move
 through later ops. It resolves where that costs the fewest bytes; ties go to fewer collectives, then to the earlier value,
-but not between the op that makes a sum and one that only moves its elements: XLA makes one op of these. The choice is a
-minimum cut: a value is cut where it is resolved, at the cost of the collective.
+but not between a product and the transpose of it, of which XLA makes one product. The choice is a minimum cut: a value is cut
+where it is resolved, at the cost of the collective.
 
     %g1{+data}, %g2{+data}, %g = add %g1, %g2   -->   %g{+data}: one all_reduce instead of two
 
@@ -433,9 +433,16 @@ def _price(placements: Placements, reach: _Reach, value: int) -> int:
 
 
 def _is_moved(reach: _Reach, value: int) -> bool:
-    """Whether the only op that reads a sum moves its elements, and could carry it."""
-    uses = reach.placements.uses(value)
-    return len(uses) == 1 and uses[0][0] in reach.carriers and reach.program.nodes[uses[0][0]].passes_on
+    """Whether a sum over one index is read only by an op that moves its elements, and could carry it.
+
+    XLA makes one product of a product and the transpose of it. Over several indices, XLA:CPU computes that more slowly.
+    """
+    uses, number = reach.placements.uses(value), reach.program.producer[value]
+    if len(uses) != 1 or uses[0][0] not in reach.carriers or not reach.program.nodes[uses[0][0]].passes_on:
+        return False
+    if number in reach.carriers:
+        return reach.program.nodes[number].passes_on
+    return sum(index.monoid is not None for index in reach.program.nodes[number].signature.instance.indices) == 1
 
 
 @cache
