@@ -15,6 +15,8 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 from partita.examples import gpt
 
+from .megatron import enter, leave
+
 Tree = Any
 
 BLOCK = {
@@ -95,10 +97,10 @@ def _loss(params: Tree, wholes: Tree, tree: Tree, replicas: int, batch: Tree) ->
 
 def _block(x: jax.Array, shards: Tree, wholes: Tree) -> jax.Array:
     p = jax.tree.map(lambda shard, whole, spec: _gather(shard, whole, _dim(spec)), shards, wholes, BLOCK)
-    q, k, v = jnp.einsum("btm,mchd->cbthd", _enter(gpt.layer_norm(x, p["ln1"])), p["wqkv"])
-    x = x + _leave(jnp.einsum("bthd,hdm->btm", gpt.attention(q, k, v), p["wo"]))
-    hidden = jax.nn.gelu(_enter(gpt.layer_norm(x, p["ln2"])) @ p["w1"])
-    return x + _leave(hidden @ p["w2"]) + p["b2"][None, None]
+    q, k, v = jnp.einsum("btm,mchd->cbthd", enter(gpt.layer_norm(x, p["ln1"])), p["wqkv"])
+    x = x + leave(jnp.einsum("bthd,hdm->btm", gpt.attention(q, k, v), p["wo"]))
+    hidden = jax.nn.gelu(enter(gpt.layer_norm(x, p["ln2"])) @ p["w1"])
+    return x + leave(hidden @ p["w2"]) + p["b2"][None, None]
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(2,))
@@ -118,24 +120,6 @@ def _is_saved(primitive: Any, *_: Any, **params: Any) -> bool:
     body = params.get("call_jaxpr")
     gathers = body is not None and any(eqn.primitive.name == "all_gather" for eqn in body.eqns)
     return not gathers and primitive.name not in ("broadcast_in_dim", "reshape", "transpose")
-
-
-@jax.custom_vjp
-def _enter(x: jax.Array) -> jax.Array:
-    """Megatron's f, before the tensor-parallel part: sums the gradient."""
-    return x
-
-
-_enter.defvjp(lambda x: (x, None), lambda _, gradient: (jax.lax.psum(gradient, "model"),))
-
-
-@jax.custom_vjp
-def _leave(x: jax.Array) -> jax.Array:
-    """Megatron's g, after the tensor-parallel part: sums the value."""
-    return jax.lax.psum(x, "model")
-
-
-_leave.defvjp(lambda x: (jax.lax.psum(x, "model"), None), lambda _, gradient: (gradient,))
 
 
 def _proxy(replicas: int, shard: jax.Array, spec: P) -> jax.Array:
