@@ -28,13 +28,13 @@ class Config:
 
     vocabulary: int = 50_257
     batch: int = 30
-    length: int = 16
+    length: int = 8
     layers: int = 4
-    width: int = 64
+    width: int = 32
     kv: int = 4
     group: int = 2
     head: int = 8
-    hidden: int = 192
+    hidden: int = 96
 
 
 PARTS = 3
@@ -121,6 +121,7 @@ def arguments(config: Config) -> tuple[Tree, Tree, jax.Array]:
     return params, OPTIMIZER.init(params), tokens
 
 
+SIZES = Config()
 MESH = pt.Mesh(data=2, model=4)
 # The heads of keys and values, each with its queries; the hidden units.
 COLUMN = {"params/layers/w[qkv]": 2, "params/layers/gate": 2, "params/layers/up": 2}
@@ -134,7 +135,7 @@ TACTICS = [
 
 def main() -> None:
     jax.config.update("jax_num_cpu_devices", 8)
-    params, opt, batch = arguments(Config())
+    params, opt, batch = arguments(SIZES)
     plan = pt.plan(train_step, MESH, params, opt, batch).apply(*TACTICS)
     print(plan.layout("params"))
     print(plan.counts())
