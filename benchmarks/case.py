@@ -65,6 +65,14 @@ class Case:
         given, wanted = self.shardings
         return jax.jit(self.function, in_shardings=given, out_shardings=wanted).lower(*self.args).compile()
 
+    def by_hand(self, local: Callable[..., Tree]) -> Any:
+        """A function of one device's blocks, in a `shard_map` with these shardings."""
+        given, wanted = self.shardings
+        ins, outs = (jax.tree.map(lambda each: each.spec, tree) for tree in (tuple(given), wanted))
+        mesh = jax.tree.leaves(wanted)[0].mesh
+        mapped = jax.shard_map(local, mesh=mesh, in_specs=ins, out_specs=outs, check_vma=False)
+        return jax.jit(mapped, in_shardings=tuple(given))
+
     def row(self) -> list[str | int]:
         """The collectives and bytes of both, after a check that both compute what the function does."""
         expected = jax.jit(self.function)(*self.args)
@@ -103,6 +111,17 @@ def listed(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{times:,} {kind}" for kind, times in sorted(counts.items()) if times) or "none"
 
 
+def in_turn(steps: Mapping[str, Step], args: Sequence[Tree], rounds: int) -> dict[str, list[float]]:
+    """The seconds of a call of each in turn, so that the load of the machine affects all; each is as often first as last."""
+    times: dict[str, list[float]] = {name: [] for name in steps}
+    for turn in range(rounds):
+        for name in [*steps, *steps][turn % len(steps) :][: len(steps)]:
+            start = perf_counter()
+            jax.block_until_ready(steps[name](*args))
+            times[name].append(perf_counter() - start)
+    return times
+
+
 def timed(name: str, title: str, case: Case, by_hand: Step | None, rounds: int) -> Table:
     """The time of a step and the collectives, of the plan and its peers, which run in turn in one sitting."""
     peers: dict[str, Step] = {"jit": case.peer} | ({"shard_map": by_hand} if by_hand is not None else {})
@@ -110,12 +129,7 @@ def timed(name: str, title: str, case: Case, by_hand: Step | None, rounds: int) 
     expected = jax.jit(case.function)(*case.args)
     for step in steps.values():
         jax.tree.map(agree, step(*case.placed), expected)
-    times: dict[str, list[float]] = {name: [] for name in steps}
-    for turn in range(rounds):
-        for each in [*steps, *steps][turn % len(steps) :][: len(steps)]:
-            start = perf_counter()
-            jax.block_until_ready(steps[each](*case.placed))
-            times[each].append(perf_counter() - start)
+    times = in_turn(steps, case.placed, rounds)
     middle = {each: median(them) for each, them in times.items()}
     found = {each: case.counted(step) for each, step in steps.items()}
     best = min(middle[each] for each in peers)

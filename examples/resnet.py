@@ -45,14 +45,15 @@ class Block(nn.Module):
 
 class ResNet(nn.Module):
     stages: int
+    filters: int = FILTERS
 
     @nn.compact
     def __call__(self, x: jax.Array, train: bool = True) -> jax.Array:
-        x = nn.Conv(FILTERS, (3, 3), use_bias=False, name="stem")(x)
+        x = nn.Conv(self.filters, (3, 3), use_bias=False, name="stem")(x)
         x = nn.relu(Norm(not train, name="norm")(x))
         x = nn.max_pool(x, (3, 3), strides=(2, 2), padding="SAME")
         for stage in range(self.stages):
-            x = Block(FILTERS * 2**stage, 1 if stage == 0 else 2, name=f"block{stage}")(x, train)
+            x = Block(self.filters * 2**stage, 1 if stage == 0 else 2, name=f"block{stage}")(x, train)
         return nn.Dense(CLASSES, name="head")(x.mean(axis=(1, 2)))
 
 
@@ -60,8 +61,8 @@ class TrainState(train_state.TrainState):
     batch_stats: Tree
 
 
-def create_state(stages: int = 2) -> TrainState:
-    model = ResNet(stages)
+def create_state(stages: int = 2, filters: int = FILTERS) -> TrainState:
+    model = ResNet(stages, filters)
     variables = jax.jit(model.init)(jax.random.key(0), jnp.zeros((1, SIZE, SIZE, 3)))
     return TrainState.create(apply_fn=model.apply, tx=optax.sgd(0.1, momentum=0.9), **variables)
 
@@ -77,10 +78,10 @@ def train_step(state: TrainState, batch: Batch) -> tuple[TrainState, jax.Array]:
     return state.apply_gradients(grads=grads, batch_stats=batch_stats), loss
 
 
-def random_batch() -> Batch:
+def random_batch(batch: int = BATCH, size: int = SIZE) -> Batch:
     keys = jax.random.split(jax.random.key(1))
-    image = jax.random.normal(keys[0], (BATCH, SIZE, SIZE, 3))
-    return {"image": image, "label": jax.random.randint(keys[1], (BATCH,), 0, CLASSES)}
+    image = jax.random.normal(keys[0], (batch, size, size, 3))
+    return {"image": image, "label": jax.random.randint(keys[1], (batch,), 0, CLASSES)}
 
 
 data = pt.DataParallel("data", inputs="batch")

@@ -50,15 +50,17 @@ class Attention(nn.Module):
 
 
 class UNet(nn.Module):
+    channels: int = CHANNELS
+
     @nn.compact
     def __call__(self, x: jax.Array, time: jax.Array) -> jax.Array:
-        time = nn.Dense(2 * CHANNELS, name="time")(time_embedding(time, CHANNELS))
-        x = nn.Conv(CHANNELS, (3, 3), name="first")(x)
-        fine = ResBlock(CHANNELS, name="down")(x, time)
-        x = nn.Conv(2 * CHANNELS, (3, 3), strides=2, name="halve")(fine)
+        time = nn.Dense(2 * self.channels, name="time")(time_embedding(time, self.channels))
+        x = nn.Conv(self.channels, (3, 3), name="first")(x)
+        fine = ResBlock(self.channels, name="down")(x, time)
+        x = nn.Conv(2 * self.channels, (3, 3), strides=2, name="halve")(fine)
         x = Attention(name="attention")(x)
-        x = nn.ConvTranspose(CHANNELS, (2, 2), strides=(2, 2), name="double")(x)
-        x = ResBlock(CHANNELS, name="up")(jnp.concatenate([x, fine], axis=-1), time)
+        x = nn.ConvTranspose(self.channels, (2, 2), strides=(2, 2), name="double")(x)
+        x = ResBlock(self.channels, name="up")(jnp.concatenate([x, fine], axis=-1), time)
         return nn.Conv(3, (3, 3), name="last")(nn.silu(nn.GroupNorm(GROUPS, name="norm")(x)))
 
 
@@ -70,8 +72,8 @@ def alpha_at(time: jax.Array) -> jax.Array:
     return jnp.asarray(ALPHAS)[time]
 
 
-def create_state() -> TrainState:
-    model = UNet()
+def create_state(channels: int = CHANNELS) -> TrainState:
+    model = UNet(channels)
     params = jax.jit(model.init)(jax.random.key(0), jnp.zeros((1, SIZE, SIZE, 3)), jnp.zeros(1))["params"]
     return TrainState.create(apply_fn=model.apply, params=params, tx=optax.adam(1e-4))
 
@@ -91,8 +93,8 @@ def train_step(state: TrainState, images: jax.Array, key: jax.Array) -> tuple[Tr
     return state.apply_gradients(grads=grads), loss
 
 
-def random_images() -> jax.Array:
-    return jax.random.normal(jax.random.key(1), (BATCH, SIZE, SIZE, 3))
+def random_images(batch: int = BATCH, size: int = SIZE) -> jax.Array:
+    return jax.random.normal(jax.random.key(1), (batch, size, size, 3))
 
 
 data = pt.DataParallel("data", inputs="images")

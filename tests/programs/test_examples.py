@@ -9,7 +9,7 @@ import pytest
 from documents import users_environment
 from root import ROOT
 
-from partita.examples import annotated_gpt, decode, demo, gpt, graph_network, heat, lstm, mlp, moe, scan_layers, vocabulary
+from partita.examples import annotated_gpt, decode, demo, gpt, graph_network, heat, llama, lstm, mlp, moe, scan_layers, vocabulary
 
 
 def test_the_shortest_example_equals_the_unpartitioned_function(capsys: pytest.CaptureFixture[str]) -> None:
@@ -27,8 +27,11 @@ def test_a_sharded_transformer_is_a_plan(capsys: pytest.CaptureFixture[str]) -> 
     assert float(ours) == pytest.approx(float(theirs), rel=1e-4)
 
 
-@pytest.mark.parametrize("example", [scan_layers, moe, graph_network, lstm, vocabulary], ids=lambda each: each.__name__)
-def test_a_model_trains_as_unpartitioned(example: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("example", [scan_layers, moe, graph_network, lstm, vocabulary, llama], ids=lambda each: each.__name__)
+def test_a_model_trains_as_unpartitioned(
+    example: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(llama, "SIZES", llama.Config(vocabulary=131, layers=2))
     example.main()
     losses = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("loss")]
     assert losses

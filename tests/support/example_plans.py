@@ -19,6 +19,7 @@ from partita.examples import (
     gpt,
     graph_network,
     heat,
+    llama,
     lstm,
     moe,
     resnet,
@@ -30,6 +31,7 @@ from partita.examples import (
 
 DATA8, BOTH = pt.Mesh(data=8), pt.Mesh(data=4, model=2)
 LARGER = gpt.Config(length=256, layers=4, width=256)
+SMALL_LLAMA = llama.Config(vocabulary=503)
 Step = Callable[..., Any]
 Made = tuple[Plan, Sequence[Any]]
 
@@ -57,7 +59,7 @@ def mixer() -> tuple[Step, tuple[Any, ...]]:
 
 
 def transformers() -> dict[str, Callable[[], Made]]:
-    """The demo in two sizes, and a model of flax."""
+    """The demo in two sizes, a model of flax, and a Llama."""
     schedules = list(demo.TACTICS.values())
     steps = {"batch": schedules[:1], "Megatron": schedules[:2], "ZeRO-3": schedules}
     state = flax_transformer.create_state
@@ -71,6 +73,7 @@ def transformers() -> dict[str, Callable[[], Made]]:
             lambda: (state(), flax_transformer.random_batch()),
             flax_transformer.WAYS,
         ),
+        **ways("Llama", llama.train_step, llama.MESH, lambda: llama.arguments(SMALL_LLAMA), {"ZeRO-3": llama.TACTICS}),
     }
 
 
