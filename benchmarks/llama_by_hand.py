@@ -54,7 +54,9 @@ def specs(opt: Tree) -> Tree:
 
 
 def _local_step(sizes: Any, parts: int, params: Tree, opt: Tree, batch: jax.Array) -> tuple[Tree, Tree, jax.Array]:
-    ends = {name: jax.lax.all_gather(params[name], "data", axis=params[name].ndim - 1, tiled=True) for name in ("embed", "norm")}
+    ends = {
+        name: jax.lax.all_gather(params[name], "data", axis=params[name].ndim - 1, tiled=True) for name in ("embed", "norm")
+    }
     shared = {**ends, "layers": params["layers"]}
 
     def add(total: Tree, part: jax.Array) -> tuple[Tree, None]:

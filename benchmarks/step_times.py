@@ -1,7 +1,7 @@
 """A step of many models on eight host devices, beside `jax.jit` with the same shardings and a `shard_map` by hand.
 
-    python -m benchmarks.step_times            # all rows
-    python -m benchmarks.step_times lstm       # the rows whose name begins so
+python -m benchmarks.step_times            # all rows
+python -m benchmarks.step_times lstm       # the rows whose name begins so
 """
 
 import sys

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from math import prod
+from math import isqrt, prod
 from typing import cast
 
 import numpy as np
@@ -130,9 +130,39 @@ def _all_gather(op: spmd.AllGatherOp, x: Array) -> Array:
 def _reduce_scatter(op: spmd.ReduceScatterOp, x: Array) -> Array:
     dim, block, group = op.number("dim"), op.number("block"), _group(op)
     if x.shape[dim] == block * group:
-        return _folded(op, x, lambda x: lax.psum_scatter(x, op.axes, scatter_dimension=dim, tiled=True))
+        return _folded(op, x, lambda x: _scatter(op, x, dim, tiled=True))
     apart = _apart(_apart(x, dim, block * group), dim + 1, block)
-    return _together(_folded(op, apart, lambda x: lax.psum_scatter(x, op.axes, scatter_dimension=dim + 1)), dim, 2)
+    return _together(_folded(op, apart, lambda x: _scatter(op, x, dim + 1, tiled=False)), dim, 2)
+
+
+SCATTERS = 8
+"""The largest group over which XLA:TPU runs a reduce_scatter as it is. Of one over more devices it makes an all_reduce."""
+
+
+def _scatter(op: spmd.ReduceScatterOp, x: Array, dim: int, tiled: bool) -> Array:
+    """A sum of which each device of the group keeps its part. On many TPUs it is two, which together send the same bytes.
+
+    16 devices   -->   groups of 4 whose parts lie furthest apart, and then groups of 4 neighbours
+    """
+    group = _group(op)
+    if platform() != "tpu" or group <= SCATTERS:
+        return lax.psum_scatter(x, op.axes, scatter_dimension=dim, tiled=tiled)
+    if len(op.axes) > 1:
+        phases = [(axis, None, mesh_of(op)[axis]) for axis in op.axes]
+    else:
+        (axis,) = op.axes
+        major = max(size for size in range(1, isqrt(group) + 1) if group % size == 0)
+        numbers = np.arange(group).reshape(major, -1)
+        phases = [(axis, numbers.T.tolist(), major), (axis, numbers.tolist(), group // major)]
+    sizes = [size for _, _, size in phases]
+    if not tiled:
+        x = x.reshape(*x.shape[:dim], *sizes, *x.shape[dim + 1 :])
+    for axis, groups, size in phases:
+        if size > 1:
+            x = lax.psum_scatter(x, axis, scatter_dimension=dim, tiled=tiled, axis_index_groups=groups)
+        elif not tiled:
+            x = x.squeeze(dim)
+    return x
 
 
 def _slice(op: spmd.SliceOp, x: Array) -> Array:
