@@ -426,8 +426,11 @@ def _price(placements: Placements, reach: _Reach, value: int) -> int:
     axes = {each.axis for each in pend}
     wanted = [placements.wanted(number, position) for number, position in placements.uses(value)]
     sliced = bool(wanted) and all(axes.issubset(layout.axes()) for layout in wanted)
-    width = itemsize(reach.program.types[value].dtype)
-    return int(_received(reach.layouts[value], pend, sliced, placements.mesh) * width * placements.trips(value) * RESOLVED) + 1
+    width, trips = itemsize(reach.program.types[value].dtype), placements.trips(value)
+    # A sum that each trip scatters is stored in parts: it does not wait for fewer collectives.
+    return int(_received(reach.layouts[value], pend, sliced, placements.mesh) * width * trips * RESOLVED) + (
+        1 if sliced else trips
+    )
 
 
 @cache
