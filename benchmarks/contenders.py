@@ -46,8 +46,6 @@ def rows() -> dict[str, Callable[[], Made]]:
     }
 
 
-
-
 def transformer(config: gpt.Config, name: str) -> Made:
     """Data parallelism alone has all eight devices."""
     schedule, tactics = SCHEDULES[name], list(demo.TACTICS.values())[: name.count("+") + 1]

@@ -9,7 +9,20 @@ import pytest
 from documents import users_environment
 from root import ROOT
 
-from partita.examples import annotated_gpt, decode, demo, gpt, graph_network, heat, llama, lstm, mlp, moe, scan_layers, vocabulary
+from partita.examples import (
+    annotated_gpt,
+    decode,
+    demo,
+    gpt,
+    graph_network,
+    heat,
+    llama,
+    lstm,
+    mlp,
+    moe,
+    scan_layers,
+    vocabulary,
+)
 
 
 def test_the_shortest_example_equals_the_unpartitioned_function(capsys: pytest.CaptureFixture[str]) -> None:
