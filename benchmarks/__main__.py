@@ -3,5 +3,5 @@
 import subprocess
 import sys
 
-for benchmark in ("step_time", "ranges", "windows", "heat", "spatial_unet", "memory", "speed", "long"):
+for benchmark in ("step_time", "step_times", "ranges", "windows", "heat", "spatial_unet", "memory", "speed", "long"):
     subprocess.run([sys.executable, "-m", f"benchmarks.{benchmark}"], check=True)

@@ -5,10 +5,10 @@ host devices. The size of the largest array is read from the program that XLA co
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import jax
@@ -111,14 +111,23 @@ def listed(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{times:,} {kind}" for kind, times in sorted(counts.items()) if times) or "none"
 
 
-def in_turn(steps: Mapping[str, Step], args: Sequence[Tree], rounds: int) -> dict[str, list[float]]:
-    """The seconds of a call of each in turn, so that the load of the machine affects all; each is as often first as last."""
-    times: dict[str, list[float]] = {name: [] for name in steps}
+@dataclass(frozen=True, slots=True)
+class Times:
+    """The seconds of each call: on the clock, and of all processors together, which other processes disturb less."""
+
+    wall: list[float] = field(default_factory=list[float])
+    cpu: list[float] = field(default_factory=list[float])
+
+
+def in_turn(steps: Mapping[str, Step], args: Sequence[Tree], rounds: int) -> dict[str, Times]:
+    """A call of each in turn, so that the load of the machine affects all of them; each is as often first as last."""
+    times = {name: Times() for name in steps}
     for turn in range(rounds):
         for name in [*steps, *steps][turn % len(steps) :][: len(steps)]:
-            start = perf_counter()
+            start, busy = perf_counter(), process_time()
             jax.block_until_ready(steps[name](*args))
-            times[name].append(perf_counter() - start)
+            times[name].wall.append(perf_counter() - start)
+            times[name].cpu.append(process_time() - busy)
     return times
 
 
@@ -130,10 +139,10 @@ def timed(name: str, title: str, case: Case, by_hand: Step | None, rounds: int) 
     for step in steps.values():
         jax.tree.map(agree, step(*case.placed), expected)
     times = in_turn(steps, case.placed, rounds)
-    middle = {each: median(them) for each, them in times.items()}
+    middle = {each: median(them.wall) for each, them in times.items()}
     found = {each: case.counted(step) for each, step in steps.items()}
     best = min(middle[each] for each in peers)
     columns = ["", "collectives", "bytes received", "median, ms", "best, ms", "median / better peer"]
-    rows = [[each, *found[each], 1000 * middle[each], 1000 * min(times[each]), middle[each] / best] for each in steps]
+    rows = [[each, *found[each], 1000 * middle[each], 1000 * min(times[each].wall), middle[each] / best] for each in steps]
     notes = [f"One call of each in turn, {rounds} times, each first as often as last.", machine()]
     return Table(name, title, columns, rows, notes)

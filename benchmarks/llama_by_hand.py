@@ -64,9 +64,10 @@ def _local_step(sizes: Any, parts: int, params: Tree, opt: Tree, batch: jax.Arra
 
     zeros = jnp.zeros(()), jax.tree.map(jnp.zeros_like, shared)
     total, _ = jax.lax.scan(add, zeros, batch.reshape(-1, parts, batch.shape[1]).swapaxes(0, 1))
-    value, grads = jax.tree.map(lambda each: each / (parts * sizes["data"]), total)
+    value, grads = total
     for name in ends:
         grads[name] = jax.lax.psum_scatter(grads[name], "data", scatter_dimension=grads[name].ndim - 1, tiled=True)
+    value, grads = jax.tree.map(lambda each: each / (parts * sizes["data"]), (value, grads))
     updates, adamw = llama.ADAMW.update(_clipped(grads, sizes["model"]), opt[1], params)
     return optax.apply_updates(params, updates), (opt[0], adamw), jax.lax.psum(value, "data")
 

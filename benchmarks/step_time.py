@@ -8,7 +8,6 @@ Partita's plan, `jax.jit` with the same input shardings (Auto axes: Shardy decid
 
 from collections.abc import Callable
 from statistics import median
-from time import perf_counter, process_time
 from typing import Any
 
 import jax
@@ -20,6 +19,7 @@ from partita.examples import demo, gpt, text
 from partita.tests.support.jaxpr_collectives import collectives, counts, received
 
 from . import handwritten
+from .case import in_turn
 from .report import Table, machine
 
 ROUNDS = 150
@@ -54,22 +54,17 @@ def contenders() -> tuple[Tree, dict[str, Step]]:
 
 
 def _times(args: Tree, steps: dict[str, Step]) -> Table:
-    wall: dict[str, list[float]] = {name: [] for name in steps}
-    cpu: dict[str, list[float]] = {name: [] for name in steps}
-    names = list(steps)
-    for turn in range(ROUNDS):
-        for name in names[turn % 3 :] + names[: turn % 3]:
-            start, busy = perf_counter(), process_time()
-            jax.block_until_ready(steps[name](*args))
-            wall[name].append(perf_counter() - start)
-            cpu[name].append(process_time() - busy)
-    middle = {name: median(each) for name, each in wall.items()}
+    times = in_turn(steps, args, ROUNDS)
+    middle = {name: median(each.wall) for name, each in times.items()}
     best = min(middle["shard_map"], middle["jit"])
     return Table(
         "step_time",
         "Time of a training step of the demo's GPT on eight host devices",
         ["step", "median, ms", "best, ms", "CPU time, ms", "median / better peer"],
-        [[name, 1000 * middle[name], 1000 * min(wall[name]), 1000 * median(cpu[name]), middle[name] / best] for name in steps],
+        [
+            [name, 1000 * middle[name], 1000 * min(each.wall), 1000 * median(each.cpu), middle[name] / best]
+            for name, each in times.items()
+        ],
         [
             "`jit`: jax.jit with the same input shardings, Auto axes; `shard_map`: the same strategy by hand.",
             f"One step of each in turn, {ROUNDS} times, each first as often as last; the bound for partita is 1.05.",

@@ -38,7 +38,7 @@ from .min_cut import ENDLESS, Network
 from .op_layouts import Pend, Placed, Placements
 from .requirements import counts_once, law
 
-RESOLVED, COUNTED = 1 << 30, 1 << 10
+RESOLVED, COUNTED = 1 << 40, 1 << 10
 """Scale bytes over collectives, and these over moves before which they run: the fewest of each, in this order."""
 
 
@@ -427,9 +427,10 @@ def _price(placements: Placements, reach: _Reach, value: int) -> int:
     axes = {each.axis for each in pend}
     wanted = [placements.wanted(number, position) for number, position in placements.uses(value)]
     sliced = bool(wanted) and all(axes.issubset(layout.axes()) for layout in wanted)
-    width = itemsize(reach.program.types[value].dtype)
-    bytes = _received(reach.layouts[value], pend, sliced, placements.mesh) * width * placements.trips(value)
-    return int(bytes * RESOLVED) + COUNTED + _is_moved(reach, value)
+    width, trips = itemsize(reach.program.types[value].dtype), placements.trips(value)
+    bytes = _received(reach.layouts[value], pend, sliced, placements.mesh) * width * trips
+    # A sum that each trip scatters is stored in parts: it does not wait for fewer collectives.
+    return int(bytes * RESOLVED) + COUNTED * (1 if sliced else trips) + _is_moved(reach, value)
 
 
 def _is_moved(reach: _Reach, value: int) -> bool:

@@ -238,6 +238,18 @@ def test_a_carry_that_starts_from_zeros_that_are_put_together_is_scattered_after
     assert sent(plan, *args) == {"all_gather": 1, "reduce_scatter": 1}
 
 
+def test_sums_that_trips_stack_are_one_all_reduce_after_the_loop() -> None:
+    def loss(w: Any, x: Any) -> Any:
+        return jnp.mean(lax.scan(lambda h, w: (h + jnp.tanh(h @ w), None), x, w)[0] ** 2)
+
+    args = normal(6, 16, 16), normal(32, 16)
+    plan = pt.plan(jax.grad(loss), MESH, *args).apply(pt.DataParallel("data", inputs="x"))
+    assert sent(plan, *args) == {"all_reduce": 1}
+    # What a trip scatters is stored in parts: it does not wait.
+    tiled = plan.apply(pt.Tile({"result": 2}, "data"))
+    assert sent(tiled, *args) == {"reduce_scatter": 6}
+
+
 def test_a_history_of_carries_is_decided_at_once() -> None:
     def shifted(x: jax.Array) -> Any:
         return lax.scan(lambda c, r: ([*c[1:], jnp.tanh(c[0] + r.T @ r)], None), [jnp.zeros((16, 16))] * 40, x)[0][-1]
