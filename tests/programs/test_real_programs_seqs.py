@@ -75,11 +75,8 @@ def test_experts_that_are_split_themselves_add_the_sums_of_megatron(layer: moe.L
     megatron = pt.Megatron("model", column={"params/experts/w1": 2}, row={"params/experts/w2": 1})
     plan = moe_plan(layer, pt.Mesh(data=4, model=2)).apply(*moe.TACTICS, megatron)
     assert plan.layout("params/experts/b1") == {"params/experts/b1": "f32[data*2, model*16]"}
-    if layer is moe.mixture:
-        # The sum after w2 is the longer side of its exchange: it is scattered, and travels back in halves (3,072 bytes less).
-        holds(plan, *tokens(), all_to_all=2 + 2, reduce_scatter=1, all_gather=1, all_reduce=1 + 1 + 2)
-    else:
-        holds(plan, *tokens(), all_to_all=2 + 2, all_reduce=1 + 2 + 2)
+    # Each sum is the longer side of its exchange: it is scattered, and travels back in halves.
+    holds(plan, *tokens(), all_to_all=2 + 2, reduce_scatter=2, all_gather=2, all_reduce=1 + 2)
 
 
 def test_the_trace_of_expert_parallelism_replays() -> None:
