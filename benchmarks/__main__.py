@@ -1,7 +1,13 @@
-"""Runs every benchmark in a process of its own; each writes its tables to `benchmarks/results`, as JSON and Markdown."""
+"""Runs every benchmark in a process of its own; each writes its tables to `benchmarks/results`, as JSON and Markdown.
+
+`tpu` runs only where XLA's compiler for TPUs is installed.
+"""
 
 import subprocess
 import sys
+from importlib.util import find_spec
 
-for benchmark in ("step_time", "step_times", "ranges", "windows", "heat", "spatial_unet", "memory", "speed", "long"):
+OPTIONAL = ("tpu",) if find_spec("libtpu") else ()
+
+for benchmark in ("step_time", "step_times", "ranges", "windows", "heat", "spatial_unet", "memory", "speed", "long", *OPTIONAL):
     subprocess.run([sys.executable, "-m", f"benchmarks.{benchmark}"], check=True)

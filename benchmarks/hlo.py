@@ -1,14 +1,20 @@
 """Counts the collectives in a program that XLA has compiled, as `tests/support/jaxpr_collectives` counts those of a jaxpr.
 
-What a loop's body holds counts by the loop's trips, which XLA writes beside the loop. Bytes are those that one device receives:
+What a loop's body holds counts by the loop's trips. Bytes are those that one device receives:
 of the result's size V, over groups of n, all_gather and all_to_all V(n-1)/n, reduce_scatter V(n-1), all_reduce 2V(n-1)/n,
 permute V.
+
+XLA:TPU spreads one asynchronous collective over several fusions: a first one that starts it, more that continue it beside other
+work, and a last one that ends it. Each contains the instruction, with a number that all of them share; the first one counts.
+It also writes a reduce_scatter as a fusion of an all_reduce and a slice.
 """
 
 import re
 from collections.abc import Iterator
 from math import prod
 from typing import NamedTuple
+
+from . import hlo_trips
 
 KINDS = {
     "all-gather": "all_gather",
@@ -19,8 +25,10 @@ KINDS = {
 }
 
 COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.-]+) [^\n]*\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
-OP = re.compile(rf"^ *(?:ROOT )?%?[\w.-]+ = (.*?) ({'|'.join(KINDS)})\((.*)$", re.MULTILINE)
-LOOP = re.compile(r" while\(.*?body=%?([\w.-]+)(?:.*?\"known_trip_count\":\{\"n\":\"(\d+)\"\})?")
+OP = re.compile(rf"^ *(?:ROOT )?%?([\w.-]+) = (.*?) ({'|'.join(KINDS)})(-start)?\((.*)$")
+STARTED = re.compile(r"custom-call\(%?([\w.-]+)[^\n]*custom_call_target=\"AsyncCollectiveStart\"")
+SPREAD = "chain_id="
+SCATTER = "all-reduce-scatter"
 RESULT = re.compile(r"^ *(?:ROOT )?%?[\w.-]+ = (.*?) [\w-]+\(", re.MULTILINE)
 CALL = re.compile(r"(?:to_apply|calls)=%?([\w.-]+)")
 ARRAY = re.compile(r"([a-z]+)(\d+)\w*\[([\d,]*)\]|pred\[([\d,]*)\]")
@@ -34,11 +42,14 @@ class Collective(NamedTuple):
     kind: str
     times: int
     bytes: float
+    asynchronous: bool = False
+    """Whether other work may run between its start and its end."""
+    shape: str = ""
+    """The shape of its result, as XLA writes it."""
 
 
 def collectives(text: str) -> list[Collective]:
     """The collectives of a compiled module, by its text: `jit(f).lower(x).compile().as_text()`."""
-    assert not re.search(rf"(?:{'|'.join(KINDS)})-start\(", text), "asynchronous collectives are not counted"
     bodies = {name: (bool(entry), body) for entry, name, body in COMPUTATION.findall(text)}
     (entry,) = (name for name, (is_entry, _) in bodies.items() if is_entry)
     return list(_walk({name: body for name, (_, body) in bodies.items()}, entry, 1))
@@ -66,15 +77,36 @@ def largest(text: str) -> int:
 
 
 def _walk(bodies: dict[str, str], name: str, times: int) -> Iterator[Collective]:
-    for shape, kind, rest in OP.findall(bodies[name]):
-        yield Collective(KINDS[kind], times, times * _bytes(shape) * _share(kind, rest))
+    started = set(STARTED.findall(bodies[name]))
     for line in bodies[name].splitlines():
-        if loop := LOOP.search(line):
-            body, trips = loop.groups()
-            assert trips is not None, f"a loop of unknown trip count: {line}"
-            yield from _walk(bodies, body, times * int(trips))
-        elif not OP.search(line) and (call := CALL.search(line)) and call[1] in bodies:
-            yield from _walk(bodies, call[1], times)
+        if op := OP.search(line):
+            own, shape, kind, start, rest = op.groups()
+            spread = SPREAD in rest
+            if not spread or own in started:
+                whole = _result(shape, kind) if start else shape
+                yield _collective(SCATTER if name.startswith(SCATTER) else kind, times, whole, rest, spread or bool(start))
+        elif (body := hlo_trips.body(line)) is not None:
+            yield from _walk(bodies, body, times * hlo_trips.trips(bodies, bodies[name], line))
+        elif (call := CALL.search(line)) and call[1] in bodies:
+            inside = _walk(bodies, call[1], times)
+            yield from (each._replace(asynchronous=True) for each in inside) if " async-start(" in line else inside
+
+
+def _collective(kind: str, times: int, shape: str, rest: str, asynchronous: bool) -> Collective:
+    received = times * _bytes(shape) * _share(kind, rest)
+    return Collective(KINDS.get(kind, "reduce_scatter"), times, received, asynchronous, shape)
+
+
+def _result(shape: str, kind: str) -> str:
+    """What the start of a collective gives: a pair of the operand and the result, or for an all_reduce the result alone."""
+    if kind == "all-reduce":
+        return shape
+    depth, starts = 0, [1]
+    for at, sign in enumerate(shape):
+        depth += (sign in "([{") - (sign in ")]}")
+        if sign == "," and depth == 1:
+            starts.append(at + 1)
+    return shape[starts[1] : ([*starts, len(shape)])[2] - 1]
 
 
 def _share(kind: str, rest: str) -> float:

@@ -1,0 +1,148 @@
+"""Programs compiled for a TPU pod slice (v5e:4x4), beside `jax.jit` with the same argument shardings. No TPU is needed.
+
+    pip install 'partita[tpu]'
+    python -m benchmarks.tpu              # every program: a quarter of an hour on two cores
+    python -m benchmarks.tpu "4 layers"   # those whose names begin so
+
+XLA:TPU compiles ahead of time for devices that are only described, so bytes and memory are those of the real chips, and nothing
+runs. The peers are `jax.jit`, and `jax.jit` with a constraint on the activations.
+"""
+
+import importlib.metadata
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import jax
+from jax.experimental import topologies
+from jax.sharding import NamedSharding, PartitionSpec
+
+import partita as pt
+
+from . import hlo, tpu_programs
+from .case import on_auto_axes
+from .report import Cell, Table
+from .tpu_programs import Program
+
+TOPOLOGY = "v5e:4x4"
+ENVIRONMENT = {
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+    "TPU_SKIP_MDS_QUERY": "1",
+    "TPU_ACCELERATOR_TYPE": "v5litepod-16",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+}
+MISSING = "benchmarks.tpu needs XLA's compiler for TPUs: pip install 'partita[tpu]'"
+COLUMNS = [
+    "program",
+    "compiled by",
+    "received, MB",
+    "temporaries, MiB",
+    "peak, MiB",
+    "compile, s",
+    "asynchronous",
+    "received / better peer",
+    "temporaries / better peer",
+]
+NOTES = [
+    "Received: bytes that a device receives in a step, from the compiled program. Asynchronous: the part of them that moves "
+    "while other work runs.",
+    "`jit`: jax.jit with the same shardings of arguments and results. `constrained`: the same, with the batch dim of the "
+    "activations constrained. The better peer is the one with the smaller figure in that column.",
+]
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a compiled program needs on one device, in bytes and seconds."""
+
+    received: float
+    temporaries: int
+    peak: int
+    seconds: float
+    asynchronous: float
+
+    def cells(self) -> list[Cell]:
+        share = f"{self.asynchronous / self.received:.0%}" if self.received else ""
+        return [self.received / 1e6, self.temporaries / 2**20, self.peak / 2**20, self.seconds, share]
+
+
+def measured(lower: Callable[[], Any]) -> Figures | None:
+    """The figures of a program. None if XLA cannot compile it."""
+    start = perf_counter()
+    try:
+        compiled = lower().compile()
+    except jax.errors.JaxRuntimeError:
+        return None
+    seconds, memory = perf_counter() - start, compiled.memory_analysis()
+    found = hlo.collectives(compiled.as_text())
+    apart = sum(each.bytes for each in found if each.asynchronous)
+    return Figures(hlo.received(found), memory.temp_size_in_bytes, memory.peak_memory_in_bytes, seconds, apart)
+
+
+def contenders(program: Program, devices: Sequence[Any]) -> dict[str, Callable[[], Any]]:
+    """What lowers the program: as a plan, by `jax.jit`, and by `jax.jit` with constraints."""
+    function, args = program.function(lambda x: x), program.args
+    plan = pt.plan(function, program.mesh, *args).apply(*program.tactics)
+    compiled = plan.compile(devices=devices)
+    leaves, tree = jax.tree.flatten(args)
+    given = jax.tree.unflatten(tree, map(on_auto_axes, compiled.in_shardings[: len(leaves)]))
+    results = jax.tree.structure(jax.eval_shape(function, *args))
+    wanted = jax.tree.unflatten(results, map(on_auto_axes, compiled.out_shardings))
+    rows = NamedSharding(jax.tree.leaves(given)[0].mesh, PartitionSpec("data"))
+    fixed = program.function(lambda x: jax.lax.with_sharding_constraint(x, rows))
+    return {
+        "partita": lambda: compiled.lower(*args),
+        "jit": lambda: jax.jit(function, in_shardings=given, out_shardings=wanted).lower(*args),
+        "constrained": lambda: jax.jit(fixed, in_shardings=given, out_shardings=wanted).lower(*args),
+    }
+
+
+def rows(program: Program, devices: Sequence[Any]) -> list[list[Cell]]:
+    """A row a contender; that of the plan ends with its figures divided by the better peer's."""
+    found = {name: measured(lower) for name, lower in contenders(program, devices).items()}
+    ours, *peers = found.values()
+    made = [
+        [program.name, name, *(figures.cells() if figures else ["does not compile", *[None] * 4]), None, None]
+        for name, figures in found.items()
+    ]
+    others = [each for each in peers if each is not None]
+    if ours is not None and others:
+        made[0][-2] = ratio(ours.received, min(each.received for each in others))
+        made[0][-1] = ratio(ours.temporaries, min(each.temporaries for each in others))
+    return made
+
+
+def ratio(ours: float, best: float) -> float | None:
+    """Ours divided by the best; 1 where both are nothing, None where only the best is."""
+    return ours / best if best else None if ours else 1.0
+
+
+def table(start: str = "") -> Table:
+    """The rows of the programs whose names begin so."""
+    os.environ.update(ENVIRONMENT)
+    jax.config.update("jax_platforms", "cpu")
+    devices = topologies.get_topology_desc(platform="tpu", topology_name=TOPOLOGY).devices
+    made: list[list[Cell]] = []
+    for program in tpu_programs.programs():
+        if program.name.startswith(start):
+            made += rows(program, devices)
+            print(*("  ".join(_shown(cell) for cell in row) for row in made[-3:]), sep="\n", flush=True)
+    version = importlib.metadata.version("libtpu")
+    return Table("tpu", f"Compiled for {TOPOLOGY}", COLUMNS, made, [*NOTES, f"jax {jax.__version__}, libtpu {version}."])
+
+
+def _shown(cell: Cell) -> str:
+    return "" if cell is None else f"{cell:.2f}" if isinstance(cell, float) else str(cell)
+
+
+if __name__ == "__main__":
+    if importlib.util.find_spec("libtpu") is None:
+        sys.exit(MISSING)
+    made = table(*sys.argv[1:2])
+    made.show()
+    if not sys.argv[1:]:
+        made.write()
