@@ -9,8 +9,8 @@ from ...rewrites.redistribute.steps import Bytes, Step
 from ..inputs.lines import Source
 from ..ops.shard_map import own_collectives
 from .counts import Counts, Exchange, counted, received
-from .elsewhere import follows, parameter
-from .lookups import gathers_parts, is_own, made_by, why
+from .elsewhere import because, parameter
+from .lookups import gathers_parts, is_own, made_by
 from .state import State
 
 
@@ -90,7 +90,7 @@ def _collective(plan: State, move: Move, step: Step, bytes: Bytes) -> Collective
         tactic="the program" if cause is None else plan.actions[cause].text,
         number=0 if cause is None else cause + 1,
         direction="" if source is None else source.direction,
-        why="; ".join(filter(None, (why(plan, move, step), follows(plan, move, step)))),
+        why=because(plan, move, step),
     )
 
 

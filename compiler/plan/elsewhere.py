@@ -9,8 +9,13 @@ from collections.abc import Iterator
 from ...rewrites.decide.decide import SELECTED, Move
 from ...rewrites.program.program import Node
 from ...rewrites.redistribute.steps import Step
-from .lookups import made_by
+from .lookups import made_by, why
 from .state import State
+
+
+def because(plan: State, move: Move, step: Step) -> str:
+    """All that is to say about a collective: how it relates to a lookup and the like, and to ops that run elsewhere."""
+    return "; ".join(filter(None, (why(plan, move, step), follows(plan, move, step))))
 
 
 def follows(plan: State, move: Move, step: Step) -> str:

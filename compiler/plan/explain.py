@@ -13,8 +13,8 @@ from ...rewrites.decide.table import WHOLE
 from ...rewrites.program.program import Node
 from ..inputs.names import Patterns
 from .collectives import line_of, use_of
-from .elsewhere import along
-from .lookups import is_own, lines, why
+from .elsewhere import along, because
+from .lookups import is_own, lines
 from .state import State
 from .work import in_blocks, work
 
@@ -77,9 +77,9 @@ def _moved(plan: State, move: Move) -> Iterator[str]:
     target = plan.layout_text(move.value, move.target)
     use = "the result" if node is None else f"`{node.kind}`"
     place = line_of(plan, move.value, node)
-    reasons = dict.fromkeys(said for step in move.path.steps if (said := why(plan, move, step)))
-    because = f" ({'; '.join(reasons)})" if reasons else ""
-    yield f"  for {use}{f' at {place}' if place else ''}: {target} by {move.path}{because}"
+    reasons = dict.fromkeys(each for step in move.path.steps if (each := because(plan, move, step)))
+    said = f" ({'; '.join(reasons)})" if reasons else ""
+    yield f"  for {use}{f' at {place}' if place else ''}: {target} by {move.path}{said}"
     for axis in plan.table.axes:
         if said := _lost(plan, move, axis):
             yield f"    {said}"

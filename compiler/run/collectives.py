@@ -147,10 +147,9 @@ def _scatter(op: spmd.ReduceScatterOp, x: Array, dim: int, tiled: bool) -> Array
     group = _group(op)
     if platform() != "tpu" or group <= SCATTERS:
         return lax.psum_scatter(x, op.axes, scatter_dimension=dim, tiled=tiled)
-    if len(op.axes) > 1:
-        phases = [(axis, None, mesh_of(op)[axis]) for axis in op.axes]
-    else:
-        (axis,) = op.axes
+    phases = [(axis, None, mesh_of(op)[axis]) for axis in op.axes]
+    if len(phases) == 1:
+        ((axis, *_),) = phases
         major = max(size for size in range(1, isqrt(group) + 1) if group % size == 0)
         numbers = np.arange(group).reshape(major, -1)
         phases = [(axis, numbers.T.tolist(), major), (axis, numbers.tolist(), group // major)]

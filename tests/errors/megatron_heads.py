@@ -1,5 +1,8 @@
 """A column that tiles the width of each head, over which the scores are summed."""
 
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false
+
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -2,6 +2,7 @@
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false
 
 from typing import Any
 
@@ -15,7 +16,7 @@ import partita as pt
 from partita.compiler.run import collectives as running
 
 
-def step(w: jax.Array, x: jax.Array) -> jax.Array:
+def step(w: Any, x: Any) -> jax.Array:
     return w - jax.grad(lambda w: jnp.sum(jnp.tanh(x @ w)))(w)
 
 
