@@ -434,7 +434,7 @@ CASES: dict[str, Case] = {
         0,
         permutes(6, all_reduce=3),
         117,
-        permutes(15, all_reduce=6),
+        permutes(15, all_reduce=4),
         282,
     ),
 }
