@@ -126,16 +126,26 @@ class _Search:
         if number == len(self.program.nodes) or factor.has_halo:
             return False
         node = self.program.nodes[number]
-        if position >= len(node.operands) or not self.may_move(node, factor.name):
+        if position >= len(node.operands):
             return False
-        # Layers are alike.
-        homes = tuple([self.placements.home(value) for value in node.operands])
-        key = node.signature, self.placements.nodes[number], homes, position, dim, factor
-        if (known := self.known.get(key)) is None:
+        # Layers are alike: what one of them tells is not asked again.
+        key = (
+            node.signature,
+            self.placements.nodes[number],
+            tuple(map(self.placements.with_sums, node.operands)),
+            position,
+            dim,
+            factor,
+        )
+        known = self.known.get(key)
+        if known is False or not self.may_move(node, factor.name):
+            return False
+        if known is None:
             known = self.known[key] = self.receives_less(node, position, dim, factor)
         return known
 
     def receives_less(self, node: Node, position: int, dim: int, factor: Factor) -> bool:
+        """Whether what would move for an op along the dim of an operand is less than what moves for it now."""
         index = next((digit.at for digit in node.signature.operand_dims[position][dim]), None)
         if index is None:
             return False
@@ -168,8 +178,7 @@ class _Search:
             node = self.program.nodes[uses[0][0]]
 
     def received(self, value: int, target: Layout) -> Bytes:
-        home = self.placements.home(value).with_pending(self.placements.sources.get(value, ()))
-        return self.placements.received(value, home, target)
+        return self.placements.received(value, self.placements.with_sums(value), target)
 
     def lacks(self, value: int, target: Layout) -> int:
         """The bytes by which the target is larger than what a device has: at least so many it receives."""
@@ -216,7 +225,7 @@ class _Search:
 
         An argument is tiled so that no device stores all of it.
         """
-        if any(self.program.parameter[value] and self.placements.home(value).dims for value in node.operands[:1]):
+        if self.program.parameter[node.operands[0]]:
             return False
         placement = self.placements.nodes[node.number].placement
         indices = (node.signature.instance.indices[at] for at, factor in placement if factor.name == axis)
@@ -252,10 +261,11 @@ class _Search:
             if number in found:
                 continue
             waits = None if number in claims else self.carrying(node, axis, found)
+            if number not in claims and waits is None:
+                continue
             placed = place(node.signature, self.placement(node, axis, claims.get(number)))
             pend = placed.pending[0] if placed.pending else ()
-            stays = number not in claims and waits is None
-            if stays or (waits and pend) or not _is_plain(placed.pending) or not _is_even(node, placed.placement):
+            if (waits and pend) or not _is_plain(placed.pending) or not _is_even(node, placed.placement):
                 continue
             found[number] = Otherwise(placed, pend if waits is None else waits, waits is not None)
             if found[number].pend:

@@ -46,7 +46,7 @@ def _received(placements: Placements, node: Node, placed: Placed) -> Bytes:
     total: Bytes = placed.merged.step(placed.produced[0], placements.mesh).bytes if placed.merged is not None else 0
     for value, wanted in zip(node.operands, placed.wanted, strict=True):
         if not _is_free(placements, value, node):
-            total += moved(value, placements.home(value).with_pending(placements.sources.get(value, ())), wanted)
+            total += moved(value, placements.with_sums(value), wanted)
     for value, layout in zip(node.results, placed.produced, strict=True):
         home, end = placements.fixed.get(value, layout), len(placements.program.nodes)
         uses = placements.uses(value)

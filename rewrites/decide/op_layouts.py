@@ -190,6 +190,10 @@ class Placements:
         """A value's own layout; its uses may need others."""
         return self.homes[value]
 
+    def with_sums(self, value: int) -> Layout:
+        """A value's own layout, with the sums that are pending in it."""
+        return self.homes[value].with_pending(self.sources.get(value, ()))
+
     def uses(self, value: int) -> list[tuple[int, int]]:
         """The uses of a value; returning it is a use by a node one past the last."""
         inside, returned = self.program.uses[value], self.returns.get(value)

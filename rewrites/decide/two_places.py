@@ -110,7 +110,7 @@ class TwoPlaces:
     def home(self, value: int, otherwise: bool) -> Layout:
         """The layout in which a value is made."""
         if not otherwise:
-            return self.placements.home(value).with_pending(self.placements.sources.get(value, ()))
+            return self.placements.with_sums(value)
         number = self.program.producer[value]
         at = self.program.nodes[number].results.index(value)
         return self.ways[number].placed.produced[at].with_pending(self.ways[number].pend)

@@ -9,35 +9,18 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
-from jaxpr_collectives import collectives, counts
-from lowered import lowers_from_its_text
+from sent import BOUND, normal, sent
 
 import partita as pt
-from partita.compiler.api.plan import Plan
 from partita.rewrites.decide import two_places
 
 MESH = pt.Mesh(data=8)
-BOUND = 2e-4
 FLOAT = 4
 OTHERS = 7 / 8
 """What each of eight devices lacks of an array."""
 
 Tree = Any
-
-
-def normal(*shape: int) -> jax.Array:
-    return jnp.asarray(np.random.default_rng(sum(shape)).standard_normal(shape) * 0.3, jnp.float32)
-
-
-def sent(plan: Plan, *args: Any) -> dict[str, int]:
-    """The collectives of a plan, which are also those of the jaxpr that JAX runs. The plan computes what the program does."""
-    assert counts(collectives(plan.compile(), *args)) == plan.counts()
-    assert plan.check(*args) <= BOUND
-    assert not plan.conflicts and not plan.whole
-    lowers_from_its_text(plan)
-    return {kind: count for kind, count in plan.counts().items() if count}
 
 
 def step(loss: Any) -> Any:
