@@ -29,6 +29,8 @@ COSTLY = frozenset(
 """Ops whose results XLA stores for several uses, because to compute them again takes longer than to read them."""
 WITH_FOLD = frozenset(["convert_element_type", "integer_pow", "mul", "square"])
 """Ops that XLA:CPU runs together with the fold of their result, and with no op before them."""
+STORED = "stored"
+"""The op that computes nothing, and stores its operand for several uses."""
 
 
 class Kind(Enum):
@@ -83,6 +85,8 @@ def _names(read: Reading) -> list[str]:
 
 
 def _kind(definition: Definition) -> Kind:
+    if definition.name == STORED:
+        return Kind.CALL
     body, target = definition.body, definition.targets[0]
     terms = [*nodes(body), *(dim for each in definition.targets for dim in each.dims)]
     if isinstance(body, Read) and (definition.ravel is not None or (body.dims == target.dims and not definition.at)):

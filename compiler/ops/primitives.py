@@ -9,6 +9,7 @@ from jax.extend.core import JaxprEqn, Primitive
 from ..jax_private import lax, lowerings, platform_lowerings
 from .constrain import constrain_p
 from .grouped import grouped_dot_p, grouped_outer_p
+from .stored import stored_p
 from .tag import tag_p
 from .update_slice import update_slice_p
 
@@ -64,7 +65,7 @@ def _known() -> dict[str, Primitive]:
     return {
         **{name.replace("-", "_"): each for name, each in found.items()},
         **found,
-        **{each.name: each for each in (constrain_p, grouped_dot_p, grouped_outer_p, tag_p, update_slice_p)},
+        **{each.name: each for each in (constrain_p, grouped_dot_p, grouped_outer_p, stored_p, tag_p, update_slice_p)},
     }
 
 

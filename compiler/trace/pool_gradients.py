@@ -22,6 +22,7 @@ from jax.extend.core import JaxprEqn
 from jax.typing import ArrayLike
 
 from ..jax_private import jnp, lax
+from ..ops.stored import stored
 
 FEW = 16
 """The most elements of a window. An op with larger windows is not expanded: its dims under the window run unpartitioned."""
@@ -48,7 +49,7 @@ class _Pool:
 
     def gradient(self, cotangents: Array, x: Array) -> Array:
         places, zero = self.places(), np.zeros((), cotangents.dtype)
-        asked = [(self.chosen(x), cotangents)]
+        asked = [(stored(self.chosen(x)), cotangents)]
         for dim, width, stride, (lo, _) in self.window:
             near = range(-(-width // stride))
             asked = [

@@ -1,0 +1,47 @@
+"""A value that XLA:CPU stores once, where it would compute it again inside every loop that reads it.
+
+XLA:CPU fuses a chain of elementwise ops into each of its readers, whatever it costs. A function that is not inlined stops that;
+an optimization barrier does not, because XLA:CPU removes it first. Other platforms weigh the cost, and need no help.
+
+Device-local code is never differentiated, so this primitive has no derivative.
+
+    %p = stored %p    -->    on CPU: call @stored(%p), never inlined;    on TPU and GPU: nothing
+"""
+
+from typing import Any, TypeVar, cast
+
+from jax import Array
+from jax.experimental.xla_metadata import set_xla_metadata
+from jax.extend.core import Primitive
+
+from ..jax_private import batching, jax, mlir
+
+T = TypeVar("T")
+
+stored_p: Any = Primitive("stored")
+
+
+def stored(x: Array) -> Array:
+    """`x` itself."""
+    return cast(Array, stored_p.bind(x))
+
+
+def _called(x: Array) -> Array:
+    with set_xla_metadata(inlineable="false"):
+        return cast(Array, jax.jit(_identity)(x))
+
+
+def _identity(x: T) -> T:
+    return x
+
+
+def _lower(ctx: object, x: T) -> list[T]:
+    del ctx
+    return [x]
+
+
+stored_p.def_impl(_identity)
+stored_p.def_abstract_eval(_identity)
+batching.defvectorized(stored_p)
+mlir.register_lowering(stored_p, _lower)
+mlir.register_lowering(stored_p, mlir.lower_fun(_called, multiple_results=False), platform="cpu")
