@@ -9,7 +9,16 @@ import jax
 import partita as pt
 from partita.examples import decode, demo, gpt, graph_network, llama, lstm, moe, resnet, text, unet
 
-from . import decode_by_hand, graph_by_hand, handwritten, llama_by_hand, lstm_by_hand, moe_by_hand, resnet_by_hand
+from . import (
+    decode_by_hand,
+    graph_by_hand,
+    handwritten,
+    llama_by_hand,
+    lstm_by_hand,
+    moe_by_hand,
+    resnet_by_hand,
+    unet_by_hand,
+)
 from .case import MESH, Case
 
 Made = tuple[Case, Any]
@@ -69,7 +78,8 @@ def resnet_step() -> Made:
 
 def unet_step() -> Made:
     args = unet.create_state(16), unet.random_images(32, 16), jax.random.key(2)
-    return Case("unet", unet.train_step, args, [unet.data]), None
+    case = Case("unet", unet.train_step, args, [unet.data])
+    return case, case.by_hand(unet_by_hand.train_step)
 
 
 def moe_step() -> Made:

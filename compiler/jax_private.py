@@ -24,6 +24,7 @@ tree: Any = import_module("jax.tree_util")
 ad: Any = import_module("jax.interpreters.ad")
 batching: Any = import_module("jax.interpreters.batching")
 mlir: Any = import_module("jax.interpreters.mlir")
+set_xla_metadata: Any = import_module("jax.experimental.xla_metadata").set_xla_metadata
 
 Tracer: Any = import_module("jax.core").Tracer
 eval_context: Any = import_module("jax._src.core").eval_context

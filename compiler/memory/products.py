@@ -27,8 +27,8 @@ class Copies(NamedTuple):
     result: bool
 
 
-def copied(node: Node, placed: Placed, mesh: Mesh) -> Copies | None:
-    """The copies that an op needs; None for an op that is not a product."""
+def copied(node: Node, placed: Placed, mesh: Mesh, swapped: bool) -> Copies | None:
+    """The copies that an op needs; None if it is not a product. `swapped` if it is lowered with its operands exchanged."""
     params = cast(ParamsAttr, node.op.properties["params"]) if "params" in node.op.properties else None
     if node.kind == "conv_general_dilated" and params is not None:
         return _of_convolution(cast(Record, params["dimension_numbers"]), placed, mesh)
@@ -40,6 +40,8 @@ def copied(node: Node, placed: Placed, mesh: Mesh) -> Copies | None:
     rows = [index for index in out if index in lhs and index not in rhs]
     columns = [index for index in out if index in rhs and index not in lhs]
     folded = [index for index in lhs if index not in out]
+    if swapped:
+        return Copies((_order(lhs, [*batch, *folded, *rows], batch), _order(rhs, [*batch, *columns, *folded], batch)), False)
     return Copies((_order(lhs, [*batch, *rows, *folded], batch), _order(rhs, [*batch, *folded, *columns], batch)), False)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from ...dialects.layouts import Layout
 from ...rewrites.decide.decide import Decisions, Move
 from ...rewrites.decide.op_layouts import boundary
+from ...rewrites.lower.swapped import product_of
 from ...rewrites.program.program import Control, Node, Signature
 from .kinds import Kind, Traits, traits
 from .live_ranges import STACK
@@ -43,6 +44,8 @@ class _Walk:
         self.copies: dict[tuple[LocalArray, tuple[int, ...]], LocalArray] = {}
         self.steps: list[Step] = []
         self.traits: dict[Signature, Traits] = {}
+        self.swapped = set[int]()
+        """The transposes of products that are lowered as these products."""
         self.entries = self.program.entries()
 
     def main(self) -> Body:
@@ -109,6 +112,9 @@ class _Walk:
         if found is None:
             found = self.traits[node.signature] = traits(node.signature.instance.definition)
         reads = [self.read(value, node.number, at) for at, value in enumerate(node.operands)]
+        if node.number in self.swapped:
+            self.same(node, reads[0])
+            return
         placed = self.placements.nodes[node.number]
         makes = [self.array(value, layout) for value, layout in zip(node.results, placed.produced, strict=True)]
         if found.kind is Kind.SAME and len(reads) == 1:
@@ -118,7 +124,7 @@ class _Walk:
             found = COPY
         if found.kind is Kind.CALL:
             reads = [self.sliced(each, layout) for each, layout in zip(reads, placed.wanted, strict=True)]
-        orders = copied(node, placed, self.mesh) if found.kind is Kind.CALL else None
+        orders = copied(node, placed, self.mesh, self.is_swapped(node)) if found.kind is Kind.CALL else None
         if orders is None:
             self.add(found, node.kind, reads, makes, node.number)
         else:
@@ -127,6 +133,21 @@ class _Walk:
             )
         for value, made in zip(node.results, makes, strict=True):
             self.define(value, made)
+
+    def is_swapped(self, node: Node) -> bool:
+        """Whether a product is lowered with its operands exchanged, so that it is the transpose which reads it."""
+        uses = self.program.uses[node.results[0]]
+        if (
+            node.kind != "dot_general"
+            or len(uses) != 1
+            or uses[0] in self.decisions.at_use
+            or node.results[0] in self.decisions.homes
+        ):
+            return False
+        (number, _), end = uses[0], len(self.program.nodes)
+        found = number < end and product_of(self.program.nodes[number].op) is node.op
+        self.swapped |= {number} if found else set()
+        return found
 
     def same(self, node: Node, array: LocalArray) -> None:
         """A result that has the bytes of an operand."""

@@ -11,10 +11,9 @@ Device-local code is never differentiated, so this primitive has no derivative.
 from typing import Any, TypeVar, cast
 
 from jax import Array
-from jax.experimental.xla_metadata import set_xla_metadata
 from jax.extend.core import Primitive
 
-from ..jax_private import batching, jax, mlir
+from ..jax_private import batching, jax, mlir, set_xla_metadata
 
 T = TypeVar("T")
 

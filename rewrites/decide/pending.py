@@ -434,16 +434,13 @@ def _price(placements: Placements, reach: _Reach, value: int) -> int:
 
 
 def _is_moved(reach: _Reach, value: int) -> bool:
-    """Whether a sum over one index is read only by an op that moves its elements, and could carry it.
-
-    XLA makes one product of a product and the transpose of it. Over several indices, XLA:CPU computes that more slowly.
-    """
+    """Whether a sum is read only by an op that moves its elements, and could carry it: a product and its transpose are one."""
     uses, number = reach.placements.uses(value), reach.program.producer[value]
     if len(uses) != 1 or uses[0][0] not in reach.carriers or not reach.program.nodes[uses[0][0]].passes_on:
         return False
     if number in reach.carriers:
         return reach.program.nodes[number].passes_on
-    return sum(index.monoid is not None for index in reach.program.nodes[number].signature.instance.indices) == 1
+    return any(index.monoid is not None for index in reach.program.nodes[number].signature.instance.indices)
 
 
 @cache

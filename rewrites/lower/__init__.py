@@ -8,6 +8,7 @@
     fuse            the same from text, for the pass `fuse` of `partita-opt`
     to_spmd         the placed program as one device-local function with explicit collectives
       scan_blocks   combines scans of blocks into a scan of the whole
+      swapped       products that only their transposes read
       gathered_folds  folds across devices without a collective
     to_flow         the placed program as a graph of kernels
 

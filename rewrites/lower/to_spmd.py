@@ -36,6 +36,7 @@ from ...dialects.types import ArrayType
 from ..redistribute.search import Step, joint, path
 from .gathered_folds import fold_parts
 from .scan_blocks import Across
+from .swapped import product_of, swapped
 
 
 def to_spmd(module: ModuleOp) -> ModuleOp:
@@ -106,8 +107,15 @@ class Lowering:
             found = locals.get(value)
             if found is not None:
                 op.operands[position] = found
+        product = product_of(op)
         op.detach()
-        target.add_op(op)
+        if product is None:
+            target.add_op(op)
+            return
+        self.replace(op, swapped(op, product), target)
+        op.drop_all_references()
+        product.detach()
+        product.erase()
 
     def regions(self, op: RegionOp, target: Block) -> None:
         blocks: list[Block] = []

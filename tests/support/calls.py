@@ -21,6 +21,7 @@ from jax import lax
 from jax.ad_checkpoint import checkpoint_name
 
 import partita as pt
+from partita.compiler.ops.stored import stored
 
 SHAPE = (8, 16)
 
@@ -73,6 +74,7 @@ def choices() -> Iterator[Call]:
     yield Call("convert_element_type", lambda x: x.astype(jnp.bfloat16), (signed(*SHAPE),), "narrow")
     yield Call("copy", prim("copy"), (signed(*SHAPE),))
     yield Call("stop_gradient", prim("stop_gradient"), (signed(*SHAPE),))
+    yield Call("stored", lambda x: stored(jnp.sin(x)) + 1, (signed(*SHAPE),))
     yield Call("tag", lambda x: pt.tag(x, "x") + 1, (signed(*SHAPE),))
     yield Call("constrain", lambda x: pt.constrain(x + 1, "data, _"), (signed(*SHAPE),))
     yield Call("name", lambda x: checkpoint_name(x, "x") + 1, (signed(*SHAPE),))

@@ -127,5 +127,5 @@ def maps(primitive: Primitive) -> bool:
     return primitive in fancy_primitive_batchers
 
 
-OPS_OF_OUR_OWN = BORDERS | {"constant", "whole", "tag", "constrain", "grouped_dot", "grouped_outer", "update_slice"}
+OPS_OF_OUR_OWN = BORDERS | {"constant", "whole", "tag", "constrain", "grouped_dot", "grouped_outer", "stored", "update_slice"}
 """Definitions that are not JAX primitives."""
