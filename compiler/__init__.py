@@ -8,6 +8,7 @@ Data flows from the bottom of this list to the top, and each folder imports only
     run        a plan as one function on devices, its derivatives, and the comparison with the original
     plan       a plan's data, and every question that a plan answers
     memory     the memory of one device, estimated from a plan's decisions
+    views      how what a plan answers shows itself: text, tables, HTML
     notation   programs in index notation: from text to a function, and back
     trace      from a JAX function to a program
     define     ops that users define, and how they are tried

@@ -19,7 +19,7 @@ from ..inputs.checks import mesh_given, run_tactic
 from ..inputs.names import Patterns
 from ..jax_private import Device
 from ..notation.show import notation
-from ..plan import annotations, claims, collectives, conflicts, lowered, memory, queries, stops
+from ..plan import annotations, claims, collectives, conflicts, lowered, memory, queries, silent, stops, summary
 from ..plan.annotations import Annotation
 from ..plan.claims import Seed
 from ..plan.collectives import Collective
@@ -27,14 +27,16 @@ from ..plan.conflicts import Conflict
 from ..plan.counts import Counts
 from ..plan.diff import Diff, diff
 from ..plan.expect import expect
-from ..plan.explain import explain
+from ..plan.explain import Explanation, explain
 from ..plan.memory import Memory
+from ..plan.silent import Silent
 from ..plan.state import State
 from ..plan.stops import Stop, WholeOp
 from ..plan.work import Flops, flops_per_device
 from ..run.compare import check
 from ..run.compiled import Compiled
 from ..trace.trace import Traced, trace
+from ..views.listing import Listing, Table
 
 Tactic = Callable[["Plan"], "Plan"]
 
@@ -44,7 +46,10 @@ class Plan(State):
     """A traced program, the placement of its ranges, and the tactics that placed them. Immutable; made by `pt.plan`."""
 
     def __repr__(self) -> str:
-        return queries.brief(self)
+        return summary.brief(self)
+
+    def __str__(self) -> str:
+        return summary.summary(self)
 
     # --- tactics ---------------------------------------------------------------------------------------------------
 
@@ -140,7 +145,7 @@ class Plan(State):
         """
         return collectives.counts(self)
 
-    def collectives(self) -> list[Collective]:
+    def collectives(self) -> Listing[Collective]:
         """Every collective with its provenance: kind, axes, value, bytes received, executions, source line, tactic."""
         return collectives.collectives(self)
 
@@ -167,17 +172,17 @@ class Plan(State):
         """
         return memory.memory(self, donate)
 
-    def layout(self, values: Patterns = "**") -> dict[str, str]:
+    def layout(self, values: Patterns = "**") -> Table:
         """The layout of each value that the patterns match: `{"w1": "f32[8, model*8]"}`."""
         return queries.layouts(self, values)
 
     @property
-    def conflicts(self) -> list[Conflict]:
+    def conflicts(self) -> Listing[Conflict]:
         """Claims that contradict each other and that the order of tactics does not decide, with resolutions."""
         return conflicts.conflicts(self)
 
     @property
-    def blocked(self) -> list[Stop]:
+    def blocked(self) -> Listing[Stop]:
         """Where propagation stopped: an extent that does not divide, or a dim that cannot be placed.
 
         Each says which ops every device of the axis then runs in full, the flops and the bytes of that, and what to do.
@@ -185,7 +190,7 @@ class Plan(State):
         return stops.stops(self)
 
     @property
-    def whole(self) -> list[WholeOp]:
+    def whole(self) -> Listing[WholeOp]:
         """Primitives without a definition: they run unpartitioned, on gathered operands."""
         return stops.wholes(self)
 
@@ -215,13 +220,29 @@ class Plan(State):
         """The names of the results' leaves."""
         return list(self.source.program.result_names)
 
-    def explain(self, values: Patterns) -> str:
-        """Why these values have their layouts, and which uses redistribute them, step by step."""
-        return explain(self, values)
+    def explain(self, what: Patterns | Collective | Conflict) -> Explanation:
+        """Why values have their layouts and which uses redistribute them; why a collective runs; what a conflict is about.
+
+        The answer prints as text, and `.steps` has its reasons with source lines and tactics. Raises Error for a collective of
+        another plan.
+
+            explain("w1"):                   w1: f32[data*2, 16], decided by 2: tile('w1', 0, 'data'); gathered for dot_general
+            explain(collectives()[0]):       what is sent; the op that sums it, or that reads it; by which tactics
+        """
+        return explain(self, what)
 
     def diff(self, before: Plan) -> Diff:
         """What changed from `before` to this plan: layouts, collectives, bytes, flops, memory."""
         return diff(before, self)
+
+    def silent(self) -> Listing[Silent]:
+        """What several devices store or compute although one would do, or what runs unpartitioned, the most expensive first.
+
+        Parameters that a tactic does not tile, and ops that all devices of an axis run in full:
+
+            silent():   head: replicated along model, 6,432,896 bytes in excess;  dot_general: computed by all along model
+        """
+        return silent.silent(self)
 
     def expect(self, **wanted: int) -> Plan:
         """Return the plan if it has exactly these counts; otherwise raise an Error with the offending collectives.

@@ -92,8 +92,9 @@ def printed(report: RenderableType) -> None:
 @main.command()
 @takes_a_plan
 @click.option("--notation", is_flag=True, help="Print the program in index notation instead.")
-def show(notation: bool, **what: Unpack[Asked]) -> None:
-    """Print a plan: layouts, collectives, bytes, conflicts, and where propagation stopped.
+@click.option("--all", "whole", is_flag=True, help="Print all rows of each table.")
+def show(notation: bool, whole: bool, **what: Unpack[Asked]) -> None:
+    """Print a plan: layouts, collectives, bytes, memory, conflicts, where propagation stopped, and what is replicated.
 
     NAME is a function of a Python file. It returns a plan, or it is partitioned by this command: then give the SHAPES of its
     arguments, like f32[256,8]. In a .partita file, NAME is a plan or a function, by default the last function.
@@ -103,7 +104,7 @@ def show(notation: bool, **what: Unpack[Asked]) -> None:
     if notation:
         click.echo(made(**what).notation(), nl=False)
     else:
-        printed(report(made(**what)))
+        printed(report(made(**what), whole))
 
 
 LOWERED: dict[str, Callable[[Plan], object]] = {

@@ -56,6 +56,11 @@ class Source:
             return "recomputed"
         return "backward" if "transpose(" in self.scope else "forward" if "jvp(" in self.scope else ""
 
+    @property
+    def place(self) -> str:
+        """The file and the line alone: `mlp.py:12`."""
+        return f"{Path(self.file).name}:{self.line}" if self.line else ""
+
     def location(self) -> Location | None:
         """For an Error: the line with its text."""
         if not self.line:
@@ -64,7 +69,7 @@ class Source:
         return Location(self.file, self.line, self.column, self.end_column, text)
 
     def __str__(self) -> str:
-        where = f"{Path(self.file).name}:{self.line} in {self.function}" if self.line else "unknown line"
+        where = f"{self.place} in {self.function}" if self.line else "unknown line"
         return f"{where} ({self.scope})" if self.scope else where
 
 

@@ -8,7 +8,9 @@
     lowered        the lowering, one step a line: the placed program, the device-local module
     collectives    what is sent, how often, and which tactic is the reason
       counts       how often each runs, with branches and loops of unknown trip count listed separately; for graphs too
-    queries        layouts, the summary of a plan
+    queries        layouts
+    summary        the text of a plan: its whole state on a screen
+    silent         what is replicated, computed by several devices, or not partitioned
     stops          where propagation stopped and what runs unpartitioned, with bytes and flops
       cures        what to do there
       work         what one device computes
@@ -20,5 +22,5 @@
     kin            the tactics of a plan on another program: a derivative, a batched function
     conflicts      claims that cannot all hold, and the ways out of them
 
-Imports `memory`, `trace`, `define`, `ops` and `inputs`.
+Imports `memory`, `views`, `trace`, `define`, `ops` and `inputs`.
 """

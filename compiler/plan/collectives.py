@@ -1,6 +1,6 @@
 """The collectives of a plan, each with its provenance: the value sent, how often, and the tactic that causes it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ...rewrites.decide.decide import Move
@@ -8,9 +8,11 @@ from ...rewrites.program.program import Node
 from ...rewrites.redistribute.steps import Bytes, Step
 from ..inputs.lines import Source
 from ..ops.shard_map import own_collectives
+from ..views.listing import Listing, Shape
+from ..views.view import Cell
 from .counts import Counts, Exchange, counted, received
 from .elsewhere import because, parameter
-from .lookups import gathers_parts, is_own, made_by
+from .lookups import is_own, made_by
 from .state import State
 
 
@@ -30,6 +32,8 @@ class Collective(Exchange):
     """`forward`, `recomputed` or `backward`, in a program that JAX has differentiated; otherwise empty."""
     why: str = field(kw_only=True, default="")
     """How it relates to lookups, scans, selections, sorts, gathered folds, or an op that runs along a stored dim, if at all."""
+    move: int = field(kw_only=True, default=-1, repr=False, compare=False)
+    """The number of the redistribution that it is a part of."""
 
     def __str__(self) -> str:
         where = f" at {self.source}" if self.source is not None else ""
@@ -54,6 +58,12 @@ def bytes_per_device(plan: State) -> int:
     return received(_exchanges(plan))
 
 
+def bytes_by_axes(plan: State) -> dict[tuple[str, ...], int]:
+    """The bytes that one device receives in one call, by the axes over which they come."""
+    found = list(_exchanges(plan))
+    return {axes: received(each for each in found if each.axes == axes) for axes in dict.fromkeys(each.axes for each in found)}
+
+
 def _exchanges(plan: State) -> Iterator[Exchange]:
     where = plan.source.program.where
     return (Exchange(step.kind, step.axes, part, move.trips, where(move.region)) for move, step, part in _parts(plan))
@@ -67,11 +77,32 @@ def _parts(plan: State) -> Iterator[tuple[Move, Step, Bytes]]:
                 yield move, step, part
 
 
-def collectives(plan: State) -> list[Collective]:
-    return [_collective(plan, *each) for each in _parts(plan)]
+def collectives(plan: State) -> Listing[Collective]:
+    found = [each for number in range(len(plan.decisions.moves)) for each in of_move(plan, number)]
+    return Listing(found, Shape("collectives", _COLUMNS, _row, _tactics))
 
 
-def _collective(plan: State, move: Move, step: Step, bytes: Bytes) -> Collective:
+def of_move(plan: State, number: int) -> list[Collective]:
+    """The collectives of one redistribution."""
+    move = plan.decisions.moves[number]
+    return [_collective(plan, move, step, part, number) for step in move.path.steps for part in step.parts]
+
+
+_COLUMNS = ("value", "collective", "over", "when", "times", "bytes", "for", "at", "tactic")
+
+
+def _row(each: Collective) -> Sequence[Cell]:
+    when, at = ", ".join(filter(None, (each.direction, each.where))), "" if each.source is None else each.source.place
+    sent = each.times * each.received
+    return each.value, each.kind, ", ".join(each.axes), when, each.times, round(sent), each.use, at, str(each.number or "")
+
+
+def _tactics(found: Sequence[Collective]) -> list[str]:
+    """The tactics that a table cites by number."""
+    return [f"{number}: {text}" for number, text in sorted({each.number: each.tactic for each in found if each.number}.items())]
+
+
+def _collective(plan: State, move: Move, step: Step, bytes: Bytes, number: int) -> Collective:
     addresses, program = plan.source.addresses, plan.source.program
     node = use_of(plan, move)
     # A sum that waits behind ops that only move it is known by what it was before, and by the line that made it.
@@ -91,6 +122,7 @@ def _collective(plan: State, move: Move, step: Step, bytes: Bytes) -> Collective
         number=0 if cause is None else cause + 1,
         direction="" if source is None else source.direction,
         why=because(plan, move, step),
+        move=number,
     )
 
 
@@ -114,7 +146,8 @@ def _cause(plan: State, move: Move, step: Step) -> int | None:
     """The tactic that causes the step, None for the program: that of the fold, of the tile that is moved, or of the use."""
     axis = step.axes[0]
     claims = plan.decisions.placements
-    folds = step.kind in ("all_reduce", "reduce_scatter") or gathers_parts(move, step)
+    # A sum may be resolved by a scatter and a gather, with other steps between them.
+    folds = any(each.axis == axis for each in move.pending)
     use = use_of(plan, move) if move.uses else None
     fold = use if is_own(move) else made_by(plan, move.value) if folds else None
     placed, used = (None if node is None else claims.claim(node.number, axis) for node in (fold, use))

@@ -13,6 +13,7 @@ from ...rewrites.decide import table as placement
 from ...rewrites.decide.table import WHOLE
 from ...rewrites.program.program import Node
 from ..inputs.lines import Source
+from ..views.listing import Listing, Shape
 from .claims import Some, replicate, tile
 from .collectives import bytes_per_device, line_of
 from .kin import replicated_first
@@ -115,9 +116,9 @@ def _tried(plan: Some, value: str | tuple[str, ...], dim: int | None, axis: str,
     return replicate(plan, values, axis) if dim is None else tile(plan, values, dim, axis)
 
 
-def conflicts(plan: State) -> list[Conflict]:
+def conflicts(plan: State) -> Listing[Conflict]:
     """The conflicts that are open: no tactic has placed the op, or the argument, on the axis since."""
-    return [conflict(plan, key) for key in open_keys(plan)]
+    return Listing([conflict(plan, key) for key in open_keys(plan)], Shape("open conflicts"))
 
 
 def open_keys(plan: State) -> list[tuple[int, int, str]]:

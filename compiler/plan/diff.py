@@ -1,28 +1,33 @@
 """What changed from one plan to another of the same program: layouts, collectives, bytes, flops, memory."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TypeVar, cast
 
+from ...dialects.dtypes import itemsize
 from ...dialects.errors import Error
 from ...rewrites.decide.op_layouts import boundary
 from ..inputs.checks import shown
+from ..views.listing import MOST, merged
+from ..views.view import Part, View
 from .collectives import bytes_per_device, counts
 from .counts import Counts
 from .memory import peak_bytes
 from .queries import layouts
+from .silent import redundant_flops
 from .state import State
 from .work import Flops, flops_per_device
 
 Value = TypeVar("Value")
 
 
-@dataclass(frozen=True, slots=True)
-class Diff:
+@dataclass(frozen=True, repr=False)
+class Diff(View):
     """The differences, as pairs (before, after).
 
-    A device receives `bytes` and computes `flops` in a call. `memory` is the most bytes that it stores at one time, and
-    `arguments` are those of its arguments.
+    A device receives `bytes` and computes `flops` in a call; `excess` are those that others compute too, beyond its share.
+    `memory` is the most bytes that it stores at one time, `arguments` those of its arguments, and `padding` what pads them.
 
     `inside` has the collectives in branches and in loops of unknown trip count: `{"all_reduce in cond#0:1": (0, 1)}`.
     """
@@ -32,17 +37,27 @@ class Diff:
     inside: dict[str, tuple[int, int]]
     bytes: tuple[int, int]
     flops: tuple[Flops, Flops]
+    excess: tuple[int, int]
+    padding: tuple[int, int]
     memory: tuple[int, int]
     arguments: tuple[int, int]
 
-    def __repr__(self) -> str:
-        lines = [f"{name}: {old} --> {new}" for name, (old, new) in self.layouts.items()]
+    def parts(self) -> Sequence[Part]:
+        rows = merged((name, f"{old} --> {new}") for name, (old, new) in self.layouts.items())
+        lines = [f"{name}: {change}" for name, change in rows[:MOST]]
+        lines += [f"and {more:,} more layouts: see `.layouts`"] if (more := len(rows) - MOST) > 0 else []
         lines += [f"{kind}: {old} --> {new}" for kind, (old, new) in (*self.counts.items(), *self.inside.items())]
-        lines.append(f"bytes received by a device: {self.bytes[0]:,} --> {self.bytes[1]:,}")
+        lines.append(f"bytes received by a device: {_change(self.bytes)}")
         lines.append(f"flops of a device: {' --> '.join(each.text(unit='') for each in self.flops)}")
-        lines.append(f"bytes on a device at the peak: {self.memory[0]:,} --> {self.memory[1]:,}")
-        lines.append(f"bytes of arguments on a device: {self.arguments[0]:,} --> {self.arguments[1]:,}")
-        return "\n".join(lines)
+        lines += [f"flops of them in excess of its share: {_change(self.excess)}"] if any(self.excess) else []
+        lines += [f"bytes of padding among its arguments: {_change(self.padding)}"] if any(self.padding) else []
+        lines.append(f"bytes on a device at the peak: {_change(self.memory)}")
+        lines.append(f"bytes of arguments on a device: {_change(self.arguments)}")
+        return lines
+
+
+def _change(pair: tuple[int, int]) -> str:
+    return f"{pair[0]:,} --> {pair[1]:,}"
 
 
 def diff(before: object, after: State) -> Diff:
@@ -59,6 +74,8 @@ def diff(before: object, after: State) -> Diff:
         _changed(_inside(old), _inside(new), 0),
         received,
         (flops_per_device(before), flops_per_device(after)),
+        (redundant_flops(before)[0], redundant_flops(after)[0]),
+        (padding_bytes(before), padding_bytes(after)),
         (peak_bytes(before), peak_bytes(after)),
         (argument_bytes(before), argument_bytes(after)),
     )
@@ -84,3 +101,14 @@ def argument_bytes(plan: State) -> int:
     """Bytes of arguments that one device holds."""
     program, placements = plan.source.program, plan.decisions.placements
     return sum(placements.local_bytes(value, boundary(placements, value)) for value in program.arguments)
+
+
+def padding_bytes(plan: State) -> int:
+    """Bytes by which padded dims of arguments are more, on one device, than an even share of these arguments."""
+    program, placements, excess = plan.source.program, plan.decisions.placements, 0
+    for value in program.arguments:
+        home = placements.home(value)
+        parts = prod(factor.size for _, factor in home.factors(plan.mesh))
+        whole = prod(program.shape(value)) * itemsize(program.types[value].dtype)
+        excess += placements.local_bytes(value, home) - -(-whole // parts)
+    return excess

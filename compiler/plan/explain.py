@@ -1,4 +1,4 @@
-"""`plan.explain`: why values have their layouts, which ops move them, and which tactic lost to an earlier one.
+"""`plan.explain`: why values have their layouts, why a collective runs, and what a conflict is about, step by step.
 
 w1: f32[data*2, 16]
   dim 0 on `data`: decided by 2: tile('w1', 0, 'data')
@@ -6,58 +6,195 @@ w1: f32[data*2, 16]
     `dot_general` already uses `data` by 1: tile('x', 0, 'data'), which was earlier; 2: tile('w1', 0, 'data') loses there
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
+from ...dialects.definitions import printer
+from ...dialects.errors import Error
 from ...rewrites.decide.decide import Move
-from ...rewrites.decide.table import WHOLE
+from ...rewrites.decide.table import WHOLE, Claim
 from ...rewrites.program.program import Node
+from ..inputs.lines import Source
 from ..inputs.names import Patterns
-from .collectives import line_of, use_of
-from .elsewhere import along, because
-from .lookups import is_own, lines
+from ..views.listing import starred
+from ..views.view import Part, View
+from .claims import each_trip
+from .collectives import Collective, bytes_per_device, line_of, of_move, use_of
+from .conflicts import Conflict
+from .elsewhere import along, because, parameter
+from .lookups import is_own, lines, made_by
+from .memory import peak_bytes
 from .state import State
 from .work import in_blocks, work
 
 MOST = 3
 """The most ops named at which a propagated claim loses."""
+MOST_LINES = 40
+"""The most lines that an explanation shows."""
 
 
-def explain(plan: State, values: Patterns) -> str:
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One step of an explanation: what it says, how far it is below the first one, its line, its tactic by number."""
+
+    text: str
+    depth: int = 0
+    source: Source | None = None
+    tactic: int = 0
+    """Counted from 1, as in `plan.trace`; 0 if no tactic is the reason."""
+
+    def __str__(self) -> str:
+        return f"{'  ' * self.depth}{self.text}"
+
+
+class Explanation(View):
+    """The answer of `plan.explain`: `steps` has all reasons, in order. Layers that are alike are shown once."""
+
+    def __init__(self, steps: Iterable[Reason]) -> None:
+        self.steps = tuple(steps)
+
+    def parts(self) -> Sequence[Part]:
+        alike: dict[str, list[str]] = {}
+        for paragraph in self._paragraphs():
+            alike.setdefault(starred(paragraph), []).append(paragraph)
+        shown = [some[0] if len(some) == 1 else f"{starred(some[0])}\n  ({len(some)} alike)" for some in alike.values()]
+        text = "\n\n".join(shown).splitlines()
+        more = [f"and {len(text) - MOST_LINES:,} lines more: see `.steps`"] if len(text) > MOST_LINES else []
+        return ["\n".join([*text[:MOST_LINES], *more])]
+
+    def _paragraphs(self) -> Iterator[str]:
+        starts = [at for at, step in enumerate(self.steps) if step.depth == 0]
+        for start, end in zip(starts, [*starts[1:], len(self.steps)], strict=True):
+            yield "\n".join(map(str, self.steps[start:end]))
+
+    def __contains__(self, text: str) -> bool:
+        return text in "\n".join(map(str, self.steps))
+
+
+def explain(plan: State, what: Patterns | Collective | Conflict) -> Explanation:
+    """Raises Error for a collective or a conflict of another plan."""
+    if isinstance(what, Collective):
+        return Explanation(_collective(plan, what))
+    if isinstance(what, Conflict):
+        return Explanation(_conflict(plan, what))
+    return Explanation(_values(plan, what))
+
+
+def _values(plan: State, values: Patterns) -> Iterator[Reason]:
     """A paragraph for each value that the patterns match."""
     found = plan.source.addresses.find(values)
     moves: dict[int, list[Move]] = {}
     for move in plan.decisions.moves:
         moves.setdefault(move.value, []).append(move)
     carried = {axis: _lost_ahead(plan, axis, moves) for axis in plan.table.axes}
-    return "\n\n".join(
-        "\n".join(
-            [*_placed(plan, name, value, carried), *(line for move in moves.get(value, ()) for line in _moved(plan, move))]
+    for name, value in found.items():
+        yield from _placed(plan, name, value, carried)
+        for move in moves.get(value, ()):
+            yield from _moved(plan, move)
+
+
+def _collective(plan: State, each: Collective) -> Iterator[Reason]:
+    """The value that it moves, and whose tactic that is; the op that needs it, or that makes its sum, and by which tactic."""
+    moves = plan.decisions.moves
+    if not 0 <= each.move < len(moves) or each not in of_move(plan, each.move):
+        raise Error("this collective is not one of this plan's", helps=["take one of plan.collectives()"])
+    move = moves[each.move]
+    yield Reason(str(each), 0, each.source, each.number)
+    summed = made_by(plan, move.value) if each.kind in ("all_reduce", "reduce_scatter") and move.pending else None
+    if summed is not None:
+        yield from _op(plan, summed, each.axes, "sums")
+        waits = plan.source.addresses.names[move.value]
+        if move.value not in summed.results:
+            yield Reason(f"the sum waits through linear ops, up to `{waits}`", 1, line_of(plan, move.value, None))
+    else:
+        yield from _source(plan, move, each.axes)
+    node = use_of(plan, move) if move.uses else None
+    target, where = plan.layout_text(move.value, move.target), line_of(plan, move.value, node)
+    if node is None:
+        yield Reason(f"{each.use} has it as {target}", 1)
+    elif node.is_border:
+        yield Reason(f"the loop that reads it{f' at {where}' if where else ''} has it as {target}", 1, where)
+    elif node is not summed:
+        yield Reason(f"`{node.kind}` reads it as {target}", 1, where)
+        yield from _op(plan, node, each.axes, "computes")
+        yield from (Reason(text, 2, where) for axis in each.axes if (text := _lost(plan, move, axis)))
+    yield from _each_trip_instead(plan, move)
+
+
+def _source(plan: State, move: Move, axes: Iterable[str]) -> Iterator[Reason]:
+    """The layout that a value leaves, and the tactic of each axis."""
+    name, made = plan.source.addresses.names[parameter(plan, move.value)], line_of(plan, move.value, None)
+    for axis in axes:
+        claim = plan.table.claim(move.value, axis)
+        by = "" if claim is None or claim.at == WHOLE else f", on `{axis}` by {plan.cited(claim.tactic)}"
+        yield Reason(
+            f"`{name}` is {plan.layout_text(move.value, move.source)}{by}", 1, made, 0 if claim is None else claim.tactic + 1
         )
-        for name, value in found.items()
+
+
+def _op(plan: State, node: Node, axes: Iterable[str], does: str) -> Iterator[Reason]:
+    """What an op is by its definition, and the index that each axis is on."""
+    value = node.end(-1 if node.results else 0)
+    where, definition = line_of(plan, value, node), node.signature.instance.definition
+    text = (
+        "   ".join(printer.definition(definition).split("   ")[:2]) if node.kind != "whole" else f"{node.kind}: no definition"
     )
+    yield Reason(f"`{node.kind}`{f' at {where}' if where else ''} {does} {text}", 1, where)
+    for axis in axes:
+        claim = plan.decisions.placements.claim(node.number, axis)
+        if claim is None:
+            yield Reason(f"no index of it is on `{axis}`: all of its devices run it in full", 2)
+            continue
+        folded = "the summed index" if node.signature.instance.indices[claim.at].monoid is not None else "the index"
+        yield Reason(
+            f"{folded} of {_dims(plan, node, claim)} is on `{axis}` by {plan.cited(claim.tactic)}", 2, where, claim.tactic + 1
+        )
 
 
-def _placed(plan: State, name: str, value: int, carried: dict[str, dict[int, list[Move]]]) -> Iterator[str]:
+def _dims(plan: State, node: Node, claim: Claim) -> str:
+    """Where an index is in the operands and the results: "dim 1 of `x` and dim 0 of `w`"."""
+    names = plan.source.addresses.names
+    sides = [(node.operands, node.signature.operand_at), (node.results, node.signature.result_at)]
+    found = [
+        f"dim {at[claim.at].dim} of `{names[value]}`"
+        for values, tables in sides
+        for value, at in zip(values, tables, strict=True)
+        if claim.at in at
+    ]
+    return " and ".join(dict.fromkeys(found)) or "no dim"
+
+
+def _conflict(plan: State, each: Conflict) -> Iterator[Reason]:
+    """The claims that contradict each other, and the ways out."""
+    yield Reason(f"conflict on `{each.axis}` in {each.op}" + (f" at {each.source}" if each.source else ""), 0, each.source)
+    for claim in each.claims:
+        yield Reason(claim, 1)
+    yield from (Reason(f"way out: {way!r}", 1) for way in each.resolutions)
+
+
+def _placed(plan: State, name: str, value: int, carried: dict[str, dict[int, list[Move]]]) -> Iterator[Reason]:
     """A value's layout, the tactic that placed each axis, and the later ops where that tactic loses."""
     program, placements = plan.source.program, plan.decisions.placements
-    yield f"{name}: {plan.layout_text(value, placements.home(value), placements.sources.get(value, ()))}"
+    made = line_of(plan, value, None)
+    yield Reason(f"{name}: {plan.layout_text(value, placements.home(value), placements.sources.get(value, ()))}", 0, made)
     for axis, table in plan.table.axes.items():
         claim = plan.table.claim(value, axis)
         if claim is None:
             continue
         what = "replicated along" if claim.at == WHOLE else f"dim {claim.at} on"
         how = "said" if table.values[value] is not None and value not in program.arguments else "decided"
-        yield f"  {what} `{axis}`: {how} by {plan.cited(claim.tactic)}"
+        yield Reason(f"{what} `{axis}`: {how} by {plan.cited(claim.tactic)}", 1, made, claim.tactic + 1)
         for move in carried[axis].get(value, ()):
             if move.value != value:
-                yield f"    further on, for `{plan.source.addresses.names[move.value]}`: {_lost(plan, move, axis)}"
+                lost = f"further on, for `{plan.source.addresses.names[move.value]}`: {_lost(plan, move, axis)}"
+                yield Reason(lost, 2, line_of(plan, move.value, use_of(plan, move)))
     yield from _rim(plan, value)
     for text, node in (*along(plan, value), *lines(plan, value)):
         place = line_of(plan, value, node)
-        yield f"  {text.format(f' at {place}' if place else '')}"
+        yield Reason(text.format(f" at {place}" if place else ""), 1, place)
 
 
-def _rim(plan: State, value: int) -> Iterator[str]:
+def _rim(plan: State, value: int) -> Iterator[Reason]:
     """What it costs to compute a value in windows that overlap, rim and all, together with what it is computed from."""
     program, found, ahead = plan.source.program, dict[int, Node](), [value]
     while ahead:
@@ -68,10 +205,12 @@ def _rim(plan: State, value: int) -> Iterator[str]:
             ahead += found[number].operands
     windows, blocks = work(plan, found.values()), work(plan, found.values(), in_blocks)
     if windows != blocks:
-        yield f"  computed in windows that overlap, with what it is computed from: {windows} on a device instead of {blocks}"
+        yield Reason(
+            f"computed in windows that overlap, with what it is computed from: {windows} on a device instead of {blocks}", 1
+        )
 
 
-def _moved(plan: State, move: Move) -> Iterator[str]:
+def _moved(plan: State, move: Move) -> Iterator[Reason]:
     """One move, and the earlier tactic that gave its use another layout."""
     node = use_of(plan, move)
     target = plan.layout_text(move.value, move.target)
@@ -79,10 +218,28 @@ def _moved(plan: State, move: Move) -> Iterator[str]:
     place = line_of(plan, move.value, node)
     reasons = dict.fromkeys(each for step in move.path.steps if (each := because(plan, move, step)))
     said = f" ({'; '.join(reasons)})" if reasons else ""
-    yield f"  for {use}{f' at {place}' if place else ''}: {target} by {move.path}{said}"
+    yield Reason(f"for {use}{f' at {place}' if place else ''}: {target} by {move.path}{said}", 1, place)
     for axis in plan.table.axes:
         if said := _lost(plan, move, axis):
-            yield f"    {said}"
+            yield Reason(said, 2, place)
+
+
+def _each_trip_instead(plan: State, move: Move) -> Iterator[Reason]:
+    """What a gather before a loop would cost in every trip of it: bytes and memory of both."""
+    program, node = plan.source.program, use_of(plan, move) if move.uses else None
+    value = parameter(plan, move.value)
+    if node is None or not node.is_border or value not in program.arguments:
+        return
+    name = plan.source.addresses.names[value]
+    try:
+        other = each_trip(plan, name)
+    except Error:
+        return
+    costs = [
+        f"{bytes_per_device(each):,} bytes received by a device in a call, {peak_bytes(each):,} stored"
+        for each in (plan, other)
+    ]
+    yield Reason(f"gathered once, before the loop: {costs[0]}; in every trip, by pt.EachTrip({name!r}): {costs[1]}", 1)
 
 
 def _lost(plan: State, move: Move, axis: str) -> str:

@@ -5,7 +5,7 @@ plan.memory(donate=["params", "opt"])  results take the buffers of these argumen
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ...dialects.layouts import Layout
@@ -18,6 +18,7 @@ from ..memory.fusion import fuse
 from ..memory.live_ranges import Peak, peak
 from ..memory.local_arrays import LocalArray
 from ..memory.steps import steps
+from ..views.view import Part, View
 from .collectives import line_of
 from .state import State
 
@@ -47,8 +48,8 @@ class Stored:
     __repr__ = __str__
 
 
-@dataclass(frozen=True)
-class Memory:
+@dataclass(frozen=True, repr=False)
+class Memory(View):
     """The most bytes that one device stores at one time, estimated for XLA on CPU without compiling.
 
     `bytes` is `arguments + results + temporaries - donated`. `at` is the op that runs at the peak, and `arrays` are the
@@ -68,16 +69,14 @@ class Memory:
         """The most bytes at one time."""
         return self.arguments + self.results + self.temporaries - self.donated
 
-    def __str__(self) -> str:
-        parts = f"{self.arguments:,} of arguments, {self.results:,} of results, {self.temporaries:,} of temporaries"
-        parts += f", less {self.donated:,} donated" if self.donated else ""
-        lines = [f"{self.bytes:,} bytes on a device at the peak: {parts}", f"The peak is in {self.at}. Stored then:"]
+    def parts(self) -> Sequence[Part]:
+        of = f"{self.arguments:,} of arguments, {self.results:,} of results, {self.temporaries:,} of temporaries"
+        of += f", less {self.donated:,} donated" if self.donated else ""
+        lines = [f"{self.bytes:,} bytes on a device at the peak: {of}", f"The peak is in {self.at}. Stored then:"]
         lines += map(str, self.arrays[:MOST_ROWS])
         rest = self.arrays[MOST_ROWS:]
         lines += [f"{sum(each.bytes for each in rest):>16,}  in {len(rest)} more: see `.arrays`"] if rest else []
-        return "\n".join(lines)
-
-    __repr__ = __str__
+        return lines
 
 
 def memory(plan: State, donate: Patterns = ()) -> Memory:

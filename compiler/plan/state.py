@@ -41,6 +41,9 @@ class Action:
     again: str = ""
     """The axis along which it propagates all claims."""
 
+    def __repr__(self) -> str:
+        return f"Action({self.text!r})"
+
 
 @dataclass(frozen=True)
 class Source:

@@ -14,6 +14,7 @@ from ...rewrites.decide.table import Blocked
 from ...rewrites.program.program import Node
 from ...rewrites.program.shard_maps import misfit
 from ..inputs.lines import Source
+from ..views.listing import Listing, Shape
 from .collectives import line_of
 from .counts import Exchange, received
 from .cures import WANTED_WHOLE, cure, cure_of_whole
@@ -101,7 +102,7 @@ class WholeOp:
         return f"`{self.primitive}`{where}{what} runs {runs}{costs}" + (f"\n  help: {self.cure}" if self.cure else "")
 
 
-def stops(plan: State) -> list[Stop]:
+def stops(plan: State) -> Listing[Stop]:
     """Every stop, the most expensive first: those that cost nothing come last."""
     program = plan.source.program
     alike: dict[tuple[object, ...], list[Blocked]] = {}
@@ -113,7 +114,7 @@ def stops(plan: State) -> list[Stop]:
         alike.setdefault(key, []).append(each)
     in_full = {axis: _in_full(plan, axis) for axis in {each[0].axis for each in alike.values()}}
     found = (_stop(plan, each, in_full[each[0].axis]) for each in alike.values())
-    return sorted(found, key=lambda stop: (stop.bytes, stop.flops.known), reverse=True)
+    return Listing(sorted(found, key=lambda stop: (stop.bytes, stop.flops.known), reverse=True), Shape("stops"))
 
 
 def _open(plan: State) -> list[Blocked]:
@@ -197,14 +198,15 @@ def _move(plan: State, use: tuple[int, int]) -> Move | None:
     return at_use[use]
 
 
-def wholes(plan: State) -> list[WholeOp]:
+def wholes(plan: State) -> Listing[WholeOp]:
     """The primitives that run unpartitioned, except one that makes a scalar from nothing: no plan could do otherwise."""
     program = plan.source.program
-    return [
+    found = [
         _whole(plan, node)
         for node in program.nodes
         if node.kind == "whole" and (node.operands or node.signature.own or any(map(program.shape, node.results)))
     ]
+    return Listing(found, Shape("unpartitioned ops"))
 
 
 def _whole(plan: State, node: Node) -> WholeOp:

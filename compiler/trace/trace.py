@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, Region, SSAValue
 
 from ...dialects.errors import Error
+from ...dialects.module import Module
 from ...dialects.names import set_names
 from ..gc_pause import without_collector
 from ..inputs.arguments import Function, said
@@ -250,7 +251,7 @@ def _module(importer: Importer, arg_names: Sequence[str], result_names: Sequence
     types = ([arg.type for arg in block.args], [value.type for value in last.operands])
     main = func.FuncOp("main", types, Region(block))
     set_names(main, arg_names, result_names)
-    return ModuleOp([main])
+    return Module([main])
 
 
 def _check_result(function: Function, leaf: object, name: str) -> None:

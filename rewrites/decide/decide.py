@@ -76,6 +76,9 @@ class Decisions:
     homes: dict[int, Move]
     """Values that are redistributed where they are computed, because a tactic placed them."""
 
+    def __repr__(self) -> str:
+        return f"Decisions({len(self.moves):,} moves of the values of {len(self.placements.nodes):,} ops)"
+
     @property
     def price(self) -> Price:
         """What a device receives in one call, with the trips that loops are taken to have."""

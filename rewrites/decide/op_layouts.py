@@ -181,6 +181,9 @@ class Placements:
     results: dict[int, Layout] = field(default_factory=dict[int, Layout])
     """The layouts in which such ops return their results: those that they have by the table."""
 
+    def __repr__(self) -> str:
+        return f"Placements({len(self.nodes):,} ops on {self.mesh})"
+
     def claim(self, number: int, axis: str) -> Claim | None:
         """The claim that an op takes on an axis."""
         instead = self.elsewhere.get(number, {}).get(axis)

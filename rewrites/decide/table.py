@@ -53,6 +53,10 @@ class AxisTable:
     nodes: list[Claim | None]
     values: list[Claim | None]
 
+    def __repr__(self) -> str:
+        claims = sum(each is not None for each in self.nodes)
+        return f"AxisTable({self.whole.place}: claims on {claims:,} of {len(self.nodes):,} ops)"
+
     def copy(self) -> AxisTable:
         """A table that can change while the old plan keeps its own."""
         return AxisTable(self.whole, self.nodes.copy(), self.values.copy())
@@ -120,6 +124,9 @@ class Table:
     too_wide: dict[tuple[int, str], tuple[Factor, bool]] = field(default_factory=dict[tuple[int, str], tuple[Factor, bool]])
     """Of these, those whose windows along an axis are wider than all of its blocks together, and whether only because their
     uses read windows that are far apart: found by one propagation."""
+
+    def __repr__(self) -> str:
+        return f"Table({len(self.program.nodes):,} ops on {self.mesh})"
 
     def copy(self) -> Table:
         """A table that shares every axis until `touch`."""

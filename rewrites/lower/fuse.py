@@ -24,6 +24,7 @@ from ...dialects.array import (
     set_mesh,
 )
 from ...dialects.lax import RegionOp, YieldOp as RegionYieldOp
+from ...dialects.module import Module
 from ...dialects.names import keep_names
 from ...dialects.types import ArrayType
 from .constructors import Constructor, Fusing, Global
@@ -36,7 +37,7 @@ def fuse(module: ModuleOp) -> ModuleOp:
     made = func.FuncOp(main.sym_name.data, (list(main.function_type.inputs), list(main.function_type.outputs)))
     keep_names(main, made)
     _Replay().block(main.body.block, Fusing(made.body.block, mesh))
-    result = ModuleOp([made])
+    result = Module([made])
     set_mesh(result, mesh)
     return result
 

@@ -18,6 +18,7 @@ from ...dialects.array import set_mesh
 from ...dialects.lax import YieldOp
 from ...dialects.layouts import Layout, Pending
 from ...dialects.mesh import Mesh
+from ...dialects.module import Module
 from ...dialects.names import keep_names
 from ...dialects.types import ArrayType
 from ..decide.decide import Decisions, Move
@@ -64,7 +65,7 @@ class _Writer:
         read = [self.read(value, end, at, into) for at, value in enumerate(program.returned)]
         out = [into.force(self.cut(made, type, into)) for made, type in zip(read, outputs, strict=True)]
         into.finish_into(func.ReturnOp(*out))
-        module = ModuleOp([main])
+        module = Module([main])
         set_mesh(module, self.mesh)
         return module
 

@@ -22,6 +22,7 @@ from ...dialects.array import BarrierOp, BuildOp, RedistributeOp, mesh_of, set_m
 from ...dialects.errors import Error, did_you_mean
 from ...dialects.lax import ConstantOp
 from ...dialects.mesh import Mesh
+from ...dialects.module import Module
 from ...dialects.names import keep_names
 from ...dialects.types import ArrayType
 from .to_spmd import Lowering
@@ -166,7 +167,7 @@ class _Writer:
         outputs = [cast(ArrayType, type) for type in self.main.function_type.outputs]
         graph = flow.GraphOp(self.main.sym_name.data, Region(self.block), outputs)
         keep_names(self.main, graph)
-        module = ModuleOp([graph, *self.kernels.values()])
+        module = Module([graph, *self.kernels.values()])
         set_mesh(module, self.mesh)
         return module
 

@@ -31,6 +31,7 @@ from ...dialects.array import (
 from ...dialects.dtypes import itemsize
 from ...dialects.lax import RegionOp
 from ...dialects.mesh import Mesh
+from ...dialects.module import Module
 from ...dialects.names import keep_names
 from ...dialects.types import ArrayType
 from ..redistribute.search import Step, joint, path
@@ -49,7 +50,7 @@ def to_spmd(module: ModuleOp) -> ModuleOp:
     types = ([arg.type for arg in block.args], [lowering.local(type) for type in main.function_type.outputs])
     made = func.FuncOp(main.sym_name.data, types, Region(block))
     keep_names(main, made)
-    result = ModuleOp([made])
+    result = Module([made])
     set_mesh(result, mesh)
     return result
 

@@ -23,6 +23,9 @@ class Classes:
     """Class of a dim that is split into the trips of a loop -> how many of its elements each trip has; of several loops, the
     fewest."""
 
+    def __repr__(self) -> str:
+        return f"Classes({len(self.parents):,} dims)"
+
     def of(self, value: int, dim: int) -> int:
         """The class of a dim: the root of its tree."""
         return self.root(self.first[value] + dim)

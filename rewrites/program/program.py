@@ -256,6 +256,9 @@ class Program:
     shifting: set[int] = field(default_factory=set[int])
     """The nodes that only move elements, by windows."""
 
+    def __repr__(self) -> str:
+        return f"Program({len(self.nodes):,} ops, {len(self.types):,} values)"
+
     @property
     def has_regions(self) -> bool:
         """Whether the program has loops or branches."""

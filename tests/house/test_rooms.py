@@ -19,6 +19,7 @@ ROOMS = {
         run
         plan
         memory
+        views
         notation
         trace
         define
@@ -40,7 +41,7 @@ ROOMS = {
         spmd flow lax lax_shapes array regions signature types layouts group_arrays
         definitions
         ranges
-        errors mesh interned dtypes precision params text names grammar monoids
+        errors mesh interned dtypes precision params text module names grammar monoids
         """,
 }
 # The package's face is above all rooms.

@@ -57,7 +57,7 @@ def test_a_small_table_is_gathered() -> None:
 def test_a_plan_says_which_op_runs_along_which_value_and_why() -> None:
     plan = pt.plan(lookup, MESH, TABLE, IDS).tile("ids", 0, "data").tile("table", 0, "data")
     assert re.search(
-        r"`gather` at .* in lookup runs along it on `data`, which receives less than to gather", plan.explain("table")
+        r"`gather` at .* in lookup runs along it on `data`, which receives less than to gather", str(plan.explain("table"))
     )
     ids, rows = plan.collectives()
     assert ids.why == "`gather` runs along `table`, which receives less than to move it"

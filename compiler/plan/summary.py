@@ -1,0 +1,96 @@
+"""`print(plan)`: the whole state of a plan on one screen, and its `repr`, which computes nothing.
+
+Plan of train_step on data=4, model=2
+  1: DataParallel(axis='data', inputs='batch/*')
+collectives: 9 all_reduce
+a device receives 147,456 bytes in a call: 98,304 over data, 49,152 over model
+a device computes 12,845,056 flops in a call, 1.3% of them in excess of its share
+a device stores 241,664 bytes at the peak: 98,304 of arguments, ...
+"""
+
+from collections.abc import Iterator, Sequence
+
+from .annotations import unapplied
+from .collectives import bytes_by_axes, bytes_per_device, counts
+from .conflicts import conflict, open_keys, warning
+from .memory import memory
+from .silent import redundant_flops, silent
+from .state import State
+from .stops import Stop, stops
+from .work import flops_per_device
+
+MOST_TACTICS = 8
+MOST_SHOWN = 3
+"""The most entries of one kind that a summary shows."""
+WIDTH = 160
+"""The most characters of a tactic or of an entry; what is cut ends in `...`."""
+TRIED = 5_000
+"""The most ops of a program for which a summary tries the ways out of a conflict."""
+
+
+def brief(plan: State) -> str:
+    """The `repr` of a plan: its function, mesh and tactics; its counts, if they are already computed."""
+    lines = [*_tactics(plan), *(line for line in (unapplied(plan), warning(plan)) if line is not None)]
+    if "decisions" in vars(plan):
+        lines.append(counts(plan).text())
+    return "\n".join(lines)
+
+
+def summary(plan: State) -> str:
+    """The text of a plan: its tactics, counts, bytes, flops, memory, and what is open."""
+    received, flops = bytes_per_device(plan), flops_per_device(plan)
+    by_axes = ", ".join(f"{size:,} over {', '.join(axes)}" for axes, size in bytes_by_axes(plan).items() if size)
+    (excess, total), stored = redundant_flops(plan), memory(plan)
+    share = f", {excess / total:.1%} of them in excess of its share" if excess and total else ""
+    lines = [
+        *_tactics(plan),
+        f"collectives: {text}" if (text := counts(plan).text()) != "no collectives" else text,
+        f"a device receives {received:,} bytes in a call" + (f": {by_axes}" if by_axes else ""),
+        f"a device computes {flops.text()} in a call{share}",
+        f"a device stores {str(stored).splitlines()[0].replace(' on a device', '')}",
+        *_section("silent", [cut(str(each)) for each in silent(plan)[:MOST_SHOWN]], len(silent(plan)), "in excess"),
+        *_conflicts(plan),
+        *_stops(plan),
+    ]
+    if (line := unapplied(plan)) is not None:
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def cut(text: str) -> str:
+    """A text that fits a line; what is left out is marked."""
+    return text if len(text) <= WIDTH else f"{text[: WIDTH - 3]}..."
+
+
+def _tactics(plan: State) -> Iterator[str]:
+    yield f"Plan of {plan.source.traced.name} on {plan.mesh}: {len(plan.actions) or 'no'} tactics"
+    yield from (f"  {cut(plan.cited(number))}" for number in range(len(plan.actions))[:MOST_TACTICS])
+    if (more := len(plan.actions) - MOST_TACTICS) > 0:
+        yield f"  ... and {more} more: print(plan.trace)"
+
+
+def _section(name: str, shown: Sequence[str], count: int, title: str, call: str = "()") -> Iterator[str]:
+    if shown:
+        more = f", of which plan.{name}{call} has all {count:,}" if count > len(shown) else ""
+        yield f"{title}{more}:"
+        yield from (f"  {line}" for each in shown for line in each.splitlines())
+
+
+def _conflicts(plan: State) -> Iterator[str]:
+    keys = open_keys(plan)
+    if not keys:
+        return
+    first = conflict(plan, keys[0])
+    way = "apply pt.Resolve(), or one of plan.conflicts[0].resolutions"
+    if len(plan.source.program.nodes) <= TRIED and (ways := first.resolutions):
+        way = f"the fastest way out: {ways[0]!r}; pt.Resolve() takes it"
+    yield from _section("conflicts", [f"{cut(repr(first))}\n  help: {way}"], len(keys), "open conflicts", "")
+
+
+def _stops(plan: State) -> Iterator[str]:
+    found = [each for each in stops(plan) if each.bytes or each.flops.known]
+    alike: dict[tuple[str, str, int, str], Stop] = {}
+    for each in found:
+        alike.setdefault((each.op, each.axis, each.dim, each.reason), each)
+    shown = [f"{cut(str(each).splitlines()[0])}\n  help: {each.cure}" for each in list(alike.values())[:MOST_SHOWN]]
+    yield from _section("blocked", shown, len(found), "propagation stopped", "")

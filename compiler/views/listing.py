@@ -1,0 +1,108 @@
+"""Lists and mappings that show rows which are alike as one, so that a model of many layers fits a screen.
+
+params/layers/0/wq   f32[8]
+params/layers/1/wq   f32[8]    -->   params/layers/*/wq x 2   f32[8]
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from .view import Cell, Grid, Part, View
+
+T = TypeVar("T")
+
+MOST = 20
+"""The most rows that a listing shows."""
+SHORT = 120
+"""The most characters of a mapping that prints on a line."""
+MOST_TEXTS = 5
+"""The most items that a listing without columns shows, each of which may have several lines."""
+
+_NUMBER = re.compile(r"(?<=/)\d+(?=/)|(?<=#)\d+|(?<=[A-Za-z]_)\d+(?=/)")
+
+
+def starred(name: str) -> str:
+    """The name without the numbers that tell layers apart: `layers/*/dot_general#*` of `layers/3/dot_general#7`."""
+    return _NUMBER.sub("*", name)
+
+
+def merged(rows: Iterable[Sequence[Cell]]) -> list[Sequence[Cell]]:
+    """One row of those that differ only in the numbers of layers, and in sizes: their count after the name, their sums.
+
+    blocks/0/w, 64; blocks/1/w, 64   -->   blocks/*/w x 2, 128
+    """
+    alike: dict[tuple[str | None, ...], list[Sequence[Cell]]] = {}
+    for row in rows:
+        alike.setdefault(tuple(starred(cell) if isinstance(cell, str) else None for cell in row), []).append(row)
+    return [_sum(some) if len(some) > 1 else some[0] for some in alike.values()]
+
+
+def _sum(rows: Sequence[Sequence[Cell]]) -> Sequence[Cell]:
+    cells = [sum(cells) if isinstance(cells[0], int) else starred(cells[0]) for cells in zip(*rows, strict=True)]
+    return [f"{cells[0]} x {len(rows)}", *cells[1:]]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape(Generic[T]):
+    """How the items of a listing are shown: as rows whose first cell is a name, or, without columns, as texts."""
+
+    of: str
+    """What the items are, in the plural."""
+    columns: Sequence[str] = ()
+    row: Callable[[T], Sequence[Cell]] = lambda item: [str(item)]
+    notes: Callable[[Sequence[T]], Sequence[str]] = lambda items: ()
+    """Lines below the rows."""
+
+    def parts(self, items: Sequence[T], whole: bool = False) -> Sequence[Part]:
+        """A screen of the items, or all of them."""
+        if not items:
+            return [f"no {self.of}"]
+        rows = merged(map(self.row, items))
+        most = len(rows) if whole else MOST if self.columns else MOST_TEXTS
+        shown, left = rows[:most], len(rows) - most
+        more = [f"and {left:,} rows more: .all() shows all {len(items):,} {self.of}"] if left > 0 else []
+        if self.columns:
+            return [Grid(self.columns, shown), *more, *self.notes(items)]
+        return [*(str(row[0]) for row in shown), *more, *self.notes(items)]
+
+
+class Listing(View, list[T]):
+    """A list that shows itself by a shape: a screen of it, or, if it is `whole`, all of it."""
+
+    def __init__(self, items: Iterable[T], shape: Shape[T], whole: bool = False) -> None:
+        super().__init__(items)
+        self.shape, self.whole = shape, whole
+
+    def parts(self) -> Sequence[Part]:
+        return self.shape.parts(self, self.whole)
+
+    def all(self) -> Listing[T]:
+        """The same list, which shows all of its rows."""
+        return Listing(self, self.shape, whole=True)
+
+
+class Table(View, dict[str, str]):
+    """A mapping from names to texts: a short one prints as the `dict` that it is, a longer one as a table of two columns."""
+
+    def __init__(self, items: Mapping[str, str], columns: tuple[str, str], whole: bool = False) -> None:
+        super().__init__(items)
+        self.columns, self.whole = columns, whole
+
+    def __str__(self) -> str:
+        short = dict.__repr__(self)
+        return short if len(short) <= SHORT else super().__str__()
+
+    def parts(self) -> Sequence[Part]:
+        return Shape(f"{self.columns[0]}s", self.columns, _pair).parts(list(self.items()), self.whole)
+
+    def all(self) -> Table:
+        """The same mapping, which shows all of its rows."""
+        return Table(self, self.columns, whole=True)
+
+
+def _pair(item: tuple[str, str]) -> Sequence[Cell]:
+    return item

@@ -1,0 +1,96 @@
+"""The base of what a plan answers with: it shows itself as text, for rich and as HTML, and never fills more than a screen.
+
+view parts: lines of text, and grids of rows   -->   repr and str: text;  rich.print: tables;  a notebook: HTML
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+WIDTH = 160
+"""The most characters in a line of text; a longer one is continued below."""
+
+Cell: TypeAlias = str | int
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Rows under named columns. Numbers are written with separators, and to the right."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+
+    def rich(self) -> RenderableType:
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        numbers = {at for row in self.rows for at, cell in enumerate(row) if isinstance(cell, int)}
+        for at, column in enumerate(self.columns):
+            made.add_column(column, justify="right" if at in numbers else "left", overflow="fold")
+        for row in self.rows:
+            # A plain text, since the brackets of a layout are not markup.
+            made.add_row(*(Text(_text(cell)) for cell in row))
+        return made
+
+    def html(self) -> str:
+        head = "".join(f"<th>{escape(column)}</th>" for column in self.columns)
+        body = "".join(f"<tr>{''.join(map(_td, row))}</tr>" for row in self.rows)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _td(cell: Cell) -> str:
+    right = ' style="text-align: right"' if isinstance(cell, int) else ""
+    return f"<td{right}>{escape(_text(cell))}</td>"
+
+
+Part: TypeAlias = str | Grid
+
+
+class View:
+    """Something that shows itself. A subclass says in `parts` what there is to see, at most a screen of it."""
+
+    def parts(self) -> Sequence[Part]:
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        parts = self.parts()
+        lines = [part for part in parts if isinstance(part, str)]
+        return "\n".join(lines) if len(lines) == len(parts) else rendered(_grouped(parts))
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __rich__(self) -> RenderableType:
+        return _grouped(self.parts())
+
+    def _repr_html_(self) -> str:
+        return "".join(part.html() if isinstance(part, Grid) else f"<pre>{escape(part)}</pre>" for part in self.parts())
+
+
+def rendered(what: RenderableType, width: int = WIDTH) -> str:
+    """As plain text, without blanks at the ends of lines."""
+    from rich.console import Console
+
+    console = Console(width=width, color_system=None, highlight=False, markup=False, emoji=False)
+    with console.capture() as captured:
+        console.print(what)
+    return "\n".join(line.rstrip() for line in captured.get().rstrip().splitlines())
+
+
+def _grouped(parts: Sequence[Part]) -> RenderableType:
+    from rich.console import Group
+    from rich.text import Text
+
+    return Group(*(Text(part) if isinstance(part, str) else part.rich() for part in parts))
+
+
+def _text(cell: Cell) -> str:
+    return f"{cell:,}" if isinstance(cell, int) else cell
