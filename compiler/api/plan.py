@@ -244,11 +244,15 @@ class Plan(State):
         """
         return silent.silent(self)
 
-    def expect(self, **wanted: int) -> Plan:
-        """Return the plan if it has exactly these counts; otherwise raise an Error with the offending collectives.
+    def expect(self, **wanted: int | str) -> Plan:
+        """Return the plan if it has these counts and keeps these budgets; otherwise raise an Error that shows what differs.
 
-        A count includes the collectives that always run and the most that branches add (of each `cond`, the branch with the
-        most). The body of a `while` is counted once. `counts()` reports them separately.
+        Give counts of collectives, and `bytes_per_device`, `memory` (without donation), `flops_per_device`, or
+        `replicated_flops`, the share of a device's flops in excess of its share of the work. A text is a bound. A count
+        includes the collectives that always run and the most that branches add (of each `cond`, the branch with the most). The
+        body of a `while` is counted once. `counts()` reports them separately.
+
+            expect(all_gather=0, all_reduce="<=3", bytes_per_device="<2MiB", memory="<16GiB", replicated_flops="<1%")
         """
         expect(self, wanted)
         return self

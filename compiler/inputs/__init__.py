@@ -1,6 +1,7 @@
 """What people write, checked.
 
     checks       axes, dims, patterns, flags, meshes, tactics: taken, or an error that says what was expected
+    budgets      bounds on bytes, flops and counts: `"<2MiB"`
     names        names of values from paths in trees, and the patterns that match them
     arguments    a function and how it is called
     donated      the arguments whose buffers a call may use for its results

@@ -1,36 +1,104 @@
-"""`plan.expect`: the collectives that a test expects of a plan, or an error that shows the others."""
+"""`plan.expect`: the collectives, bytes, memory and flops that a test expects of a plan, or an error that shows what differs.
 
-from collections.abc import Mapping
+plan.expect(all_gather=0, bytes_per_device="<2MiB", memory="<16GiB", replicated_flops="<1%")
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from ...dialects.errors import Error, did_you_mean
+from ..inputs.budgets import BYTES, FLOPS, NUMBER, SHARE, Budget, budget
 from ..inputs.checks import count_of
-from .collectives import collectives, counts
+from .collectives import Collective, bytes_per_device, collectives, counts
 from .counts import Counts
+from .memory import memory, peak_bytes
+from .silent import redundant_flops, silent
 from .state import State
+from .work import flops_per_device
 
 MOST = 20
 """The most collectives that one error shows."""
 
 
-def expect(plan: State, wanted: Mapping[str, int]) -> None:
-    """Raises Error if the plan's counts differ from the wanted ones, with the offending collectives.
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """Something of a plan that has a budget: its units, its number, that number as text, and what it is made of."""
+
+    units: Mapping[str, float]
+    of: Callable[[State], float]
+    shown: Callable[[float], str]
+    largest: Callable[[State], Sequence[object]]
+
+
+QUANTITIES: Mapping[str, Quantity] = {
+    "bytes_per_device": Quantity(BYTES, bytes_per_device, "{:,} bytes".format, lambda plan: _heaviest(plan)),
+    "memory": Quantity(BYTES, peak_bytes, "{:,} bytes".format, lambda plan: memory(plan).arrays),
+    "flops_per_device": Quantity(FLOPS, lambda plan: flops_per_device(plan).known, "{:,} flops".format, lambda plan: ()),
+    "replicated_flops": Quantity(
+        SHARE, lambda plan: _share(plan), "{:.2%}".format, lambda plan: [each for each in silent(plan) if each.flops]
+    ),
+}
+
+
+def expect(plan: State, wanted: Mapping[str, int | str]) -> None:
+    """Raises Error if the plan's counts or quantities differ from the wanted ones, with what they consist of.
 
     Branches count too: of each `cond` the branch with the most.
     """
-    have = counts(plan)
-    added = have.in_branches
-    for kind in wanted:
-        if kind not in have:
-            helps = did_you_mean(kind, have, f"the kinds are {', '.join(have)}")
-            raise Error(f"unknown collective `{kind}`", helps=helps)
-        count_of(kind, wanted[kind])
-    wrong = {kind: count for kind, count in wanted.items() if have[kind] + added.get(kind, 0) != count}
+    kinds = counts(plan)
+    budgets = {name: _budget(name, given, kinds) for name, given in wanted.items()}
+    wrong, notes = dict[str, str](), list[str]()
+    for name, limit in budgets.items():
+        have = _have(plan, name, kinds)
+        if not limit.holds(have):
+            wrong[name] = f"{name}: {_said(name, have, kinds)}, expected {limit}"
+            notes += [str(each) for each in _parts(plan, name)]
     if wrong:
-        said = ", ".join(f"{kind}: {_had(have, kind)}, expected {count}" for kind, count in wrong.items())
-        notes = [str(each) for each in collectives(plan) if each.kind in wrong]
         more = [f"and {len(notes) - MOST} more"] if len(notes) > MOST else []
-        title = f"the plan's counts differ from those expected: {said}"
+        title = f"the plan differs from what is expected: {'; '.join(wrong.values())}"
         raise Error(title, notes=[*notes[:MOST], *more], helps=["`plan.explain(value)` says which tactic decided"])
+
+
+def _budget(name: str, given: int | str, kinds: Counts) -> Budget:
+    if name in QUANTITIES:
+        return budget(name, given, QUANTITIES[name].units)
+    if name not in kinds:
+        known = (*kinds, *QUANTITIES)
+        raise Error(f"`{name}` is not something to expect", helps=did_you_mean(name, known, f"choose among {', '.join(known)}"))
+    return (
+        budget(name, given, NUMBER)
+        if isinstance(given, str) and given[:1] in "<>"
+        else Budget("", count_of(name, given), f"{given}")
+    )
+
+
+def _have(plan: State, name: str, kinds: Counts) -> float:
+    return QUANTITIES[name].of(plan) if name in QUANTITIES else kinds[name] + kinds.in_branches.get(name, 0)
+
+
+def _said(name: str, have: float, kinds: Counts) -> str:
+    return QUANTITIES[name].shown(have) if name in QUANTITIES else _had(kinds, name)
+
+
+def _parts(plan: State, name: str) -> Iterator[object]:
+    """What a number consists of: the collectives of a kind, or the largest parts of a quantity."""
+    if name in QUANTITIES:
+        yield from QUANTITIES[name].largest(plan)[:MOST_PARTS]
+    else:
+        yield from (each for each in collectives(plan) if each.kind == name)
+
+
+MOST_PARTS = 3
+"""The most parts of a quantity that an error shows."""
+
+
+def _heaviest(plan: State) -> Sequence[Collective]:
+    return sorted(collectives(plan), key=lambda each: each.times * each.received, reverse=True)
+
+
+def _share(plan: State) -> float:
+    excess, total = redundant_flops(plan)
+    return excess / total if total else 0.0
 
 
 def _had(have: Counts, kind: str) -> str:

@@ -93,7 +93,7 @@ class Table(View, dict[str, str]):
         self.columns, self.whole = columns, whole
 
     def __str__(self) -> str:
-        short = dict.__repr__(self)
+        short = repr(dict(self))
         return short if len(short) <= SHORT else super().__str__()
 
     def parts(self) -> Sequence[Part]:

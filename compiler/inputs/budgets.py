@@ -1,0 +1,67 @@
+"""Budgets as people write them: `3`, `"<2MiB"`, `"<=40%"`.
+
+"<2MiB"   -->   Budget("<", 2097152)
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ...dialects.errors import Error, Location
+from .checks import shown
+
+BYTES: Mapping[str, int] = {
+    "": 1,
+    "B": 1,
+    **{f"{prefix}B": 1000**power for power, prefix in enumerate(("k", "M", "G", "T"), 1)},
+    **{f"{prefix}iB": 1024**power for power, prefix in enumerate(("K", "M", "G", "T"), 1)},
+}
+FLOPS: Mapping[str, int] = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
+SHARE: Mapping[str, float] = {"%": 0.01}
+NUMBER: Mapping[str, int] = {"": 1}
+
+_COMPARE: Mapping[str, Callable[[float, float], bool]] = {
+    "": operator.eq,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_BUDGET = re.compile(r"\s*(?P<sign><=|>=|<|>|)\s*(?P<number>\d[\d_,]*(?:\.\d+)?|\.\d+)?\s*(?P<unit>[A-Za-z%]*)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A bound on a number, as it was written; without a sign the number itself."""
+
+    sign: str
+    limit: float
+    text: str
+
+    def holds(self, value: float) -> bool:
+        return _COMPARE[self.sign](value, self.limit)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def budget(name: str, given: object, units: Mapping[str, float]) -> Budget:
+    """A budget for a quantity with these units. Raises Error, with a caret, for another text, and for a negative number."""
+    if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
+        return Budget("", given, f"{given:,}")
+    example = '"<1%"' if "%" in units else '"<2MiB"' if "MiB" in units else '"<2G"' if "G" in units else '"<=2"'
+    helps = [f"give a bound: plan.expect({name}={example})"]
+    helps += [f"the units are {named}"] if (named := ", ".join(f"`{unit}`" for unit in units if unit)) else []
+    if not isinstance(given, str):
+        raise Error(f"`{name}` takes a bound, got {shown(given)}", helps=helps)
+    match = _BUDGET.fullmatch(given)
+    number, unit = (match["number"], match["unit"]) if match is not None else (None, "")
+    if match is None or number is None or unit not in units:
+        start = match.start("unit") if match is not None and number is not None else len(given) - len(given.lstrip("<>= "))
+        location = Location("budget", 1, start + 1, max(len(given.rstrip()), start + 1) + 1, given)
+        label = f"expected {'a number' if number is None else 'a unit'}"
+        raise Error(f"`{given}` is not a bound on `{name}`", location=location, label=label, helps=helps)
+    return Budget(match["sign"], float(re.sub("[_,]", "", number)) * units[unit], given.strip())

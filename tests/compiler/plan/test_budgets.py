@@ -1,0 +1,68 @@
+"""`plan.expect`: counts, and budgets of bytes, memory and flops."""
+
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
+
+from typing import Any
+
+import numpy as np
+import pytest
+from models import chain
+
+import partita as pt
+
+X, W1, W2 = (np.ones(shape, np.float32) for shape in ((256, 8), (8, 16), (16, 8)))
+
+
+@pytest.fixture
+def plan() -> pt.Plan:
+    """It receives 2 KiB and computes 2 * 2 * 64 * 8 * 8 flops, none of them in excess."""
+    return pt.plan(chain, pt.Mesh(data=4, model=2), X, W1, W2).tile("x", 0, "data").tile("w1", 1, "model")
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"all_reduce": 1, "all_gather": 0},
+        {"all_reduce": "<2", "all_gather": "<=0"},
+        {"bytes_per_device": 2048},
+        {"bytes_per_device": "<=2KiB"},
+        {"bytes_per_device": "< 2.1 kB"},
+        {"flops_per_device": 16384, "replicated_flops": "<0.1%"},
+        {"flops_per_device": "<1M"},
+        {"memory": "<1MiB", "bytes_per_device": ">2_000"},
+    ],
+)
+def test_a_plan_within_its_budget_is_returned(plan: pt.Plan, wanted: dict[str, Any]) -> None:
+    assert plan.expect(**wanted) is plan
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ({"bytes_per_device": "<2KiB"}, "bytes_per_device: 2,048 bytes, expected <2KiB"),
+        ({"memory": "<1kB", "all_reduce": 1}, "memory: .* bytes, expected <1kB"),
+        ({"all_reduce": "<1"}, "all_reduce: 1, expected <1"),
+        ({"flops_per_device": 1}, "flops_per_device: 16,384 flops, expected 1"),
+        ({"replicated_flops": ">1%"}, "replicated_flops: 0.00%, expected >1%"),
+    ],
+)
+def test_a_plan_over_its_budget_says_by_how_much_and_what_it_consists_of(
+    plan: pt.Plan, wanted: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(pt.Error, match=said):
+        plan.expect(**wanted)
+
+
+def test_redundant_flops_are_a_share(plan: pt.Plan) -> None:
+    bare = pt.plan(chain, pt.Mesh(data=4, model=2), X, W1, W2)
+    bare.expect(replicated_flops="<=87.5%", flops_per_device=8 * 16384)
+    with pytest.raises(pt.Error, match="replicated_flops: 87.50%, expected <10%") as raised:
+        bare.expect(replicated_flops="<10%")
+    assert any("computed by all along data, model" in note for note in raised.value.notes)
+
+
+@pytest.mark.parametrize("given", ["", "<", "2 MiBs", "<1%", "few", None, -1, True, 1.5])
+def test_another_budget_is_refused(plan: pt.Plan, given: Any) -> None:
+    with pytest.raises(pt.Error, match="bound on|takes a bound"):
+        plan.expect(bytes_per_device=given)
