@@ -29,6 +29,7 @@ from ..plan.diff import Diff, diff
 from ..plan.expect import expect
 from ..plan.explain import Explanation, explain
 from ..plan.memory import Memory
+from ..plan.ranges import Range, ranges
 from ..plan.silent import Silent
 from ..plan.state import State
 from ..plan.stops import Stop, WholeOp
@@ -181,6 +182,16 @@ class Plan(State):
         """Claims that contradict each other and that the order of tactics does not decide, with resolutions."""
         return conflicts.conflicts(self)
 
+    def resolve(self, conflict: Conflict, choice: int | str = 0) -> Plan:
+        """Take a way out of an open conflict: by its number among `conflict.resolutions`, the fastest first, or by its tactic.
+
+        Raises Error if the conflict is not an open one of this plan, and for a choice that it does not have.
+
+            resolve(conflicts[0]):                                a + a.T   -->   tile('add#0', 0, 'data')
+            resolve(conflicts[0], "replicate('a', 'data')"):      a + a.T   -->   a gathered, each device adds all of it
+        """
+        return conflicts.resolve(self, conflict, choice)
+
     @property
     def blocked(self) -> Listing[Stop]:
         """Where propagation stopped: an extent that does not divide, or a dim that cannot be placed.
@@ -234,6 +245,17 @@ class Plan(State):
     def diff(self, before: Plan) -> Diff:
         """What changed from `before` to this plan: layouts, collectives, bytes, flops, memory."""
         return diff(before, self)
+
+    def ranges(self) -> Listing[Range]:
+        """The ranges of the program: dims that its ops identify, each with a name by which `tile` takes all of them.
+
+        Partita suggests the names: `batch` and `length` for what inputs lead with, otherwise the first argument and its dim.
+        `plan.name` gives another one.
+
+            ranges():   batch: batch/x.0, batch/y.0 (512);  params/w1.1: params/w1.1, params/w2.0 (256)
+            tile("*", "batch", "data"):   data parallelism
+        """
+        return ranges(self)
 
     def silent(self) -> Listing[Silent]:
         """What several devices store or compute although one would do, or what runs unpartitioned, the most expensive first.

@@ -9,6 +9,8 @@
     collectives    what is sent, how often, and which tactic is the reason
       counts       how often each runs, with branches and loops of unknown trip count listed separately; for graphs too
     queries        layouts
+    ranges         the ranges of a program: dims that belong together
+      range_names  names for those that nobody has named
     summary        the text of a plan: its whole state on a screen
     silent         what is replicated, computed by several devices, or not partitioned
     stops          where propagation stopped and what runs unpartitioned, with bytes and flops

@@ -12,6 +12,7 @@ from ...dialects.errors import Error
 from ...rewrites.decide import table as placement
 from ...rewrites.decide.table import WHOLE
 from ...rewrites.program.program import Node
+from ..inputs.checks import shown
 from ..inputs.lines import Source
 from ..views.listing import Listing, Shape
 from .claims import Some, replicate, tile
@@ -107,6 +108,22 @@ class Conflict:
     def __repr__(self) -> str:
         where = f" at {self.source}" if self.source is not None else ""
         return f"conflict on `{self.axis}` in {self.op}{where}: " + "; ".join(self.claims)
+
+
+def resolve(plan: Some, conflict: object, choice: int | str = 0) -> Some:
+    """The plan after one of the ways out of a conflict: by its number among `.resolutions`, or by its tactic."""
+    if not isinstance(conflict, Conflict):
+        title = f"`resolve` takes a conflict, got {shown(conflict)}"
+        raise Error(title, helps=["write plan.resolve(plan.conflicts[0])", "to resolve all: plan.apply(pt.Resolve())"])
+    if conflict.plan.source is not plan.source or not is_open(plan, conflict.key):
+        helps = ["take one of plan.conflicts", "a tactic that came after it may have resolved it"]
+        raise Error(f"this is not an open conflict of this plan: {conflict!r}", helps=helps)
+    ways = conflict.resolutions
+    chosen = [way for number, way in enumerate(ways) if choice in (number, way.tactic)]
+    if not chosen or isinstance(choice, bool):
+        known = ", ".join(f"{number}: {way.tactic}" for number, way in enumerate(ways)) or "none: no tactic resolves it alone"
+        raise Error(f"{shown(choice)} is not a way out of this conflict", helps=[f"the ways out are {known}"])
+    return chosen[0](plan)
 
 
 def _tried(plan: Some, value: str | tuple[str, ...], dim: int | None, axis: str, first: bool) -> Some:

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Never, Self
 
 from ...dialects.array import set_mesh
-from ...dialects.errors import Error
+from ...dialects.errors import Error, did_you_mean
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
 from ...rewrites.decide.decide import Decisions, decide
@@ -27,6 +27,7 @@ from ..inputs.names import Patterns
 from ..ops.prng_keys import is_key, key_rank
 from ..trace.trace import Traced
 from .addresses import Addresses
+from .range_names import range_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,11 @@ class Source:
     @cached_property
     def classes(self) -> Classes:
         return classes(self.program)
+
+    @cached_property
+    def range_names(self) -> dict[str, int]:
+        """Names for ranges that nobody has named, each with its class of dims."""
+        return range_names(self.program, self.classes, self.addresses.arguments, self.traced.successors)
 
     @cached_property
     def keys(self) -> Mapping[int, int]:
@@ -131,11 +137,16 @@ class State:
 
     def label(self, name: str) -> int:
         """The class of dims that a range name refers to."""
-        root = self.labels.get(name)
+        root = self.labels.get(name, self.source.range_names.get(name))
         if root is None:
-            known = ", ".join(f"`{label}`" for label in self.labels) or "none yet"
-            raise Error(f"no range is named `{name}`", helps=[f'name one first: plan.name("x", 0, "{name}"); named: {known}'])
+            known = [*self.labels, *self.source.range_names]
+            helps = did_you_mean(name, known, f'name one first: plan.name("x", 0, "{name}"); plan.ranges() lists all')
+            raise Error(f"no range is named `{name}`", helps=helps)
         return self.source.classes.root(root)
+
+    def all_labels(self) -> dict[str, int]:
+        """The ranges that tactics have named, each with its class of dims."""
+        return {name: self.source.classes.root(root) for name, root in self.labels.items()}
 
     def dim_with(self, label: str) -> str:
         """A dim that has the range of this name, for errors: `dim 0 of `x``."""

@@ -57,12 +57,12 @@ def test_a_plan_over_its_budget_says_by_how_much_and_what_it_consists_of(
 def test_redundant_flops_are_a_share(plan: pt.Plan) -> None:
     bare = pt.plan(chain, pt.Mesh(data=4, model=2), X, W1, W2)
     bare.expect(replicated_flops="<=87.5%", flops_per_device=8 * 16384)
-    with pytest.raises(pt.Error, match="replicated_flops: 87.50%, expected <10%") as raised:
+    with pytest.raises(pt.Error, match=r"replicated_flops: 87\.50%, expected <10%") as raised:
         bare.expect(replicated_flops="<10%")
     assert any("computed by all along data, model" in note for note in raised.value.notes)
 
 
 @pytest.mark.parametrize("given", ["", "<", "2 MiBs", "<1%", "few", None, -1, True, 1.5])
 def test_another_budget_is_refused(plan: pt.Plan, given: Any) -> None:
-    with pytest.raises(pt.Error, match="bound on|takes a bound"):
+    with pytest.raises(pt.Error, match=r"bound on|takes a bound"):
         plan.expect(bytes_per_device=given)

@@ -1,0 +1,66 @@
+"""`plan.ranges`: dims that belong together, with names by which a strategy is written."""
+
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import partita as pt
+
+MESH = pt.Mesh(data=4, model=2)
+PARAMS = {name: np.ones(shape, np.float32) for name, shape in {"embed": (32, 8), "w1": (8, 64), "w2": (64, 8)}.items()}
+ARGS = PARAMS, {"tokens": np.zeros((16, 6), np.int32), "target": np.ones((16, 6, 8), np.float32)}
+
+
+def train_step(params: Any, batch: Any) -> Any:
+    def loss(params: Any) -> Any:
+        h = jax.nn.relu(params["embed"][batch["tokens"]] @ params["w1"])
+        return jnp.mean((h @ params["w2"] - batch["target"]) ** 2)
+
+    return jax.tree.map(lambda p, g: p - 0.1 * g, params, jax.grad(loss)(params))
+
+
+@pytest.fixture
+def plan() -> pt.Plan:
+    return pt.plan(train_step, MESH, *ARGS)
+
+
+def test_ranges_have_names_extents_and_dims(plan: pt.Plan) -> None:
+    found = {each.name: each for each in plan.ranges()}
+    assert set(found) == {"batch", "length", "params/embed.0", "params/embed.1", "params/w1.1", "params/w2.1"}
+    assert found["batch"].dims == ("batch/target.0", "batch/tokens.0")
+    assert found["length"].dims == ("batch/target.1", "batch/tokens.1")
+    assert found["params/w1.1"].dims == ("params/w1.1", "params/w2.0", "result/w1.1", "result/w2.0")
+    assert [found[name].extents for name in ("batch", "length", "params/embed.0", "params/w1.1")] == [(16,), (6,), (32,), (64,)]
+
+
+def test_a_suggested_name_is_a_whole_strategy(plan: pt.Plan) -> None:
+    by_range = plan.tile("*", "batch", "data").tile("**", "params/w1.1", "model")
+    by_tactics = plan.apply(pt.DataParallel("data", inputs="batch/*"), pt.Megatron("model", column="**/w1", row="**/w2"))
+    assert (by_range.layout("**"), by_range.counts()) == (by_tactics.layout("**"), by_tactics.counts())
+    again = pt.replay(train_step, MESH, by_range.trace, *ARGS)
+    assert (again.layout("**"), again.trace) == (by_range.layout("**"), by_range.trace)
+    assert {each.name: each.axes for each in by_range.ranges()}["batch"] == ("data",)
+
+
+def test_a_name_that_a_tactic_gives_is_the_name_of_its_range(plan: pt.Plan) -> None:
+    assert "hidden" in {each.name for each in plan.name("params/w1", 1, "hidden").ranges()}
+    with pytest.raises(pt.Error, match="no range is named `bath`") as raised:
+        plan.tile("*", "bath", "data")
+    assert raised.value.helps[0] == "did you mean `batch`?"
+
+
+def test_a_function_without_a_training_step_has_the_ranges_of_its_arguments() -> None:
+    def product(x: Any, w: Any) -> Any:
+        return x @ w
+
+    found = pt.plan(product, MESH, np.ones((8, 4)), np.ones((4, 2))).ranges()
+    assert {each.name: each.dims for each in found} == {
+        "x.0": ("x.0", "result.0"), "x.1": ("x.1", "w.0"), "w.1": ("w.1", "result.1"),
+    }  # fmt: skip

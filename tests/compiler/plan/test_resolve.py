@@ -1,0 +1,51 @@
+"""`plan.resolve`: a way out of a conflict, by number or by its tactic."""
+
+# pyright: reportUnknownMemberType=false
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import partita as pt
+
+A = np.ones((64, 64), np.float32)
+
+
+def symmetric(a: Any) -> Any:
+    return a + a.T
+
+
+@pytest.fixture
+def plan() -> pt.Plan:
+    return pt.plan(symmetric, pt.Mesh(data=4), A).tile("a", 0, "data")
+
+
+def test_a_way_out_is_taken_by_number_or_by_its_tactic(plan: pt.Plan) -> None:
+    (conflict,) = plan.conflicts
+    for number, way in enumerate(conflict.resolutions):
+        resolved = plan.resolve(conflict, number)
+        assert (resolved.trace, list(resolved.conflicts)) == (plan.resolve(conflict, way.tactic).trace, [])
+        assert resolved.bytes_per_device() == way.bytes
+    assert plan.resolve(conflict).trace == plan.resolve(conflict, 0).trace
+
+
+def test_a_conflict_is_explained_with_its_claims_and_ways_out(plan: pt.Plan) -> None:
+    (conflict,) = plan.conflicts
+    first, *steps = plan.explain(conflict).steps
+    assert first.text.startswith("conflict on `data` in `add`")
+    assert [step.text for step in steps] == [*conflict.claims, *(f"way out: {way!r}" for way in conflict.resolutions)]
+
+
+@pytest.mark.parametrize("choice", [17, -1, True, "tile('b', 0, 'data')", None])
+def test_another_choice_is_refused(plan: pt.Plan, choice: Any) -> None:
+    with pytest.raises(pt.Error, match="is not a way out of this conflict"):
+        plan.resolve(plan.conflicts[0], choice)
+
+
+def test_a_conflict_of_another_plan_is_refused(plan: pt.Plan) -> None:
+    conflict: Any = plan.conflicts[0]
+    wrong: Any = "add"
+    for other, given in ((plan.resolve(conflict), conflict), (pt.plan(symmetric, plan.mesh, A), conflict), (plan, wrong)):
+        with pytest.raises(pt.Error, match=r"not an open conflict|takes a conflict"):
+            other.resolve(given)
