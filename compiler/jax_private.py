@@ -27,6 +27,7 @@ mlir: Any = import_module("jax.interpreters.mlir")
 set_xla_metadata: Any = import_module("jax.experimental.xla_metadata").set_xla_metadata
 
 Tracer: Any = import_module("jax.core").Tracer
+trace_context: Any = import_module("jax._src.config").trace_context
 eval_context: Any = import_module("jax._src.core").eval_context
 backends: Any = import_module("jax.extend.backend").backends
 jaxprs_in_params: Any = import_module("jax.extend.core").jaxprs_in_params

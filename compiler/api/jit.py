@@ -1,7 +1,7 @@
 """`pt.jit`: partition and run a function in one call.
 
-The plan is made while `jax.jit` traces. So JAX's own cache (by tree, shape, dtype, weak type and static values) caches the
-plans, and a call costs as much as a call of a `jax.jit` function.
+A plan is made once for each kind of arguments: their tree, shapes, dtypes, weak types and static values. A call, `plan`,
+`lower` and `in_shardings` share it. JAX's own cache finds what was compiled, so a call costs as much as one of `jax.jit`.
 """
 
 from __future__ import annotations
@@ -10,17 +10,20 @@ import copy
 import functools
 import inspect
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Generic, TypedDict, TypeVar, Unpack, cast, overload
 
+from jax import Array
 from jax.stages import Lowered, Wrapped as JitWrapped
 
 from ...dialects.definitions.registry import definitions
+from ...dialects.errors import Error, did_you_mean
 from ...dialects.mesh import Mesh
+from ..inputs.argument_numbers import names_at
 from ..inputs.arguments import Function
 from ..inputs.checks import mesh_given, shown, tactics_given
 from ..inputs.donated import donated
-from ..jax_private import Device, jax, tree
+from ..jax_private import Device, Tracer, jax, trace_context, tree
 from ..run.compiled import Compiled, device_mesh, misplaced
 from .plan import Plan, Tactic, plan as make_plan, warn_of_conflicts
 
@@ -46,21 +49,22 @@ class Jitted(Generic[R]):
         fn: Callable[..., R],
         mesh: Mesh,
         tactics: Sequence[Tactic],
-        static_argnames: str | Sequence[str],
-        donate_argnames: str | Sequence[str],
-        devices: Sequence[Device] | None,
+        options: Options,
     ) -> None:
-        function = Function.of(fn, static_argnames)
+        function = Function.of(fn, _named(fn, options, "static"))
         self.fn = fn
         self.mesh = mesh_given(mesh)
         self.tactics = tactics_given(tactics)
         self.static = function.static
-        self.devices = devices
+        self.function = function
+        self.devices = options.get("devices")
+        self.passed_on = {name: given for name, given in options.items() if name in PASSED_ON}
         self.bound: tuple[object, ...] = ()
         functools.update_wrapper(self, fn, updated=())
         self.signature = function.signature
-        self.donated = donated(function, donate_argnames)
+        self.donated = donated(function, _named(fn, options, "donate"))
         self.made: dict[int, JitWrapped] = {}
+        self.plans: dict[Hashable, Plan] = {}
 
     def __repr__(self) -> str:
         name = getattr(self.fn, "__name__", "function")
@@ -85,7 +89,8 @@ class Jitted(Generic[R]):
         """The `jax.jit` function; a new one if an op was redefined, because the programs that it traced may be stale."""
         if definitions.replaced not in self.made:
             self.made.clear()
-            made = jax.jit(self.partitioned(), static_argnames=self.static, donate_argnames=self.donated)
+            how = {"static_argnames": self.static, "donate_argnames": self.donated, **self.passed_on}
+            made = jax.jit(self.partitioned(), **how)
             self.made[definitions.replaced] = made
         return self.made[definitions.replaced]
 
@@ -103,8 +108,24 @@ class Jitted(Generic[R]):
         return call
 
     def planned(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Plan:
-        """The plan for these arguments, the object of a method among them."""
-        return make_plan(self.fn, self.mesh, *args, static_argnames=self.static, **kwargs).apply(*self.tactics)
+        """The plan for these arguments, the object of a method among them. Made once for each kind of arguments."""
+        key = self.kind(args, kwargs)
+        found = self.plans.get(key)
+        if found is None:
+            plan = make_plan(self.fn, self.mesh, *args, static_argnames=self.static, **kwargs)
+            found = self.plans[key] = plan.apply(*self.tactics)
+        return found
+
+    def kind(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Hashable:
+        """What a plan depends on: the tree of the arguments, their types and shardings, static values, and JAX's settings."""
+        bound, static = self.function.bind(args, kwargs)
+        leaves, structure = tree.tree_flatten(tuple(bound.arguments.values()))
+        names = self.function.leaf_names(bound.arguments)
+        avals = map(self.function.aval, leaves, names)
+        types = tuple((each.shape, each.dtype, each.weak_type) for each in avals)
+        # A sharding is an annotation, which a tactic may apply; inside of a call there are none.
+        said = tuple(leaf.sharding if _is_placed(leaf) else None for leaf in cast("list[Array]", leaves))
+        return structure, tuple(bound.arguments), types, said, tuple(static.items()), definitions.replaced, trace_context()
 
     def plan(self, *args: object, **kwargs: object) -> Plan:
         """The plan for these arguments: arrays, or `jax.ShapeDtypeStruct`s."""
@@ -140,37 +161,79 @@ class Jitted(Generic[R]):
 
 
 class Options(TypedDict, total=False):
-    """The parameters of `jit` beside the function and the mesh."""
+    """The parameters of `jit` beside the function, the mesh and the tactics: those of `jax.jit` that a plan does not decide."""
 
-    tactics: Sequence[Tactic]
     static_argnames: str | Sequence[str]
+    static_argnums: int | Sequence[int]
     donate_argnames: str | Sequence[str]
+    donate_argnums: int | Sequence[int]
+    keep_unused: bool
+    inline: bool
+    compiler_options: Mapping[str, Any] | None
     devices: Sequence[Device] | None
 
 
+PASSED_ON = ("keep_unused", "inline", "compiler_options")
+"""The options that `jax.jit` gets as they are."""
+
+_DECIDED = {
+    "in_shardings": 'tactics lay arguments out: pt.Tile({"x": 0}, "data"); `f.in_shardings(*args)` is what they decide',
+    "out_shardings": 'tactics lay results out: pt.Tile({"result": 0}, "data")',
+    "device": "give the devices of the mesh: devices=jax.devices()",
+    "backend": 'give the devices of the mesh: devices=jax.devices("gpu")',
+    "abstracted_axes": "a plan is made for the shapes of each call",
+}
+"""The parameters of `jax.jit` for which a plan has something else."""
+
+
+def _checked(options: Options) -> Options:
+    """Raises Error for an option that `jit` does not take, with what to give instead."""
+    known = Options.__annotations__
+    for name in options:
+        if name in _DECIDED:
+            raise Error(f"`pt.jit` does not take `{name}`: the plan decides it", helps=[_DECIDED[name]])
+        if name not in known:
+            raise Error(f"`pt.jit` has no option `{name}`", helps=did_you_mean(name, known, f"it takes {', '.join(known)}"))
+    return options
+
+
+def _named(fn: Callable[..., object], options: Options, side: str) -> str | Sequence[str]:
+    """The names of static or donated arguments, which may be given by number too."""
+    by_name, by_number = ("static_argnames", "static_argnums") if side == "static" else ("donate_argnames", "donate_argnums")
+    numbers = cast("int | Sequence[int]", options.get(by_number, ()))
+    names = cast("str | Sequence[str]", options.get(by_name, ()))
+    if isinstance(numbers, Sequence) and not numbers:
+        return names
+    return tuple(dict.fromkeys((*((names,) if isinstance(names, str) else names), *names_at(fn, numbers, by_number))))
+
+
+def _is_placed(leaf: object) -> bool:
+    """Whether an argument brings a sharding that its caller has chosen."""
+    is_array = isinstance(leaf, Array) and not isinstance(leaf, Tracer)
+    return isinstance(leaf, jax.ShapeDtypeStruct) or (is_array and bool(getattr(leaf, "committed", False)))
+
+
 @overload
-def jit(fn: Callable[..., R], *, mesh: Mesh, **options: Unpack[Options]) -> Jitted[R]: ...
+def jit(fn: Callable[..., R], *, mesh: Mesh, tactics: Sequence[Tactic] = (), **options: Unpack[Options]) -> Jitted[R]: ...
 @overload
-def jit(fn: None = None, *, mesh: Mesh, **options: Unpack[Options]) -> Callable[[Callable[..., R]], Jitted[R]]: ...
 def jit(
-    fn: Callable[..., R] | None = None,
-    *,
-    mesh: Mesh,
-    tactics: Sequence[Tactic] = (),
-    static_argnames: str | Sequence[str] = (),
-    donate_argnames: str | Sequence[str] = (),
-    devices: Sequence[Device] | None = None,
+    fn: None = None, *, mesh: Mesh, tactics: Sequence[Tactic] = (), **options: Unpack[Options]
+) -> Callable[[Callable[..., R]], Jitted[R]]: ...
+def jit(
+    fn: Callable[..., R] | None = None, *, mesh: Mesh, tactics: Sequence[Tactic] = (), **options: Unpack[Options]
 ) -> Jitted[R] | Callable[[Callable[..., R]], Jitted[R]]:
     """Partition `fn` by the tactics and compile it for the mesh, at the first call with each kind of arguments.
 
     Also a decorator: `@pt.jit(mesh=..., tactics=[...])`. `vmap`, an outer `jit` and all derivatives of the result are those
-    of `fn`, partitioned by the same tactics. A call raises Error if a tactic does not fit or the mesh needs more devices
-    than there are.
+    of `fn`, partitioned by the same tactics. Beside `devices` it takes the options of `jax.jit`: `static_argnames`,
+    `static_argnums`, `donate_argnames`, `donate_argnums`, `keep_unused`, `inline` and `compiler_options`. Raises Error for its
+    others, which the plan decides. A call raises Error if a tactic does not fit or the mesh needs more devices than there are.
 
         step = jax.jit(train_step)   -->   step = pt.jit(train_step, mesh=mesh, tactics=[...])
     """
+    chosen = _checked(options)
 
     def partitioned(fn: Callable[..., R]) -> Jitted[R]:
-        return Jitted(fn, mesh, tactics, static_argnames, donate_argnames, devices)
+        return Jitted(fn, mesh, tactics, chosen)
 
     return partitioned if fn is None else partitioned(fn)

@@ -4,6 +4,7 @@
     budgets      bounds on bytes, flops and counts: `"<2MiB"`
     names        names of values from paths in trees, and the patterns that match them
     arguments    a function and how it is called
+    argument_numbers  arguments given by number, by their names
     donated      the arguments whose buffers a call may use for its results
     literals     a text in the user's Python file, and where it is
     lines        the line of the user's program that an operation comes from

@@ -211,3 +211,56 @@ def test_an_error_raised_by_the_user_stays_unchanged() -> None:
         pt.jit(broken, mesh=MESH)(X)
     with pytest.raises(TypeError, match="dot_general"):
         pt.jit(model, mesh=MESH)(X, X)
+
+
+def test_a_plan_is_made_once_and_shared_by_all_that_need_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    traces: list[int] = []
+
+    def counted(x: jax.Array, w: jax.Array) -> jax.Array:
+        traces.append(1)
+        return jnp.tanh(x @ w)
+
+    layer = pt.jit(counted, mesh=MESH, tactics=TACTICS)
+    plan = layer.plan(X, W)
+    assert layer.plan(jax.ShapeDtypeStruct(X.shape, X.dtype), W) is plan
+    placed = jax.device_put((X, W), layer.in_shardings(X, W))
+    layer.lower(X, W)
+    equal(layer(*placed), model(X, W))
+    equal(layer(X, W), model(X, W))
+    assert len(traces) == 1
+    with jax.default_matmul_precision("float32"):
+        assert layer.plan(X, W) is not plan
+    assert layer.plan(X[:8], W) is not plan
+
+
+def test_arguments_may_be_static_or_donated_by_number() -> None:
+    def step(state: Any, x: Any, power: int) -> Any:
+        return jax.tree.map(lambda s: s + jnp.sum(x**power), state)
+
+    fast = pt.jit(step, mesh=pt.Mesh(data=4), tactics=[pt.DataParallel("data", "x")], static_argnums=-1, donate_argnums=(0,))
+    assert (fast.static, fast.donated) == (("power",), ("state",))
+    equal(fast({"a": jnp.ones(4)}, X, 2), step({"a": jnp.ones(4)}, X, 2))
+    both = pt.jit(step, mesh=MESH, static_argnames="power", donate_argnums=0, keep_unused=True, compiler_options={})
+    assert (both.static, both.donated, both.passed_on) == (
+        ("power",),
+        ("state",),
+        {"keep_unused": True, "compiler_options": {}},
+    )
+
+
+@pytest.mark.parametrize("numbers", [3, -4, "x", True, 1.0, (0, 7)])
+def test_a_number_of_no_argument_is_refused(numbers: Any) -> None:
+    with pytest.raises(pt.Error, match="`donate_argnums` takes numbers of positional arguments of `model`") as raised:
+        pt.jit(model, mesh=MESH, donate_argnums=numbers)
+    assert list(raised.value.helps) == ["they are 0 `x`, 1 `w`", "or name them: donate_argnames=..."]
+
+
+@pytest.mark.parametrize("option", ["in_shardings", "out_shardings", "device", "backend", "abstracted_axes"])
+def test_what_a_plan_decides_is_refused_with_what_to_give_instead(option: str) -> None:
+    given: Any = {option: None}
+    with pytest.raises(pt.Error, match=f"does not take `{option}`: the plan decides it"):
+        pt.jit(model, mesh=MESH, **given)
+    wrong: Any = {"static_argname": "x"}
+    with pytest.raises(pt.Error, match="has no option `static_argname`") as raised:
+        pt.jit(model, mesh=MESH, **wrong)
+    assert raised.value.helps[0] == "did you mean `static_argnames`?"
