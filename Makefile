@@ -44,5 +44,6 @@ clean:
 .venv/stamp: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Partita needs Python 3.11 or newer, this is " + sys.version)'
 	$(PYTHON) -m venv --clear .venv
+	@echo "installing Partita and what it needs into .venv: about half a minute"
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@

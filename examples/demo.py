@@ -4,7 +4,7 @@
 
 The model is `examples/gpt.py`, the text is the source of Python's standard library, the mesh data=4 x model=2. After
 each tactic it shows the plan: the layouts of the first block, the collectives of a step, and the bytes that a device
-receives.
+receives and stores.
 """
 
 from collections.abc import Callable, Iterator
@@ -46,14 +46,25 @@ SHOWN = ["params/embed", "params/blocks/0/**", "batch/*"]
 # Both runs round differently, by about 1e-6 of the loss; a wrong gradient is off by far more.
 BOUND = 1e-4
 
+NEXT = """
+Next: a step of your own, by the same tactics.
+
+    step = pt.jit(train_step, mesh=pt.Mesh(data=4, model=2), tactics=[pt.DataParallel("data", inputs="batch/*")])
+    print(step.plan(params, opt, batch))
+
+What a plan answers is in docs/plans.md, kinds of parallelism are in docs/parallelism.md.
+"""
+
 Step = Callable[[Any, Any, Any], tuple[Any, Any, jax.Array]]
 
 
 def partitioned(params: Any, opt: Any, console: Console) -> pt.Plan:
     """The plan of the training step after all tactics; each is shown as it is applied."""
+    console.print("tracing the training step ...", style="dim")
     batch = next(_batches())
     plan = pt.plan(gpt.train_step, MESH, params, opt, batch)
     console.print(f"train_step on a mesh of {MESH}\n", highlight=False)
+    console.print(f"on one device: {_megabytes(plan.memory().bytes)} stored at the peak of a step\n", highlight=False)
     before = {pattern: plan.layout(pattern) for pattern in SHOWN}
     for name, tactic in TACTICS.items():
         plan = plan.apply(tactic)
@@ -92,21 +103,30 @@ def main() -> int:
     plan = partitioned(params, opt, console)
     alone = train(jax.jit(gpt.train_step), params, opt, "1 device, unpartitioned", console)
     together = train(plan.compile(), params, opt, f"{MESH.size} devices, {MESH}", console)
-    return 0 if _agree(alone, together, console) else 1
+    agree = _agree(alone, together, console)
+    console.print(NEXT, highlight=False, markup=False)
+    return 0 if agree else 1
 
 
 def _picture(name: str, plan: pt.Plan, before: dict[str, dict[str, str]], after: dict[str, dict[str, str]]) -> Table:
     """The layouts of the first block and the batch, with changed ones in colour, and below them the cost."""
     counts = {kind: times for kind, times in plan.counts().items() if times}
     collectives = ", ".join(f"{times} {kind}" for kind, times in counts.items()) or "no collectives"
-    received = f"{plan.bytes_per_device() / 1e6:.2f} MB received by a device in a step"
-    table = Table(title=f"after {name}", caption=f"{collectives}\n{received}", title_justify="left", caption_justify="left")
+    received = f"{_megabytes(plan.bytes_per_device())} received by a device in a step"
+    stored = f"{_megabytes(plan.memory().bytes)} stored by a device at the peak"
+    table = Table(
+        title=f"after {name}", caption="\n".join([collectives, received, stored]), title_justify="left", caption_justify="left"
+    )
     table.add_column("value")
     table.add_column("layout")
     for pattern in SHOWN:
         for value, layout in after[pattern].items():
             table.add_row(value, _escaped(layout), style="bold green" if before[pattern][value] != layout else "dim")
     return table
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:.2f} MB"
 
 
 def _escaped(layout: str) -> str:
