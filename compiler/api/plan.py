@@ -23,7 +23,7 @@ from ..plan import annotations, claims, collectives, conflicts, lowered, memory,
 from ..plan.annotations import Annotation
 from ..plan.claims import Seed
 from ..plan.collectives import Collective
-from ..plan.conflicts import Conflict
+from ..plan.conflicts import Conflict, Resolution
 from ..plan.counts import Counts
 from ..plan.diff import Diff, diff
 from ..plan.expect import expect
@@ -182,8 +182,8 @@ class Plan(State):
         """Claims that contradict each other and that the order of tactics does not decide, with resolutions."""
         return conflicts.conflicts(self)
 
-    def resolve(self, conflict: Conflict, choice: int | str = 0) -> Plan:
-        """Take a way out of an open conflict: by its number among `conflict.resolutions`, the fastest first, or by its tactic.
+    def resolve(self, conflict: Conflict, choice: int | str | Resolution = 0) -> Plan:
+        """Take a way out of an open conflict: one of `conflict.resolutions`, its number, the fastest first, or its tactic.
 
         Raises Error if the conflict is not an open one of this plan, and for a choice that it does not have.
 
@@ -234,8 +234,8 @@ class Plan(State):
     def explain(self, what: Patterns | Collective | Conflict) -> Explanation:
         """Why values have their layouts and which uses redistribute them; why a collective runs; what a conflict is about.
 
-        The answer prints as text, and `.steps` has its reasons with source lines and tactics. Raises Error for a collective of
-        another plan.
+        The answer prints as text, and `.steps` has its reasons with source lines and tactics. Raises Error for a collective or
+        a conflict of another plan.
 
             explain("w1"):                   w1: f32[data*2, 16], decided by 2: tile('w1', 0, 'data'); gathered for dot_general
             explain(collectives()[0]):       what is sent; the op that sums it, or that reads it; by which tactics

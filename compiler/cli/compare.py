@@ -27,7 +27,7 @@ from ..inputs.names import match
 from ..jax_private import jax, jnp, tree
 from ..ops.prng_keys import is_key, text
 from ..run.compare import differences
-from .tables import summary, table, titled
+from .tables import table, titled, totals
 
 
 def host_devices(count: int) -> None:
@@ -100,4 +100,4 @@ def errors(plan: Plan, leaves: Sequence[Array | np.ndarray]) -> dict[str, float]
 def report(plan: Plan, errors: Mapping[str, float]) -> RenderableType:
     layouts = plan.layout("result")
     rows = [(name, layouts[name], f"{error:.1e}") for name, error in errors.items()]
-    return titled(plan, table(("result", "layout", "largest error"), rows), Text(summary(plan)))
+    return titled(plan, table(("result", "layout", "largest error"), rows), Text(totals(plan)))

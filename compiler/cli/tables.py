@@ -37,7 +37,7 @@ def report(plan: Plan, whole: bool = False) -> RenderableType:
         if view:
             shown: RenderableType = view.all() if whole else view
             parts.append(Group(Text(title), shown) if title else shown)
-    return titled(plan, *parts, Text(summary(plan)))
+    return titled(plan, *parts, Text(totals(plan)))
 
 
 def titled(plan: Plan, *parts: RenderableType | None) -> RenderableType:
@@ -46,7 +46,7 @@ def titled(plan: Plan, *parts: RenderableType | None) -> RenderableType:
     return Group(title, *(Padding(part, (1, 0, 0, 0)) for part in parts if part is not None))
 
 
-def summary(plan: Plan) -> str:
+def totals(plan: Plan) -> str:
     """One line: the collectives and bytes of a call, and the memory."""
     sent = f"{plan.bytes_per_device():,} bytes received by a device in a call"
     return f"{plan.counts().text()}; {sent}; {plan.memory().bytes:,} stored at the peak"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ...dialects.errors import Error, Location
-from .checks import shown
+from .checks import integer, shown
 
 BYTES: Mapping[str, int] = {
     "": 1,
@@ -50,18 +50,19 @@ class Budget:
 
 def budget(name: str, given: object, units: Mapping[str, float]) -> Budget:
     """A budget for a quantity with these units. Raises Error, with a caret, for another text, and for a negative number."""
-    if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
-        return Budget("", given, f"{given:,}")
+    number = integer(given)
+    if number is not None and number >= 0 and (number == 0 or "" in units):
+        return Budget("", number, f"{number:,}")
     example = '"<1%"' if "%" in units else '"<2MiB"' if "MiB" in units else '"<2G"' if "G" in units else '"<=2"'
     helps = [f"give a bound: plan.expect({name}={example})"]
     helps += [f"the units are {named}"] if (named := ", ".join(f"`{unit}`" for unit in units if unit)) else []
     if not isinstance(given, str):
         raise Error(f"`{name}` takes a bound, got {shown(given)}", helps=helps)
     match = _BUDGET.fullmatch(given)
-    number, unit = (match["number"], match["unit"]) if match is not None else (None, "")
-    if match is None or number is None or unit not in units:
-        start = match.start("unit") if match is not None and number is not None else len(given) - len(given.lstrip("<>= "))
+    said, unit = (match["number"], match["unit"]) if match is not None else (None, "")
+    if match is None or said is None or unit not in units:
+        start = match.start("unit") if match is not None and said is not None else len(given) - len(given.lstrip("<>= "))
         location = Location("budget", 1, start + 1, max(len(given.rstrip()), start + 1) + 1, given)
-        label = f"expected {'a number' if number is None else 'a unit'}"
+        label = f"expected {'a number' if said is None else 'a unit'}"
         raise Error(f"`{given}` is not a bound on `{name}`", location=location, label=label, helps=helps)
-    return Budget(match["sign"], float(re.sub("[_,]", "", number)) * units[unit], given.strip())
+    return Budget(match["sign"], float(re.sub("[_,]", "", said)) * units[unit], given.strip())

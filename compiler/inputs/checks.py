@@ -48,13 +48,14 @@ def dim_number(given: object) -> int | str:
     """A dim: its number (NumPy integers too), or a range name. Raises Error for anything else."""
     if isinstance(given, str):
         return given
-    if (number := _integer(given)) is None:
-        helps = ["a dim is a number, negative from the end, or a range that `plan.name` named"]
+    if (number := integer(given)) is None:
+        helps = ["a dim is a number, negative from the end, or the name of a range, as plan.ranges() lists them"]
         raise Error(f"expected a dim, got {shown(given)}", helps=helps)
     return number
 
 
-def _integer(given: object) -> int | None:
+def integer(given: object) -> int | None:
+    """An integer, NumPy's too; None for anything else."""
     try:
         return None if isinstance(given, bool) else operator.index(cast(int, given))
     except TypeError:
@@ -72,7 +73,7 @@ def block_of(given: object, padded: bool) -> int | None:
     """The length of blocks, or None. Raises Error if it is not a positive integer, or if the dim is padded too."""
     if given is None:
         return None
-    block = _integer(given)
+    block = integer(given)
     if block is None or block < 1:
         title = f"`block` takes the number of consecutive elements that go to one device, got {shown(given)}"
         raise Error(title, helps=["block=1 deals the elements out one by one; leave it out for one block on each device"])
@@ -131,9 +132,9 @@ def dims_given(values: object, axis: object, more: object) -> None:
 
 def count_of(kind: str, given: object) -> int:
     """A number of collectives of one kind. Raises Error if it is not a non-negative integer."""
-    count = _integer(given)
+    count = integer(given)
     if count is None or count < 0:
-        helps = [f"give the number that one call runs: plan.expect({kind}=3); use `plan.counts()` to compare with a range"]
+        helps = [f'give the number that one call runs, or a bound: plan.expect({kind}=3), plan.expect({kind}="<=3")']
         raise Error(f"`{kind}` takes a count, got {shown(given)}", helps=helps)
     return count
 

@@ -136,16 +136,13 @@ class _Walk:
 
     def is_swapped(self, node: Node) -> bool:
         """Whether a product is lowered with its operands exchanged, so that it is the transpose which reads it."""
-        uses = self.program.uses[node.results[0]]
-        if (
-            node.kind != "dot_general"
-            or len(uses) != 1
-            or uses[0] in self.decisions.at_use
-            or node.results[0] in self.decisions.homes
-        ):
+        if node.kind != "dot_general" or node.results[0] in self.decisions.homes:
             return False
-        (number, _), end = uses[0], len(self.program.nodes)
-        found = number < end and product_of(self.program.nodes[number].op) is node.op
+        uses, nodes = self.program.uses[node.results[0]], self.program.nodes
+        if len(uses) != 1 or uses[0] in self.decisions.at_use:
+            return False
+        number, _ = uses[0]
+        found = number < len(nodes) and product_of(nodes[number].op) is node.op
         self.swapped |= {number} if found else set()
         return found
 

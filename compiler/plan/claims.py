@@ -39,7 +39,8 @@ def tile(
 ) -> Some:
     """Factor a dim's range of these values and place a factor on a mesh axis; then propagate."""
     dim = dim_number(dim)
-    if isinstance(dim, int) or (dim not in plan.labels and dim not in plan.source.range_names):
+    # Range names need the classes of all dims, so they are looked up only for a name.
+    if isinstance(dim, int) or not ("*" in dim or dim in plan.labels or dim in plan.source.range_names):
         no_axis(plan.mesh, values, dim, axis)
     padded, block = flag_of("padded", padded), block_of(block, padded)
     said = {"propagate": (propagate, True), "padded": (padded, False), "block": (block, None)}

@@ -110,20 +110,26 @@ class Conflict:
         return f"conflict on `{self.axis}` in {self.op}{where}: " + "; ".join(self.claims)
 
 
-def resolve(plan: Some, conflict: object, choice: int | str = 0) -> Some:
-    """The plan after one of the ways out of a conflict: by its number among `.resolutions`, or by its tactic."""
-    if not isinstance(conflict, Conflict):
-        title = f"`resolve` takes a conflict, got {shown(conflict)}"
-        raise Error(title, helps=["write plan.resolve(plan.conflicts[0])", "to resolve all: plan.apply(pt.Resolve())"])
-    if conflict.plan.source is not plan.source or not is_open(plan, conflict.key):
-        helps = ["take one of plan.conflicts", "a tactic that came after it may have resolved it"]
-        raise Error(f"this is not an open conflict of this plan: {conflict!r}", helps=helps)
-    ways = conflict.resolutions
-    chosen = [way for number, way in enumerate(ways) if choice in (number, way.tactic)]
-    if not chosen or isinstance(choice, bool):
+def resolve(plan: Some, conflict: object, choice: int | str | Resolution = 0) -> Some:
+    """The plan after one of the ways out of a conflict: itself, its number among `.resolutions`, or its tactic."""
+    ways = its_own(plan, conflict).resolutions
+    plain = isinstance(choice, int | str | Resolution) and not isinstance(choice, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
+    chosen = [way for number, way in enumerate(ways) if plain and choice in (number, way.tactic, way)]
+    if not chosen:
         known = ", ".join(f"{number}: {way.tactic}" for number, way in enumerate(ways)) or "none: no tactic resolves it alone"
         raise Error(f"{shown(choice)} is not a way out of this conflict", helps=[f"the ways out are {known}"])
     return chosen[0](plan)
+
+
+def its_own(plan: State, conflict: object) -> Conflict:
+    """The conflict, if it is an open one of this plan. Raises Error otherwise."""
+    if not isinstance(conflict, Conflict):
+        helps = ["take one of plan.conflicts: plan.resolve(plan.conflicts[0])", "to resolve all: plan.apply(pt.Resolve())"]
+        raise Error(f"expected a conflict, got {shown(conflict)}", helps=helps)
+    if conflict.plan.source is not plan.source or not is_open(plan, conflict.key):
+        helps = ["take one of plan.conflicts", "a tactic that came after it may have resolved it"]
+        raise Error(f"this is not an open conflict of this plan: {conflict!r}", helps=helps)
+    return conflict
 
 
 def _tried(plan: Some, value: str | tuple[str, ...], dim: int | None, axis: str, first: bool) -> Some:

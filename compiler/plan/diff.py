@@ -50,7 +50,7 @@ class Diff(View):
         lines.append(f"bytes received by a device: {_change(self.bytes)}")
         lines.append(f"flops of a device: {' --> '.join(each.text(unit='') for each in self.flops)}")
         lines += [f"flops of them in excess of its share: {_change(self.excess)}"] if any(self.excess) else []
-        lines += [f"bytes of padding among its arguments: {_change(self.padding)}"] if any(self.padding) else []
+        lines += [f"bytes that pad the blocks of arguments inside: {_change(self.padding)}"] if any(self.padding) else []
         lines.append(f"bytes on a device at the peak: {_change(self.memory)}")
         lines.append(f"bytes of arguments on a device: {_change(self.arguments)}")
         return lines

@@ -18,6 +18,8 @@ from .work import flops_per_device
 
 MOST = 20
 """The most collectives that one error shows."""
+MOST_PARTS = 3
+"""The most parts of another quantity that an error shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class Quantity:
 QUANTITIES: Mapping[str, Quantity] = {
     "bytes_per_device": Quantity(BYTES, bytes_per_device, "{:,} bytes".format, lambda plan: _heaviest(plan)),
     "memory": Quantity(BYTES, peak_bytes, "{:,} bytes".format, lambda plan: memory(plan).arrays),
-    "flops_per_device": Quantity(FLOPS, lambda plan: flops_per_device(plan).known, "{:,} flops".format, lambda plan: ()),
+    "flops_per_device": Quantity(FLOPS, lambda plan: _flops(plan), "{:,} flops".format, lambda plan: ()),
     "replicated_flops": Quantity(
         SHARE, lambda plan: _share(plan), "{:.2%}".format, lambda plan: [each for each in silent(plan) if each.flops]
     ),
@@ -65,11 +67,7 @@ def _budget(name: str, given: int | str, kinds: Counts) -> Budget:
     if name not in kinds:
         known = (*kinds, *QUANTITIES)
         raise Error(f"`{name}` is not something to expect", helps=did_you_mean(name, known, f"choose among {', '.join(known)}"))
-    return (
-        budget(name, given, NUMBER)
-        if isinstance(given, str) and given[:1] in "<>"
-        else Budget("", count_of(name, given), f"{given}")
-    )
+    return budget(name, given, NUMBER) if isinstance(given, str) else Budget("", count_of(name, given), f"{given}")
 
 
 def _have(plan: State, name: str, kinds: Counts) -> float:
@@ -88,17 +86,19 @@ def _parts(plan: State, name: str) -> Iterator[object]:
         yield from (each for each in collectives(plan) if each.kind == name)
 
 
-MOST_PARTS = 3
-"""The most parts of a quantity that an error shows."""
-
-
 def _heaviest(plan: State) -> Sequence[Collective]:
     return sorted(collectives(plan), key=lambda each: each.times * each.received, reverse=True)
 
 
+def _flops(plan: State) -> float:
+    """The known flops; infinite if none are known, so that no budget is kept by an op of unknown cost alone."""
+    found = flops_per_device(plan)
+    return found.known if found.known or not found.unknown else float("inf")
+
+
 def _share(plan: State) -> float:
     excess, total = redundant_flops(plan)
-    return excess / total if total else 0.0
+    return excess / total if total else 0.0 if _flops(plan) == 0 else float("inf")
 
 
 def _had(have: Counts, kind: str) -> str:

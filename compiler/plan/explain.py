@@ -20,12 +20,12 @@ from ..views.listing import starred
 from ..views.view import Part, View
 from .claims import each_trip
 from .collectives import Collective, bytes_per_device, line_of, of_move, use_of
-from .conflicts import Conflict
+from .conflicts import Conflict, its_own
 from .elsewhere import along, because, parameter
 from .lookups import is_own, lines, made_by
 from .memory import peak_bytes
 from .state import State
-from .work import in_blocks, work
+from .work import in_blocks, op_name, work
 
 MOST = 3
 """The most ops named at which a propagated claim loses."""
@@ -115,7 +115,7 @@ def _collective(plan: State, each: Collective) -> Iterator[Reason]:
     elif node.is_border:
         yield Reason(f"the loop that reads it{f' at {where}' if where else ''} has it as {target}", 1, where)
     elif node is not summed:
-        yield Reason(f"`{node.kind}` reads it as {target}", 1, where)
+        yield Reason(f"`{op_name(node)}` reads it as {target}", 1, where)
         yield from _op(plan, node, each.axes, "computes")
         yield from (Reason(text, 2, where) for axis in each.axes if (text := _lost(plan, move, axis)))
     yield from _each_trip_instead(plan, move)
@@ -136,9 +136,10 @@ def _op(plan: State, node: Node, axes: Iterable[str], does: str) -> Iterator[Rea
     """What an op is by its definition, and the index that each axis is on."""
     value = node.end(-1 if node.results else 0)
     where, definition = line_of(plan, value, node), node.signature.instance.definition
-    text = (
-        "   ".join(printer.definition(definition).split("   ")[:2]) if node.kind != "whole" else f"{node.kind}: no definition"
-    )
+    if node.kind == "whole":
+        yield Reason(f"`{op_name(node)}`{f' at {where}' if where else ''} runs unpartitioned, or on one device", 1, where)
+        return
+    text = "   ".join(printer.definition(definition).split("   ")[:2])
     yield Reason(f"`{node.kind}`{f' at {where}' if where else ''} {does} {text}", 1, where)
     for axis in axes:
         claim = plan.decisions.placements.claim(node.number, axis)
@@ -166,9 +167,10 @@ def _dims(plan: State, node: Node, claim: Claim) -> str:
 
 def _conflict(plan: State, each: Conflict) -> Iterator[Reason]:
     """The claims that contradict each other, and the ways out."""
+    its_own(plan, each)
     yield Reason(f"conflict on `{each.axis}` in {each.op}" + (f" at {each.source}" if each.source else ""), 0, each.source)
-    for claim in each.claims:
-        yield Reason(claim, 1)
+    for text, (claim, _) in zip(each.claims, plan.table.conflicts[each.key].claims, strict=True):
+        yield Reason(text, 1, each.source, claim.tactic + 1)
     yield from (Reason(f"way out: {way!r}", 1) for way in each.resolutions)
 
 

@@ -11,27 +11,36 @@ from ...rewrites.program.dim_classes import Classes
 from ...rewrites.program.program import Program
 
 BATCH, LENGTH = "batch", "length"
+FEWEST = 2
+"""The fewest arguments that the results of a training step replace."""
 
 
-def range_names(program: Program, classes: Classes, arguments: Mapping[str, int], kept: Collection[str]) -> dict[str, int]:
-    """Name -> class of dims, for all classes that an argument has. `kept` are the arguments that a result replaces.
+def range_names(
+    program: Program, classes: Classes, arguments: Mapping[str, int], replaced: Collection[str], keys: Collection[int]
+) -> dict[str, int]:
+    """Name -> class of dims, for all classes that an argument has.
 
-    The leading dim of most inputs, arguments that no result replaces, is the batch; the next dim of an input of integers is the
-    length of its sequences. Any other range is named after the first argument that has it, and its dim there.
+    `batch` is the leading dim of the inputs, and `length` the next one of integers. The inputs are the arguments of integers of
+    the highest rank; without any, they are the arguments of a training step that no result replaces. No dim is the batch if
+    these do not all lead with the same one. Random keys have no ranges. Any other range is named after the first argument that
+    has it, and its dim there.
     """
-    inputs = {name: value for name, value in arguments.items() if name not in kept and program.shape(value)}
-    tokens = [value for value in inputs.values() if program.types[value].dtype.startswith(("int", "uint"))]
+    named = {name: value for name, value in arguments.items() if value not in keys and program.shape(value)}
+    integers = [value for value in named.values() if program.types[value].dtype.startswith(("int", "uint"))]
+    most = max((len(program.shape(value)) for value in integers), default=0)
+    inputs = [value for value in integers if len(program.shape(value)) == most]
+    if not inputs and len(replaced) >= FEWEST:
+        inputs = [value for name, value in named.items() if name not in replaced]
     found = dict[str, int]()
-    # Where nothing is replaced, parameters may be among the inputs, but not among those of integers.
-    if leading := [classes.of(value, 0) for value in (inputs.values() if kept else tokens)]:
-        found[BATCH] = max(dict.fromkeys(leading), key=leading.count)
-    sequences = [classes.of(value, 1) for value in tokens if len(program.shape(value)) > 1]
-    if sequences and sequences[0] != found.get(BATCH):
-        found[LENGTH] = sequences[0]
-    named = set(found.values())
-    for name, value in arguments.items():
+    if len(leading := {classes.of(value, 0) for value in inputs}) == 1:
+        found[BATCH] = leading.pop()
+        lengths = {classes.of(value, 1) for value in integers if len(program.shape(value)) > 1 and value in inputs}
+        if len(lengths) == 1 and found[BATCH] not in lengths:
+            found[LENGTH] = lengths.pop()
+    known = set(found.values())
+    for name, value in named.items():
         for dim in range(len(program.shape(value))):
-            if (root := classes.of(value, dim)) not in named:
-                named.add(root)
+            if (root := classes.of(value, dim)) not in known:
+                known.add(root)
                 found[f"{name}.{dim}"] = root
     return found

@@ -8,7 +8,6 @@ batch       512   batch/x.0, batch/y.0            data
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...rewrites.decide.table import WHOLE
 from ..views.listing import Listing, Shape, merged
 from ..views.view import Cell
 from .state import State
@@ -48,7 +47,11 @@ class Range:
 
 def ranges(plan: State) -> Listing[Range]:
     """The ranges that arguments have, those of most dims first."""
-    source, names = plan.source, {root: name for name, root in (plan.source.range_names | plan.all_labels()).items()}
+    source, labels = plan.source, plan.all_labels()
+    # A name that a tactic gave to another range is no longer the suggested one.
+    suggested = {root: name for name, root in plan.source.range_names.items() if labels.get(name, root) == root}
+    unnamed = {root: f"range {root}" for root in plan.source.range_names.values()}
+    names = {**unnamed, **suggested, **{root: name for name, root in labels.items()}}
     members: dict[int, list[str]] = {root: [] for root in names}
     extents: dict[int, list[int]] = {root: [] for root in names}
     axes: dict[int, list[str]] = {root: [] for root in names}
@@ -84,4 +87,4 @@ def _row(each: Range) -> Sequence[Cell]:
 
 def _is_on(plan: State, value: int, dim: int, axis: str) -> bool:
     claim = plan.table.claim(value, axis)
-    return claim is not None and claim.at == dim and claim.at != WHOLE
+    return claim is not None and claim.at == dim

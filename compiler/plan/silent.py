@@ -17,55 +17,56 @@ from ..inputs.lines import Source
 from ..views.listing import Listing, Shape
 from ..views.view import Cell
 from .collectives import line_of
-from .conflicts import BYTES_PER_SECOND, FLOPS_PER_SECOND
+from .counts import most
+from .memory import peak_bytes
 from .state import State
 from .stops import wholes
-from .work import flops_per_device, on_device, op_name
+from .work import flops_per_device, in_blocks, on_device, op_name
 
 REPLICATED, REDUNDANT, UNPARTITIONED = "replicated", "computed by all", "unpartitioned"
+UNKNOWN = "computed by all, flops unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class Silent:
     """One array or op of which devices along `axes` all have, or do, the same.
 
-    `bytes` is what a device stores in excess, or, for an unpartitioned op, receives; `flops` is what it computes in excess in a
-    call. Both are zero if the devices shared the array or the work.
+    `bytes` is what a device stores in excess of its share; of an unpartitioned op, what it receives for it. `flops` is what it
+    computes in excess in a call, the rims of windows that overlap included.
     """
 
     what: str
-    """`replicated`, `computed by all` or `unpartitioned`."""
+    """`replicated`, `computed by all`, `computed by all, flops unknown` or `unpartitioned`."""
     value: str
     op: str
     axes: tuple[str, ...]
     bytes: int
     flops: int
     source: Source | None
-
-    @property
-    def seconds(self) -> float:
-        """About how long the excess takes a TPU v5e: what the entries are ordered by."""
-        return self.bytes / BYTES_PER_SECOND + self.flops / FLOPS_PER_SECOND
+    where: str = ""
+    """The branch, or the loop of unknown trip count, that it is in."""
 
     def __str__(self) -> str:
         where = f" at {self.source}" if self.source is not None else ""
         of = f" by `{self.op}`" if self.op else ""
         cost = ", ".join(f"{each:,} {unit}" for each, unit in ((self.bytes, "bytes"), (self.flops, "flops")) if each)
-        return f"`{self.value}`{of}{where}: {self.what} along {', '.join(self.axes)}, {cost or 'nothing'} in excess on a device"
+        along = f" along {', '.join(self.axes)}" if self.axes else ""
+        return f"`{self.value}`{of}{where}: {self.what}{along}" + (f", {cost} in excess on a device" if cost else "")
 
     __repr__ = __str__
 
 
 def silent(plan: State) -> Listing[Silent]:
-    """All of it, the most expensive first."""
+    """All of it, the largest parts of a device's memory and flops first."""
     found = [*_replicated(plan), *_redundant(plan), *_unpartitioned(plan)]
-    found = sorted((each for each in found if each.bytes or each.flops), key=lambda each: -each.seconds)
-    return Listing(found, Shape("replicated values or redundant ops", _COLUMNS, _row, partial(_notes, plan)))
+    stored, (_, computed) = peak_bytes(plan), redundant_flops(plan)
+    found.sort(key=lambda each: -max(each.bytes / max(stored, 1), each.flops / max(computed, 1)))
+    return Listing(found, Shape("replicated values or redundant ops", _COLUMNS, _row, partial(_notes, redundant_flops(plan))))
 
 
 def redundant_flops(plan: State) -> tuple[int, int]:
-    """The flops of a device in a call that other devices compute too, beyond its share of them; and all of its flops."""
-    return sum(each.flops for each in _redundant(plan)), flops_per_device(plan).known
+    """The flops of a device in a call beyond its share of them, and all of its flops; of branches, the most of each."""
+    return int(most((each.flops, each.where) for each in _redundant(plan))), flops_per_device(plan).known
 
 
 _COLUMNS = ("value", "op", "what", "along", "bytes", "flops", "at")
@@ -76,12 +77,11 @@ def _row(each: Silent) -> Sequence[Cell]:
     return each.value, each.op, each.what, ", ".join(each.axes), each.bytes, each.flops, at
 
 
-def _notes(plan: State, found: Sequence[Silent]) -> list[str]:
-    stored, computed = sum(each.bytes for each in found if each.what == REPLICATED), sum(each.flops for each in found)
-    total = flops_per_device(plan).known
+def _notes(flops: tuple[int, int], found: Sequence[Silent]) -> list[str]:
+    (excess, total), stored = flops, sum(each.bytes for each in found if each.what == REPLICATED)
     said = [f"{stored:,} bytes of a device are stored by others too" if stored else ""]
-    said.append(f"{computed / total:.1%} of its {total:,} flops are in excess of its share" if computed and total else "")
-    return ["; ".join(filter(None, said))]
+    said.append(f"{excess / total:.1%} of its {total:,} flops are in excess of its share" if excess and total else "")
+    return [line for line in ("; ".join(filter(None, said)),) if line]
 
 
 def _whole_on(plan: State, placed: set[str]) -> tuple[str, ...]:
@@ -95,32 +95,41 @@ def _excess(plan: State, size: int, axes: Sequence[str]) -> int:
 
 
 def _replicated(plan: State) -> Iterator[Silent]:
+    """Arguments and results; a scalar cannot be shared."""
     program, placements, names = plan.source.program, plan.decisions.placements, plan.source.addresses.names
     for value in dict.fromkeys((*program.arguments, *program.returned)):
         layout = boundary(placements, value)
         axes = _whole_on(plan, {factor.name for _, factor in layout.factors(plan.mesh)})
         excess = _excess(plan, placements.local_bytes(value, layout), axes)
-        yield Silent(REPLICATED, names[value], "", axes, excess, 0, None)
+        if excess and program.shape(value):
+            yield Silent(REPLICATED, names[value], "", axes, excess, 0, None)
 
 
 def _redundant(plan: State) -> Iterator[Silent]:
     program, placements = plan.source.program, plan.decisions.placements
     for node in program.nodes:
-        if node.kind == "whole" or not node.results or not (flops := on_device(plan, node)):
+        flops = on_device(plan, node) if node.kind != "whole" and node.results else 0
+        axes = _whole_on(plan, placements.axes(node)) if flops != 0 else ()
+        if flops is None:
+            if axes:
+                yield _of_node(plan, node, UNKNOWN, axes, 0)
             continue
-        axes = _whole_on(plan, placements.axes(node))
-        excess = _excess(plan, flops, axes) * program.trips(node.region)
-        if excess:
-            yield _of_node(plan, node, REDUNDANT, axes, 0, excess)
+        rim = (
+            flops - (in_blocks(plan, node) or flops)
+            if any(each.has_halo for _, each in placements.nodes[node.number].placement)
+            else 0
+        )
+        if excess := (_excess(plan, flops - rim, axes) + rim) * program.trips(node.region):
+            yield _of_node(plan, node, REDUNDANT, axes, excess)
 
 
-def _of_node(plan: State, node: Node, what: str, axes: tuple[str, ...], bytes: int, flops: int) -> Silent:
-    value = node.results[0]
+def _of_node(plan: State, node: Node, what: str, axes: tuple[str, ...], flops: int) -> Silent:
+    value, where = node.results[0], plan.source.program.where(node.region)
     name, source = plan.source.addresses.names[value], line_of(plan, value, node)
-    return Silent(what, name, op_name(node), axes, bytes, flops, source)
+    return Silent(what, name, op_name(node), axes, 0, flops, source, where)
 
 
 def _unpartitioned(plan: State) -> Iterator[Silent]:
     for each in wholes(plan):
-        if not each.own and not each.once:
+        if not each.own:
             yield Silent(UNPARTITIONED, each.value, each.primitive, _whole_on(plan, set()), each.bytes, 0, each.source)

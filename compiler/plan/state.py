@@ -23,7 +23,7 @@ from ...rewrites.program.flatten import flatten
 from ...rewrites.program.program import Program
 from ..gc_pause import without_collector
 from ..inputs.checks import dim_number, mesh_given
-from ..inputs.names import Patterns
+from ..inputs.names import Patterns, pattern
 from ..ops.prng_keys import is_key, key_rank
 from ..trace.trace import Traced
 from .addresses import Addresses
@@ -64,7 +64,7 @@ class Source:
     @cached_property
     def range_names(self) -> dict[str, int]:
         """Names for ranges that nobody has named, each with its class of dims."""
-        return range_names(self.program, self.classes, self.addresses.arguments, self.traced.successors)
+        return range_names(self.program, self.classes, self.addresses.arguments, self.traced.successors, self.keys)
 
     @cached_property
     def keys(self) -> Mapping[int, int]:
@@ -130,10 +130,16 @@ class State:
         """The values that the patterns match; with a range name, those that have it (or all: `dim_of` raises the error)."""
         if isinstance(dim, int):
             return self.source.addresses.find(values)
-        root = self.label(dim)
+        roots = self.ranges_named(dim)
         found = self.source.addresses.find(values)
         of, rank = self.source.classes.of, self.source.program.shape
-        return {name: v for name, v in found.items() if any(of(v, d) == root for d in range(len(rank(v))))} or found
+        return {name: v for name, v in found.items() if any(of(v, d) in roots for d in range(len(rank(v))))} or found
+
+    def ranges_named(self, name: str) -> set[int]:
+        """The classes of dims with this range name, which may be a pattern: `layers/*/w1.1`."""
+        accepts, known = pattern(name).fullmatch, {**self.source.range_names, **self.labels}
+        found = {self.source.classes.root(root) for label, root in known.items() if "*" in name and accepts(label)}
+        return found or {self.label(name)}
 
     def label(self, name: str) -> int:
         """The class of dims that a range name refers to."""
@@ -168,12 +174,12 @@ class State:
         return dim % len(shape)
 
     def _dim_by_label(self, value: int, label: str, name: str) -> int:
-        shape, root = self.source.shape(value), self.label(label)
-        dims = [d for d in range(len(shape)) if self.source.classes.of(value, d) == root]
+        shape, roots = self.source.shape(value), self.ranges_named(label)
+        dims = [d for d in range(len(shape)) if self.source.classes.of(value, d) in roots]
         if len(dims) > 1:
             title = f"`{name}` has the range `{label}` twice: dims {' and '.join(map(str, dims))} of {list(shape)}"
             raise Error(title, helps=[f'say which: plan.tile("{name}", {dims[0]}, ...)'])
         if not dims:
-            helps = [f'give its dim by number, or name the range: plan.name("{name}", 0, ...)']
+            helps = ["plan.ranges() lists the dims of each range", f'give its dim by number: plan.tile("{name}", 0, ...)']
             raise Error(f"no dim of `{name}` has the range `{label}`: its shape is {list(shape)}", helps=helps)
         return dims[0]

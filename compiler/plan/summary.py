@@ -4,7 +4,7 @@ Plan of train_step on data=4, model=2
   1: DataParallel(axis='data', inputs='batch/*')
 collectives: 9 all_reduce
 a device receives 147,456 bytes in a call: 98,304 over data, 49,152 over model
-a device computes 12,845,056 flops in a call, 1.3% of them in excess of its share
+a device computes in a call 12,845,056 flops; 1.3% of them are in excess of its share
 a device stores 241,664 bytes at the peak: 98,304 of arguments, ...
 """
 
@@ -38,17 +38,19 @@ def brief(plan: State) -> str:
 
 def summary(plan: State) -> str:
     """The text of a plan: its tactics, counts, bytes, flops, memory, and what is open."""
-    received, flops = bytes_per_device(plan), flops_per_device(plan)
-    by_axes = ", ".join(f"{size:,} over {', '.join(axes)}" for axes, size in bytes_by_axes(plan).items() if size)
+    received, flops, excessive = bytes_per_device(plan), flops_per_device(plan), silent(plan)
+    parts = [f"{size:,} over {', '.join(axes)}" for axes, size in bytes_by_axes(plan).items() if size]
+    # Branches with collectives over different axes do not all run.
+    by_axes = ("at most " if counts(plan).branches else "") + ", ".join(parts)
     (excess, total), stored = redundant_flops(plan), memory(plan)
-    share = f", {excess / total:.1%} of them in excess of its share" if excess and total else ""
+    share = f"; {excess / total:.1%} of them are in excess of its share" if excess and total else ""
     lines = [
         *_tactics(plan),
         f"collectives: {text}" if (text := counts(plan).text()) != "no collectives" else text,
-        f"a device receives {received:,} bytes in a call" + (f": {by_axes}" if by_axes else ""),
-        f"a device computes {flops.text()} in a call{share}",
+        f"a device receives {received:,} bytes in a call" + (f": {by_axes}" if parts else ""),
+        f"a device computes in a call {flops.text()}{share}",
         f"a device stores {str(stored).splitlines()[0].replace(' on a device', '')}",
-        *_section("silent", [cut(str(each)) for each in silent(plan)[:MOST_SHOWN]], len(silent(plan)), "in excess"),
+        *_section("silent", [cut(str(each)) for each in excessive[:MOST_SHOWN]], len(excessive), "in excess"),
         *_conflicts(plan),
         *_stops(plan),
     ]

@@ -22,7 +22,7 @@ SHORT = 120
 MOST_TEXTS = 5
 """The most items that a listing without columns shows, each of which may have several lines."""
 
-_NUMBER = re.compile(r"(?<=/)\d+(?=/)|(?<=#)\d+|(?<=[A-Za-z]_)\d+(?=/)")
+_NUMBER = re.compile(r"(?<=/)(?<!^result/)\d+(?=/)|(?<=#)\d+|(?<=[A-Za-z]_)\d+(?=/)")
 
 
 def starred(name: str) -> str:
@@ -46,6 +46,15 @@ def _sum(rows: Sequence[Sequence[Cell]]) -> Sequence[Cell]:
     return [f"{cells[0]} x {len(rows)}", *cells[1:]]
 
 
+def _text(item: object) -> Sequence[Cell]:
+    return [str(item)]
+
+
+def _nothing(items: Sequence[object]) -> Sequence[str]:
+    del items
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Shape(Generic[T]):
     """How the items of a listing are shown: as rows whose first cell is a name, or, without columns, as texts."""
@@ -53,8 +62,8 @@ class Shape(Generic[T]):
     of: str
     """What the items are, in the plural."""
     columns: Sequence[str] = ()
-    row: Callable[[T], Sequence[Cell]] = lambda item: [str(item)]
-    notes: Callable[[Sequence[T]], Sequence[str]] = lambda items: ()
+    row: Callable[[T], Sequence[Cell]] = _text
+    notes: Callable[[Sequence[T]], Sequence[str]] = _nothing
     """Lines below the rows."""
 
     def parts(self, items: Sequence[T], whole: bool = False) -> Sequence[Part]:
@@ -73,9 +82,9 @@ class Shape(Generic[T]):
 class Listing(View, list[T]):
     """A list that shows itself by a shape: a screen of it, or, if it is `whole`, all of it."""
 
-    def __init__(self, items: Iterable[T], shape: Shape[T], whole: bool = False) -> None:
+    def __init__(self, items: Iterable[T] = (), shape: Shape[T] | None = None, whole: bool = False) -> None:
         super().__init__(items)
-        self.shape, self.whole = shape, whole
+        self.shape, self.whole = shape or Shape("items"), whole
 
     def parts(self) -> Sequence[Part]:
         return self.shape.parts(self, self.whole)
@@ -85,10 +94,15 @@ class Listing(View, list[T]):
         return Listing(self, self.shape, whole=True)
 
 
+_NAMED = "value", "layout"
+
+
 class Table(View, dict[str, str]):
     """A mapping from names to texts: a short one prints as the `dict` that it is, a longer one as a table of two columns."""
 
-    def __init__(self, items: Mapping[str, str], columns: tuple[str, str], whole: bool = False) -> None:
+    def __init__(
+        self, items: Mapping[str, str] | Iterable[tuple[str, str]] = (), columns: tuple[str, str] = _NAMED, whole: bool = False
+    ) -> None:
         super().__init__(items)
         self.columns, self.whole = columns, whole
 

@@ -1,12 +1,14 @@
 """`plan.expect`: counts, and budgets of bytes, memory and flops."""
 
 # JAX annotates its functions only in part.
-# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false, reportUnknownVariableType=false
 
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 from models import chain
 
 import partita as pt
@@ -66,3 +68,30 @@ def test_redundant_flops_are_a_share(plan: pt.Plan) -> None:
 def test_another_budget_is_refused(plan: pt.Plan, given: Any) -> None:
     with pytest.raises(pt.Error, match=r"bound on|takes a bound"):
         plan.expect(bytes_per_device=given)
+
+
+def test_flops_in_branches_count_as_the_branch_with_the_most() -> None:
+    def chosen(p: Any, a: Any, b: Any) -> Any:
+        return lax.cond(p, lambda: a @ b, lambda: (2 * a) @ b)
+
+    plan = pt.plan(chosen, pt.Mesh(data=4, model=2), True, np.ones((64, 64)), np.ones((64, 64)))
+    plan.expect(replicated_flops="<=87.5%")
+
+
+def test_a_budget_is_not_kept_by_flops_that_are_unknown() -> None:
+    plan = pt.plan(jnp.fft.fft, pt.Mesh(data=4), np.ones((8, 8), np.float32))
+    for budget in ({"flops_per_device": "<1k"}, {"replicated_flops": "<1%"}):
+        with pytest.raises(pt.Error, match="expected <1"):
+            plan.expect(**budget)
+    assert [each.what for each in plan.silent() if each.op == "fft"] == ["computed by all, flops unknown"]
+
+
+def test_rims_of_windows_are_in_excess() -> None:
+    def conv(x: Any, k: Any) -> Any:
+        h = pt.tag(lax.conv_general_dilated(x, k, (1,), "SAME"), "h")
+        return lax.conv_general_dilated(h, k, (1,), "SAME")
+
+    plan = pt.plan(conv, pt.Mesh(data=8), np.ones((1, 4, 64), np.float32), np.ones((4, 4, 9), np.float32))
+    plan.tile("x", 2, "data").expect(replicated_flops=0)
+    with pytest.raises(pt.Error, match=r"replicated_flops: 33\.33%"):
+        plan.widen("h").tile("x", 2, "data").expect(replicated_flops=0)

@@ -64,3 +64,36 @@ def test_a_function_without_a_training_step_has_the_ranges_of_its_arguments() ->
     assert {each.name: each.dims for each in found} == {
         "x.0": ("x.0", "result.0"), "x.1": ("x.1", "w.0"), "w.1": ("w.1", "result.1"),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "batch"),
+    [
+        pytest.param(lambda x, w1, w2: jax.nn.relu(x @ w1) @ w2, [(64, 16), (16, 32), (32, 16)], None, id="a result like x"),
+        pytest.param(lambda w, x: jax.lax.scan(lambda x, w: (x @ w, None), x, w)[0], [(4, 8, 8), (2, 8)], None, id="layers"),
+        pytest.param(lambda k, x: x + jax.random.normal(k, x.shape), [None, (8, 4)], None, id="a key"),
+        pytest.param(lambda p, s, t: (p[t] + s[None], s), [(32, 8), (6, 8), "tokens"], ("t.0",), id="tokens"),
+    ],
+)  # fmt: skip
+def test_no_range_is_called_the_batch_unless_the_inputs_say_so(function: Any, args: Any, batch: tuple[str, ...] | None) -> None:
+    made = [jax.random.key(0) if a is None else np.zeros((16, 6), np.int32) if a == "tokens" else np.ones(a) for a in args]
+    found = {each.name: each.dims for each in pt.plan(function, MESH, *made).ranges()}
+    assert found.get("batch", (None,))[0] == (batch or (None,))[0]
+
+
+def test_a_pattern_of_names_takes_the_ranges_of_all_layers() -> None:
+    def stack(layers: Any, x: Any) -> Any:
+        for w1, w2 in layers:
+            x = jax.nn.relu(x @ w1) @ w2
+        return x
+
+    plan = pt.plan(stack, MESH, [(np.ones((8, 16)), np.ones((16, 8)))] * 3, np.ones((4, 8)))
+    tiled = plan.tile("**", "layers/*/0.1", "model")
+    assert tiled.layout("layers/2/1") == {"layers/2/1": "f32[model*8, 8]"}
+    assert tiled.counts()["all_reduce"] == 3
+
+
+def test_a_name_that_hides_a_suggestion_hides_no_range(plan: pt.Plan) -> None:
+    found = plan.name("params/w1", 1, "batch").ranges()
+    assert {each.dims[0] for each in found} == {each.dims[0] for each in plan.ranges()}
+    assert next(each.dims[0] for each in found if each.name == "batch") == "params/w1.1"

@@ -26,6 +26,7 @@ def test_a_way_out_is_taken_by_number_or_by_its_tactic(plan: pt.Plan) -> None:
     for number, way in enumerate(conflict.resolutions):
         resolved = plan.resolve(conflict, number)
         assert (resolved.trace, list(resolved.conflicts)) == (plan.resolve(conflict, way.tactic).trace, [])
+        assert resolved.trace == plan.resolve(conflict, way).trace
         assert resolved.bytes_per_device() == way.bytes
     assert plan.resolve(conflict).trace == plan.resolve(conflict, 0).trace
 
@@ -34,6 +35,7 @@ def test_a_conflict_is_explained_with_its_claims_and_ways_out(plan: pt.Plan) -> 
     (conflict,) = plan.conflicts
     first, *steps = plan.explain(conflict).steps
     assert first.text.startswith("conflict on `data` in `add`")
+    assert [step.tactic for step in steps] == [1, 1, *(0 for _ in conflict.resolutions)]
     assert [step.text for step in steps] == [*conflict.claims, *(f"way out: {way!r}" for way in conflict.resolutions)]
 
 
@@ -47,5 +49,5 @@ def test_a_conflict_of_another_plan_is_refused(plan: pt.Plan) -> None:
     conflict: Any = plan.conflicts[0]
     wrong: Any = "add"
     for other, given in ((plan.resolve(conflict), conflict), (pt.plan(symmetric, plan.mesh, A), conflict), (plan, wrong)):
-        with pytest.raises(pt.Error, match=r"not an open conflict|takes a conflict"):
+        with pytest.raises(pt.Error, match=r"not an open conflict|expected a conflict"):
             other.resolve(given)

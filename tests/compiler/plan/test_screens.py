@@ -4,6 +4,8 @@
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 # pyright: reportUnknownLambdaType=false, reportPrivateUsage=false
 
+import dataclasses
+import pickle
 from collections.abc import Callable
 from io import StringIO
 from typing import Any
@@ -90,7 +92,7 @@ def test_the_state_of_a_plan_is_at_most_thirty_lines(plan: pt.Plan) -> None:
         "collectives: ",
         "bytes in a call: ",
         "over data",
-        "in excess of its share",
+        "are in excess of its share",
         "at the peak",
         "replicated",
     ):
@@ -135,3 +137,30 @@ def test_what_is_silent_has_its_cost(bare: pt.Plan, plan: pt.Plan) -> None:
     assert (product.what, product.axes, product.flops) == ("computed by all", ("model",), 8192 // 4 * 64 * 50)
     everything = {each.axes for each in bare.silent() if each.op == "dot_general"}
     assert everything == {("data", "model")}
+
+
+def test_programs_of_every_kind_have_a_text() -> None:
+    def printing(x: Any) -> Any:
+        jax.debug.print("{}", x[0, 0])
+        return 2 * x
+
+    def branching(x: Any) -> Any:
+        return jax.lax.cond(x[0, 0] > 0, lambda: x.sum(0), lambda: x.sum(1))
+
+    def counting(x: Any) -> Any:
+        return jax.lax.while_loop(lambda x: x.sum() < 1e6, lambda x: x @ x, x)
+
+    def drawing(x: Any) -> Any:
+        return x + jax.random.normal(jax.random.key(0), x.shape)
+
+    for function in (printing, branching, counting, drawing, lambda x: (), lambda x: jnp.sort(x, 0)):
+        for made in (pt.plan(function, pt.Mesh(data=4), np.ones((8, 8), np.float32)).tile("x", dim, "data") for dim in (0, 1)):
+            assert "bytes in a call" in str(made)
+            assert all(str(made.explain(each)) for each in made.collectives())
+
+
+def test_lists_can_be_kept_like_any_others(plan: pt.Plan) -> None:
+    for answer in (plan.silent(), plan.ranges(), plan.blocked):
+        assert pickle.loads(pickle.dumps(answer)) == list(answer)
+    record = dataclasses.make_dataclass("Record", ["collectives", "layout"])(plan.collectives(), plan.layout())
+    assert dataclasses.asdict(record)["layout"] == dict(plan.layout())
