@@ -58,7 +58,7 @@ class Plan(State):
         self,
         values: Patterns,
         dim: int | str,
-        axis: str,
+        axis: str = "",
         *,
         propagate: bool = True,
         padded: bool = False,

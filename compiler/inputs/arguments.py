@@ -11,7 +11,7 @@ import linecache
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import cached_property
 from typing import Any, Self, TypeVar, cast
 
@@ -146,6 +146,10 @@ class Function:
         except TypeError:
             title = f"argument `{path}` of `{self.name}` must be an array"
             help = f"if it is meant to be a constant: static_argnames={argument!r}" if path == argument else _APART
+            if str(getattr(leaf, "dtype", "")) == "object":
+                help = "its elements are Python objects: make an array of numbers, or pass a list of arrays"
+            elif is_dataclass(leaf) and not isinstance(leaf, type):
+                help = f"if it holds arrays, make it a tree: jax.tree_util.register_dataclass({type(leaf).__name__}); {help}"
             raise Error(title, location=self.location(argument), label=f"got {said(leaf)}", helps=[help]) from None
 
 

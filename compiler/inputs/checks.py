@@ -49,6 +49,11 @@ def dim_number(given: object) -> int | str:
     if isinstance(given, str):
         return given
     if (number := integer(given)) is None:
+        if type(given).__name__ in ("P", "PartitionSpec"):  # JAX's, which this file does not import
+            spec = cast("Iterable[object]", given)
+            dims = [f"plan.tile(x, {at}, {axis!r})" for at, axis in enumerate(spec) if isinstance(axis, str)]
+            helps = [f"give one dim at a time, with its axis: {', then '.join(dims) or 'plan.tile(x, 0, axis)'}"]
+            raise Error(f"expected a dim, got {shown(given)}", helps=helps)
         helps = ["a dim is a number, negative from the end, or the name of a range, as plan.ranges() lists them"]
         raise Error(f"expected a dim, got {shown(given)}", helps=helps)
     return number

@@ -97,13 +97,24 @@ def match(given: Patterns, names: Iterable[str], *, what: str = "value") -> list
 
 def unknown(glob: str, names: Sequence[str], what: str = "value") -> Error:
     """The error for a pattern that matches nothing: it shows the nearest names."""
-    helps = did_you_mean(glob, [*names, *inner(names)], most=3)
+    leaves = [name for name in names if name.startswith(f"{glob}/")]
+    ends = [name for name in names if name.endswith(f"/{glob}")]
+    if leaves:
+        helps = [f"`{glob}` is a tree: name its leaves, {_listed(leaves)}, or all of them, `{glob}/*`"]
+    elif ends:
+        helps = [f"names begin with their argument: did you mean {_listed(ends)}?"]
+    else:
+        helps = did_you_mean(glob, [*names, *inner(names)], most=3)
     if not helps:
         shown = ", ".join(f"`{name}`" for name in names[:8])
         helps = [f"there are {len(names)}: {shown}{', ...' if len(names) > 8 else ''}"] if names else []
         if what == "value" and glob.isidentifier():
             helps.append(f'name an intermediate value, also in a loop body, in the function: {glob} = pt.tag({glob}, "{glob}")')
     return Error(f"no {what} is named `{glob}`", helps=helps)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names[:3]) + (", ..." if len(names) > 3 else "")
 
 
 @dataclass(frozen=True, slots=True)

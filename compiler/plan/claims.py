@@ -18,7 +18,7 @@ from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor, take
 from ...rewrites.program.program import Node, Program
 from ...rewrites.program.shard_maps import own_claims
 from ..gc_pause import without_collector
-from ..inputs.checks import axis_of, block_of, dim_number, flag_of, no_axis, range_name
+from ..inputs.checks import axis_of, block_of, dim_number, flag_of, no_axis, range_name, shown
 from ..inputs.names import Patterns
 from .refusals import Seed, kept_whole, not_in_turn, not_widened, taken, too_wide, uneven, widened_late
 from .state import Action, State
@@ -42,6 +42,9 @@ def tile(
     # Range names need the classes of all dims, so they are looked up only for a name.
     if isinstance(dim, int) or not ("*" in dim or dim in plan.labels or dim in plan.source.range_names):
         no_axis(plan.mesh, values, dim, axis)
+    if axis == "":
+        helps = [f"write plan.tile({shown(values)}, {dim!r}, axis); the mesh is {plan.mesh}"]
+        raise Error("`tile` needs the mesh axis that tiles the dim", helps=helps)
     padded, block = flag_of("padded", padded), block_of(block, padded)
     said = {"propagate": (propagate, True), "padded": (padded, False), "block": (block, None)}
     text = _call("tile", (values, dim, axis), {name: given for name, (given, default) in said.items() if given != default})

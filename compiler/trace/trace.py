@@ -8,7 +8,9 @@ JAX traces the function to a jaxpr, and `importer` turns that into operations; t
                                  %0 = lax.dot_general %x, %w {...};  %1 = lax.tanh %0;  func.return %1 }
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -140,10 +142,24 @@ class Traced:
                 if static.get(name) != value
             ),
         ]
-        notes = notes or [f"the tree was {self.in_tree}"]
+        notes = notes or [*self._other_trees(arguments)] or [f"the tree was {self.in_tree}"]
         helps = ["plan again for other arguments, or use `pt.jit`, which does"]
+        if set(given) != set(traced):
+            helps = [f"it takes {self.name}({', '.join(self.arguments)})", *helps]
         title = f"`{self.name}` is called with different arguments than it was traced with"
         return Error(title, location=self.function.location(), notes=notes[:3], helps=helps)
+
+    def _other_trees(self, arguments: Mapping[str, object]) -> Iterator[str]:
+        """The arguments whose trees have other containers than when traced."""
+        for name, was, given in zip(self.arguments, self.in_tree.children(), arguments.values(), strict=False):
+            if (structure := tree.tree_structure(given)) != was:
+                yield f"`{name}` is {_container(structure)}, and was {_container(was)} when traced"
+
+
+def _container(structure: PyTreeDef) -> str:
+    """The outermost container of a tree, and all of it."""
+    data = cast(Any, structure).node_data()
+    return "an array" if data is None else f"a {data[0].__name__}, {structure}"
 
 
 def as_aval(leaf: Array, aval: ShapedArray) -> Array:
@@ -186,7 +202,8 @@ def trace(fn: Callable[..., object], /, *args: object, static_argnames: str | Se
 
     with without_collector():
         structs = [jax.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in avals]
-        closed = jax.make_jaxpr(function.names(flat, bound.arguments))(*tree.tree_unflatten(in_tree, structs))
+        with _named_axes(function):
+            closed = jax.make_jaxpr(function.names(flat, bound.arguments))(*tree.tree_unflatten(in_tree, structs))
         closed = _checked(function, closed)
         importer, arg_names = _import(closed, names)
     out_tree, result_names = results[-1]
@@ -207,6 +224,23 @@ def trace(fn: Callable[..., object], /, *args: object, static_argnames: str | Se
         jaxpr=closed,
         annotations=_annotations(importer, leaves, bound.arguments),
     )
+
+
+@contextmanager
+def _named_axes(function: Function) -> Generator[None]:
+    """Raises Error for a collective outside of a `shard_map`, which JAX reports as an unbound name."""
+    try:
+        yield
+    except NameError as error:
+        found = re.search(r"unbound axis name: (\w+)", str(error))
+        if found is None:
+            raise
+        helps = [
+            "write the function for whole arrays, `jnp.sum(x)` for a sum: the plan adds the collectives",
+            "or keep the collective inside a `jax.shard_map` over this axis",
+        ]
+        title = f"`{function.name}` uses the axis `{found[1]}` in a collective, but no mesh axis has a name here"
+        raise Error(title, location=function.location(), helps=helps) from None
 
 
 def _flattened(function: Function, result: object) -> tuple[list[object], PyTreeDef, tuple[str, ...]]:
