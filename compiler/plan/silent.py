@@ -6,10 +6,13 @@ Nothing of it is wrong, and much of it is small. But none of it shows as a colle
     dot_general#7 (logits) at lm.py:40     computed in full by both devices along `model`
 """
 
-from collections.abc import Iterator, Sequence
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
+from typing import NamedTuple
 
 from ...rewrites.decide.op_layouts import boundary
 from ...rewrites.program.program import Node
@@ -18,7 +21,6 @@ from ..views.listing import Listing, Shape
 from ..views.view import Cell
 from .collectives import line_of
 from .counts import most
-from .memory import peak_bytes
 from .state import State
 from .stops import wholes
 from .work import flops_per_device, in_blocks, on_device, op_name
@@ -43,8 +45,6 @@ class Silent:
     bytes: int
     flops: int
     source: Source | None
-    where: str = ""
-    """The branch, or the loop of unknown trip count, that it is in."""
 
     def __str__(self) -> str:
         where = f" at {self.source}" if self.source is not None else ""
@@ -57,16 +57,25 @@ class Silent:
 
 
 def silent(plan: State) -> Listing[Silent]:
-    """All of it, the largest parts of a device's memory and flops first."""
-    found = [*_replicated(plan), *_redundant(plan), *_unpartitioned(plan)]
-    stored, (_, computed) = peak_bytes(plan), redundant_flops(plan)
-    found.sort(key=lambda each: -max(each.bytes / max(stored, 1), each.flops / max(computed, 1)))
-    return Listing(found, Shape("replicated values or redundant ops", _COLUMNS, _row, partial(_notes, redundant_flops(plan))))
+    """All of it: what is most of a device's arguments and results, or of its flops, comes first."""
+    program, placements = plan.source.program, plan.decisions.placements
+    excesses = list(_excesses(plan))
+    found = [*_replicated(plan), *(_of_node(plan, *each) for each in excesses), *_unpartitioned(plan)]
+    stored = sum(
+        placements.local_bytes(value, boundary(placements, value)) for value in (*program.arguments, *program.returned)
+    )
+    flops = _total(plan, excesses), flops_per_device(plan).known
+    found.sort(key=lambda each: -max(each.bytes / max(stored, 1), each.flops / max(flops[1], 1)))
+    return Listing(found, Shape("replicated values or redundant ops", _COLUMNS, _row, partial(_notes, flops)))
 
 
 def redundant_flops(plan: State) -> tuple[int, int]:
     """The flops of a device in a call beyond its share of them, and all of its flops; of branches, the most of each."""
-    return int(most((each.flops, each.where) for each in _redundant(plan))), flops_per_device(plan).known
+    return _total(plan, _excesses(plan)), flops_per_device(plan).known
+
+
+def _total(plan: State, excesses: Iterable[Excess]) -> int:
+    return int(most((each.flops, plan.source.program.where(each.node.region)) for each in excesses))
 
 
 _COLUMNS = ("value", "op", "what", "along", "bytes", "flops", "at")
@@ -105,28 +114,33 @@ def _replicated(plan: State) -> Iterator[Silent]:
             yield Silent(REPLICATED, names[value], "", axes, excess, 0, None)
 
 
-def _redundant(plan: State) -> Iterator[Silent]:
+class Excess(NamedTuple):
+    """An op that all devices of some axes run in full, or with overlapping windows, and the flops of that in a call."""
+
+    node: Node
+    what: str
+    axes: tuple[str, ...]
+    flops: int
+
+
+def _excesses(plan: State) -> Iterator[Excess]:
     program, placements = plan.source.program, plan.decisions.placements
     for node in program.nodes:
         flops = on_device(plan, node) if node.kind != "whole" and node.results else 0
         axes = _whole_on(plan, placements.axes(node)) if flops != 0 else ()
         if flops is None:
             if axes:
-                yield _of_node(plan, node, UNKNOWN, axes, 0)
+                yield Excess(node, UNKNOWN, axes, 0)
             continue
-        rim = (
-            flops - (in_blocks(plan, node) or flops)
-            if any(each.has_halo for _, each in placements.nodes[node.number].placement)
-            else 0
-        )
+        overlaps = any(factor.has_halo for _, factor in placements.nodes[node.number].placement)
+        rim = flops - (in_blocks(plan, node) or flops) if overlaps else 0
         if excess := (_excess(plan, flops - rim, axes) + rim) * program.trips(node.region):
-            yield _of_node(plan, node, REDUNDANT, axes, excess)
+            yield Excess(node, REDUNDANT, axes, excess)
 
 
 def _of_node(plan: State, node: Node, what: str, axes: tuple[str, ...], flops: int) -> Silent:
-    value, where = node.results[0], plan.source.program.where(node.region)
-    name, source = plan.source.addresses.names[value], line_of(plan, value, node)
-    return Silent(what, name, op_name(node), axes, 0, flops, source, where)
+    value = node.results[0]
+    return Silent(what, plan.source.addresses.names[value], op_name(node), axes, 0, flops, line_of(plan, value, node))
 
 
 def _unpartitioned(plan: State) -> Iterator[Silent]:
