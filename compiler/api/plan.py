@@ -30,7 +30,7 @@ from ..plan.expect import expect
 from ..plan.explain import Explanation, explain
 from ..plan.memory import Memory
 from ..plan.ranges import Range, ranges
-from ..plan.silent import Silent
+from ..plan.silent import InExcess
 from ..plan.state import State
 from ..plan.stops import Stop, WholeOp
 from ..plan.work import Flops, flops_per_device
@@ -257,7 +257,7 @@ class Plan(State):
         """
         return ranges(self)
 
-    def silent(self) -> Listing[Silent]:
+    def silent(self) -> InExcess:
         """What several devices store or compute although one would do, or what runs unpartitioned, the most expensive first.
 
         Parameters that a tactic does not tile, and ops that all devices of an axis run in full:

@@ -73,6 +73,11 @@ class Source:
         return f"{where} ({self.scope})" if self.scope else where
 
 
+def place_of(source: Source | None) -> str:
+    """The file and the line of a source, for a table; empty without one."""
+    return "" if source is None else source.place
+
+
 def resolve(origin: Origin) -> Source:
     """Reads the traceback; if it has no user frame, those of the enclosing calls."""
     frame, scope = _frame(origin), str(origin.scope)

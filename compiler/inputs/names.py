@@ -106,15 +106,14 @@ def unknown(glob: str, names: Sequence[str], what: str = "value") -> Error:
     else:
         helps = did_you_mean(glob, [*names, *inner(names)], most=3)
     if not helps:
-        shown = ", ".join(f"`{name}`" for name in names[:8])
-        helps = [f"there are {len(names)}: {shown}{', ...' if len(names) > 8 else ''}"] if names else []
+        helps = [f"there are {len(names)}: {_listed(names, 8)}"] if names else []
         if what == "value" and glob.isidentifier():
             helps.append(f'name an intermediate value, also in a loop body, in the function: {glob} = pt.tag({glob}, "{glob}")')
     return Error(f"no {what} is named `{glob}`", helps=helps)
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names[:3]) + (", ..." if len(names) > 3 else "")
+def _listed(names: Sequence[str], most: int = 3) -> str:
+    return ", ".join(f"`{name}`" for name in names[:most]) + (", ..." if len(names) > most else "")
 
 
 @dataclass(frozen=True, slots=True)

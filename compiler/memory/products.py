@@ -37,12 +37,12 @@ def copied(node: Node, placed: Placed, mesh: Mesh, swapped: bool) -> Copies | No
     lhs, rhs = (_indices(*each, mesh) for each in zip(node.signature.operand_dims, placed.wanted, strict=True))
     out = _indices(node.signature.result_dims[0], placed.produced[0], mesh)
     batch = [index for index in out if index in lhs and index in rhs]
-    rows = [index for index in out if index in lhs and index not in rhs]
-    columns = [index for index in out if index in rhs and index not in lhs]
     folded = [index for index in lhs if index not in out]
-    if swapped:
-        return Copies((_order(lhs, [*batch, *folded, *rows], batch), _order(rhs, [*batch, *columns, *folded], batch)), False)
-    return Copies((_order(lhs, [*batch, *rows, *folded], batch), _order(rhs, [*batch, *folded, *columns], batch)), False)
+    left, right = (rhs, lhs) if swapped else (lhs, rhs)
+    rows = [index for index in out if index in left and index not in right]
+    columns = [index for index in out if index in right and index not in left]
+    orders = _order(left, [*batch, *rows, *folded], batch), _order(right, [*batch, *folded, *columns], batch)
+    return Copies(orders[::-1] if swapped else orders, False)
 
 
 def _indices(dims: Digits, layout: Layout, mesh: Mesh) -> list[int]:

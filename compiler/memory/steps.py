@@ -44,8 +44,6 @@ class _Walk:
         self.copies: dict[tuple[LocalArray, tuple[int, ...]], LocalArray] = {}
         self.steps: list[Step] = []
         self.traits: dict[Signature, Traits] = {}
-        self.swapped = set[int]()
-        """The transposes of products that are lowered as these products."""
         self.entries = self.program.entries()
 
     def main(self) -> Body:
@@ -112,7 +110,7 @@ class _Walk:
         if found is None:
             found = self.traits[node.signature] = traits(node.signature.instance.definition)
         reads = [self.read(value, node.number, at) for at, value in enumerate(node.operands)]
-        if node.number in self.swapped:
+        if self.is_absorbed(node):
             self.same(node, reads[0])
             return
         placed = self.placements.nodes[node.number]
@@ -134,17 +132,16 @@ class _Walk:
         for value, made in zip(node.results, makes, strict=True):
             self.define(value, made)
 
+    def is_absorbed(self, node: Node) -> bool:
+        """Whether a transpose is lowered as the product that it reads, with the operands of that exchanged."""
+        if product_of(node.op) is None:
+            return False
+        return (node.number, 0) not in self.decisions.at_use and node.operands[0] not in self.decisions.homes
+
     def is_swapped(self, node: Node) -> bool:
         """Whether a product is lowered with its operands exchanged, so that it is the transpose which reads it."""
-        if node.kind != "dot_general" or node.results[0] in self.decisions.homes:
-            return False
-        uses, nodes = self.program.uses[node.results[0]], self.program.nodes
-        if len(uses) != 1 or uses[0] in self.decisions.at_use:
-            return False
-        number, _ = uses[0]
-        found = number < len(nodes) and product_of(nodes[number].op) is node.op
-        self.swapped |= {number} if found else set()
-        return found
+        readers = (number for value in node.results for number, _ in self.program.uses[value])
+        return any(self.is_absorbed(self.program.nodes[number]) for number in readers)
 
     def same(self, node: Node, array: LocalArray) -> None:
         """A result that has the bytes of an operand."""

@@ -39,8 +39,7 @@ def tile(
 ) -> Some:
     """Factor a dim's range of these values and place a factor on a mesh axis; then propagate."""
     dim = dim_number(dim)
-    # Range names need the classes of all dims, so they are looked up only for a name.
-    if isinstance(dim, int) or not ("*" in dim or dim in plan.labels or dim in plan.source.range_names):
+    if isinstance(dim, str) and dim not in plan.range_roots:
         no_axis(plan.mesh, values, dim, axis)
     if axis == "":
         helps = [f"write plan.tile({shown(values)}, {dim!r}, axis); the mesh is {plan.mesh}"]

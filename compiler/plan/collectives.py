@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from ...rewrites.decide.decide import Move
 from ...rewrites.program.program import Node
 from ...rewrites.redistribute.steps import Bytes, Step
-from ..inputs.lines import Source
+from ..inputs.lines import Source, place_of
 from ..ops.shard_map import own_collectives
 from ..views.listing import Listing, Shape
 from ..views.view import Cell
@@ -92,8 +92,7 @@ _COLUMNS = ("value", "collective", "over", "when", "times", "bytes", "for", "at"
 
 
 def _row(each: Collective) -> Sequence[Cell]:
-    when, at = ", ".join(filter(None, (each.direction, each.where))), "" if each.source is None else each.source.place
-    sent = each.times * each.received
+    when, at, sent = ", ".join(filter(None, (each.direction, each.where))), place_of(each.source), each.times * each.received
     return each.value, each.kind, ", ".join(each.axes), when, each.times, round(sent), each.use, at, str(each.number or "")
 
 

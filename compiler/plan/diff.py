@@ -74,7 +74,7 @@ def diff(before: object, after: State) -> Diff:
         _changed(_inside(old), _inside(new), 0),
         received,
         (flops_per_device(before), flops_per_device(after)),
-        (redundant_flops(before)[0], redundant_flops(after)[0]),
+        (redundant_flops(before), redundant_flops(after)),
         (padding_bytes(before), padding_bytes(after)),
         (peak_bytes(before), peak_bytes(after)),
         (argument_bytes(before), argument_bytes(after)),

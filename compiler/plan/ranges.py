@@ -47,38 +47,32 @@ class Range:
 
 def ranges(plan: State) -> Listing[Range]:
     """The ranges that arguments have, those of most dims first."""
-    source, labels = plan.source, plan.all_labels()
+    source, root_of = plan.source, plan.source.classes.root
     # A name that a tactic gave to another range is no longer the suggested one.
-    suggested = {root: name for name, root in plan.source.range_names.items() if labels.get(name, root) == root}
-    unnamed = {root: f"range {root}" for root in plan.source.range_names.values()}
-    names = {**unnamed, **suggested, **{root: name for name, root in labels.items()}}
+    names = {root_of(root): f"range {root}" for root in source.range_names.values()}
+    names |= {root: name for name, root in plan.range_roots.items()} | {
+        root_of(root): name for name, root in plan.labels.items()
+    }
     members: dict[int, list[str]] = {root: [] for root in names}
-    extents: dict[int, list[int]] = {root: [] for root in names}
-    axes: dict[int, list[str]] = {root: [] for root in names}
-    outer = source.addresses.arguments | source.addresses.results
-    for value, type in enumerate(source.program.types):
-        for dim, extent in enumerate(type.shape):
-            if (root := source.classes.of(value, dim)) in names:
-                extents[root].append(extent)
-                axes[root] += [axis for axis in plan.table.axes if _is_on(plan, value, dim, axis)]
-    for name, value in outer.items():
+    for name, value in (source.addresses.arguments | source.addresses.results).items():
         for dim in range(len(source.program.shape(value))):
-            if (root := source.classes.of(value, dim)) in names:
-                members[root].append(f"{name}.{dim}")
-    found = [
-        Range(
-            name,
-            tuple(dict.fromkeys(extents[root])),
-            tuple(members[root]),
-            len(extents[root]),
-            tuple(dict.fromkeys(axes[root])),
-        )
-        for root, name in names.items()
-    ]
+            members.get(source.classes.of(value, dim), []).append(f"{name}.{dim}")
+    dims: dict[int, list[tuple[int, int]]] = {root: [] for root in names}
+    for value, type in enumerate(source.program.types):
+        for dim in range(len(type.shape)):
+            dims.get(source.classes.of(value, dim), []).append((value, dim))
+    found = [_range(plan, name, members[root], dims[root]) for root, name in names.items()]
     found.sort(key=lambda each: -each.count)
     return Listing(
         found, Shape("ranges", ("name", "extent", "dims of arguments and results", "dims of all", "placed on"), _row)
     )
+
+
+def _range(plan: State, name: str, members: Sequence[str], dims: Sequence[tuple[int, int]]) -> Range:
+    """A range, by its dims of arguments and results, and by those of all values."""
+    extents = dict.fromkeys(plan.source.program.shape(value)[dim] for value, dim in dims)
+    axes = dict.fromkeys(axis for value, dim in dims for axis in plan.table.axes if _is_on(plan, value, dim, axis))
+    return Range(name, tuple(extents), tuple(members), len(dims), tuple(axes))
 
 
 def _row(each: Range) -> Sequence[Cell]:

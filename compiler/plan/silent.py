@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from ...rewrites.decide.op_layouts import boundary
 from ...rewrites.program.program import Node
-from ..inputs.lines import Source
+from ..inputs.lines import Source, place_of
 from ..views.listing import Listing, Shape
 from ..views.view import Cell
 from .collectives import line_of
@@ -56,7 +56,20 @@ class Silent:
     __repr__ = __str__
 
 
-def silent(plan: State) -> Listing[Silent]:
+class InExcess(Listing[Silent]):
+    """The answer of `plan.silent`. Of the `total` flops of a device in a call, `flops` are in excess of its share."""
+
+    def __init__(self, items: Iterable[Silent] = (), flops: int = 0, total: int = 0) -> None:
+        self.flops, self.total = flops, total
+        super().__init__(items, Shape("replicated values or redundant ops", _COLUMNS, _row, partial(_notes, self.share, total)))
+
+    @property
+    def share(self) -> str:
+        """The flops in excess as a part of all: `1.3%`; empty if there are none."""
+        return f"{self.flops / self.total:.1%}" if self.flops and self.total else ""
+
+
+def silent(plan: State) -> InExcess:
     """All of it: what is most of a device's arguments and results, or of its flops, comes first."""
     program, placements = plan.source.program, plan.decisions.placements
     excesses = list(_excesses(plan))
@@ -64,14 +77,14 @@ def silent(plan: State) -> Listing[Silent]:
     stored = sum(
         placements.local_bytes(value, boundary(placements, value)) for value in (*program.arguments, *program.returned)
     )
-    flops = _total(plan, excesses), flops_per_device(plan).known
-    found.sort(key=lambda each: -max(each.bytes / max(stored, 1), each.flops / max(flops[1], 1)))
-    return Listing(found, Shape("replicated values or redundant ops", _COLUMNS, _row, partial(_notes, flops)))
+    flops, total = _total(plan, excesses), flops_per_device(plan).known
+    found.sort(key=lambda each: -max(each.bytes / max(stored, 1), each.flops / max(total, 1)))
+    return InExcess(found, flops, total)
 
 
-def redundant_flops(plan: State) -> tuple[int, int]:
-    """The flops of a device in a call beyond its share of them, and all of its flops; of branches, the most of each."""
-    return _total(plan, _excesses(plan)), flops_per_device(plan).known
+def redundant_flops(plan: State) -> int:
+    """The flops of a device in a call beyond its share of them; of branches, those of the branch with the most."""
+    return _total(plan, _excesses(plan))
 
 
 def _total(plan: State, excesses: Iterable[Excess]) -> int:
@@ -82,15 +95,14 @@ _COLUMNS = ("value", "op", "what", "along", "bytes", "flops", "at")
 
 
 def _row(each: Silent) -> Sequence[Cell]:
-    at = "" if each.source is None else each.source.place
-    return each.value, each.op, each.what, ", ".join(each.axes), each.bytes, each.flops, at
+    return each.value, each.op, each.what, ", ".join(each.axes), each.bytes, each.flops, place_of(each.source)
 
 
-def _notes(flops: tuple[int, int], found: Sequence[Silent]) -> list[str]:
-    (excess, total), stored = flops, sum(each.bytes for each in found if each.what == REPLICATED)
-    said = [f"{stored:,} bytes of a device are stored by others too" if stored else ""]
-    said.append(f"{excess / total:.1%} of its {total:,} flops are in excess of its share" if excess and total else "")
-    return [line for line in ("; ".join(filter(None, said)),) if line]
+def _notes(share: str, total: int, found: Sequence[Silent]) -> list[str]:
+    stored = sum(each.bytes for each in found if each.what == REPLICATED)
+    said = [f"{stored:,} bytes of a device are stored by others too"] if stored else []
+    said += [f"{share} of its {total:,} flops are in excess of its share"] if share else []
+    return ["; ".join(said)] if said else []
 
 
 def _whole_on(plan: State, placed: set[str]) -> tuple[str, ...]:

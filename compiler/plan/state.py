@@ -135,24 +135,24 @@ class State:
         of, rank = self.source.classes.of, self.source.program.shape
         return {name: v for name, v in found.items() if any(of(v, d) in roots for d in range(len(rank(v))))} or found
 
+    @property
+    def range_roots(self) -> dict[str, int]:
+        """Every name of a range, suggested or given by a tactic, with its class of dims."""
+        return {name: self.source.classes.root(root) for name, root in {**self.source.range_names, **self.labels}.items()}
+
     def ranges_named(self, name: str) -> set[int]:
         """The classes of dims with this range name, which may be a pattern: `layers/*/w1.1`."""
-        accepts, known = pattern(name).fullmatch, {**self.source.range_names, **self.labels}
-        found = {self.source.classes.root(root) for label, root in known.items() if "*" in name and accepts(label)}
+        accepts = pattern(name).fullmatch
+        found = {root for label, root in self.range_roots.items() if "*" in name and accepts(label)}
         return found or {self.label(name)}
 
     def label(self, name: str) -> int:
         """The class of dims that a range name refers to."""
-        root = self.labels.get(name, self.source.range_names.get(name))
-        if root is None:
-            known = [*self.labels, *self.source.range_names]
+        known = self.range_roots
+        if name not in known:
             helps = did_you_mean(name, known, f'name one first: plan.name("x", 0, "{name}"); plan.ranges() lists all')
             raise Error(f"no range is named `{name}`", helps=helps)
-        return self.source.classes.root(root)
-
-    def all_labels(self) -> dict[str, int]:
-        """The ranges that tactics have named, each with its class of dims."""
-        return {name: self.source.classes.root(root) for name, root in self.labels.items()}
+        return known[name]
 
     def dim_with(self, label: str) -> str:
         """A dim that has the range of this name, for errors: `dim 0 of `x``."""

@@ -14,7 +14,7 @@ from .annotations import unapplied
 from .collectives import bytes_by_axes, bytes_per_device, counts
 from .conflicts import conflict, open_keys, warning
 from .memory import memory
-from .silent import redundant_flops, silent
+from .silent import silent
 from .state import State
 from .stops import Stop, stops
 from .work import flops_per_device
@@ -38,18 +38,18 @@ def brief(plan: State) -> str:
 
 def summary(plan: State) -> str:
     """The text of a plan: its tactics, counts, bytes, flops, memory, and what is open."""
-    received, flops, excessive = bytes_per_device(plan), flops_per_device(plan), silent(plan)
+    kinds, received, flops = counts(plan), bytes_per_device(plan), flops_per_device(plan)
+    excessive, stored = silent(plan), memory(plan)
     parts = [f"{size:,} over {', '.join(axes)}" for axes, size in bytes_by_axes(plan).items() if size]
     # Branches with collectives over different axes do not all run.
-    by_axes = ("at most " if counts(plan).branches else "") + ", ".join(parts)
-    (excess, total), stored = redundant_flops(plan), memory(plan)
-    share = f"; {excess / total:.1%} of them are in excess of its share" if excess and total else ""
+    by_axes = ("at most " if kinds.branches else "") + ", ".join(parts)
+    share = f"; {excessive.share} of them are in excess of its share" if excessive.share else ""
     lines = [
         *_tactics(plan),
-        f"collectives: {text}" if (text := counts(plan).text()) != "no collectives" else text,
+        f"collectives: {text}" if (text := kinds.text()) != "no collectives" else text,
         f"a device receives {received:,} bytes in a call" + (f": {by_axes}" if parts else ""),
         f"a device computes in a call {flops.text()}{share}",
-        f"a device stores {str(stored).splitlines()[0].replace(' on a device', '')}",
+        f"a device stores {stored.bytes:,} bytes at the peak: {stored.sums}",
         *_section("silent", [cut(str(each)) for each in excessive[:MOST_SHOWN]], len(excessive), "in excess"),
         *_conflicts(plan),
         *_stops(plan),

@@ -9,8 +9,7 @@ JAX traces the function to a jaxpr, and `importer` turns that into operations; t
 """
 
 import re
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -201,10 +200,7 @@ def trace(fn: Callable[..., object], /, *args: object, static_argnames: str | Se
         return found
 
     with without_collector():
-        structs = [jax.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in avals]
-        with _named_axes(function):
-            closed = jax.make_jaxpr(function.names(flat, bound.arguments))(*tree.tree_unflatten(in_tree, structs))
-        closed = _checked(function, closed)
+        closed = _checked(function, _jaxpr(function, function.names(flat, bound.arguments), in_tree, avals))
         importer, arg_names = _import(closed, names)
     out_tree, result_names = results[-1]
     return Traced(
@@ -226,11 +222,11 @@ def trace(fn: Callable[..., object], /, *args: object, static_argnames: str | Se
     )
 
 
-@contextmanager
-def _named_axes(function: Function) -> Generator[None]:
-    """Raises Error for a collective outside of a `shard_map`, which JAX reports as an unbound name."""
+def _jaxpr(function: Function, flat: Callable[..., object], in_tree: PyTreeDef, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+    """What JAX traces. Raises Error for a collective outside of a `shard_map`, which JAX reports as an unbound name."""
+    structs = [jax.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in avals]
     try:
-        yield
+        return jax.make_jaxpr(flat)(*tree.tree_unflatten(in_tree, structs))
     except NameError as error:
         found = re.search(r"unbound axis name: (\w+)", str(error))
         if found is None:
