@@ -57,6 +57,7 @@ _HOMES = {
     "parse": "compiler.api.notation",
     "plan": "compiler.api.plan",
     "replay": "compiler.api.replay",
+    "rule": "compiler.plan.rewriting",
     "tag": "compiler.ops.tag",
     "trace": "compiler.trace.trace",
 }

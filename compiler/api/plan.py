@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.mesh import Mesh
+from ...rewrites.laws.law import Law
 from ..graph.graph import Graph, lower
 from ..inputs.checks import mesh_given, run_tactic
 from ..inputs.names import Patterns
 from ..jax_private import Device
 from ..notation.show import notation
-from ..plan import annotations, claims, collectives, conflicts, lowered, memory, queries, silent, stops, summary
+from ..plan import annotations, claims, collectives, conflicts, lowered, memory, queries, rewriting, silent, stops, summary
 from ..plan.annotations import Annotation
 from ..plan.claims import Seed
 from ..plan.collectives import Collective
@@ -30,6 +31,7 @@ from ..plan.expect import expect
 from ..plan.explain import Explanation, explain
 from ..plan.memory import Memory
 from ..plan.ranges import Range, ranges
+from ..plan.rewriting import law_of
 from ..plan.silent import InExcess
 from ..plan.state import State
 from ..plan.stops import Stop, WholeOp
@@ -110,6 +112,20 @@ class Plan(State):
         name("batch/x", 0, "B").tile("*", "B", "data")
         """
         return claims.name(self, values, dim, label)
+
+    def rewrite(self, rule: str | Law, at: Patterns = "**") -> Plan:
+        """Write parts of the program otherwise, by a law of the library or by your own (`pt.rule`); its placements stay.
+
+        The law is applied wherever the patterns match the value that it makes, or the `jax.named_scope` around it. The earlier
+        tactics make the same claims on what is left, and propagate them anew. `plan.rewrites()` lists where which law applies.
+
+        Raises Error for a law that is unknown or false, one that applies nowhere, and where a tactic has placed what it would
+        remove; the plan stays as it was.
+
+        rewrite("reassociate"):   (x @ w1) @ w2   -->   x @ (w1 @ w2)
+        """
+        law = law_of(rule)
+        return rewriting.rewrite(self, law, at, rewriting.text_of(law, at))
 
     def propagate(self, axis: str, *, split: bool = False) -> Plan:
         """Propagate the claims along an axis that were made with `propagate=False`.

@@ -16,7 +16,7 @@ from ..inputs.checks import shown
 from .plan import Plan, plan
 from .tactics import Tactic
 
-ACTIONS = ("tile", "replicate", "widen", "each_trip", "name", "propagate")
+ACTIONS = ("tile", "replicate", "widen", "each_trip", "name", "propagate", "rewrite")
 """The methods of a plan that a trace can call."""
 
 

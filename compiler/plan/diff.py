@@ -64,7 +64,7 @@ def diff(before: object, after: State) -> Diff:
     """Raises Error for plans of different traces, and for a value that is not a plan."""
     if not isinstance(before, State):
         raise Error(f"`diff` takes a plan, got {shown(before)}", helps=["write after.diff(before)"])
-    if before.source is not after.source:
+    if before.source.root is not after.source.root:
         raise Error("these plans come from different traces", helps=["derive both from one `pt.plan(...)`"])
     old, new = counts(before), counts(after)
     received = bytes_per_device(before), bytes_per_device(after)

@@ -52,7 +52,7 @@ def follow(root: State, traced: Traced, ends: Sequence[Kin | None]) -> State:
     kin = _tagged(root, plan) | {value: other for value, other in zip(values, ends, strict=True) if other is not None}
     plan.table.each_trip |= {v for v, other in kin.items() if other.value in root.table.each_trip and v in program.arguments}
     for number, action in enumerate(root.actions):
-        plan = replace(plan, table=_placed(plan, kin, number, action))
+        plan = replace(plan, table=placed_as(plan, kin, number, action))
     return replace(plan, actions=root.actions)
 
 
@@ -72,11 +72,11 @@ def replicated_first(root: Some, values: Patterns, axis: str) -> Some:
     plan = replicate(place_own(start), values, axis)
     for number, action in enumerate(root.actions[own:], own):
         kin = {value: Kin(root.table, value, tuple(range(len(program.shape(value))))) for value in action.values}
-        plan = replace(plan, table=_placed(plan, kin, number, action, later=1), actions=(*plan.actions, action))
+        plan = replace(plan, table=placed_as(plan, kin, number, action, later=1), actions=(*plan.actions, action))
     return plan
 
 
-def _placed(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action, later: int = 0) -> Table:
+def placed_as(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action, later: int = 0) -> Table:
     """The plan's table with the claims that a tactic made on the kin of its values, and everything that follows from them.
 
     The tactic's number here is by `later` higher than there.

@@ -53,6 +53,8 @@ class Source:
     traced: Traced
     program: Program
     addresses: Addresses
+    root: Traced
+    """The trace before any rewriting of the program."""
 
     def __repr__(self) -> str:
         return f"Source({self.traced})"
@@ -95,7 +97,7 @@ class State:
         with without_collector():
             set_mesh(traced.module, mesh_given(mesh))
             program = flatten(traced.module)
-        return cls(Source(traced, program, Addresses(traced, program)), mesh, Table(program, mesh))
+        return cls(Source(traced, program, Addresses(traced, program), traced), mesh, Table(program, mesh))
 
     def __copy__(self) -> Self:
         return self

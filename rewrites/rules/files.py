@@ -12,7 +12,7 @@ from pathlib import Path
 
 from .compile import RuleSet, load
 
-FILES = ("builders", "collectives", "linearity", "masks")
+FILES = ("builders", "collectives", "linearity", "masks", "programs")
 
 
 @cache

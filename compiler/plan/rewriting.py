@@ -1,0 +1,153 @@
+"""A law applied to the program of a plan: the rewritten program is planned by the same tactics.
+
+dot(dot(x, w1), w2), `w1` tiled   -->   dot(x, dot(w1, w2)), `w1` tiled by the same tactic, propagated anew
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import cast
+
+from ...dialects.errors import Error, did_you_mean
+from ...rewrites.laws.by_rule import checked
+from ...rewrites.laws.draft import Draft
+from ...rewrites.laws.law import Law, Site
+from ...rewrites.laws.library import library
+from ...rewrites.rules.parse import parse
+from ..gc_pause import without_collector
+from ..inputs.checks import patterns_of, shown
+from ..inputs.lines import Sources
+from ..inputs.names import Patterns, pattern
+from .claims import Some, place_own
+from .kin import Kin, placed_as
+from .state import Action, State
+
+
+def rule(text: str) -> Law:
+    """A law of your own, for `plan.rewrite`: `name: left => right`, in the language of `rewrites/rules/programs.rules`.
+
+    A one-letter name stands for any array, and indices are not written: elementwise ops have those of all their arrays, `dot`
+    and folds sum over those that nothing around them needs. Both sides are computed on random arrays before it is accepted.
+
+    Raises Error for a text that is not a rule, and with a counter-example for a rule that is not a law.
+
+    pt.rule("halves: dot(x + x, y) => dot(x, y) + dot(x, y)")   -->   a law
+    """
+    return _rule(text)
+
+
+@cache
+def _rule(text: str) -> Law:
+    found = parse(text, "rule")
+    if len(found) != 1:
+        raise Error(f"expected one rule, got {len(found)}", helps=["a rule reads `name: left => right`"])
+    return checked(found[0])
+
+
+def law_of(rule: object) -> Law:
+    """A law, given itself, its name, or the text of a rule."""
+    if not isinstance(rule, str):
+        if not hasattr(rule, "sites"):
+            helps = ['name a law of the library, "reassociate"', 'or write one: pt.rule("name: left => right")']
+            raise Error(f"expected a law, got {shown(rule)}", helps=helps)
+        return cast(Law, rule)
+    if "=>" in rule:
+        return _rule(rule)
+    if rule not in library():
+        raise Error(f"no law is called `{rule}`", helps=did_you_mean(rule, library(), most=3))
+    return library()[rule]
+
+
+def text_of(law: Law, at: Patterns) -> str:
+    """The line of a trace that applies a law there."""
+    own = law.name if library().get(law.name) is law else law.text
+    where = "" if at == "**" else f", at={at!r}"
+    return f"rewrite({own!r}{where})"
+
+
+def rewrite(plan: Some, law: Law, at: Patterns, text: str) -> Some:
+    """The plan of the program in which the law was applied wherever the patterns match."""
+    sites = chosen(plan, law, at)
+    with without_collector():
+        draft = Draft(plan.source.program)
+        for site in sites:
+            law.apply(plan.source.program, draft, site)
+        made = carried(plan, draft)
+    return replace(made, actions=(*made.actions, Action(text, "rewrite")))
+
+
+def chosen(plan: State, law: Law, at: Patterns) -> list[Site]:
+    """The places where a law is applied: those that match, and share nothing with one before. Raises Error if none does."""
+    sites = list(law.sites(plan.source.program))
+    if not sites:
+        raise Error(
+            f"`{law.name}` applies nowhere in this program", label=law.text, helps=["plan.rewrites() lists what applies"]
+        )
+    found, taken = list[Site](), set[int]()
+    accepts = [pattern(glob).fullmatch for glob in patterns_of(at)]
+    for site in sites:
+        names = places(plan, site)
+        if any(accept(name) for accept in accepts for name in names) and taken.isdisjoint((site.value, *site.inside)):
+            found.append(site)
+            taken.update((site.value, *site.inside))
+    if not found:
+        known = dict.fromkeys(places(plan, site)[0] for site in sites)
+        helps = did_you_mean(str(at), known, f"it applies at {', '.join(list(known)[:5])}", most=3)
+        raise Error(f"`{law.name}` does not apply at {at!r}", label=law.text, helps=helps)
+    return found
+
+
+def places(plan: State, site: Site) -> Sequence[str]:
+    """What a pattern can call a place: the name of its value, and the scope that its op is in."""
+    node = plan.source.program.nodes[plan.source.program.producer[site.value]]
+    sources = plan.source.traced.sources
+    scope = sources[node.op].scope if node.op in sources else ""
+    return [plan.source.addresses.names[site.value], *([scope] if scope else [])]
+
+
+def carried(plan: Some, draft: Draft) -> Some:
+    """The plan of a rewritten program: each tactic makes the claims on the values that are left, and they propagate anew."""
+    program, traced = plan.source.program, plan.source.traced
+    module = draft.finish()
+    known = traced.sources.origins
+    origins = {op: known[old] for op, old in draft.origins.items() if old in known}
+    annotations = tuple((draft.values[value], said) for value, said in traced.annotations if value in draft.values)
+    written = replace(traced, module=module, sources=Sources(origins), annotations=annotations)
+    made = place_own(type(plan).start(written, plan.mesh))
+    made = replace(made, source=replace(made.source, root=plan.source.root))
+    numbers = made.source.program.numbers
+    to = {number: numbers[new] for old, number in program.numbers.items() if (new := draft.values.get(old)) is not None}
+    made.table.each_trip |= {to[value] for value in plan.table.each_trip if value in to}
+    made.table.widened |= {to[value] for value in plan.table.widened if value in to}
+    own = len(made.actions)
+    for number, action in enumerate(plan.actions[own:], own):
+        lost = [value for value in action.values if value not in to]
+        if lost and len(lost) == len(action.values):
+            raise _lost(plan, number, lost[0])
+        kin = {to[value]: _itself(plan, value) for value in action.values if value in to}
+        moved = replace(action, values=tuple(to[value] for value in action.values if value in to))
+        made = replace(made, table=placed_as(made, kin, number, action), actions=(*made.actions, moved))
+    return replace(made, labels=_labels(plan, made, to))
+
+
+def _itself(plan: State, value: int) -> Kin:
+    return Kin(plan.table, value, tuple(range(len(plan.source.program.shape(value)))))
+
+
+def _labels(plan: State, made: State, to: Mapping[int, int]) -> dict[str, int]:
+    """The named ranges, each found by a dim that is left of it."""
+    old, new, found = plan.source.classes, made.source.classes, dict[str, int]()
+    names = {old.root(root): name for name, root in plan.labels.items()}
+    for value, there in to.items():
+        for dim in range(len(plan.source.program.shape(value))):
+            if (name := names.get(old.of(value, dim))) is not None:
+                found.setdefault(name, new.of(there, dim))
+    return found
+
+
+def _lost(plan: State, number: int, value: int) -> Error:
+    name = plan.source.addresses.names[value]
+    helps = ["rewrite the program before this tactic places the value", "or leave this place out, by `at=`"]
+    return Error(f"the rewriting would remove `{name}`, which {plan.cited(number)} places", helps=helps)

@@ -1,0 +1,93 @@
+"""A law that a rule says: where it applies in a program, and what it makes there.
+
+reassociate: dot(dot(x, y), z) => dot(x, dot(y, z))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...dialects.errors import Error
+from ..emit import Emitter
+from ..program.program import Node, Program
+from ..rules import firing
+from ..rules.rule import Apply, Rule, Symbol, Term, subterms
+from .build import Ops
+from .draft import Before, Draft
+from .heads import NAMES, form
+from .law import Site
+from .made import Ids, NoTerm, made
+from .match import Match, matches
+from .meaning import holds_for
+
+
+@dataclass(frozen=True)
+class ByRule:
+    """The law of a rule whose two sides are equal on arrays of some dtypes."""
+
+    rule: Rule
+    kinds: frozenset[str]
+    """The kinds of dtypes for which it holds, by the first letter: f, i, c or b."""
+
+    @property
+    def name(self) -> str:
+        return self.rule.name
+
+    @property
+    def text(self) -> str:
+        return str(self.rule)
+
+    def sites(self, program: Program) -> Iterator[Site]:
+        for node in program.nodes:
+            found = self.match(program, node)
+            if found is not None:
+                inside = tuple(program.nodes[number].results[0] for number in found.nodes)
+                yield Site(node.results[0], inside)
+
+    def match(self, program: Program, node: Node) -> Match | None:
+        """The first way in which it applies to an op."""
+        if len(node.results) != 1 or _kind(program.types[node.results[0]].dtype) not in self.kinds:
+            return None
+        return next((each for each in matches(program, self.rule.left, node) if self.makes_sense(each)), None)
+
+    def makes_sense(self, found: Match) -> bool:
+        """Whether the right side has the indices of the result, or fewer."""
+        try:
+            end = made(self.rule.right, {name: seen.indices for name, seen in found.bound.items()}, found.keep, Ids())
+        except NoTerm:
+            return False
+        return set(end) <= set(found.keep)
+
+    def apply(self, program: Program, draft: Draft, site: Site) -> None:
+        root = program.nodes[program.producer[site.value]]
+        found = self.match(program, root)
+        assert found is not None, "a site is where the law applies"
+        op = draft.ops[root.op]
+        ops = Ops(Emitter(Before(draft, op)), found.extents, program.types[site.value].dtype)
+        bound = {name: ops.plain(draft[seen.value], seen.ids) for name, seen in found.bound.items()}
+        result = ops.whole(made(self.rule.right, bound, found.keep, ops), found.ids)
+        draft.replace(site.value, result)
+        firing.count(self.name)
+
+
+def _kind(dtype: str) -> str:
+    return "f" if dtype.startswith("bf") or "float" in dtype else "i" if "int" in dtype else dtype[0]
+
+
+def checked(rule: Rule) -> ByRule:
+    """The law of a rule. Raises Error for an op that it cannot name, and with a counter-example if it is false."""
+    for term in (*subterms(rule.left), *subterms(rule.right)):
+        _check(rule, term)
+    return ByRule(rule, frozenset(dtype[0] for dtype in holds_for(rule)))
+
+
+def _check(rule: Rule, term: Term) -> None:
+    if isinstance(term, Symbol):
+        helps = ["a variable is one letter, and perhaps a number: x, y2; an op has arguments: exp(x)"]
+        raise Error(f"`{term.name}` in `{rule.name}` is neither a variable nor an op", label=str(rule), helps=helps)
+    if isinstance(term, Apply) and form(NAMES.get(term.head, term.head)) is None:
+        helps = ["it may name elementwise ops without parameters, `dot`, and folds: exp(x), x + y, dot(x, y), reduce_max(x)"]
+        raise Error(f"a rule about programs cannot name `{term.head}`", label=str(rule), helps=helps)
+    if rule.where is not None:
+        raise Error(f"a rule about programs has no condition: `{rule.name}`", label=str(rule), helps=["leave out `where ...`"])

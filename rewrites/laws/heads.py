@@ -1,0 +1,67 @@
+"""The ops that a rule about programs may name: those whose definitions have no parameters but dims that indices imply.
+
+In a rule each array has its own indices, and an op is written without them:
+
+    exp(x), x + y       each element by itself; an index that one of the arrays has, the result has
+    dot(x, y)           the sum of the products over all indices that nothing around it needs
+    reduce_max(x)       the fold over all indices that nothing around it needs
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import cache
+
+from ...dialects.definitions.registry import definitions
+from ...dialects.definitions.signs import COMPARISONS
+from ...dialects.definitions.tree import Apply, Definition, Expr, Fold, Param, Read
+
+PRODUCT = "dot_general"
+NAMES = {"dot": PRODUCT}
+"""What rules call an op, if not by its name."""
+SAME = {"add_any": "add"}
+"""Ops that mean the same as another one."""
+COMMUTES = frozenset({"add", "mul", "max", "min", "and", "or", "xor", PRODUCT})
+TELLS = frozenset({*COMPARISONS, "is_finite"})
+"""Ops with truth values as results."""
+
+
+class Form(Enum):
+    """How an op treats the indices of its operands."""
+
+    EACH = "elementwise"
+    FOLD = "a fold"
+    PRODUCT = "a sum of products"
+
+
+@cache
+def form(kind: str) -> Form | None:
+    """How an op treats indices, read off its definition; None if a rule cannot name it."""
+    if kind == PRODUCT:
+        return Form.PRODUCT
+    definition = definitions.get(kind)
+    if definition is None or len(definition.targets) != 1 or definition.front or definition.ravel:
+        return None
+    match definition.body:
+        case Apply(args=args) if not definition.at and all(_reads_all(each, definition) for each in args):
+            return Form.EACH
+        case Fold(body=Read(), upto=()) if fold_param(kind):
+            return Form.FOLD
+        case _:
+            return None
+
+
+def _reads_all(term: Expr, definition: Definition) -> bool:
+    """Whether a part of an expression reads one array at the indices of the result, or computes with such parts."""
+    if isinstance(term, Apply):
+        return all(_reads_all(each, definition) for each in term.args)
+    return isinstance(term, Read) and term.dims == definition.targets[0].dims
+
+
+@cache
+def fold_param(kind: str) -> str | None:
+    """The parameter that says which dims an op folds, if that is all that it has to say."""
+    definition = definitions[kind]
+    sources = [each.source for each in definition.at]
+    plain = len(definition.operands) == 1 and len(sources) == 1 and isinstance(sources[0], Param)
+    return sources[0].name if plain and isinstance(sources[0], Param) and not sources[0].steps else None

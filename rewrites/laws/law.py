@@ -1,0 +1,38 @@
+"""What all laws of programs have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..program.program import Program
+from .draft import Draft
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place of a program where a law applies: the value that is made otherwise, and all values that are not needed then."""
+
+    value: int
+    inside: tuple[int, ...] = ()
+
+
+class Law(Protocol):
+    """Says where a program may be written otherwise, and writes it so."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def text(self) -> str:
+        """What the law says, which also names it: its rule, or its name."""
+        ...
+
+    def sites(self, program: Program) -> Iterator[Site]:
+        """Where it applies, in program order."""
+        ...
+
+    def apply(self, program: Program, draft: Draft, site: Site) -> None:
+        """Write one place of a draft of the program otherwise."""
+        ...

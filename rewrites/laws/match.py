@@ -1,0 +1,171 @@
+"""The left side of a rule, found in a program.
+
+dot(x, y + z)   in   %s = add %w, %v; %y = dot_general %h, %s   -->   x = %h at i, k; y = %w at k, j; z = %v at k, j
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import cast
+
+from ...dialects.params import NO_PARAMS, ParamsAttr
+from ..program.program import Node, Program
+from ..rules.rule import Apply, Number, Term, Variable
+from .heads import COMMUTES, NAMES, SAME, Form, form
+from .made import Ids, NoTerm, made
+from .seen import Seen, at_operand, single, through_moves
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What the variables of a rule stand for at one place of a program, and the ops that its left side is."""
+
+    root: Node
+    ids: tuple[int | None, ...]
+    """The index of each dim of the root's result."""
+    extents: Mapping[int, int]
+    bound: Mapping[str, Seen] = field(default_factory=dict[str, Seen])
+    nodes: tuple[int, ...] = ()
+    sums: tuple[frozenset[int], ...] = ()
+    """What each sum is over, in the order in which they are made."""
+
+    @property
+    def keep(self) -> tuple[int, ...]:
+        """The indices of the result."""
+        return tuple(each for each in self.ids if each is not None)
+
+
+def matches(program: Program, left: Apply, root: Node) -> Iterator[Match]:
+    """Every way in which an op is the root of a left side."""
+    if len(root.results) != 1 or root.is_border:
+        return
+    kind, given = NAMES.get(left.head, left.head), SAME.get(root.kind, root.kind)
+    if kind != given:
+        return
+    shape, numbers = program.shape(root.results[0]), count()
+    ids = tuple(None if extent == 1 else next(numbers) for extent in shape)
+    extents = {index: extent for index, extent in zip(ids, shape, strict=True) if index is not None}
+    matcher = _Matcher(program, root, numbers, extents)
+    for found in matcher.term(left, Seen(root.results[0], ids), Match(root, ids, extents)):
+        if _sums_as_written(left, found):
+            yield found
+
+
+def _sums_as_written(left: Apply, found: Match) -> bool:
+    """Whether the ops sum over the indices that the rule's left side would sum over."""
+    maker = Ids()
+    try:
+        end = made(left, {name: seen.indices for name, seen in found.bound.items()}, found.keep, maker)
+    except NoTerm:
+        return False
+    return set(end) <= set(found.keep) and sorted(map(sorted, maker.sums)) == sorted(map(sorted, found.sums))
+
+
+@dataclass(frozen=True, slots=True)
+class _Matcher:
+    program: Program
+    root: Node
+    numbers: Iterator[int]
+    extents: dict[int, int]
+
+    def term(self, term: Term, seen: Seen, found: Match) -> Iterator[Match]:
+        """The ways to continue `found` so that a value is what a term stands for."""
+        seen = through_moves(self.program, seen)
+        match term:
+            case Variable(name):
+                yield from self.variable(name, seen, found)
+            case Number(number):
+                node = self.node(seen)
+                if node is not None and node.kind == "constant" and _params(node).get("value") == number:
+                    yield found
+            case Apply(head, args):
+                node = self.node(seen)
+                kind = NAMES.get(head, head)
+                if node is not None and SAME.get(node.kind, node.kind) == kind and len(node.operands) == len(args):
+                    yield from self.op(node, kind, args, seen, found)
+            case _:
+                return
+
+    def node(self, seen: Seen) -> Node | None:
+        """The op that makes a value, in the region of the root."""
+        number = self.program.producer[seen.value]
+        node = self.program.nodes[number] if number >= 0 else None
+        return node if node is not None and not node.is_border and node.region == self.root.region else None
+
+    def variable(self, name: str, seen: Seen, found: Match) -> Iterator[Match]:
+        if self.program.types[seen.value].dtype not in (self.dtype, "bool"):
+            return
+        before = found.bound.get(name)
+        if before is None:
+            yield replace(found, bound={**found.bound, name: seen})
+        elif before.value == seen.value and (joined := self.joined(found, before, seen)) is not None:
+            yield joined
+
+    @property
+    def dtype(self) -> str:
+        return self.program.types[self.root.results[0]].dtype
+
+    def joined(self, found: Match, before: Seen, seen: Seen) -> Match | None:
+        """The match in which two uses of one value have the same indices; None if they are different indices of the result."""
+        for kept, other in zip(before.ids, seen.ids, strict=True):
+            if kept == other:
+                continue
+            if kept is None or other is None or {kept, other} <= set(found.keep):
+                return None
+            found = _renamed(found, kept, other) if other in found.keep else _renamed(found, other, kept)
+        return found
+
+    def op(self, node: Node, kind: str, args: Sequence[Term], seen: Seen, found: Match) -> Iterator[Match]:
+        """The ways in which an op's operands are what the arguments stand for, in both orders if the op commutes."""
+        ids = self.operand_ids(node, kind, seen)
+        if ids is None or not self.is_plain(node, kind):
+            return
+        operands = [Seen(value, each) for value, each in zip(node.operands, ids, strict=True)]
+        sums = frozenset(index for each in operands for index in each.indices).difference(seen.indices)
+        found = replace(found, nodes=(*found.nodes, node.number))
+        if form(kind) is not Form.EACH:
+            found = replace(found, sums=(*found.sums, sums))
+        for order in (operands, operands[::-1]) if kind in COMMUTES else (operands,):
+            yield from self.all(list(zip(args, order, strict=True)), found)
+
+    def all(self, pairs: Sequence[tuple[Term, Seen]], found: Match) -> Iterator[Match]:
+        if not pairs:
+            yield found
+            return
+        (term, seen), *rest = pairs
+        for each in self.term(term, seen, found):
+            yield from self.all(rest, each)
+
+    def is_plain(self, node: Node, kind: str) -> bool:
+        """Whether an op has one dtype throughout, and no parameter beside the dims that its indices imply."""
+        dtypes = {self.program.types[each].dtype for each in (*node.operands, *node.results)}
+        params = {name for name, _ in _params(node).items()}
+        return dtypes <= {self.dtype, "bool"} and (form(kind) is not Form.EACH or not params) and "precision" not in params
+
+    def operand_ids(self, node: Node, kind: str, seen: Seen) -> list[tuple[int | None, ...]] | None:
+        """The indices of each operand: those of the result, and new ones for what the op folds."""
+        if form(kind) is Form.EACH:
+            ids = [at_operand(node, position, seen) for position in range(len(node.operands))]
+            return None if None in ids else cast("list[tuple[int | None, ...]]", ids)
+        out = single(node.signature.result_dims[0])
+        sides = [single(dims) for dims in node.signature.operand_dims]
+        if out is None or None in sides:
+            return None
+        named: dict[int, int | None] = {mine: each for mine, each in zip(out, seen.ids, strict=True) if mine is not None}
+        for index in (index for side in sides for index in side or () if index is not None):
+            if index not in named:
+                named[index] = fresh = next(self.numbers)
+                self.extents[fresh] = node.signature.instance.indices[index].extent
+        return [tuple(None if index is None else named[index] for index in side or ()) for side in sides]
+
+
+def _renamed(found: Match, old: int, new: int) -> Match:
+    bound = {name: Seen(s.value, tuple(new if each == old else each for each in s.ids)) for name, s in found.bound.items()}
+    sums = tuple(frozenset(new if each == old else each for each in some) for some in found.sums)
+    return replace(found, bound=bound, sums=sums)
+
+
+def _params(node: Node) -> ParamsAttr:
+    return cast(ParamsAttr, node.op.properties.get("params", NO_PARAMS))

@@ -1,0 +1,175 @@
+"""Whether the two sides of a rule are equal: both are computed on random arrays, for random indices of the variables.
+
+wrong: dot(x, y) => x * y      x: [2, 3], y: [3, 2] at i, k and k, i: -.7 != ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+
+from ...dialects.dtypes import Array
+from ...dialects.errors import Error
+from ...dialects.params import NO_PARAMS, ParamsAttr
+from ...dialects.reference.evaluate import evaluate
+from ..rules.rule import Apply, Rule, Variable, subterms
+from .heads import TELLS, fold_param
+from .made import Ids, Indices, NoTerm, made
+
+EXTENTS = (2, 3, 2, 4)
+"""Of the indices that variables may have."""
+INSTANCES = 120
+"""How many instances of a rule are computed."""
+ATTEMPTS = 4000
+"""How many are looked at for these: at most indices, a term makes no sense."""
+DTYPES = ("float64", "int64", "complex128", "bool")
+LOGIC = frozenset({"and", "or", "xor", "not", "eq", "ne", "select_n", "reduce_and", "reduce_or"})
+"""The ops of truth values."""
+CLOSE = 1e-9
+
+At = tuple[Array, Indices]
+"""An array with an index for each of its dims."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrays:
+    """Makes terms by computing them, each op by its definition."""
+
+    dtype: str
+
+    def ids(self, term: At) -> Indices:
+        return term[1]
+
+    def number(self, value: int) -> At:
+        return np.asarray(value, self.dtype), ()
+
+    def each(self, kind: str, args: Sequence[At]) -> At:
+        out = Ids().each(kind, [ids for _, ids in args])
+        arrays = [aligned(arg, out) for arg in args]
+        shape = np.broadcast_shapes(*(each.shape for each in arrays))
+        whole = [np.ascontiguousarray(np.broadcast_to(each, shape)) for each in arrays]
+        dtype = "bool" if kind in TELLS else str(whole[-1].dtype)
+        return evaluate(kind, NO_PARAMS, whole, [(dtype, shape)])[0], out
+
+    def fold(self, kind: str, arg: At, keep: Collection[int]) -> At:
+        array, ids = arg
+        axes = tuple(dim for dim, index in enumerate(ids) if index not in keep)
+        out = tuple(index for index in ids if index in keep)
+        shape = tuple(extent for dim, extent in enumerate(array.shape) if dim not in axes)
+        param = fold_param(kind)
+        if not axes or param is None:
+            return arg
+        return evaluate(kind, ParamsAttr.of(**{param: axes}), [array], [(str(array.dtype), shape)])[0], out
+
+    def product(self, left: At, right: At, keep: Collection[int]) -> At:
+        out = Ids().product(left[1], right[1], keep)
+        return np.einsum(left[0], [*left[1]], right[0], [*right[1]], [*out]), out
+
+
+def aligned(term: At, out: Indices) -> Array:
+    """The array with its dims in the order of `out`, and of extent 1 for indices that it does not have."""
+    array, ids = term
+    array = array.transpose([ids.index(index) for index in out if index in ids])
+    return array.reshape([array.shape[[o for o in out if o in ids].index(index)] if index in ids else 1 for index in out])
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """Arrays for the variables of a rule, with their indices, and those of the result."""
+
+    bound: Mapping[str, At]
+    keep: Indices
+
+    def sides(self, rule: Rule, dtype: str) -> tuple[Array, Array]:
+        """Both sides. Raises NoTerm if one of them makes no sense here."""
+        maker = Arrays(dtype)
+        left, right = (made(side, self.bound, self.keep, maker) for side in (rule.left, rule.right))
+        if not set(left[1]) == set(self.keep) >= set(right[1]):
+            raise NoTerm
+        wanted = aligned(left, self.keep)
+        return wanted, np.broadcast_to(aligned(right, self.keep), wanted.shape)
+
+    @property
+    def size(self) -> int:
+        return sum(array.size for array, _ in self.bound.values())
+
+    def text(self) -> str:
+        return ", ".join(f"{name} = {np.array2string(array, precision=3)}" for name, (array, _) in self.bound.items())
+
+
+def holds_for(rule: Rule) -> frozenset[str]:
+    """The dtypes for which a rule is a law. Raises Error with a counter-example if there is none."""
+    wrong: list[Error] = []
+    found: set[str] = set()
+    heads = {term.head for side in (rule.left, rule.right) for term in subterms(side) if isinstance(term, Apply)}
+    for dtype in DTYPES if heads <= LOGIC else DTYPES[:-1]:
+        try:
+            problem = counterexample(rule, dtype)
+        except (Error, TypeError, ValueError, np.exceptions.AxisError):
+            # The op has no meaning for this dtype: `and` of floats.
+            continue
+        if problem is None:
+            found.add(dtype)
+        else:
+            wrong.append(problem)
+    if found:
+        return frozenset(found)
+    raise wrong[0] if wrong else _no_instance(rule)
+
+
+def counterexample(rule: Rule, dtype: str) -> Error | None:
+    """Arrays of a dtype for which the sides differ; None if all that were tried agree. Raises Error if there are none."""
+    random, tried, wrong = Random(str(rule)), 0, list[tuple[Instance, Array, Array]]()
+    for _ in range(ATTEMPTS):
+        instance = _instance(rule, dtype, random)
+        try:
+            left, right = instance.sides(rule, dtype)
+        except NoTerm:
+            continue
+        tried += 1
+        if _differences(left, right):
+            wrong.append((instance, left, right))
+        if tried == INSTANCES:
+            break
+    if not tried:
+        raise _no_instance(rule)
+    return _wrong(rule, *min(wrong, key=lambda each: each[0].size)) if wrong else None
+
+
+def _instance(rule: Rule, dtype: str, random: Random) -> Instance:
+    names = dict.fromkeys(each.name for each in subterms(rule.left) if isinstance(each, Variable))
+    bound = {name: _array(dtype, random) for name in names}
+    every = dict.fromkeys(index for _, ids in bound.values() for index in ids)
+    return Instance(bound, tuple(index for index in every if random.random() < 0.6))
+
+
+def _array(dtype: str, random: Random) -> At:
+    ids = tuple(random.sample(range(len(EXTENTS)), random.choice((0, 1, 1, 2, 2, 3))))
+    shape = tuple(EXTENTS[index] for index in ids)
+    numbers = np.random.default_rng(random.randrange(1 << 32))
+    # Zeros and numbers of both signs: where many false laws fail.
+    real, imag = (numbers.normal(size=shape) * 2 * (numbers.random(shape) > 0.1) for _ in range(2))
+    if dtype == "bool":
+        return np.asarray(real > 0), ids
+    array = real + 1j * imag if dtype.startswith("complex") else np.rint(real * 2) if "int" in dtype else real
+    return np.asarray(array, dtype), ids
+
+
+def _differences(left: Array, right: Array) -> list[tuple[int, ...]]:
+    """Where the sides differ. A law says nothing about elements that are infinite or no number on its left side."""
+    return [*zip(*np.nonzero(np.atleast_1d(np.isfinite(left) & ~np.isclose(left, right, CLOSE, CLOSE))), strict=True)]
+
+
+def _wrong(rule: Rule, instance: Instance, left: Array, right: Array) -> Error:
+    at = _differences(left, right)[0] if left.shape else ()
+    where = f" at [{', '.join(map(str, at))}]" if at else ""
+    title = f"`{rule.name}` is not a law: its sides differ{where}, {left[at]:.4g} and {right[at]:.4g}"
+    return Error(title, label=str(rule), notes=[f"for {instance.text()}"], helps=["correct a side; a law holds for all arrays"])
+
+
+def _no_instance(rule: Rule) -> Error:
+    helps = ["a variable is one letter; an index is summed only in `dot` and in folds such as `reduce_sum`"]
+    return Error(f"`{rule.name}` has a left side that is not the term of any arrays", label=str(rule), helps=helps)
