@@ -31,7 +31,6 @@ from ..plan.expect import expect
 from ..plan.explain import Explanation, explain
 from ..plan.memory import Memory
 from ..plan.ranges import Range, ranges
-from ..plan.rewriting import law_of
 from ..plan.silent import InExcess
 from ..plan.state import State
 from ..plan.stops import Stop, WholeOp
@@ -113,19 +112,21 @@ class Plan(State):
         """
         return claims.name(self, values, dim, label)
 
-    def rewrite(self, rule: str | Law, at: Patterns = "**") -> Plan:
+    def rewrite(self, rule: str | Law, at: Patterns = "**", **given: int | str) -> Plan:
         """Write parts of the program otherwise, by a law of the library or by your own (`pt.rule`); its placements stay.
 
         The law is applied wherever the patterns match the value that it makes, or the `jax.named_scope` around it. The earlier
         tactics make the same claims on what is left, and propagate them anew. `plan.rewrites()` lists where which law applies.
+        `chunk` takes one value, a dim of it, and a number of trips: the value is computed in parts, in a loop, with all that is
+        computed from it.
 
         Raises Error for a law that is unknown or false, one that applies nowhere, and where a tactic has placed what it would
         remove; the plan stays as it was.
 
-        rewrite("reassociate"):   (x @ w1) @ w2   -->   x @ (w1 @ w2)
+        rewrite("reassociate"):                                  (x @ w1) @ w2   -->   x @ (w1 @ w2)
+        rewrite("chunk", at="logits", dim="length", trips=8):    f32[8, 512, 50257]   -->   8 trips of f32[8, 64, 50257]
         """
-        law = law_of(rule)
-        return rewriting.rewrite(self, law, at, rewriting.text_of(law, at))
+        return rewriting.rewrite(self, rule, at, given)
 
     def propagate(self, axis: str, *, split: bool = False) -> Plan:
         """Propagate the claims along an axis that were made with `propagate=False`.

@@ -5,13 +5,15 @@ dot(dot(x, w1), w2), `w1` tiled   -->   dot(x, dot(w1, w2)), `w1` tiled by the s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import cast
 
 from ...dialects.errors import Error, did_you_mean
 from ...rewrites.laws.by_rule import checked
+from ...rewrites.laws.chunk import Chunk
 from ...rewrites.laws.draft import Draft
 from ...rewrites.laws.law import Law, Site
 from ...rewrites.laws.library import library
@@ -46,8 +48,8 @@ def _rule(text: str) -> Law:
     return checked(found[0])
 
 
-def law_of(rule: object) -> Law:
-    """A law, given itself, its name, or the text of a rule."""
+def law_of(plan: State, rule: object, at: Patterns, given: Mapping[str, object]) -> Law:
+    """The law that `plan.rewrite` is asked for: itself, by its name and what this needs, or by the text of a rule."""
     if not isinstance(rule, str):
         if not hasattr(rule, "sites"):
             helps = ['name a law of the library, "reassociate"', 'or write one: pt.rule("name: left => right")']
@@ -55,56 +57,81 @@ def law_of(rule: object) -> Law:
         return cast(Law, rule)
     if "=>" in rule:
         return _rule(rule)
+    if rule == "chunk":
+        return chunk(plan, at, **given)
     if rule not in library():
-        raise Error(f"no law is called `{rule}`", helps=did_you_mean(rule, library(), most=3))
+        raise Error(f"no law is called `{rule}`", helps=did_you_mean(rule, (*library(), "chunk"), most=3))
+    if given:
+        raise Error(f"`{rule}` takes no {', '.join(map(repr, given))}", helps=[f"write plan.rewrite({rule!r}, at=...)"])
     return library()[rule]
 
 
-def text_of(law: Law, at: Patterns) -> str:
+def chunk(plan: State, at: Patterns, dim: object = None, trips: object = None) -> Chunk:
+    """The law that computes a large value in parts. Raises Error unless it is one value, with a dim and a number of trips."""
+    found = plan.source.addresses.find(at) if at != "**" else {}
+    if len(found) != 1 or not isinstance(trips, int) or not isinstance(dim, int | str):
+        what = f"{len(found) or 'no'} values, dim {shown(dim)} and {shown(trips)} trips"
+        helps = ["write it as " + 'plan.rewrite("chunk", at="logits", dim="length", trips=8)']
+        raise Error(f"`chunk` takes one value, one of its dims and a number of trips, got {what}", helps=helps)
+    (name, value), *_ = found.items()
+    return Chunk(value, plan.dim_of(value, dim, name), trips, plan.source.classes, name)
+
+
+def text_of(law: Law, at: Patterns, given: Mapping[str, object]) -> str:
     """The line of a trace that applies a law there."""
-    own = law.name if library().get(law.name) is law else law.text
-    where = "" if at == "**" else f", at={at!r}"
-    return f"rewrite({own!r}{where})"
+    named = law.name == "chunk" or library().get(law.name) is law
+    said = {**({} if at == "**" else {"at": at}), **given}
+    return f"rewrite({', '.join([repr(law.name if named else law.text), *(f'{k}={v!r}' for k, v in said.items())])})"
 
 
-def rewrite(plan: Some, law: Law, at: Patterns, text: str) -> Some:
+def rewrite(plan: Some, rule: object, at: Patterns, given: Mapping[str, object]) -> Some:
     """The plan of the program in which the law was applied wherever the patterns match."""
-    sites = chosen(plan, law, at)
+    law = law_of(plan, rule, at, given)
     with without_collector():
         draft = Draft(plan.source.program)
-        for site in sites:
-            law.apply(plan.source.program, draft, site)
+        law.apply(plan.source.program, draft, chosen(plan, law, at))
         made = carried(plan, draft)
-    return replace(made, actions=(*made.actions, Action(text, "rewrite")))
+    return replace(made, actions=(*made.actions, Action(text_of(law, at, given), "rewrite")))
 
 
 def chosen(plan: State, law: Law, at: Patterns) -> list[Site]:
     """The places where a law is applied: those that match, and share nothing with one before. Raises Error if none does."""
     sites = list(law.sites(plan.source.program))
     if not sites:
-        raise Error(
-            f"`{law.name}` applies nowhere in this program", label=law.text, helps=["plan.rewrites() lists what applies"]
-        )
-    found, taken = list[Site](), set[int]()
-    accepts = [pattern(glob).fullmatch for glob in patterns_of(at)]
+        helps = ["plan.rewrites() lists what applies"]
+        raise Error(f"`{law.name}` applies nowhere in this program", label=law.text, helps=helps)
+    found, taken, accepts = list[Site](), set[int](), _accepts(plan, at)
     for site in sites:
-        names = places(plan, site)
-        if any(accept(name) for accept in accepts for name in names) and taken.isdisjoint((site.value, *site.inside)):
+        values = {site.value, *site.inside}
+        if accepts(site) and taken.isdisjoint(values):
             found.append(site)
-            taken.update((site.value, *site.inside))
+            taken |= values
     if not found:
-        known = dict.fromkeys(places(plan, site)[0] for site in sites)
+        known = dict.fromkeys(plan.source.addresses.names[site.value] for site in sites)
         helps = did_you_mean(str(at), known, f"it applies at {', '.join(list(known)[:5])}", most=3)
         raise Error(f"`{law.name}` does not apply at {at!r}", label=law.text, helps=helps)
     return found
 
 
-def places(plan: State, site: Site) -> Sequence[str]:
-    """What a pattern can call a place: the name of its value, and the scope that its op is in."""
-    node = plan.source.program.nodes[plan.source.program.producer[site.value]]
-    sources = plan.source.traced.sources
-    scope = sources[node.op].scope if node.op in sources else ""
-    return [plan.source.addresses.names[site.value], *([scope] if scope else [])]
+def _accepts(plan: State, at: Patterns) -> Callable[[Site], bool]:
+    """Whether the patterns match a place: the value, or the scope that its op is in."""
+    globs = [pattern(glob).fullmatch for glob in patterns_of(at)]
+    try:
+        values = set(plan.source.addresses.find(at).values())
+    except Error:
+        # It may be the scope of values that have no name.
+        values = set[int]()
+
+    def accepts(site: Site) -> bool:
+        return site.value in values or any(accept(scope_of(plan, site.value)) for accept in globs)
+
+    return accepts
+
+
+def scope_of(plan: State, value: int) -> str:
+    """The path of `jax.named_scope`s around the op that makes a value, as the user wrote it: without transformations."""
+    op, sources = plan.source.program.nodes[plan.source.program.producer[value]].op, plan.source.traced.sources
+    return "/".join(part for part in re.sub(r"\w+\(|\)", "", sources.scope(op)).split("/") if part) if op in sources else ""
 
 
 def carried(plan: Some, draft: Draft) -> Some:

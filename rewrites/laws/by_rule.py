@@ -5,7 +5,7 @@ reassociate: dot(dot(x, y), z) => dot(x, dot(y, z))
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...dialects.errors import Error
@@ -59,15 +59,18 @@ class ByRule:
             return False
         return set(end) <= set(found.keep)
 
-    def apply(self, program: Program, draft: Draft, site: Site) -> None:
-        root = program.nodes[program.producer[site.value]]
+    def apply(self, program: Program, draft: Draft, sites: Sequence[Site]) -> None:
+        for site in sites:
+            self.write(program, draft, site.value)
+
+    def write(self, program: Program, draft: Draft, value: int) -> None:
+        """Make one value by the right side."""
+        root = program.nodes[program.producer[value]]
         found = self.match(program, root)
         assert found is not None, "a site is where the law applies"
-        op = draft.ops[root.op]
-        ops = Ops(Emitter(Before(draft, op)), found.extents, program.types[site.value].dtype)
+        ops = Ops(Emitter(Before(draft, draft.ops[root.op])), found.extents, program.types[value].dtype)
         bound = {name: ops.plain(draft[seen.value], seen.ids) for name, seen in found.bound.items()}
-        result = ops.whole(made(self.rule.right, bound, found.keep, ops), found.ids)
-        draft.replace(site.value, result)
+        draft.replace(value, ops.whole(made(self.rule.right, bound, found.keep, ops), found.ids))
         firing.count(self.name)
 
 

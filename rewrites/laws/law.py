@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -33,6 +33,6 @@ class Law(Protocol):
         """Where it applies, in program order."""
         ...
 
-    def apply(self, program: Program, draft: Draft, site: Site) -> None:
-        """Write one place of a draft of the program otherwise."""
+    def apply(self, program: Program, draft: Draft, sites: Sequence[Site]) -> None:
+        """Write these places of a draft of the program otherwise."""
         ...

@@ -1,0 +1,137 @@
+"""A part of a program in a loop over parts of one of its ranges, so that large values exist in part only: a place in time.
+
+    logits = h @ w; loss = sum(f(logits)); and their gradients   -->   for each t of 8: logits of a part of the rows, ...
+
+The part is all ops between those that make or read a value with the two ranges of a large one: the range of which the loop
+runs over parts, and the largest other one. What enters with the range is split, and what leaves is stacked, or, if it is
+folded over the range, accumulated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ...dialects.errors import Error
+from ..program.dim_classes import Classes
+from ..program.program import Node, Program
+from .chunk_loop import Loop
+from .chunk_part import FOLDS, Part, arrays, at_dim
+from .draft import Draft
+from .law import Site
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """The law for one large value of a program, one of its dims, and a number of trips."""
+
+    value: int
+    dim: int
+    trips: int
+    classes: Classes
+    label: str
+    """What the user calls the value."""
+    name: str = "chunk"
+    text: str = "chunk: f(x) => loop over parts of a range of x"
+
+    def sites(self, program: Program) -> Iterator[Site]:
+        part = self.part(program)
+        yield Site(self.value, tuple(value for node in part.nodes for value in node.results))
+
+    def apply(self, program: Program, draft: Draft, sites: Sequence[Site]) -> None:
+        del sites
+        Loop(self.part(program), draft, self.trips).write()
+
+    def part(self, program: Program) -> Part:
+        """The ops of the loop. Raises Error if they cannot run in parts."""
+        shape = program.shape(self.value)
+        if shape[self.dim] % self.trips or self.trips < 2:
+            title = (
+                f"`{self.label}` cannot be computed in {self.trips} parts: its dim {self.dim} has {shape[self.dim]} elements"
+            )
+            raise Error(title, helps=["give a number of trips above 1 that divides them"])
+        region = program.region[self.value]
+        nodes = [program.nodes[number] for number in sorted(_between(program, self.large(program), region))]
+        if any(program.together(node) != [node] for node in nodes):
+            raise self.refused(nodes[0], "a barrier keeps it together with other values")
+        indices = _indices(program, self, {node.number for node in nodes})
+        for node in nodes:
+            if (why := _whole(node, indices.get(node.number))) is not None:
+                raise self.refused(node, why)
+        return Part(program, nodes, indices)
+
+    def large(self, program: Program) -> set[int]:
+        """The ops that make or read a value with both ranges of the large one."""
+        shape, of = program.shape(self.value), self.classes.of
+        others = [dim for dim in range(len(shape)) if dim != self.dim]
+        ranges = {of(self.value, self.dim), of(self.value, max(others, key=lambda dim: shape[dim]))} if others else set[int]()
+        region, found = program.region[self.value], set[int]()
+        for node in program.nodes:
+            ends = (*node.operands, *node.results)
+            if ranges and not node.is_border and node.region == region and any(ranges <= self.ranges(program, v) for v in ends):
+                found.add(node.number)
+        return found
+
+    def ranges(self, program: Program, value: int) -> set[int]:
+        return {self.classes.of(value, dim) for dim in range(len(program.shape(value)))}
+
+    def refused(self, node: Node, why: str) -> Error:
+        title = f"`{self.label}` cannot be computed in parts of its dim {self.dim}: `{node.kind}` {why}"
+        return Error(title, helps=["take another dim of it", "or a value that is used less far"])
+
+
+def _between(program: Program, ends: set[int], region: int) -> set[int]:
+    """These ops, and all of the region on the way from one of them to another."""
+    ahead, behind = _reached(program, ends, region, forward=True), _reached(program, ends, region, forward=False)
+    return ends | (ahead & behind)
+
+
+def _reached(program: Program, start: set[int], region: int, *, forward: bool) -> set[int]:
+    found, left = set[int](), list(start)
+    while left:
+        node = program.nodes[left.pop()]
+        if forward:
+            near = [number for value in node.results for number, _ in program.uses[value]]
+        else:
+            near = [program.producer[value] for value in node.operands if program.producer[value] >= 0]
+        for number in near:
+            if number not in found and number < len(program.nodes) and program.nodes[number].region == region:
+                found.add(number)
+                left.append(number)
+    return found
+
+
+def _indices(program: Program, chunk: Chunk, inside: set[int]) -> dict[int, int]:
+    """For each op the index that the range is, found from the large value outwards; -1 if it is two of them."""
+    found: dict[int, int] = {}
+    left = [(chunk.value, chunk.dim)]
+    for value, dim in left:
+        for node in _around(program, value, inside):
+            for other, dims in arrays(node):
+                index = at_dim(dims, dim) if other == value else None
+                if index is None:
+                    continue
+                found[node.number] = index if found.get(node.number, index) == index else -1
+                same = ((end, at) for end, its in arrays(node) for at in range(len(its)) if at_dim(its, at) == index)
+                left += [each for each in same if each not in left]
+    return found
+
+
+def _around(program: Program, value: int, inside: set[int]) -> Iterator[Node]:
+    """The ops of the part that make or read a value."""
+    numbers = dict.fromkeys([program.producer[value], *(number for number, _ in program.uses[value])])
+    return (program.nodes[number] for number in numbers if number in inside)
+
+
+def _whole(node: Node, index: int | None) -> str | None:
+    """Why an op cannot run on a part of an index; None if it can."""
+    if index is None:
+        return "needs what all parts are folded to"
+    if index < 0:
+        return "reads the range along two dims"
+    info = node.signature.instance.indices[index]
+    if info.monoid is not None and info.monoid not in FOLDS:
+        return f"folds it by `{info.monoid}`"
+    more = (info.value, info.lookups, info.masked, info.once, info.scan, info.selects, info.merges, info.windows, info.over)
+    alone = all(len(digits) == 1 for _, dims in arrays(node) for digits in dims if any(each.at == index for each in digits))
+    return None if alone and not any((*more, info.pieces, info.picks)) else "uses the positions along it"

@@ -1,0 +1,147 @@
+"""Writes a part of a program as a loop: rows enter, parts are computed, and results are stacked or accumulated.
+
+%h: f32[512, 64] --> f32[8, 64, 64];  lax.scan { a part of the ops on f32[64, 64] };  stacked results --> f32[512, 64]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from ...dialects.lax import ScanOp, YieldOp
+from ...dialects.params import ParamsAttr
+from ...dialects.types import ArrayType
+from ..emit import Appending, Emitter, type_at
+from .chunk_part import FOLDS, Part
+from .draft import Before, Draft
+
+
+@dataclass(slots=True)
+class Loop:
+    """The loop that takes the place of a part of a draft."""
+
+    part: Part
+    draft: Draft
+    trips: int
+    emit: Emitter = field(init=False)
+    inside: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
+    """The values of one trip."""
+
+    def write(self) -> None:
+        part, dims = self.part, self.part.dims
+        self.emit = Emitter(Before(self.draft, self.place()))
+        starts = [self.start(value) for value in part.carried]
+        rows = [self.split(value, dims[value] or 0) for value in part.rows]
+        block = self.body()
+        counts = {"length": self.trips, "num_carry": len(part.carried), "num_consts": len(part.consts)}
+        types = [*map(self.type, part.carried), *(self.stack(value) for value in part.stacked)]
+        operands = [*(self.draft[value] for value in part.consts), *starts, *rows]
+        scan = ScanOp.of(operands, types, ParamsAttr.of(**counts, reverse=False, unroll=1), [Region(block)])
+        self.emit.into.append(scan)
+        folded, stacks = scan.results[: len(part.carried)], scan.results[len(part.carried) :]
+        outs = [*folded, *map(self.joined, stacks, part.stacked)]
+        self.replace(dict(zip((*part.carried, *part.stacked), outs, strict=True)))
+
+    def replace(self, outs: dict[int, SSAValue]) -> None:
+        """Read the results of the loop instead of the ops', which go; the other values are those of a trip."""
+        for value, out in outs.items():
+            self.draft.replace(value, out)
+        for node in self.part.nodes:
+            for value in (value for value in node.results if value not in outs):
+                self.draft.left(self.draft[value])
+                self.draft.values[self.draft.ssa[value]] = self.inside[value]
+
+    # --- types ---------------------------------------------------------------------------------------------------------
+
+    def type(self, value: int) -> ArrayType:
+        return self.part.program.types[value]
+
+    def local(self, value: int) -> ArrayType:
+        """The type of a trip's part of a value."""
+        type, dim = self.type(value), self.part.dims[value]
+        return ArrayType.whole(type.dtype, tuple(n // self.trips if at == dim else n for at, n in enumerate(type.shape)))
+
+    def stack(self, value: int) -> ArrayType:
+        return ArrayType.whole(self.type(value).dtype, (self.trips, *self.local(value).shape))
+
+    # --- before and after the loop -----------------------------------------------------------------------------------------
+
+    def place(self) -> Operation:
+        """The op before which the loop goes: the last one of the part. What lies between and reads results follows the loop."""
+        ops = [self.draft.ops[node.op] for node in self.part.nodes]
+        inside, moved, each = set(ops), list[Operation](), ops[0]
+        after = {result for op in ops for result in op.results}
+        while each is not ops[-1]:
+            if each not in inside and any(operand in after for inner in each.walk() for operand in inner.operands):
+                after.update(each.results)
+                moved.append(each)
+            each = cast(Operation, each.next_op)
+        block = cast(Block, ops[-1].parent)
+        for op in reversed(moved):
+            op.detach()
+            block.insert_op_after(op, ops[-1])
+        return ops[-1]
+
+    def start(self, value: int) -> SSAValue:
+        """The unit of the fold that makes a value, in its shape."""
+        type = self.type(value)
+        return self.emit.spread(self.emit.unit(FOLDS[self.part.folds(value)].unit, type.dtype), type.shape)
+
+    def split(self, value: int, dim: int) -> SSAValue:
+        """The rows of all trips: the dim in two, the trips first."""
+        shape, local = self.type(value).shape, self.local(value).shape
+        array = self.emit.reshape(self.draft[value], (*shape[:dim], self.trips, *local[dim:]))
+        return self.turned(array, (dim, *(at for at in range(len(shape) + 1) if at != dim)))
+
+    def joined(self, rows: SSAValue, value: int) -> SSAValue:
+        """The rows of all trips as one dim again."""
+        shape, dim = self.type(value).shape, self.part.dims[value] or 0
+        order = (*range(1, dim + 1), 0, *range(dim + 1, len(shape) + 1))
+        return self.emit.reshape(self.turned(rows, order), shape)
+
+    def turned(self, array: SSAValue, order: Sequence[int]) -> SSAValue:
+        type = type_at(array)
+        if list(order) == sorted(order):
+            return array
+        shape = tuple(type.shape[at] for at in order)
+        return self.emit.make("transpose", (array,), type.dtype, shape, permutation=tuple(order))
+
+    # --- inside --------------------------------------------------------------------------------------------------------------
+
+    def body(self) -> Block:
+        """The block of one trip: the ops on parts, and the carries after it."""
+        part = self.part
+        block = Block(arg_types=[*map(self.type, (*part.consts, *part.carried)), *map(self.local, part.rows)])
+        at, end = len(part.consts), len(part.consts) + len(part.carried)
+        self.inside.update(zip(part.consts, block.args[:at], strict=True))
+        self.inside.update(zip(part.rows, block.args[end:], strict=True))
+        for node in part.nodes:
+            ins, outs = [self.inside[value] for value in node.operands], [self.local(value) for value in node.results]
+            op = type(node.op).create(operands=ins, result_types=outs, properties=node.op.properties)
+            block.add_op(op)
+            self.draft.origins[op] = node.op
+            self.inside.update(zip(node.results, op.results, strict=True))
+        emit = Emitter(_Inside(block, self.draft, part.nodes[-1].op))
+        carries = [self.accumulated(emit, have, v) for have, v in zip(block.args[at:end], part.carried, strict=True)]
+        block.add_op(YieldOp.create(operands=[*carries, *(self.inside[value] for value in part.stacked)]))
+        return block
+
+    def accumulated(self, emit: Emitter, have: SSAValue, value: int) -> SSAValue:
+        type = self.type(value)
+        return emit.make(FOLDS[self.part.folds(value)].op, (have, self.inside[value]), type.dtype, type.shape)
+
+
+@dataclass(slots=True)
+class _Inside(Appending):
+    """Puts ops at the end of a block; they come from an op of the original."""
+
+    block: Block
+    draft: Draft
+    origin: Operation
+
+    def append(self, op: Operation) -> None:
+        self.block.add_op(op)
+        self.draft.origins[op] = self.origin

@@ -1,0 +1,85 @@
+"""The ops of a loop over parts of a range, and where the range is in each of their arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from ..program.program import Digits, Node, Program
+
+
+class Accumulates(NamedTuple):
+    """How the folds of parts become the fold of all: the op, and the monoid of which it begins with the unit."""
+
+    op: str
+    unit: str
+
+
+FOLDS = {each: Accumulates(each, each) for each in ("max", "min", "mul", "and", "or")} | {"add": Accumulates("add", "pick")}
+"""By the monoid of a collective."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """The ops of a loop in program order, and for each the index of which a trip has a part."""
+
+    program: Program
+    nodes: Sequence[Node]
+    indices: Mapping[int, int]
+
+    @cached_property
+    def dims(self) -> dict[int, int | None]:
+        """For each value that an op of the part makes or reads, the dim that is the range; None if it does not have it."""
+        found: dict[int, int | None] = {}
+        for node in self.nodes:
+            for value, dims in arrays(node):
+                found[value] = next((dim for dim in range(len(dims)) if at_dim(dims, dim) == self.indices[node.number]), None)
+        return found
+
+    @cached_property
+    def given(self) -> list[int]:
+        """The values that the part reads and does not make."""
+        made = {value for node in self.nodes for value in node.results}
+        return [*dict.fromkeys(value for node in self.nodes for value in node.operands if value not in made)]
+
+    @cached_property
+    def results(self) -> list[int]:
+        """The values that are read outside of the part."""
+        program, inside = self.program, {node.number for node in self.nodes}
+        made = (value for node in self.nodes for value in node.results)
+        return [v for v in made if v in program.returned or any(number not in inside for number, _ in program.uses[v])]
+
+    @property
+    def consts(self) -> list[int]:
+        return [value for value in self.given if self.dims[value] is None]
+
+    @property
+    def rows(self) -> list[int]:
+        return [value for value in self.given if self.dims[value] is not None]
+
+    @property
+    def carried(self) -> list[int]:
+        return [value for value in self.results if self.dims[value] is None]
+
+    @property
+    def stacked(self) -> list[int]:
+        return [value for value in self.results if self.dims[value] is not None]
+
+    def folds(self, value: int) -> str:
+        """The monoid that makes a result of the part which does not have the range."""
+        node = self.program.nodes[self.program.producer[value]]
+        return node.signature.instance.indices[self.indices[node.number]].monoid or "add"
+
+
+def arrays(node: Node) -> list[tuple[int, Digits]]:
+    """The operands and results of an op, each with the indices of its dims."""
+    ends = (*node.operands, *node.results)
+    return list(zip(ends, (*node.signature.operand_dims, *node.signature.result_dims), strict=True))
+
+
+def at_dim(dims: Digits, dim: int) -> int | None:
+    """The one index of a dim; None if it has several, or none, or is read through a window."""
+    digits = dims[dim]
+    return digits[0].at if len(digits) == 1 and digits[0].minor == 1 and digits[0].reach is None else None
