@@ -12,11 +12,13 @@ from functools import cache
 from typing import cast
 
 from ...dialects.errors import Error, did_you_mean
-from ...rewrites.laws.by_rule import checked
+from ...rewrites.laws.by_rule import ByRule, checked
 from ...rewrites.laws.chunk import Chunk
 from ...rewrites.laws.draft import Draft
 from ...rewrites.laws.law import Law, Site
 from ...rewrites.laws.library import library
+from ...rewrites.laws.recompute import Recompute
+from ...rewrites.program.program import Node
 from ...rewrites.rules.parse import parse
 from ..gc_pause import without_collector
 from ..inputs.checks import patterns_of, shown
@@ -59,10 +61,12 @@ def law_of(plan: State, rule: object, at: Patterns, given: Mapping[str, object])
         return _rule(rule)
     if rule == "chunk":
         return chunk(plan, at, **given)
-    if rule not in library():
-        raise Error(f"no law is called `{rule}`", helps=did_you_mean(rule, (*library(), "chunk"), most=3))
     if given:
         raise Error(f"`{rule}` takes no {', '.join(map(repr, given))}", helps=[f"write plan.rewrite({rule!r}, at=...)"])
+    if rule == "recompute":
+        return recompute(plan, at)
+    if rule not in library():
+        raise Error(f"no law is called `{rule}`", helps=did_you_mean(rule, (*library(), "chunk", "recompute"), most=3))
     return library()[rule]
 
 
@@ -77,9 +81,30 @@ def chunk(plan: State, at: Patterns, dim: object = None, trips: object = None) -
     return Chunk(value, plan.dim_of(value, dim, name), trips, plan.source.classes, name)
 
 
+def recompute(plan: State, at: Patterns) -> Recompute:
+    """The law that computes values again in the backward pass: those of the scopes that match, or the values that match."""
+    program, sources = plan.source.program, plan.source.traced.sources
+    backward = frozenset(n.number for n in program.nodes if n.op in sources and "transpose(" in sources.scope(n.op))
+    if not backward:
+        helps = ["plan a function that differentiates, such as a training step"]
+        raise Error("`recompute` needs a backward pass, and this program has none", helps=helps)
+    scopes = {node.number: scope for node in program.nodes if (scope := _matched(scope_of(plan, node), at))}
+    if scopes:
+        return Recompute(backward, scopes, closed=True)
+    named = plan.source.addresses.find(at).items()
+    return Recompute(backward, {program.producer[v]: name for name, v in named if program.producer[v] >= 0}, closed=False)
+
+
+def _matched(scope: str, at: Patterns) -> str | None:
+    """The scope, or one around it, that a pattern matches."""
+    parts = scope.split("/") if scope else []
+    around = ("/".join(parts[:depth]) for depth in range(1, len(parts) + 1))
+    return next((each for each in around if any(pattern(glob, under=False).fullmatch(each) for glob in patterns_of(at))), None)
+
+
 def text_of(law: Law, at: Patterns, given: Mapping[str, object]) -> str:
     """The line of a trace that applies a law there."""
-    named = law.name == "chunk" or library().get(law.name) is law
+    named = not isinstance(law, ByRule) or library().get(law.name) is law
     said = {**({} if at == "**" else {"at": at}), **given}
     return f"rewrite({', '.join([repr(law.name if named else law.text), *(f'{k}={v!r}' for k, v in said.items())])})"
 
@@ -103,7 +128,7 @@ def chosen(plan: State, law: Law, at: Patterns) -> list[Site]:
     found, taken, accepts = list[Site](), set[int](), _accepts(plan, at)
     for site in sites:
         values = {site.value, *site.inside}
-        if accepts(site) and taken.isdisjoint(values):
+        if (isinstance(law, Recompute) or accepts(site)) and taken.isdisjoint(values):
             found.append(site)
             taken |= values
     if not found:
@@ -123,14 +148,18 @@ def _accepts(plan: State, at: Patterns) -> Callable[[Site], bool]:
         values = set[int]()
 
     def accepts(site: Site) -> bool:
-        return site.value in values or any(accept(scope_of(plan, site.value)) for accept in globs)
+        return site.value in values or any(accept(scope_of(plan, made_by(plan, site.value))) for accept in globs)
 
     return accepts
 
 
-def scope_of(plan: State, value: int) -> str:
+def made_by(plan: State, value: int) -> Node:
+    return plan.source.program.nodes[plan.source.program.producer[value]]
+
+
+def scope_of(plan: State, node: Node) -> str:
     """The path of `jax.named_scope`s around the op that makes a value, as the user wrote it: without transformations."""
-    op, sources = plan.source.program.nodes[plan.source.program.producer[value]].op, plan.source.traced.sources
+    op, sources = node.op, plan.source.traced.sources
     return "/".join(part for part in re.sub(r"\w+\(|\)", "", sources.scope(op)).split("/") if part) if op in sources else ""
 
 

@@ -1,0 +1,160 @@
+"""Values that the backward pass computes again, so that no device stores them from the forward pass until then.
+
+    %h = tanh %x; ...; %g = mul %dy, %h
+        -->   ...; %x', %dy' = optimization_barrier %x, %dy; %h' = tanh %x'; %g = mul %dy', %h'
+
+The barrier ties the second computation to what the backward pass has by then, or XLA would merge the two. They are computed
+from what is stored all the same: arguments, and other values that the backward pass reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.ir import Operation, SSAValue
+
+from ...dialects.lax import OPS
+from ..program.program import Node, Program
+from .draft import Before, Draft
+from .law import Site
+
+
+@dataclass(frozen=True, slots=True)
+class Recompute:
+    """The law for a program of which some ops are its backward pass.
+
+    With `closed` parts, what other ops read forward stays stored, and nothing before a part is computed again: a layer is
+    computed again from what enters it.
+    """
+
+    backward: frozenset[int]
+    """The numbers of the ops that run backward."""
+    part: Mapping[int, str]
+    """For the op of each value to recompute, the name of the part that is computed again together."""
+    closed: bool
+    name: str = "recompute"
+    text: str = "recompute: x => x, computed again where the backward pass reads it"
+
+    def sites(self, program: Program) -> Iterator[Site]:
+        for number in self.part:
+            node = program.nodes[number]
+            for value in node.results if self.is_forward(program, node) else ():
+                if self.late(program, value) and not (self.closed and self.leaves(program, value)):
+                    yield Site(value)
+
+    def is_forward(self, program: Program, node: Node) -> bool:
+        """Whether an op runs forward, and can run again."""
+        return node.number not in self.backward and self.runs_again(program, node)
+
+    def runs_again(self, program: Program, node: Node) -> bool:
+        """Whether an op is not a border, and has no other values beside it."""
+        return not node.is_border and program.together(node) == [node]
+
+    def leaves(self, program: Program, value: int) -> bool:
+        """Whether an op outside of the part reads a value forward, or the program returns it."""
+        part = self.part.get(program.producer[value])
+        uses = [number for number, _ in program.uses[value] if number not in self.backward]
+        return value in program.returned or any(self.part.get(number) != part for number in uses)
+
+    def late(self, program: Program, value: int) -> list[tuple[int, int]]:
+        """The uses by the backward pass, in the region of the value."""
+        region, uses = program.region[value], program.uses[value]
+        return [(n, at) for n, at in uses if n in self.backward and program.use_region(n, at) == region]
+
+    def apply(self, program: Program, draft: Draft, sites: Sequence[Site]) -> None:
+        values = {site.value for site in sites}
+        parts: dict[tuple[int, str], list[int]] = {}
+        for value in sorted(values):
+            parts.setdefault((program.region[value], self.part[program.producer[value]]), []).append(value)
+        for some in parts.values():
+            Again(self, program, draft, values, some).write()
+
+
+@dataclass(slots=True)
+class Again:
+    """The second computation of a part."""
+
+    law: Recompute
+    program: Program
+    draft: Draft
+    values: set[int]
+    """All values that are not stored any more, those of other parts among them."""
+    some: Sequence[int]
+    made: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
+
+    def write(self) -> None:
+        late = {value: self.law.late(self.program, value) for value in self.some}
+        first = self.program.nodes[min(number for uses in late.values() for number, _ in uses)]
+        order = self.order()
+        before = Before(self.draft, self.draft.ops[first.op])
+        self.bar(first, before, order)
+        for value in order:
+            self.compute(value, before)
+        for value, uses in late.items():
+            for number, at in uses:
+                self.draft.ops[self.program.nodes[number].op].operands[at] = self.made[value]
+
+    def order(self) -> list[int]:
+        """The values to compute, each after those from which it is computed."""
+        found, left = set[int](), list(self.some)
+        while left:
+            value = left.pop()
+            if value not in found:
+                found.add(value)
+                left += filter(self.is_computed, self.node(value).operands)
+        return sorted(found)
+
+    def node(self, value: int) -> Node:
+        return self.program.nodes[self.program.producer[value]]
+
+    def is_computed(self, value: int) -> bool:
+        """Whether a value has to be computed again because it is not stored."""
+        if self.program.producer[value] < 0 or not self.law.is_forward(self.program, self.node(value)):
+            return False
+        if self.node(value).kind == "constant":
+            return True
+        if self.program.region[value] != self.program.region[self.some[0]]:
+            return False
+        if self.law.closed:
+            part = self.law.part.get(self.program.producer[value])
+            own = part == self.law.part[self.program.producer[self.some[0]]]
+            return own and not self.law.leaves(self.program, value)
+        return value in self.values or not self.law.late(self.program, value)
+
+    def bar(self, first: Node, before: Before, order: Sequence[int]) -> None:
+        """Read what is stored behind a barrier, with what the backward pass has just made: nothing is computed before that."""
+        read = dict.fromkeys(each for value in order for each in self.node(value).operands if each not in order)
+        just = self.just_made(first)
+        ins = [self.draft[value] for value in (*read, *just)]
+        op = OPS["optimization_barrier"].of(ins, [self.program.types[value] for value in (*read, *just)])
+        before.append(op)
+        self.made.update(zip(read, op.results, strict=False))
+        for value, out in zip(just, op.results[len(read) :], strict=True):
+            for number, at in self.program.uses[value]:
+                if first.number <= number < len(self.program.nodes) and self.program.nodes[number].region == first.region:
+                    self.draft.ops[self.program.nodes[number].op].operands[at] = out
+
+    def just_made(self, first: Node) -> list[int]:
+        """The last value of the backward pass that is made before an op and that ops from there on read."""
+        program = self.program
+        for node in reversed(program.nodes[: first.number]):
+            if node.number in self.law.backward and node.region == first.region and self.law.runs_again(program, node):
+                for value in node.results:
+                    if any(number in self.law.backward and number >= first.number for number, _ in program.uses[value]):
+                        return [value]
+        return []
+
+    def compute(self, value: int, before: Before) -> None:
+        """The op that makes a value, a second time."""
+        if value not in self.made:
+            node = self.node(value)
+            op = again(node.op, [self.made[each] for each in node.operands])
+            before.append(op)
+            self.made.update(zip(node.results, op.results, strict=True))
+
+
+def again(op: Operation, operands: Sequence[SSAValue]) -> Operation:
+    """The same op on other operands."""
+    types = [result.type for result in op.results]
+    return type(op).create(operands=operands, result_types=types, properties=op.properties)
