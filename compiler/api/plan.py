@@ -31,6 +31,7 @@ from ..plan.expect import expect
 from ..plan.explain import Explanation, explain
 from ..plan.memory import Memory
 from ..plan.ranges import Range, ranges
+from ..plan.rewrites import Rewriting, rewrites
 from ..plan.silent import InExcess
 from ..plan.state import State
 from ..plan.stops import Stop, WholeOp
@@ -282,6 +283,16 @@ class Plan(State):
             silent():   head: replicated along model, 6,432,896 bytes in excess;  dot_general: computed by all along model
         """
         return silent.silent(self)
+
+    def rewrites(self) -> Listing[Rewriting]:
+        """Where which law of programs applies, and what it would save a device: bytes, flops, memory, by trying it. Best first.
+
+        Places that are alike, in layers, are one row. Each is a tactic: `plan.apply(plan.rewrites()[0])`. What a value costs
+        that is computed again is counted as XLA:CPU runs it, which removes the barriers and so saves nothing; XLA:TPU does.
+
+            rewrites():   reassociate at dot_general#3: 65,536 flops;   chunk at logits: 1.4 MB of memory
+        """
+        return rewrites(self)
 
     def expect(self, **wanted: int | str) -> Plan:
         """Return the plan if it has these counts and keeps these budgets; otherwise raise an Error that shows what differs.

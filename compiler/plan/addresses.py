@@ -61,6 +61,14 @@ class Addresses:
                 found.setdefault(value, name)
         return found
 
+    def by_name(self, name: str) -> int | None:
+        """The value of this name, as `names` has it; None if there is none."""
+        return self._numbers.get(name)
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {name: value for value, name in self.names.items()}
+
     def find(self, given: Patterns) -> dict[str, int]:
         """Name -> value for all that the patterns match: arguments first, then results, tags and scopes, ops by number."""
         found: dict[str, int] = {}

@@ -107,6 +107,11 @@ def peak_bytes(plan: State) -> int:
     return _peak(plan).bytes + sum(placements.local_bytes(value, boundary(placements, value)) for value in ends)
 
 
+def at_peak(plan: State) -> list[int]:
+    """The values that one device stores at the peak, the largest first."""
+    return [each.value for each in sorted(_peak(plan).arrays, key=lambda each: -each.bytes)]
+
+
 def _peak(plan: State) -> Peak:
     with without_collector():
         body = steps(plan.decisions)

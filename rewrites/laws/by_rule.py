@@ -7,8 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
+from typing import cast
 
+from ...dialects.definitions.flops import flops
 from ...dialects.errors import Error
+from ...dialects.params import ParamsAttr
 from ..emit import Emitter
 from ..program.program import Node, Program
 from ..rules import firing
@@ -17,7 +21,7 @@ from .build import Ops
 from .draft import Before, Draft
 from .heads import NAMES, form
 from .law import Site
-from .made import Ids, NoTerm, made
+from .made import Costs, Ids, NoTerm, made
 from .match import Match, matches
 from .meaning import holds_for
 
@@ -43,7 +47,19 @@ class ByRule:
             found = self.match(program, node)
             if found is not None:
                 inside = tuple(program.nodes[number].results[0] for number in found.nodes)
-                yield Site(node.results[0], inside)
+                yield Site(node.results[0], inside, *self.saved(program, found))
+
+    def saved(self, program: Program, found: Match) -> tuple[int, int]:
+        """The flops and the elements that the right side saves: what is read elsewhere has to be computed all the same."""
+        gone: set[int] = {found.root.number}
+        for number in found.nodes[1:]:
+            if all(user in gone for user, _ in program.uses[program.nodes[number].results[0]]):
+                gone.add(number)
+        nodes = [program.nodes[number] for number in gone]
+        maker = Costs(found.extents)
+        made(self.rule.right, {name: seen.indices for name, seen in found.bound.items()}, found.keep, maker)
+        flops, elements = sum(map(_flops, nodes)), sum(prod(program.shape(node.results[0])) for node in nodes)
+        return flops - maker.flops, elements - maker.elements
 
     def match(self, program: Program, node: Node) -> Match | None:
         """The first way in which it applies to an op."""
@@ -72,6 +88,10 @@ class ByRule:
         bound = {name: ops.plain(draft[seen.value], seen.ids) for name, seen in found.bound.items()}
         draft.replace(value, ops.whole(made(self.rule.right, bound, found.keep, ops), found.ids))
         firing.count(self.name)
+
+
+def _flops(node: Node) -> int:
+    return flops(node.kind, cast(ParamsAttr, node.op.properties["params"]), *node.signature.shapes) or 0
 
 
 def _kind(dtype: str) -> str:

@@ -16,6 +16,10 @@ class Site:
 
     value: int
     inside: tuple[int, ...] = ()
+    flops: int = 0
+    """The arithmetic that is saved there, if nothing is partitioned."""
+    elements: int = 0
+    """How many elements fewer are computed on the way."""
 
 
 class Law(Protocol):

@@ -1,4 +1,4 @@
-"""The laws of the library, by name."""
+"""The laws of the library that need nothing but the program, by name."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from functools import cache
 from ..rules.files import rules
 from .by_rule import checked
 from .law import Law
+from .stack import Stack
 
 
 @cache
 def library() -> Mapping[str, Law]:
-    return {each.rule.name: checked(each.rule) for each in rules("programs")}
+    """Those that rules say, and `stack`."""
+    return {**{each.rule.name: checked(each.rule) for each in rules("programs")}, "stack": Stack()}

@@ -8,6 +8,7 @@ An index is summed as soon as nothing around needs it. In `dot(x, dot(y, z))`, w
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from math import prod
 from typing import Protocol, TypeVar
 
 from ..rules.rule import Apply, Number, Symbol, Term, Variable, subterms
@@ -70,6 +71,33 @@ class Ids:
     def product(self, left: Indices, right: Indices, keep: Collection[int]) -> Indices:
         summed(left, right, keep)
         return self.fold("", self.each("", (left, right)), keep)
+
+
+class Costs(Ids):
+    """Makes the indices of a term, and adds up its arithmetic and the elements that its ops make."""
+
+    def __init__(self, extents: Mapping[int, int]) -> None:
+        super().__init__()
+        self.extents, self.flops, self.elements = extents, 0, 0
+
+    def points(self, ids: Indices) -> int:
+        return prod(self.extents[index] for index in ids)
+
+    def each(self, kind: str, args: Sequence[Indices]) -> Indices:
+        out = super().each(kind, args)
+        self.flops, self.elements = self.flops + self.points(out), self.elements + self.points(out)
+        return out
+
+    def fold(self, kind: str, arg: Indices, keep: Collection[int]) -> Indices:
+        out = super().fold(kind, arg, keep)
+        self.flops, self.elements = self.flops + self.points(arg), self.elements + self.points(out)
+        return out
+
+    def product(self, left: Indices, right: Indices, keep: Collection[int]) -> Indices:
+        summed(left, right, keep)
+        every = Ids().each("", (left, right))
+        self.flops += self.points(every)
+        return self.fold("", every, keep)
 
 
 def summed(left: Indices, right: Indices, keep: Collection[int]) -> list[int]:
