@@ -57,7 +57,7 @@ _HOMES = {
     "parse": "compiler.api.notation",
     "plan": "compiler.api.plan",
     "replay": "compiler.api.replay",
-    "rule": "compiler.plan.rewriting",
+    "rule": "compiler.plan.laws",
     "tag": "compiler.ops.tag",
     "trace": "compiler.trace.trace",
 }

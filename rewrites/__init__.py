@@ -5,6 +5,7 @@ Nothing here knows JAX or devices, and everything here preserves meaning. Each f
     lower           decisions --> placed nests --> device-local code --> graphs
     decide          claims --> propagation --> which sums resolve where, and what is redistributed
     redistribute    the cheapest way from one layout to another
+    laws            laws of whole programs: where they apply, and the programs that they make
     program         the program as flat tables
     rules           the laws, one a line, and their compiler
     emit            small local ops: numbers, casts, selects

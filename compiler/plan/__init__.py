@@ -22,6 +22,9 @@
     memory         the most bytes that one device stores at one time, by value
     explain, diff, expect     why, what changed, and what a test expects
     kin            the tactics of a plan on another program: a derivative, a batched function
+    rewriting      a law applied to the program, which is planned by the same tactics
+      laws         the law that is asked for
+      rewrites     where which law applies, and what it saves
     conflicts      claims that cannot all hold, and the ways out of them
 
 Imports `memory`, `views`, `trace`, `define`, `ops` and `inputs`.

@@ -19,8 +19,9 @@ from ..views.view import Cell
 from .claims import Some
 from .collectives import bytes_per_device, line_of
 from .conflicts import BYTES_PER_SECOND, FLOPS_PER_SECOND
+from .laws import made_by, scope_of
 from .memory import at_peak, peak_bytes
-from .rewriting import made_by, rewrite, scope_of
+from .rewriting import rewrite
 from .state import State
 from .work import flops_per_device
 
@@ -69,18 +70,21 @@ class Rewriting:
 
 def rewrites(plan: State) -> Listing[Rewriting]:
     """Each law at each kind of place, tried. Those that save time come first, then those that save memory."""
-    before = bytes_per_device(plan), flops_per_device(plan).known, peak_bytes(plan)
+    before = _cost(plan)
     found: list[Rewriting] = []
     for law, at, places, given in _candidates(plan):
         try:
             made = rewrite(plan, law, at[0] if len(at) == 1 else list(at), given)
         except Error:
             continue
-        after = bytes_per_device(made), flops_per_device(made).known, peak_bytes(made)
-        saved = [old - new for old, new in zip(before, after, strict=True)]
-        found.append(Rewriting(law, at, places, *saved, _line(plan, at), given))
+        received, flops, memory = (old - new for old, new in zip(before, _cost(made), strict=True))
+        found.append(Rewriting(law, at, places, received, flops, memory, _line(plan, at), given))
     found.sort(key=lambda each: (-each.seconds, -each.memory))
     return Listing(found, Shape("rewritings", COLUMNS, _row))
+
+
+def _cost(plan: State) -> tuple[int, int, int]:
+    return bytes_per_device(plan), flops_per_device(plan).known, peak_bytes(plan)
 
 
 COLUMNS = ("law", "at", "places", "bytes saved", "flops saved", "memory saved", "line")
@@ -143,6 +147,7 @@ def _line(plan: State, at: Sequence[str]) -> str:
 
 
 def _row(each: Rewriting) -> Sequence[Cell]:
-    at = _starred(each.at[0]) if len(each.at) > 1 else each.at[0]
+    first, *others = each.at
+    at = _starred(first) if others else first
     law = ", ".join([each.law, *(f"{name} {value}" for name, value in each.given.items())])
     return law, at, each.places, each.bytes, each.flops, each.memory, each.line

@@ -5,108 +5,21 @@ dot(dot(x, w1), w2), `w1` tiled   -->   dot(x, dot(w1, w2)), `w1` tiled by the s
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache
-from typing import cast
 
 from ...dialects.errors import Error, did_you_mean
-from ...rewrites.laws.by_rule import ByRule, checked
-from ...rewrites.laws.chunk import Chunk
 from ...rewrites.laws.draft import Draft
 from ...rewrites.laws.law import Law, Site
-from ...rewrites.laws.library import library
 from ...rewrites.laws.recompute import Recompute
-from ...rewrites.program.program import Node
-from ...rewrites.rules.parse import parse
 from ..gc_pause import without_collector
-from ..inputs.checks import patterns_of, shown
+from ..inputs.checks import patterns_of
 from ..inputs.lines import Sources
 from ..inputs.names import Patterns, pattern
 from .claims import Some, place_own
 from .kin import Kin, placed_as
+from .laws import law_of, made_by, scope_of, text_of
 from .state import Action, State
-
-
-def rule(text: str) -> Law:
-    """A law of your own, for `plan.rewrite`: `name: left => right`, in the language of `rewrites/rules/programs.rules`.
-
-    A one-letter name stands for any array, and indices are not written: elementwise ops have those of all their arrays, `dot`
-    and folds sum over those that nothing around them needs. Both sides are computed on random arrays before it is accepted.
-
-    Raises Error for a text that is not a rule, and with a counter-example for a rule that is not a law.
-
-    pt.rule("halves: dot(x + x, y) => dot(x, y) + dot(x, y)")   -->   a law
-    """
-    return _rule(text)
-
-
-@cache
-def _rule(text: str) -> Law:
-    found = parse(text, "rule")
-    if len(found) != 1:
-        raise Error(f"expected one rule, got {len(found)}", helps=["a rule reads `name: left => right`"])
-    return checked(found[0])
-
-
-def law_of(plan: State, rule: object, at: Patterns, given: Mapping[str, object]) -> Law:
-    """The law that `plan.rewrite` is asked for: itself, by its name and what this needs, or by the text of a rule."""
-    if not isinstance(rule, str):
-        if not hasattr(rule, "sites"):
-            helps = ['name a law of the library, "reassociate"', 'or write one: pt.rule("name: left => right")']
-            raise Error(f"expected a law, got {shown(rule)}", helps=helps)
-        return cast(Law, rule)
-    if "=>" in rule:
-        return _rule(rule)
-    if rule == "chunk":
-        return chunk(plan, at, **given)
-    if given:
-        raise Error(f"`{rule}` takes no {', '.join(map(repr, given))}", helps=[f"write plan.rewrite({rule!r}, at=...)"])
-    if rule == "recompute":
-        return recompute(plan, at)
-    if rule not in library():
-        raise Error(f"no law is called `{rule}`", helps=did_you_mean(rule, (*library(), "chunk", "recompute"), most=3))
-    return library()[rule]
-
-
-def chunk(plan: State, at: Patterns, dim: object = None, trips: object = None) -> Chunk:
-    """The law that computes a large value in parts. Raises Error unless it is one value, with a dim and a number of trips."""
-    found = plan.source.addresses.find(at) if at != "**" else {}
-    if len(found) != 1 or not isinstance(trips, int) or not isinstance(dim, int | str):
-        what = f"{len(found) or 'no'} values, dim {shown(dim)} and {shown(trips)} trips"
-        helps = ["write it as " + 'plan.rewrite("chunk", at="logits", dim="length", trips=8)']
-        raise Error(f"`chunk` takes one value, one of its dims and a number of trips, got {what}", helps=helps)
-    (name, value), *_ = found.items()
-    return Chunk(value, plan.dim_of(value, dim, name), trips, plan.source.classes, name)
-
-
-def recompute(plan: State, at: Patterns) -> Recompute:
-    """The law that computes values again in the backward pass: those of the scopes that match, or the values that match."""
-    program, sources = plan.source.program, plan.source.traced.sources
-    backward = frozenset(n.number for n in program.nodes if n.op in sources and "transpose(" in sources.scope(n.op))
-    if not backward:
-        helps = ["plan a function that differentiates, such as a training step"]
-        raise Error("`recompute` needs a backward pass, and this program has none", helps=helps)
-    scopes = {node.number: scope for node in program.nodes if (scope := _matched(scope_of(plan, node), at))}
-    if scopes:
-        return Recompute(backward, scopes, closed=True)
-    named = plan.source.addresses.find(at).items()
-    return Recompute(backward, {program.producer[v]: name for name, v in named if program.producer[v] >= 0}, closed=False)
-
-
-def _matched(scope: str, at: Patterns) -> str | None:
-    """The scope, or one around it, that a pattern matches."""
-    parts = scope.split("/") if scope else []
-    around = ("/".join(parts[:depth]) for depth in range(1, len(parts) + 1))
-    return next((each for each in around if any(pattern(glob, under=False).fullmatch(each) for glob in patterns_of(at))), None)
-
-
-def text_of(law: Law, at: Patterns, given: Mapping[str, object]) -> str:
-    """The line of a trace that applies a law there."""
-    named = not isinstance(law, ByRule) or library().get(law.name) is law
-    said = {**({} if at == "**" else {"at": at}), **given}
-    return f"rewrite({', '.join([repr(law.name if named else law.text), *(f'{k}={v!r}' for k, v in said.items())])})"
 
 
 def rewrite(plan: Some, rule: object, at: Patterns, given: Mapping[str, object]) -> Some:
@@ -151,16 +64,6 @@ def _accepts(plan: State, at: Patterns) -> Callable[[Site], bool]:
         return site.value in values or any(accept(scope_of(plan, made_by(plan, site.value))) for accept in globs)
 
     return accepts
-
-
-def made_by(plan: State, value: int) -> Node:
-    return plan.source.program.nodes[plan.source.program.producer[value]]
-
-
-def scope_of(plan: State, node: Node) -> str:
-    """The path of `jax.named_scope`s around the op that makes a value, as the user wrote it: without transformations."""
-    op, sources = node.op, plan.source.traced.sources
-    return "/".join(part for part in re.sub(r"\w+\(|\)", "", sources.scope(op)).split("/") if part) if op in sources else ""
 
 
 def carried(plan: Some, draft: Draft) -> Some:

@@ -1,6 +1,5 @@
 """Laws of whole programs: what may be written instead of a part of a program, so that it costs less.
 
-    programs.rules   the laws that rules can say, one a line
     by_rule          a law that a rule says: where it applies, and what it makes there
       match          the left side of a rule, found in a program
       made           either side of a rule, made of any kind of term
@@ -8,9 +7,13 @@
         meaning      of random arrays: whether the two sides are equal
       heads          the ops that a rule may name, read off their definitions
       seen           values with an index for each dim, seen through ops that only move elements
-    recompute        a value is computed again where the backward pass reads it
+    stack            products of one value, as one product
+    recompute        values that the backward pass computes again
     chunk            a part of a program, in a loop over parts of one of its ranges
-    law              what all laws have in common, and those of the library
+      chunk_part     the ops of the loop, and where the range is in their arrays
+      chunk_loop     the loop that is written in their place
+    library          the laws that need nothing but the program: those of `programs.rules`, and `stack`
+    law              what all laws have in common
     draft            a copy of a program in which values are replaced
 
 Imports `program` and `rules` beside `dialects`.

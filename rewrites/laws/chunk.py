@@ -52,23 +52,29 @@ class Chunk:
             raise Error(title, helps=["give a number of trips above 1 that divides them"])
         region = program.region[self.value]
         nodes = [program.nodes[number] for number in sorted(_between(program, self.large(program), region))]
-        if any(program.together(node) != [node] for node in nodes):
-            raise self.refused(nodes[0], "a barrier keeps it together with other values")
+        for node in nodes:
+            if node.is_border or program.together(node) != [node]:
+                raise self.refused(node, "runs together with what has other ranges")
         indices = _indices(program, self, {node.number for node in nodes})
         for node in nodes:
             if (why := _whole(node, indices.get(node.number))) is not None:
                 raise self.refused(node, why)
-        return Part(program, nodes, indices)
+        part = Part(program, nodes, indices)
+        for node in nodes:
+            if any(value in part.made and part.dims[value] is None for value in node.operands):
+                raise self.refused(node, "needs what all parts are folded to")
+        return part
 
     def large(self, program: Program) -> set[int]:
         """The ops that make or read a value with both ranges of the large one."""
         shape, of = program.shape(self.value), self.classes.of
         others = [dim for dim in range(len(shape)) if dim != self.dim]
-        ranges = {of(self.value, self.dim), of(self.value, max(others, key=lambda dim: shape[dim]))} if others else set[int]()
+        largest = sorted(others, key=lambda dim: shape[dim])[-1:]
+        ranges = {of(self.value, dim) for dim in (self.dim, *largest)}
         region, found = program.region[self.value], set[int]()
         for node in program.nodes:
             ends = (*node.operands, *node.results)
-            if ranges and not node.is_border and node.region == region and any(ranges <= self.ranges(program, v) for v in ends):
+            if not node.is_border and node.region == region and any(ranges <= self.ranges(program, v) for v in ends):
                 found.add(node.number)
         return found
 
@@ -133,5 +139,6 @@ def _whole(node: Node, index: int | None) -> str | None:
     if info.monoid is not None and info.monoid not in FOLDS:
         return f"folds it by `{info.monoid}`"
     more = (info.value, info.lookups, info.masked, info.once, info.scan, info.selects, info.merges, info.windows, info.over)
-    alone = all(len(digits) == 1 for _, dims in arrays(node) for digits in dims if any(each.at == index for each in digits))
+    dims = [(its, dim) for _, its in arrays(node) for dim in range(len(its)) if any(each.at == index for each in its[dim])]
+    alone = all(at_dim(its, dim) == index for its, dim in dims)
     return None if alone and not any((*more, info.pieces, info.picks)) else "uses the positions along it"

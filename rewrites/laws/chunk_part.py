@@ -39,17 +39,20 @@ class Part:
         return found
 
     @cached_property
+    def made(self) -> dict[int, None]:
+        """The values that the part makes, in order."""
+        return dict.fromkeys(value for node in self.nodes for value in node.results)
+
+    @cached_property
     def given(self) -> list[int]:
         """The values that the part reads and does not make."""
-        made = {value for node in self.nodes for value in node.results}
-        return [*dict.fromkeys(value for node in self.nodes for value in node.operands if value not in made)]
+        return [*dict.fromkeys(value for node in self.nodes for value in node.operands if value not in self.made)]
 
     @cached_property
     def results(self) -> list[int]:
         """The values that are read outside of the part."""
         program, inside = self.program, {node.number for node in self.nodes}
-        made = (value for node in self.nodes for value in node.results)
-        return [v for v in made if v in program.returned or any(number not in inside for number, _ in program.uses[v])]
+        return [v for v in self.made if v in program.returned or any(number not in inside for number, _ in program.uses[v])]
 
     @property
     def consts(self) -> list[int]:

@@ -120,11 +120,9 @@ def made(term: Term, bound: Mapping[str, T], keep: Collection[int], maker: Maker
             kind = NAMES.get(head, head)
             match form(kind), args:
                 case Form.PRODUCT, (left, right):
-                    sides = (
-                        made(each, bound, {*keep, *_indices(other, bound, maker)}, maker)
-                        for each, other in ((left, right), (right, left))
-                    )
-                    return maker.product(*sides, keep)
+                    mine, other = (_indices(each, bound, maker) for each in (left, right))
+                    lhs = made(left, bound, {*keep, *other}, maker)
+                    return maker.product(lhs, made(right, bound, {*keep, *mine}, maker), keep)
                 case Form.FOLD, (arg,):
                     return maker.fold(kind, made(arg, bound, keep, maker), keep)
                 case _:

@@ -29,7 +29,9 @@ class Match:
     bound: Mapping[str, Seen] = field(default_factory=dict[str, Seen])
     nodes: tuple[int, ...] = ()
     sums: tuple[frozenset[int], ...] = ()
-    """What each sum is over, in the order in which they are made."""
+    """What each sum is over."""
+    same: Mapping[int, int] = field(default_factory=dict[int, int])
+    """The indices that turned out to be other ones, because a value is read at both."""
 
     @property
     def keep(self) -> tuple[int, ...]:
@@ -72,7 +74,7 @@ class _Matcher:
 
     def term(self, term: Term, seen: Seen, found: Match) -> Iterator[Match]:
         """The ways to continue `found` so that a value is what a term stands for."""
-        seen = through_moves(self.program, seen)
+        seen = through_moves(self.program, _renamed(seen, found.same))
         match term:
             case Variable(name):
                 yield from self.variable(name, seen, found)
@@ -110,11 +112,12 @@ class _Matcher:
     def joined(self, found: Match, before: Seen, seen: Seen) -> Match | None:
         """The match in which two uses of one value have the same indices; None if they are different indices of the result."""
         for kept, other in zip(before.ids, seen.ids, strict=True):
+            kept, other = (each if each is None else found.same.get(each, each) for each in (kept, other))
             if kept == other:
                 continue
             if kept is None or other is None or {kept, other} <= set(found.keep):
                 return None
-            found = _renamed(found, kept, other) if other in found.keep else _renamed(found, other, kept)
+            found = _joined(found, kept, other) if other in found.keep else _joined(found, other, kept)
         return found
 
     def op(self, node: Node, kind: str, args: Sequence[Term], seen: Seen, found: Match) -> Iterator[Match]:
@@ -161,10 +164,17 @@ class _Matcher:
         return [tuple(None if index is None else named[index] for index in side or ()) for side in sides]
 
 
-def _renamed(found: Match, old: int, new: int) -> Match:
-    bound = {name: Seen(s.value, tuple(new if each == old else each for each in s.ids)) for name, s in found.bound.items()}
-    sums = tuple(frozenset(new if each == old else each for each in some) for some in found.sums)
-    return replace(found, bound=bound, sums=sums)
+def _renamed(seen: Seen, same: Mapping[int, int]) -> Seen:
+    return Seen(seen.value, tuple(each if each is None else same.get(each, each) for each in seen.ids))
+
+
+def _joined(found: Match, old: int, new: int) -> Match:
+    """The match in which an index is another one, everywhere."""
+    same = {**{each: new if to == old else to for each, to in found.same.items()}, old: new}
+    bound = {name: _renamed(seen, same) for name, seen in found.bound.items()}
+    return replace(
+        found, bound=bound, sums=tuple(frozenset(same.get(each, each) for each in some) for some in found.sums), same=same
+    )
 
 
 def _params(node: Node) -> ParamsAttr:

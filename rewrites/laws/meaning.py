@@ -108,8 +108,8 @@ def holds_for(rule: Rule) -> frozenset[str]:
     for dtype in DTYPES if heads <= LOGIC else DTYPES[:-1]:
         try:
             problem = counterexample(rule, dtype)
-        except (Error, TypeError, ValueError, np.exceptions.AxisError):
-            # The op has no meaning for this dtype: `and` of floats.
+        except (Error, KeyError, TypeError, ValueError, np.exceptions.AxisError):
+            # The op has no meaning for this dtype, or none without its parameters: `and` of floats, `integer_pow`.
             continue
         if problem is None:
             found.add(dtype)
@@ -171,5 +171,5 @@ def _wrong(rule: Rule, instance: Instance, left: Array, right: Array) -> Error:
 
 
 def _no_instance(rule: Rule) -> Error:
-    helps = ["a variable is one letter; an index is summed only in `dot` and in folds such as `reduce_sum`"]
-    return Error(f"`{rule.name}` has a left side that is not the term of any arrays", label=str(rule), helps=helps)
+    helps = ["an index is summed only in `dot` and in folds such as `reduce_sum`", "name only ops without parameters"]
+    return Error(f"`{rule.name}` has a left side that cannot be computed", label=str(rule), helps=helps)

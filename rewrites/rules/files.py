@@ -12,7 +12,7 @@ from pathlib import Path
 
 from .compile import RuleSet, load
 
-FILES = ("builders", "collectives", "linearity", "masks", "programs")
+FILES = ("builders", "collectives", "linearity", "masks")
 
 
 @cache
@@ -22,7 +22,7 @@ def rules(name: str) -> RuleSet:
 
 
 def all_rules() -> dict[str, RuleSet]:
-    """Every rule file by name, for `partita rules` and the tests."""
+    """The rules by which programs are lowered, by file. Those of `programs.rules` are applied by users (`rewrites.laws`)."""
     return {name: rules(name) for name in FILES}
 
 

@@ -32,6 +32,7 @@ ROOMS = {
         lower
         decide
         redistribute
+        laws
         program
         rules emit
         """,

@@ -1,0 +1,183 @@
+"""A rewritten program keeps its placements, and can be undone, compared and replayed like any tactic."""
+
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import partita as pt
+from partita.compiler.api.plan import Plan
+from partita.examples import gpt
+
+Array = Any
+MESH = pt.Mesh(data=4, model=2)
+
+
+def f32(*shape: int) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(shape, jnp.float32)
+
+
+def adapter(x: Array, a: Array, b: Array) -> Array:
+    """A product with a matrix of low rank."""
+    with jax.named_scope("adapter"):
+        return (x @ (a @ b)) * 2.0
+
+
+LOW_RANK = f32(64, 32), f32(32, 4), f32(4, 32)
+SAVES = "dot(x, dot(y, z)) => dot(dot(x, y), z)"
+
+
+def planned() -> Plan:
+    return pt.plan(adapter, MESH, *LOW_RANK).tile("x", 0, "data").name("a", 1, "rank").replicate("b", "model")
+
+
+def test_the_earlier_tactics_make_the_same_claims_on_what_is_left() -> None:
+    before = planned()
+    after = before.rewrite("reassociate")
+    assert (
+        after.layout("**")
+        == before.layout("**")
+        == {
+            "x": "f32[data*16, 32]",
+            "a": "f32[32, 4]",
+            "b": "f32[4, 32]",
+            "result": "f32[data*16, 32]",
+        }
+    )
+    assert after.trace == f"{before.trace}\nrewrite('reassociate')"
+    assert [action.text for action in after.actions] == [*(action.text for action in before.actions), "rewrite('reassociate')"]
+    assert next(each.dims for each in after.ranges() if each.name == "rank") == ("a.1", "b.0")
+
+
+def test_it_is_undone_compared_and_replayed_like_any_tactic() -> None:
+    before = planned()
+    trace, counts = before.trace, before.counts()
+    after = before.rewrite(f"low_rank: {SAVES}", at="adapter")
+    assert (before.trace, before.counts()) == (trace, counts)
+    again = pt.replay(adapter, MESH, after.trace, *LOW_RANK)
+    assert (again.trace, again.counts(), again.layout("**")) == (after.trace, after.counts(), after.layout("**"))
+    change = after.diff(before)
+    assert change.flops[1].known < change.flops[0].known
+    assert change.layouts == {}
+    assert "flops of a device" in str(change)
+
+
+def test_a_law_is_applied_only_where_the_pattern_matches() -> None:
+    def two(x: Array, a: Array, b: Array) -> Array:
+        with jax.named_scope("first"):
+            x = x @ (a @ b)
+        with jax.named_scope("second"):
+            return x @ (a @ b)
+
+    plan = pt.plan(two, MESH, *LOW_RANK)
+    law = pt.rule(f"low_rank: {SAVES}")
+    assert plan.rewrite(law, at="second").flops_per_device().known < plan.flops_per_device().known
+    assert plan.rewrite(law).flops_per_device().known < plan.rewrite(law, at="second").flops_per_device().known
+    with pytest.raises(pt.Error) as error:
+        plan.rewrite(law, at="third")
+    assert error.value.title == "`low_rank` does not apply at 'third'"
+    assert "it applies at first, second" in str(error.value)
+
+
+def test_what_a_tactic_has_placed_is_not_removed() -> None:
+    def tagged(x: Array, y: Array) -> Array:
+        return jnp.exp(x) * jnp.exp(y)
+
+    plan = pt.plan(tagged, MESH, f32(8, 8), f32(8, 8)).tile("exp#0", 0, "data")
+    with pytest.raises(pt.Error) as error:
+        plan.rewrite("powers: exp(x) * exp(y) => exp(x + y)")
+    assert error.value.title == "the rewriting would remove `exp#0`, which 1: tile('exp#0', 0, 'data') places"
+    assert plan.layout("exp#0") == {"exp#0": "f32[data*2, 8]"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "given", "title"),
+    [
+        ("reasociate", {}, "no law is called `reasociate`"),
+        (3, {}, "expected a law, got 3"),
+        ("reassociate", {"trips": 2}, "`reassociate` takes no 'trips'"),
+        ("chunk", {}, "`chunk` takes one value, one of its dims and a number of trips, got no values, dim None and None trips"),
+        ("sum_product", {}, "`sum_product` applies nowhere in this program"),
+        ("a: exp(x) => x", {}, "`a` is not a law: its sides differ, 1.59 and 0.4635"),
+    ],
+)
+def test_bad_input_is_an_error_that_changes_nothing(rule: Any, given: Any, title: str) -> None:
+    plan = planned()
+    with pytest.raises(pt.Error) as error:
+        plan.rewrite(rule, **given)
+    assert error.value.title == title
+
+
+@cache
+def training() -> tuple[Plan, tuple[Any, ...]]:
+    config = gpt.Config(vocabulary=1024, length=16, layers=2, width=16, heads=2)
+    params = gpt.init(config)
+    tokens = np.random.default_rng(0).integers(0, 1024, (8, 17)).astype(np.int32)
+    args = params, gpt.OPTIMIZER.init(params), {"x": tokens[:, :-1], "y": tokens[:, 1:]}
+
+    def step(params: Any, opt: Any, batch: Any) -> Any:
+        def loss(params: Any) -> Array:
+            x = params["embed"][batch["x"]] + params["position"][None]
+            for number, block in enumerate(params["blocks"]):
+                with jax.named_scope(f"block{number}"):
+                    x = gpt.block(x, block)
+            logits = pt.tag(x @ params["embed"].T, "logits")
+            return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(logits), batch["y"][..., None], -1))
+
+        value, grads = jax.value_and_grad(loss)(params)
+        updates, opt = gpt.OPTIMIZER.update(grads, opt, params)
+        return jax.tree.map(jnp.add, params, updates), opt, value
+
+    tactics = pt.DataParallel("data", inputs="batch/*"), pt.ZeRO(3, "data", params="params", optimizer="opt")
+    return pt.plan(step, MESH, *args).apply(*tactics), args
+
+
+def temporary_bytes(plan: Plan, args: tuple[Any, ...]) -> int:
+    found = plan.compile().lower(*args).compile().memory_analysis()
+    assert found is not None
+    return found.temp_size_in_bytes
+
+
+def test_a_training_step_with_its_loss_in_parts_stores_less_and_gathers_the_table_once_less() -> None:
+    plan, args = training()
+    after = plan.rewrite("chunk", at="logits", dim="length", trips=4)
+    assert after.layout("logits") == {"logits": "f32[data*2, 4, 1024]"}
+    # Forward and backward are one loop, before which the table is gathered.
+    assert after.counts() == {**plan.counts(), "all_gather": plan.counts()["all_gather"] - 1}
+    assert after.memory().bytes < 0.75 * plan.memory().bytes
+    assert after.check(*args) < 2e-4
+    temporaries = [temporary_bytes(each, args) for each in (plan, after)]
+    assert temporaries[1] < 0.7 * temporaries[0]
+
+
+def test_a_training_step_with_layers_computed_again_gathers_as_jax_checkpoint_does() -> None:
+    plan, args = training()
+    after = plan.rewrite("recompute", at="block*")
+    # Each block's parameters but the last bias are gathered once more, those of them that are sharded.
+    assert after.counts()["all_gather"] - plan.counts()["all_gather"] == 2 * 7
+    assert after.counts()["reduce_scatter"] == plan.counts()["reduce_scatter"]
+    assert after.check(*args) < 2e-4
+
+
+def test_rewritings_are_listed_with_what_they_save_and_are_tactics() -> None:
+    plan, args = training()
+    found = plan.rewrites()
+    assert {"chunk", "recompute"} <= {each.law for each in found}
+    seconds = [each.seconds for each in found]
+    assert seconds == sorted(seconds, reverse=True)
+    best = max(found, key=lambda each: each.memory)
+    assert best.law == "chunk"
+    after = plan.apply(best)
+    assert after.memory().bytes == plan.memory().bytes - best.memory
+    assert after.bytes_per_device() == plan.bytes_per_device() - best.bytes
+    assert after.trace.splitlines()[-1] == best.tactic
+    assert after.check(*args) < 2e-4
+    assert "memory saved" in str(found)
