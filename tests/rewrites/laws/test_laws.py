@@ -56,8 +56,8 @@ X, W, V, U, C = (6, 4), (4, 8), (4, 8), (8, 3), (8,)
     ("law", "fn", "shapes", "gone", "new"),
     [
         ("distribute", lambda x, w, v: x @ (w + v), (X, W, V), {}, {"dot_general": 1}),
-        ("collect", lambda x, w, v: x @ w + x @ v, (X, W, V), {"dot_general": 1}, {}),
-        ("collect", lambda x, w, v: (w.T @ x.T).T + x @ v, (X, W, V), {"dot_general": 1}, {}),
+        ("factor", lambda x, w, v: x @ w + x @ v, (X, W, V), {"dot_general": 1}, {}),
+        ("factor", lambda x, w, v: (w.T @ x.T).T + x @ v, (X, W, V), {"dot_general": 1}, {}),
         ("reassociate", lambda x, w, u: (x @ w) @ u, (X, W, U), {}, {}),
         ("reassociate", lambda x, w, u: jnp.einsum("ml,lk,bk->bm", u.T, w.T, x), (X, W, U), {}, {}),
         ("scale_last", lambda x, c, u: (x * c) @ u, ((6, 8), (6, 1), U), {}, {}),
@@ -89,13 +89,13 @@ def test_the_law_applies_and_the_program_means_the_same(
         # The factor has the range that is summed, so it cannot leave the product.
         ("scale_last", lambda x, c, u: (x * c[None]) @ u, ((6, 8), C, U)),
         # The bias does not have the range that is summed.
-        ("collect", lambda x, w, v: x @ w + v, (X, W, (6, 8))),
+        ("factor", lambda x, w, v: x @ w + v, (X, W, (6, 8))),
         # An op between the products.
         ("reassociate", lambda x, w, u: jnp.tanh(x @ w) @ u, (X, W, U)),
         # A tag is a name, which a law does not remove.
         ("reassociate", lambda x, w, u: pt.tag(x @ w, "h") @ u, (X, W, U)),
         # A product in a precision of its own.
-        ("collect", lambda x, w, v: jnp.dot(x, w, precision="highest") + x @ v, (X, W, V)),
+        ("factor", lambda x, w, v: jnp.dot(x, w, precision="highest") + x @ v, (X, W, V)),
         # The second weight is made from the first product.
         ("stack", lambda x, w: (y := x @ w) @ x @ y.T @ (x @ y), ((8, 8), (8, 8))),
     ],
