@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ...dialects.errors import Error
 from ...rewrites.decide.propagate import propagate as carry
-from ...rewrites.decide.table import WHOLE, Claim, Table, produced, take
+from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor, produced, take
 from ..inputs.names import Patterns
 from ..ops.tag import cotangent_name
 from ..trace.trace import Traced
@@ -86,6 +86,7 @@ def placed_as(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action, 
         claims = {
             value: claim._replace(tactic=tactic + later) for value, other in kin.items() if (claim := other.claim(axis, tactic))
         }
+        claims = {value: _in_trips(plan, table, value, axis, claim) for value, claim in claims.items()}
         new = {value: claim for value, claim in claims.items() if _fits(table, value, axis, claim, kin[value])}
         every = range(len(plan.source.program.types)) if axis in plan.mesh.parts(action.again, ()) else ()
         changed = [*new, *(value for value in every if table.claim(value, axis))]
@@ -97,6 +98,15 @@ def placed_as(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action, 
         if action.propagate:
             carry(table, axis, changed, tactic + later, action.held)
     return table
+
+
+def _in_trips(plan: State, table: Table, value: int, axis: str, claim: Claim) -> Claim:
+    """The claim, in blocks of each trip if this program splits the dim into the trips of a loop and that one did not."""
+    trip = plan.source.classes.in_a_trip(value, claim.at) if plan.source.program.has_regions and claim.at != WHOLE else None
+    if trip is None or trip % plan.mesh[axis] or table.claim(value, axis) is not None:
+        return claim
+    factor = next_factor(table, value, claim.at, axis, 0, trip)
+    return claim if factor is None else claim._replace(factor=factor)
 
 
 def _fits(table: Table, value: int, axis: str, claim: Claim, kin: Kin) -> bool:

@@ -80,7 +80,7 @@ def rewrites(plan: State) -> Listing[Rewriting]:
         received, flops, memory = (old - new for old, new in zip(before, _cost(made), strict=True))
         found.append(Rewriting(law, at, places, received, flops, memory, _line(plan, at), given))
     found.sort(key=lambda each: (-each.seconds, -each.memory))
-    return Listing(found, Shape("rewritings", COLUMNS, _row))
+    return Listing(found, Shape("rewritings", COLUMNS, _row, merges=False))
 
 
 def _cost(plan: State) -> tuple[int, int, int]:

@@ -65,12 +65,14 @@ class Shape(Generic[T]):
     row: Callable[[T], Sequence[Cell]] = _text
     notes: Callable[[Sequence[T]], Sequence[str]] = _nothing
     """Lines below the rows."""
+    merges: bool = True
+    """Whether rows that differ only in numbers are one."""
 
     def parts(self, items: Sequence[T], whole: bool = False) -> Sequence[Part]:
         """A screen of the items, or all of them."""
         if not items:
             return [f"no {self.of}"]
-        rows = merged(map(self.row, items))
+        rows = merged(map(self.row, items)) if self.merges else list(map(self.row, items))
         most = len(rows) if whole else MOST if self.columns else MOST_TEXTS
         shown, left = rows[:most], len(rows) - most
         more = [f"and {left:,} rows more: .all() shows all {len(items):,} {self.of}"] if left > 0 else []

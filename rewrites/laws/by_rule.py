@@ -62,10 +62,11 @@ class ByRule:
         return flops - maker.flops, elements - maker.elements
 
     def match(self, program: Program, node: Node) -> Match | None:
-        """The first way in which it applies to an op."""
+        """The way in which it applies to an op: of several, the one that saves most."""
         if len(node.results) != 1 or _kind(program.types[node.results[0]].dtype) not in self.kinds:
             return None
-        return next((each for each in matches(program, self.rule.left, node) if self.makes_sense(each)), None)
+        ways = [each for each in matches(program, self.rule.left, node) if self.makes_sense(each)]
+        return max(ways, key=lambda each: self.saved(program, each)) if ways else None
 
     def makes_sense(self, found: Match) -> bool:
         """Whether the right side has the indices of the result, or fewer."""

@@ -1,0 +1,3 @@
+import partita as pt
+
+pt.rule("logs: log(x * y) => log(x) + log(y)")
