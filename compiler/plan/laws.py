@@ -13,7 +13,7 @@ from typing import cast
 
 from ...dialects.errors import Error, did_you_mean
 from ...rewrites.laws.by_rule import ByRule, checked
-from ...rewrites.laws.chunk import Chunk
+from ...rewrites.laws.chunk import Chunk, NotInParts
 from ...rewrites.laws.law import Law
 from ...rewrites.laws.library import library
 from ...rewrites.laws.recompute import Recompute
@@ -76,7 +76,15 @@ def chunk(plan: State, at: Patterns, dim: object = None, trips: object = None) -
         helps = ["write it as " + 'plan.rewrite("chunk", at="logits", dim="length", trips=8)']
         raise Error(f"`chunk` takes one value, one of its dims and a number of trips, got {what}", helps=helps)
     (name, value), *_ = found.items()
-    return Chunk(value, plan.dim_of(value, dim, name), trips, plan.source.classes, name)
+    law = Chunk(value, plan.dim_of(value, dim, name), trips, plan.source.classes, name)
+    try:
+        law.part(plan.source.program)
+    except NotInParts as error:
+        source = plan.source.traced.sources.get(error.node.op)
+        title = f"`{name}` cannot be computed in parts of its dim {law.dim}: `{error.node.kind}` {error}"
+        helps = ["take another dim of it", "or a value that is used less far"]
+        raise Error(title, location=source.location() if source else None, helps=helps) from None
+    return law
 
 
 def recompute(plan: State, at: Patterns) -> Recompute:

@@ -21,6 +21,14 @@ from .draft import Draft
 from .law import Site
 
 
+class NotInParts(Exception):
+    """An op of the part that cannot run in parts, and why."""
+
+    def __init__(self, node: Node, why: str) -> None:
+        super().__init__(why)
+        self.node = node
+
+
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """The law for one large value of a program, one of its dims, and a number of trips."""
@@ -43,7 +51,7 @@ class Chunk:
         Loop(self.part(program), draft, self.trips).write()
 
     def part(self, program: Program) -> Part:
-        """The ops of the loop. Raises Error if they cannot run in parts."""
+        """The ops of the loop. Raises Error for trips that do not divide the dim, NotInParts for an op that cannot run so."""
         shape = program.shape(self.value)
         if shape[self.dim] % self.trips or self.trips < 2:
             title = (
@@ -54,15 +62,15 @@ class Chunk:
         nodes = [program.nodes[number] for number in sorted(_between(program, self.large(program), region))]
         for node in nodes:
             if node.is_border or program.together(node) != [node]:
-                raise self.refused(node, "runs together with what has other ranges")
+                raise NotInParts(node, "runs together with what has other ranges")
         indices = _indices(program, self, {node.number for node in nodes})
         for node in nodes:
             if (why := _whole(node, indices.get(node.number))) is not None:
-                raise self.refused(node, why)
+                raise NotInParts(node, why)
         part = Part(program, nodes, indices)
         for node in nodes:
             if any(value in part.made and part.dims[value] is None for value in node.operands):
-                raise self.refused(node, "needs what all parts are folded to")
+                raise NotInParts(node, "needs what all parts are folded to")
         return part
 
     def large(self, program: Program) -> set[int]:
@@ -80,10 +88,6 @@ class Chunk:
 
     def ranges(self, program: Program, value: int) -> set[int]:
         return {self.classes.of(value, dim) for dim in range(len(program.shape(value)))}
-
-    def refused(self, node: Node, why: str) -> Error:
-        title = f"`{self.label}` cannot be computed in parts of its dim {self.dim}: `{node.kind}` {why}"
-        return Error(title, helps=["take another dim of it", "or a value that is used less far"])
 
 
 def _between(program: Program, ends: set[int], region: int) -> set[int]:
