@@ -33,6 +33,7 @@ from ..jax_private import PyTreeDef, Tracer, dce_jaxpr, jax, lax, ordered_effect
 from ..ops.prng_keys import implementation, is_key, is_void, text, unwrap, wrap
 from .annotations import Annotation, of_arguments
 from .importer import Importer
+from .mutated import Given, captured, check_lost, without
 from .references import check_references, with_effect, without_references
 from .scopes import addresses, value_names
 
@@ -185,24 +186,29 @@ def trace(fn: Callable[..., object], /, *args: object, static_argnames: str | Se
     """Traces `fn` on these arguments: arrays, or `jax.ShapeDtypeStruct`s if only shapes matter.
 
     Arguments named in `static_argnames` keep their values and must be hashable. Raises Error for a leaf or a result that is
-    not an array, and for a program with ordered effects.
+    not an array, for a program with ordered effects, and for one that changes an argument in place without returning it.
     """
     function = Function.of(fn, static_argnames)
     bound, static = function.bind(args, kwargs)
     names = function.leaf_names(bound.arguments)
     leaves, in_tree = tree.tree_flatten(tuple(bound.arguments.values()))
     avals = list(map(function.aval, leaves, names))
-    results: list[tuple[PyTreeDef, tuple[str, ...]]] = []
+    results: list[tuple[PyTreeDef, tuple[str, ...], list[str]]] = []
 
     def flat(*values: object) -> list[object]:
-        found, structure, paths = _flattened(function, function.call(values, tuple(bound.arguments), static))
-        results.append((structure, paths))
-        return found
+        given = Given.of(tuple(bound.arguments), values)
+        found, structure, paths = _flattened(function, function.call(values, given.names, static))
+        changed = given.changed()
+        results.append((structure, paths, list(changed)))
+        return [*found, *changed.values()]
 
     with without_collector():
         closed = _checked(function, _jaxpr(function, function.names(flat, bound.arguments), in_tree, avals))
+        out_tree, result_names, changed = results[-1]
+        if changed:
+            check_lost(function, _import(closed, names)[0], changed)
+            closed = without(closed, len(changed))
         importer, arg_names = _import(closed, names)
-    out_tree, result_names = results[-1]
     return Traced(
         function=function,
         module=_module(importer, arg_names, result_names),
@@ -237,6 +243,10 @@ def _jaxpr(function: Function, flat: Callable[..., object], in_tree: PyTreeDef, 
         ]
         title = f"`{function.name}` uses the axis `{found[1]}` in a collective, but no mesh axis has a name here"
         raise Error(title, location=function.location(), helps=helps) from None
+    except Exception as error:
+        if (refused := captured(function, error)) is not None:
+            raise refused from error
+        raise
 
 
 def _flattened(function: Function, result: object) -> tuple[list[object], PyTreeDef, tuple[str, ...]]:

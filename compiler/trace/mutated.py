@@ -1,0 +1,102 @@
+"""Arguments that a function changes in place, such as `flax.nnx` modules.
+
+JAX calls a function on copies of its arguments: what it writes into them is lost unless it returns it. `jax.jit` says nothing.
+
+    optimizer.update(net, grads); return loss                   -->   an error that names what is lost
+    optimizer.update(net, grads); return net, optimizer, loss   -->   a program with all of it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from jax.extend.core import ClosedJaxpr
+from xdsl.ir import Operation
+
+from ...dialects.errors import Error
+from ..inputs.arguments import Function
+from ..inputs.names import escape, join, path
+from ..jax_private import dce_jaxpr, jax, tree
+from .importer import Importer
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The arguments that a function is called with, and their leaves before the call."""
+
+    names: Sequence[str]
+    values: Sequence[object]
+    leaves: Sequence[object]
+
+    @classmethod
+    def of(cls, names: Sequence[str], values: Sequence[object]) -> Given:
+        return cls(names, values, tree.tree_leaves(values))
+
+    def changed(self) -> dict[str, object]:
+        """The attributes of objects that hold another value after the call: the leaf's name, and what it holds now.
+
+        Dicts and lists are not among them. A function that writes into those has its own copy, as every user of JAX knows.
+        """
+        now = tree.tree_leaves(self.values)
+        if len(now) == len(self.leaves) and all(a is b for a, b in zip(now, self.leaves, strict=True)):
+            return {}
+        before = set(map(id, self.leaves))
+        return {name: leaf for name, leaf in self._attributes().items() if id(leaf) not in before}
+
+    def _attributes(self) -> dict[str, object]:
+        found: dict[str, object] = {}
+        for name, value in zip(self.names, self.values, strict=True):
+            for keys, leaf in tree.tree_flatten_with_path(value)[0]:
+                if keys and isinstance(keys[-1], jax.tree_util.GetAttrKey):
+                    found[join(escape(name), *path(keys))] = leaf
+        return found
+
+
+def without(closed: ClosedJaxpr, count: int) -> ClosedJaxpr:
+    """The program without its last `count` results."""
+    kept = len(closed.jaxpr.outvars) - count
+    jaxpr, _ = dce_jaxpr(closed.jaxpr, [True] * kept + [False] * count, True)
+    return ClosedJaxpr(jaxpr, closed.consts)
+
+
+def check_lost(function: Function, importer: Importer, changed: Sequence[str]) -> None:
+    """Raises Error if a changed leaf, which are the last results of the program, is neither an argument nor another result."""
+    block = importer.frame.block
+    results = cast(Operation, block.last_op).operands
+    kept = {*block.args, *results[: len(results) - len(changed)]}
+    if lost := [name for name, value in zip(changed, results[-len(changed) :], strict=True) if value not in kept]:
+        raise _lost(function, lost)
+
+
+def _lost(function: Function, names: Sequence[str]) -> Error:
+    roots = list(dict.fromkeys(name.split("/")[0] for name in names))
+    shown = ", ".join(f"`{name}`" for name in names[:_SHOWN])
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    together = ", ".join(roots)
+    return Error(
+        f"`{function.name}` changes {shown}{more} in place, and does not return what it changes",
+        location=function.location(roots[0]),
+        label="a copy at each call, as in `jax.jit`: the change would be lost",
+        helps=[
+            f"return what is changed, `return {together}, ...`, and go on with it: `{together}, ... = {function.name}(...)`",
+            "or split a `flax.nnx` module: `graph, state = nnx.split(module)`, then pass `state`; inside, "
+            "`module = nnx.merge(graph, state)` and `return nnx.state(module), ...`; outside, `nnx.update(module, state)`",
+        ],
+    )
+
+
+def captured(function: Function, error: Exception) -> Error | None:
+    """The error for a module that a function closes over and changes, which Flax refuses before it is changed."""
+    if type(error).__name__ != "TraceContextError":
+        return None
+    said = str(error).split(" (https://")[0]
+    return Error(
+        f"`{function.name}` changes a `flax.nnx` module that it closes over",
+        location=function.location(),
+        notes=[f"Flax says: {said}"],
+        helps=["pass the module as an argument, and return it: `return module, ...`"],
+    )

@@ -1,0 +1,134 @@
+"""Arguments that a function changes in place: what it returns is as `nnx.jit` leaves it, what it does not return is refused."""
+
+# pyright: basic
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from flax import nnx
+
+import partita as pt
+
+MESH = pt.Mesh(data=4, model=2)
+X, Y = jnp.linspace(-1, 1, 8 * 4).reshape(8, 4), jnp.ones((8, 2))
+SGD = optax.sgd(0.1, momentum=0.9)
+TACTICS = [
+    pt.DataParallel("data", inputs=["x", "y"]),
+    pt.Megatron("model", column={"net/up/kernel": 1}),
+    pt.ZeRO(3, "data", params="net", optimizer="opt"),
+]
+
+
+class Net(nnx.Module):
+    """With running statistics and a counter of random numbers, which a call changes."""
+
+    def __init__(self) -> None:
+        rngs = nnx.Rngs(0)
+        self.up, self.down = nnx.Linear(4, 8, rngs=rngs), nnx.Linear(8, 2, rngs=rngs)
+        self.norm, self.drop = nnx.BatchNorm(8, rngs=rngs), nnx.Dropout(0.1, rngs=rngs)
+
+    def __call__(self, x):
+        return self.down(self.drop(jax.nn.tanh(self.norm(self.up(x)))))
+
+
+def made() -> tuple[Net, nnx.Optimizer]:
+    net = Net()
+    return net, nnx.Optimizer(net, SGD, wrt=nnx.Param)
+
+
+def in_place(net, opt, x, y):
+    loss, grads = nnx.value_and_grad(lambda net: jnp.mean((net(x) - y) ** 2))(net)
+    opt.update(net, grads)
+    return loss
+
+
+def returned(net, opt, x, y):
+    loss = in_place(net, opt, x, y)
+    return net, opt, loss
+
+
+def arrays(net: Net) -> list[jax.Array]:
+    return jax.tree.leaves(nnx.state(net, (nnx.Param, nnx.BatchStat, nnx.RngCount)))
+
+
+def test_modules_that_a_step_changes_and_returns_are_as_nnx_jit_leaves_them():
+    ours, theirs = made(), made()
+    step = pt.jit(returned, mesh=MESH, tactics=TACTICS)
+    for _ in range(3):
+        *ours, loss = step(*ours, X, Y)
+        expected = nnx.jit(in_place)(*theirs, X, Y)
+        np.testing.assert_allclose(loss, expected, rtol=2e-4)
+    for a, b in zip(arrays(ours[0]), arrays(theirs[0]), strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-4)
+    plan = step.plan(*ours, X, Y)
+    assert plan.layout("net/up/kernel/value") == {"net/up/kernel/value": "f32[data, model*4]"}
+    assert plan.successors["net/norm/mean/value"] == "result/0/norm/mean/value"
+
+
+def test_the_state_of_a_module_counts_as_the_module():
+    def step(net, x):
+        out = net(x)
+        return out, nnx.state(net)
+
+    assert pt.plan(step, MESH, Net(), X).check(Net(), X) < 2e-4
+
+
+@pytest.mark.parametrize("enter", [pt.plan, lambda fn, mesh, *args: pt.jit(fn, mesh=mesh)(*args)], ids=["plan", "jit"])
+def test_a_change_that_is_not_returned_is_refused(enter):
+    net, opt = made()
+    before = jax.tree.leaves((net, opt))
+    with pytest.raises(pt.Error, match=r"`in_place` changes `net/down/bias/value`, .* and \d+ more in place"):
+        enter(in_place, MESH, net, opt, X, Y)
+    after = jax.tree.leaves((net, opt))
+    assert all(a is b for a, b in zip(before, after, strict=True))
+
+
+def test_what_is_not_returned_is_named():
+    def forgets_the_statistics(net, opt, x, y):
+        loss = in_place(net, opt, x, y)
+        return nnx.state(net, nnx.Param), opt, loss
+
+    with pytest.raises(
+        pt.Error, match=r"changes `net/drop/rngs/count/value`, `net/norm/mean/value`, `net/norm/var/value` in place"
+    ):
+        pt.plan(forgets_the_statistics, MESH, *made(), X, Y)
+
+
+@pytest.mark.parametrize("inside", [lambda f: f, nnx.jit, nnx.remat, nnx.grad], ids=["plain", "jit", "remat", "grad"])
+def test_a_module_that_is_only_read_is_not_changed(inside):
+    net = Net()
+    net.eval()
+    assert pt.plan(lambda net, x: inside(lambda net, x: jnp.sum(net(x) ** 2))(net, x), MESH, net, X).check(net, X) < 2e-4
+
+
+def test_a_module_that_a_function_closes_over_and_changes_is_refused_and_stays_as_it_was():
+    net = Net()
+    before = jax.tree.leaves(net)
+    with pytest.raises(pt.Error, match=r"changes a `flax.nnx` module that it closes over"):
+        pt.plan(lambda x: net(x), MESH, X)
+    assert all(a is b for a, b in zip(before, jax.tree.leaves(net), strict=True))
+
+
+@jax.tree_util.register_dataclass
+@dataclass
+class Counter:
+    count: jax.Array
+
+
+def test_an_object_of_any_class_counts_and_a_dict_is_the_function_s_own_copy():
+    def counts(state, x):
+        state.count = state.count + 1
+        return x
+
+    def scales(batch):
+        batch["x"] = batch["x"] / 255
+        return batch["x"].sum()
+
+    with pytest.raises(pt.Error, match=r"changes `state/count` in place"):
+        pt.plan(counts, MESH, Counter(jnp.zeros(())), X)
+    batch = {"x": X}
+    assert pt.plan(scales, MESH, batch).check(batch) < 2e-4
