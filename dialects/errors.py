@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import sysconfig
+import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,8 @@ class Error(Exception):
     Every error that a user can cause is a `pt.Error`, so one `except` is enough; any other exception is a defect of
     Partita. The title names the object, what was expected and what was given. A help says what to type.
 
+    Its `str` begins with the title, as that of any exception; the command line puts `error: ` in front.
+
     ```
     error: `w1` cannot be tiled: 6 rows do not divide over `model` (4 devices)
       --> mlp.partita:3:36
@@ -61,6 +66,9 @@ class Error(Exception):
     help: pad it: `tile w1.0 @model padded`, or use `data` (2 devices)
     ```
     """
+
+    # Where users find it, so a traceback ends in `partita.Error: ...`.
+    __module__ = __name__.partition(".")[0]
 
     def __init__(
         self,
@@ -79,7 +87,7 @@ class Error(Exception):
         self.helps = tuple(helps)
 
     def __str__(self) -> str:
-        lines = [f"error: {self.title}"]
+        lines = [self.title]
         if self.location is not None:
             lines += _source(self.location, self.label)
         elif self.label:
@@ -88,6 +96,18 @@ class Error(Exception):
         lines += [_entry("help", text) for text in self.helps]
         return "\n".join(lines)
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows: the user's own lines on the way to the error, and its text."""
+        frames = [each for each in traceback.extract_tb(self.__traceback__) if not each.filename.startswith(_NOT_THE_USERS)]
+        return [line.rstrip("\n") for line in traceback.format_list(frames)] + [f"error: {self}"]
+
+
+_ROOT = Path(__file__).parent.parent
+_NOT_THE_USERS = (
+    *(f"{_ROOT / room}/" for room in ("compiler", "dialects", "rewrites")),
+    *(f"{sysconfig.get_path(kind)}/" for kind in ("stdlib", "purelib", "platlib")),
+)
+"""The folders of Partita, of Python and of installed packages. Nothing in them is the user's to fix."""
 
 _WIDEST = 400
 """The most characters of a line that are shown."""

@@ -48,7 +48,7 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except Error as error:
-            click.echo(str(error), err=True)
+            click.echo(f"error: {error}", err=True)
             ctx.exit(1)
 
 

@@ -79,10 +79,8 @@ def main() -> None:
     try:
         PartitaOpt("Partita's modular optimizer driver").run()
     except (ParseError, VerifyException) as error:
-        sys.exit(str(error_of(error)))
-    except Error as error:
-        sys.exit(str(error))
-    except (ArgSpecParseError, DiagnosticException) as error:
+        sys.exit(f"error: {error_of(error)}")
+    except (Error, ArgSpecParseError, DiagnosticException) as error:
         sys.exit(f"error: {error}")
 
 

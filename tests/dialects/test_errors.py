@@ -19,7 +19,7 @@ def test_an_error_shows_the_line_and_points_at_the_span():
     assert (
         str(error)
         == """\
-error: `w1` cannot be tiled: 6 rows do not divide over `model` (4 devices)
+`w1` cannot be tiled: 6 rows do not divide over `model` (4 devices)
   --> mlp.partita:3:36
    |
  3 | fn mlp(x: f32[B=512, D=6], w1: f32[D @model, H]) {
@@ -31,19 +31,19 @@ help: pad it: `tile w1.0 @model padded`, or use `data` (2 devices)"""
 
 def test_an_error_without_a_location_shows_no_source():
     error = Error("no axis `x`", label="named here", notes=["first\nsecond"], helps=["use `data`"])
-    assert str(error) == "error: no axis `x`\nnote: named here\nnote: first\n      second\nhelp: use `data`"
+    assert str(error) == "no axis `x`\nnote: named here\nnote: first\n      second\nhelp: use `data`"
 
 
 def test_a_location_without_a_column_underlines_the_statement():
     location = Location("train.py", 120, text="    return loss(x)  ")
     assert str(Error("bad", location=location, label="here")) == (
-        "error: bad\n    --> train.py:120\n     |\n 120 |     return loss(x)\n     |     ^^^^^^^^^^^^^^ here"
+        "bad\n    --> train.py:120\n     |\n 120 |     return loss(x)\n     |     ^^^^^^^^^^^^^^ here"
     )
 
 
 def test_a_location_without_text_still_names_the_line():
-    assert str(Error("bad", location=Location("<stdin>", 7))) == "error: bad\n  --> <stdin>:7"
-    assert str(Error("bad", location=Location.of("a.py", "x", 7))) == "error: bad\n  --> a.py:7"
+    assert str(Error("bad", location=Location("<stdin>", 7))) == "bad\n  --> <stdin>:7"
+    assert str(Error("bad", location=Location.of("a.py", "x", 7))) == "bad\n  --> a.py:7"
 
 
 def test_carets_are_under_their_text_after_a_tab_and_at_the_end_of_a_line():

@@ -115,7 +115,7 @@ def test_an_array_type_prints_as_it_is_read(text: str, dtype: str, dims: list[st
 def test_text_without_an_array_type_is_an_error_that_points():
     with pytest.raises(Error) as caught:
         parse_array("f32[data*, 256]")
-    assert str(caught.value) == (
+    assert f"error: {caught.value}" == (
         "error: `f32[data*, 256]` is not a valid array type\n  --> <array type>:1:10\n   |\n 1 | f32[data*, 256]\n"
         "   |          ^ `,` is not expected here\nhelp: write it as `f32[data*128, 256]{+model}`"
     )

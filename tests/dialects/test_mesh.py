@@ -52,10 +52,10 @@ def test_refining_splits_axes_in_order():
 def test_an_unknown_axis_suggests_the_nearest_names():
     with pytest.raises(Error) as caught:
         Mesh(data=4, model=2)["modle"]
-    assert str(caught.value) == "error: the mesh has no axis `modle`\nhelp: did you mean `model`?"
+    assert f"error: {caught.value}" == "error: the mesh has no axis `modle`\nhelp: did you mean `model`?"
     with pytest.raises(Error) as caught:
         Mesh(data=4, model=2)["x"]
-    assert str(caught.value) == "error: the mesh has no axis `x`\nhelp: the mesh has `data`, `model`"
+    assert f"error: {caught.value}" == "error: the mesh has no axis `x`\nhelp: the mesh has `data`, `model`"
 
 
 @pytest.mark.parametrize("axes", [{"2d": 4}, {"a b": 2}, {"": 2}, {"a": 0}, {"a": -1}, {"a": True}, {"b": 2.5}])

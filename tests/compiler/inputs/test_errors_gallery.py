@@ -39,7 +39,7 @@ def answer(path: Path) -> str:
     with pytest.raises(pt.Error) as caught:
         exec(compile(ast.Module([wrong], []), str(path), "exec"), names)
     assert readings(names) == before
-    return without_folders(str(caught.value)) + "\n"
+    return without_folders(f"error: {caught.value}\n")
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)

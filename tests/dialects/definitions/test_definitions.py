@@ -456,7 +456,7 @@ error: `argmax` has 1 result: positions
 def test_a_mistake_in_a_definition_gets_a_caret(text: str) -> None:
     with pytest.raises(Error) as caught:
         parse_definitions(text)
-    assert str(caught.value) == MISTAKES[text]
+    assert f"error: {caught.value}" == MISTAKES[text]
 
 
 def test_each_definition_of_the_file_means_the_same_when_it_is_read_alone() -> None:

@@ -103,4 +103,4 @@ def test_a_mistake_is_shown_in_its_line(case: str) -> None:
     text, expected = CASES[case]
     with pytest.raises(Error) as caught:
         load(text)
-    assert str(caught.value) == dedent(expected).strip()
+    assert f"error: {caught.value}" == dedent(expected).strip()
