@@ -24,7 +24,7 @@ from ..inputs.arguments import Function
 from ..inputs.checks import mesh_given, shown, tactics_given
 from ..inputs.donated import donated
 from ..jax_private import Device, Tracer, jax, trace_context, tree
-from ..run.compiled import Compiled, device_mesh, misplaced
+from ..run.compiled import Compiled, cannot_run, device_mesh, misplaced
 from .plan import Plan, Tactic, plan as make_plan, warn_of_conflicts
 
 R = TypeVar("R")
@@ -139,6 +139,8 @@ class Jitted(Generic[R]):
             there = device_mesh(self.mesh, self.devices)
             problem = misplaced(self.planned(args, kwargs), args, kwargs, there, _CURES)
             raise (problem or error) from None
+        except AttributeError as error:
+            raise (cannot_run(self.__name__, device_mesh(self.mesh, self.devices)) or error) from None
 
     def lower(self, *args: object, **kwargs: object) -> Lowered:
         """JAX's `Lowered`, as `jax.jit(f).lower` gives it."""

@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from jax import Array
 
 from ...dialects.errors import Error
 from ..jax_private import Tracer, jax, tree
-from ..ops.prng_keys import is_key, is_void, unwrap
+from ..ops.prng_keys import is_void, unwrap
 from ..plan.state import State
 from .compiled import Compiled
 from .on_mesh import untied
@@ -28,10 +29,20 @@ def differences(plan: State, args: Sequence[object], kwargs: Mapping[str, object
     args, kwargs = tree.tree_map(untied, (tuple(args), dict(kwargs)))
     theirs = tree.tree_leaves(original(*args, **kwargs))
     return {
-        name: difference(name, *(np.asarray(unwrap(each) if is_key(each) else each) for each in pair))
+        name: difference(name, *map(fetched, pair))
         for name, *pair in zip(traced.result_names, ours, theirs, strict=True)
         if not is_void(pair[0])
     }
+
+
+def fetched(array: Array) -> np.ndarray:
+    """The whole array. If other processes hold parts of it, all of them fetch it at the same time."""
+    array = unwrap(array)
+    if getattr(array, "is_fully_addressable", True) or array.is_fully_replicated:
+        return np.asarray(array)
+    from jax.experimental.multihost_utils import process_allgather
+
+    return np.asarray(process_allgather(array, tiled=True))
 
 
 def difference(name: str, a: np.ndarray, b: np.ndarray) -> float:

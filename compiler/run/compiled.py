@@ -49,7 +49,7 @@ class Compiled:
     @cached_property
     def consts(self) -> list[Array]:
         """The arrays that the program closes over, with the plan's shardings unless the devices can only compile."""
-        if not any(self.mesh.devices.flat[0].client is backend for backend in backends().values()):
+        if only_described(self.mesh):
             return list(self.traced.consts)
         with jax.ensure_compile_time_eval():
             return [jax.device_put(const, at.sharding) for const, at in zip(self.traced.consts, self.shapes, strict=True)]
@@ -79,7 +79,7 @@ class Compiled:
         """The results, as arrays with the plan's `NamedSharding`s."""
         try:
             return cast(Any, self.jitted(self.consts, *args, **kwargs))
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, AttributeError) as error:
             if (problem := misplaced(self.plan, args, kwargs, self.mesh)) is not None:
                 raise problem from error
             raise
@@ -96,10 +96,12 @@ class Compiled:
 def misplaced(
     plan: State, args: Sequence[object], kwargs: dict[str, object], mesh: DeviceMesh, cures: Sequence[str] = ()
 ) -> Error | None:
-    """The error for the first argument that is not an array or is committed to other devices; None if all fit.
+    """The error for devices that cannot run, or for the first argument that is not an array or is committed elsewhere.
 
-    `cures` are the helps for arguments on other devices; a compiled plan has its own.
+    None if all fit. `cures` are the helps for arguments on other devices; a compiled plan has its own.
     """
+    if (problem := cannot_run(plan.source.traced.name, mesh)) is not None:
+        return problem
     traced, devices = plan.source.traced, list(cast(Any, mesh.devices).flat)
     for name, leaf in zip(traced.arg_names, traced.flatten(args, kwargs), strict=False):
         if isinstance(leaf, jax.ShapeDtypeStruct):
@@ -124,6 +126,24 @@ def misplaced(
             ],
         )
     return None
+
+
+def only_described(mesh: DeviceMesh) -> bool:
+    """Whether its devices are those of a `jax.experimental.topologies` description, for which XLA compiles and nothing runs."""
+    return not any(mesh.devices.flat[0].client is backend for backend in backends().values())
+
+
+def cannot_run(name: str, mesh: DeviceMesh) -> Error | None:
+    """The error of a call on devices that are only described; None if they are there."""
+    if not only_described(mesh):
+        return None
+    return Error(
+        f"`{name}` is compiled for devices that are only described ({mesh.devices.flat[0].device_kind}): it cannot run",
+        helps=[
+            "compile ahead of time: compiled.lower(*args).compile(), with memory_analysis(), cost_analysis(), as_text()",
+            "or compile for devices that are there: plan.compile(), pt.jit(...) without `devices`",
+        ],
+    )
 
 
 def device_mesh(mesh: Mesh, devices: Sequence[Device] | None) -> DeviceMesh:

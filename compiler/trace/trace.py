@@ -218,7 +218,7 @@ def trace(fn: Callable[..., object], /, *args: object, static_argnames: str | Se
         out_avals=tuple(closed.out_avals),
         in_tree=in_tree,
         out_tree=out_tree,
-        consts=tuple(map(unwrap, importer.frame.arrays)),
+        consts=_unwrapped(importer.frame.arrays),
         sources=Sources(importer.origins),
         foreign=tuple(importer.foreign.values),
         static=static,
@@ -276,6 +276,12 @@ def _import(closed: ClosedJaxpr, names: Sequence[str]) -> tuple[Importer, tuple[
     results = importer.run(jaxpr, [*consts, *arguments])
     importer.end(func.ReturnOp.create(operands=results))
     return importer, (*names, *(f"const/{number}" for number in range(len(importer.frame.arrays))))
+
+
+def _unwrapped(arrays: Sequence[Array]) -> tuple[Array, ...]:
+    """Captured arrays, keys as what they hold: arrays too, if a trace of JAX is under way, which would make tracers of them."""
+    with jax.ensure_compile_time_eval():
+        return tuple(map(unwrap, arrays))
 
 
 def _annotations(importer: Importer, leaves: Sequence[object], given: Mapping[str, object]) -> tuple[Annotation, ...]:

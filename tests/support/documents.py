@@ -2,7 +2,8 @@
 
 A ```` ```python ```` block is run, in one namespace for the whole page; if the next thing on the page is a ```` ```text ````
 block, that is what it must print. A ```` ```console ```` block holds commands, each behind `$ ` (its further lines behind
-`> `), and what they print. A block of any other kind is only read.
+`> `), and what they print. A block of any other kind is only read; a ```` ```py ```` block is a whole program, which a test of
+its own runs.
 """
 
 import contextlib
@@ -72,6 +73,19 @@ class Page:
         with contextlib.redirect_stdout(io.StringIO()) as output:
             exec(code, self.namespace)
         return tidy(output.getvalue())
+
+
+def programs(path: Path) -> list[tuple[str, str]]:
+    """The ```` ```py ```` blocks of a page, each with the next ```` ```text ```` block, which it prints."""
+    found = list[tuple[str, str]]()
+    code = ""
+    for block in Page(path).blocks():
+        if block.kind == "py":
+            code = block.text
+        elif block.kind == "text" and code:
+            found.append((code, block.text))
+            code = ""
+    return found
 
 
 def tidy(text: str) -> str:

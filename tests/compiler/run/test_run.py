@@ -15,6 +15,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 import partita as pt
 from partita.compiler.run.compiled import Compiled
+from partita.dialects.definitions.registry import definitions
 
 MESH = pt.Mesh(data=4, model=2)
 RANDOM = np.random.default_rng(0)
@@ -282,3 +283,33 @@ def test_lowering_puts_no_array_that_is_closed_over_on_devices(monkeypatch: pyte
     assert "tanh" in jax.jit(gradient).lower(shape).as_text()
     monkeypatch.undo()
     equal(compiled(X), np.tanh(X * np.arange(8.0)[None]))
+
+
+def test_a_call_on_devices_that_are_only_described_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in `test_processes`, without XLA's compiler for TPUs: a device that cannot run raises an AttributeError of JAX's."""
+    monkeypatch.setattr("partita.compiler.run.compiled.backends", dict)
+
+    def cannot(*_: Any, **__: Any) -> Any:
+        raise AttributeError("'Executable' object has no attribute 'local_devices'")
+
+    compiled = pt.plan(lambda x: jnp.tanh(x), MESH, X).compile()
+    monkeypatch.setattr(compiled, "jitted", cannot)
+    jitted = pt.jit(lambda x: jnp.tanh(x), mesh=MESH)
+    monkeypatch.setitem(jitted.made, definitions.replaced, cannot)
+    for call in (compiled, jitted):
+        with pytest.raises(pt.Error, match="is compiled for devices that are only described"):
+            call(X)
+
+
+def test_the_derivative_of_a_program_that_closes_over_a_key_is_compiled() -> None:
+    """The key's numbers are an array, also when the program is planned while JAX traces."""
+    key = jax.random.key(0)
+
+    def noisy(x: Any) -> Any:
+        return jnp.sum(jnp.tanh(x) * jax.random.normal(key, x.shape))
+
+    compiled = pt.plan(noisy, MESH, X).tile("x", 0, "data").compile()
+    equal(jax.jit(jax.grad(compiled))(X), jax.grad(noisy)(X))
+    jitted = pt.jit(noisy, mesh=MESH, tactics=[pt.Tile({"x": 0}, "data")])
+    jax.jit(jitted)(X)
+    assert jitted.plan(X).check(X) < 2e-4
