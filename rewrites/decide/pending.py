@@ -24,7 +24,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 from math import prod
 
 from ...dialects.dtypes import divides, itemsize, widens
@@ -443,7 +443,7 @@ def _is_moved(reach: _Reach, value: int) -> bool:
     return any(index.monoid is not None for index in reach.program.nodes[number].signature.instance.indices)
 
 
-@cache
+@lru_cache(maxsize=1 << 14)
 def _received(layout: Layout, pend: Pend, sliced: bool, mesh: Mesh) -> Bytes:
     """The elements that a device receives to resolve a value of this layout."""
     axes = {each.axis for each in pend}

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 from heapq import heappop, heappush
 from itertools import count, groupby
 from math import prod
@@ -39,7 +39,7 @@ from .steps import Bytes, Path, Step
 __all__ = ["Path", "Step", "joint", "path", "sharing"]
 
 
-@cache
+@lru_cache(maxsize=1 << 14)
 def path(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path:
     """The cheapest steps from one layout of a value to another, and their bytes. What stays pending is pending in both.
 

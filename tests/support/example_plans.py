@@ -5,13 +5,17 @@
 
 from collections.abc import Callable, Sequence
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
+from jax.sharding import AxisType, Mesh as DeviceMesh
 
 import partita as pt
 from partita.compiler.api.plan import Plan
 from partita.examples import (
+    annotated_gpt,
     decode,
     demo,
     equinox_mixer,
@@ -21,8 +25,10 @@ from partita.examples import (
     heat,
     llama,
     lstm,
+    mlp,
     moe,
     resnet,
+    sampler,
     scan_layers,
     text,
     unet,
@@ -125,6 +131,40 @@ def loops() -> dict[str, Callable[[], Made]]:
     }
 
 
+def annotated() -> Made:
+    """The transformer whose layouts stand in its program and on its arguments."""
+    axes = annotated_gpt.MESH.axes
+    devices = np.array(jax.devices()[: annotated_gpt.MESH.size]).reshape(tuple(axes.values()))
+    mesh = DeviceMesh(devices, tuple(axes), axis_types=(AxisType.Auto,) * len(axes))
+    with jax.set_mesh(mesh):
+        return planned(annotated_gpt.train_step, annotated_gpt.MESH, lambda: annotated_gpt.arguments(mesh), [pt.Annotated()])
+
+
+def samplers() -> dict[str, Callable[[], Made]]:
+    """The three loops of the sampler, and the step of the page that one reads first."""
+    found = dict[str, Callable[[], Made]]()
+    for step in (sampler.ddpm, sampler.ddim, sampler.until_clean):
+        more = [jax.random.key(2)] if step is sampler.ddpm else []
+        found |= ways(f"sampler {step.__name__}", step, BOTH, lambda more=more: [*sampler.arguments(), *more], sampler.WAYS)
+    shapes = [jax.ShapeDtypeStruct(shape, "float32") for shape in ((512, 256), (256, 1024), (1024, 256))]
+    tiles = [pt.Tile({"x": 0}, "data"), pt.Tile({"w1": 1}, "model")]
+    return {**found, **ways("mlp", mlp.mlp, BOTH, lambda: shapes, {"batch and units": tiles})}
+
+
+def in_notation() -> dict[str, Callable[[], Made]]:
+    """The programs in index notation: as they are annotated, and each of their plans."""
+    found = dict[str, Callable[[], Made]]()
+    for file in sorted(Path(mlp.__file__).parent.glob("*.partita")):
+        program = pt.load(file)
+        args = list(program.arguments().values())
+        for name in (None, *program.plans):
+            found[f"{file.name}, {name or 'annotated'}"] = lambda program=program, name=name, args=args: (
+                program.plan(name),
+                args,
+            )
+    return found
+
+
 def examples() -> dict[str, Callable[[], Made]]:
     """Each example, by its name and way."""
-    return {**transformers(), **networks(), **loops()}
+    return {**transformers(), "annotated demo": annotated, **networks(), **loops(), **samplers(), **in_notation()}
