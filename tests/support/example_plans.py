@@ -140,15 +140,14 @@ def annotated() -> Made:
         return planned(annotated_gpt.train_step, annotated_gpt.MESH, lambda: annotated_gpt.arguments(mesh), [pt.Annotated()])
 
 
-def samplers() -> dict[str, Callable[[], Made]]:
-    """The three loops of the sampler, and the step of the page that one reads first."""
-    found = dict[str, Callable[[], Made]]()
-    for step in (sampler.ddpm, sampler.ddim, sampler.until_clean):
-        more = [jax.random.key(2)] if step is sampler.ddpm else []
-        found |= ways(f"sampler {step.__name__}", step, BOTH, lambda more=more: [*sampler.arguments(), *more], sampler.WAYS)
+def others() -> dict[str, Callable[[], Made]]:
+    """The sampler, and the program that one reads first."""
     shapes = [jax.ShapeDtypeStruct(shape, "float32") for shape in ((512, 256), (256, 1024), (1024, 256))]
     tiles = [pt.Tile({"x": 0}, "data"), pt.Tile({"w1": 1}, "model")]
-    return {**found, **ways("mlp", mlp.mlp, BOTH, lambda: shapes, {"batch and units": tiles})}
+    return {
+        **ways("sampler", sampler.ddpm, BOTH, lambda: (*sampler.arguments(), jax.random.key(2)), sampler.WAYS),
+        **ways("mlp", mlp.mlp, BOTH, lambda: shapes, {"batch and units": tiles}),
+    }
 
 
 def in_notation() -> dict[str, Callable[[], Made]]:
@@ -167,4 +166,4 @@ def in_notation() -> dict[str, Callable[[], Made]]:
 
 def examples() -> dict[str, Callable[[], Made]]:
     """Each example, by its name and way."""
-    return {**transformers(), "annotated demo": annotated, **networks(), **loops(), **samplers(), **in_notation()}
+    return {**transformers(), "annotated demo": annotated, **networks(), **loops(), **others(), **in_notation()}
