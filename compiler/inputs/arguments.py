@@ -20,6 +20,7 @@ from jax.core import ShapedArray
 from ...dialects.errors import Error, Location, did_you_mean
 from ..jax_private import Ref, shaped_abstractify, tree
 from .checks import shown
+from .lines import cell_or_file
 from .names import escape, join, path
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -84,7 +85,7 @@ class Function:
         word = re.compile(rf"(?<!\w){re.escape(argument)}(?!\w)")
         for number, line in enumerate(lines):
             if found := word.search(line):
-                return Location(str(file), first + number, found.start() + 1, found.end() + 1, line.rstrip("\n"))
+                return Location(cell_or_file(str(file)), first + number, found.start() + 1, found.end() + 1, line.rstrip("\n"))
         return None
 
     def bind(self, args: Sequence[object], kwargs: Mapping[str, object]) -> tuple[inspect.BoundArguments, dict[str, object]]:

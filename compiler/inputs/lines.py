@@ -7,9 +7,12 @@ JAX's record and the enclosing calls. A `Source` is computed on demand.
 from __future__ import annotations
 
 import linecache
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from xdsl.ir import Operation
 
@@ -59,18 +62,26 @@ class Source:
     @property
     def place(self) -> str:
         """The file and the line alone: `mlp.py:12`."""
-        return f"{Path(self.file).name}:{self.line}" if self.line else ""
+        return f"{Path(cell_or_file(self.file)).name}:{self.line}" if self.line else ""
 
     def location(self) -> Location | None:
         """For an Error: the line with its text."""
         if not self.line:
             return None
         text = linecache.getline(self.file, self.line).rstrip("\n")
-        return Location(self.file, self.line, self.column, self.end_column, text)
+        return Location(cell_or_file(self.file), self.line, self.column, self.end_column, text)
 
     def __str__(self) -> str:
         where = f"{self.place} in {self.function}" if self.line else "unknown line"
         return f"{where} ({self.scope})" if self.scope else where
+
+
+def cell_or_file(file: str) -> str:
+    """The file as it is, but a cell of a notebook by the name that IPython shows, `In[3]`, because its file has an odd one."""
+    # Any: IPython is an optional package, without types here.
+    shell: Any = import_module("IPython").get_ipython() if "IPython" in sys.modules else None
+    cell = shell.compile.format_code_name(file) if shell is not None else None
+    return cell[1] if cell else file
 
 
 def place_of(source: Source | None) -> str:
