@@ -6,6 +6,7 @@ a = dot; b = dot a; ...; r = dot     a is in the buffer of the result `r` of the
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -99,8 +100,10 @@ class _Timeline:
             for tried, (size, busy) in enumerate(rooms):
                 if not buffer.bytes or size < buffer.bytes or tried == MOST_ROOMS:
                     break
-                if all(buffer.last < first or buffer.first > last for first, last in busy):
-                    busy.append((buffer.first, buffer.last))
+                at = bisect(busy, (buffer.first,))
+                # The times in which a room is taken do not overlap, so only those before and after this one can be in the way.
+                if (at == 0 or busy[at - 1][1] < buffer.first) and (at == len(busy) or busy[at][0] > buffer.last):
+                    busy.insert(at, (buffer.first, buffer.last))
                     buffer.hosted = True
                     break
 
