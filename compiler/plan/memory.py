@@ -15,8 +15,7 @@ from ..inputs.donated import donated
 from ..inputs.lines import Source
 from ..inputs.names import Patterns
 from ..memory.fusion import fuse
-from ..memory.live_ranges import Peak, peak
-from ..memory.local_arrays import LocalArray
+from ..memory.live_ranges import peak
 from ..memory.steps import steps
 from ..views.view import Part, View
 from .collectives import line_of
@@ -83,13 +82,25 @@ class Memory(View):
         return lines
 
 
+@dataclass(frozen=True, slots=True)
+class _Peak:
+    """What the peak leaves of all the steps of the program: the temporaries, and the op that runs, its value, and its node."""
+
+    bytes: int
+    arrays: tuple[tuple[int, int, str], ...]
+    """Of each temporary its bytes, its value, and its form; the largest first."""
+    step: str = ""
+    value: int = -1
+    node: int = -1
+
+
 def memory(plan: State, donate: Patterns = ()) -> Memory:
     """The memory of one device at the peak. Raises Error for a donated argument that does not exist or is static."""
     placements = plan.decisions.placements
     taken = sum(placements.local_bytes(value, layout) for value, layout in _donated(plan, donate))
-    found = _peak(plan)
+    found = plan.once(_peak)
     arguments, results = ([*_outside(plan, values, kind)] for values, kind in _sides(plan))
-    arrays = [*arguments, *results, *(_temporary(plan, each) for each in found.arrays)]
+    arrays = [*arguments, *results, *(_temporary(plan, *each) for each in found.arrays)]
     return Memory(
         sum(each.bytes for each in arguments),
         sum(each.bytes for each in results),
@@ -104,19 +115,24 @@ def peak_bytes(plan: State) -> int:
     """The most bytes that one device stores at one time, without donation."""
     placements = plan.decisions.placements
     ends = (value for values, _ in _sides(plan) for value in values)
-    return _peak(plan).bytes + sum(placements.local_bytes(value, boundary(placements, value)) for value in ends)
+    return plan.once(_peak).bytes + sum(placements.local_bytes(value, boundary(placements, value)) for value in ends)
 
 
 def at_peak(plan: State) -> list[int]:
     """The values that one device stores at the peak, the largest first."""
-    return [each.value for each in sorted(_peak(plan).arrays, key=lambda each: -each.bytes)]
+    return [value for _, value, _ in plan.once(_peak).arrays]
 
 
-def _peak(plan: State) -> Peak:
+def _peak(plan: State) -> _Peak:
     with without_collector():
         body = steps(plan.decisions)
         fuse(body, plan.source.program)
-        return peak(body)
+        found = peak(body)
+    largest = sorted(found.arrays, key=lambda each: -each.bytes)
+    arrays = tuple((each.bytes, each.value, each.form) for each in largest)
+    if (step := found.step) is None:
+        return _Peak(found.bytes, arrays)
+    return _Peak(found.bytes, arrays, step.name, step.makes[0].value if step.makes else -1, step.node)
 
 
 def _sides(plan: State) -> tuple[tuple[Iterable[int], str], ...]:
@@ -132,19 +148,17 @@ def _outside(plan: State, values: Iterable[int], kind: str) -> Iterator[Stored]:
         yield Stored(placements.local_bytes(value, boundary(placements, value)), name, kind)
 
 
-def _temporary(plan: State, array: LocalArray) -> Stored:
-    name = plan.source.addresses.names[array.value]
-    return Stored(array.bytes, name, "temporary", array.form, line_of(plan, array.value, None))
+def _temporary(plan: State, size: int, value: int, form: str) -> Stored:
+    return Stored(size, plan.source.addresses.names[value], "temporary", form, line_of(plan, value, None))
 
 
-def _where(plan: State, found: Peak) -> str:
+def _where(plan: State, found: _Peak) -> str:
     """The step that runs at the peak, with its source line."""
-    if found.step is None:
+    if not found.step:
         return "the call"
-    node = plan.source.program.nodes[found.step.node] if found.step.node >= 0 else None
-    value = found.step.makes[0].value if found.step.makes else -1
-    source = line_of(plan, value, node) if value >= 0 else None
-    return f"`{found.step.name}`" + (f" at {source}" if source is not None else "")
+    node = plan.source.program.nodes[found.node] if found.node >= 0 else None
+    source = line_of(plan, found.value, node) if found.value >= 0 else None
+    return f"`{found.step}`" + (f" at {source}" if source is not None else "")
 
 
 def _donated(plan: State, donate: Patterns) -> Iterator[tuple[int, Layout]]:

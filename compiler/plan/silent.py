@@ -23,7 +23,7 @@ from .collectives import line_of
 from .counts import most
 from .state import State
 from .stops import wholes
-from .work import flops_per_device, in_blocks, on_device, op_name
+from .work import flops_per_device, in_blocks, of_each_op, op_name
 
 REPLICATED, REDUNDANT, UNPARTITIONED = "replicated", "computed by all", "unpartitioned"
 UNKNOWN = "computed by all, flops unknown"
@@ -72,7 +72,7 @@ class InExcess(Listing[Silent]):
 def silent(plan: State) -> InExcess:
     """All of it: what is most of a device's arguments and results, or of its flops, comes first."""
     program, placements = plan.source.program, plan.decisions.placements
-    excesses = list(_excesses(plan))
+    excesses = plan.once(_excesses)
     found = [*_replicated(plan), *(_of_node(plan, *each) for each in excesses), *_unpartitioned(plan)]
     stored = sum(
         placements.local_bytes(value, boundary(placements, value)) for value in (*program.arguments, *program.returned)
@@ -84,7 +84,7 @@ def silent(plan: State) -> InExcess:
 
 def redundant_flops(plan: State) -> int:
     """The flops of a device in a call beyond its share of them; of branches, those of the branch with the most."""
-    return _total(plan, _excesses(plan))
+    return _total(plan, plan.once(_excesses))
 
 
 def _total(plan: State, excesses: Iterable[Excess]) -> int:
@@ -135,10 +135,14 @@ class Excess(NamedTuple):
     flops: int
 
 
-def _excesses(plan: State) -> Iterator[Excess]:
-    program, placements = plan.source.program, plan.decisions.placements
+def _excesses(plan: State) -> Sequence[Excess]:
+    return list(_each_excess(plan))
+
+
+def _each_excess(plan: State) -> Iterator[Excess]:
+    program, placements, on_device = plan.source.program, plan.decisions.placements, plan.once(of_each_op)
     for node in program.nodes:
-        flops = on_device(plan, node) if node.kind != "whole" and node.results else 0
+        flops = on_device[node.number] if node.kind != "whole" and node.results else 0
         axes = _whole_on(plan, placements.axes(node)) if flops != 0 else ()
         if flops is None:
             if axes:

@@ -6,10 +6,10 @@ Every query on a plan takes a `State`; `pt.Plan` is a `State` with these queries
     Source + mesh + table of claims + tactics --> State --> decisions: the layout of each value, and where it changes
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Never, Self
+from typing import Never, Self, TypeVar, cast
 
 from ...dialects.array import set_mesh
 from ...dialects.errors import Error, did_you_mean
@@ -28,6 +28,8 @@ from ..ops.prng_keys import is_key, key_rank
 from ..trace.trace import Traced
 from .addresses import Addresses
 from .range_names import range_names
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,16 @@ class State:
         """Where pending sums are resolved and which values move; all reports of a plan are read from here."""
         with without_collector():
             return decide(self.table)
+
+    @cached_property
+    def _known(self) -> dict[Callable[[Self], object], object]:
+        return {}
+
+    def once(self, make: Callable[[Self], T]) -> T:
+        """What `make` computes of the plan, computed once for all queries that need it."""
+        if make not in self._known:
+            self._known[make] = make(self)
+        return cast(T, self._known[make])
 
     def cited(self, number: int) -> str:
         """A tactic of the trace by its number and its text: `2: ZeRO(stage=3, axis='data', params='params')`."""

@@ -1,6 +1,6 @@
 """What one device computes in a call: the arithmetic of its ops on their local shapes."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -33,12 +33,28 @@ class Flops:
 
 
 def flops_per_device(plan: State) -> Flops:
+    return plan.once(_in_a_call)
+
+
+def _in_a_call(plan: State) -> Flops:
     return work(plan, plan.source.program.nodes)
 
 
 def on_device(plan: State, node: Node) -> int | None:
     """What one device computes each time that it runs an op; None if that is unknown."""
-    return _in(plan, node, plan.decisions.placements.nodes[node.number])
+    return plan.once(of_each_op)[node.number]
+
+
+def of_each_op(plan: State) -> Sequence[int | None]:
+    """What one device computes each time that it runs each op: ops that are alike share it."""
+    known: dict[tuple[int, int], int | None] = {}
+    found: list[int | None] = []
+    for node, placed in zip(plan.source.program.nodes, plan.decisions.placements.nodes, strict=True):
+        key = id(placed), id(node.op.properties.get("params"))
+        if key not in known:
+            known[key] = _in(plan, node, placed)
+        found.append(known[key])
+    return found
 
 
 def in_blocks(plan: State, node: Node) -> int | None:
