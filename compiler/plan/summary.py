@@ -10,6 +10,7 @@ a device stores 241,664 bytes at the peak: 98,304 of arguments, ...
 
 from collections.abc import Iterator, Sequence
 
+from ..gc_pause import without_collector
 from .annotations import unapplied
 from .collectives import bytes_by_axes, bytes_per_device, counts
 from .conflicts import conflict, open_keys, warning
@@ -38,6 +39,11 @@ def brief(plan: State) -> str:
 
 def summary(plan: State) -> str:
     """The text of a plan: its tactics, counts, bytes, flops, memory, and what is open."""
+    with without_collector():
+        return "\n".join(_lines(plan))
+
+
+def _lines(plan: State) -> list[str]:
     kinds, received, flops = counts(plan), bytes_per_device(plan), flops_per_device(plan)
     excessive, stored = silent(plan), memory(plan)
     parts = [f"{size:,} over {', '.join(axes)}" for axes, size in bytes_by_axes(plan).items() if size]
@@ -56,7 +62,7 @@ def summary(plan: State) -> str:
     ]
     if (line := unapplied(plan)) is not None:
         lines.append(line)
-    return "\n".join(lines)
+    return lines
 
 
 def cut(text: str) -> str:
