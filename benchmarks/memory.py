@@ -78,6 +78,8 @@ def main(start: str = "") -> None:
         made.show()
         if start in ("", "ranking"):
             made.write()
+        if made.name == "memory_ranking_transformer":
+            made.write_on_page()
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 RESULTS = Path(__file__).parent / "results"
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
 Cell = str | int | float | None
 
@@ -44,6 +45,14 @@ class Table:
         RESULTS.mkdir(exist_ok=True)
         (RESULTS / f"{self.name}.json").write_text(json.dumps(asdict(self), indent=2) + "\n")
         (RESULTS / f"{self.name}.md").write_text(self.markdown())
+
+    def write_on_page(self) -> None:
+        """Writes the rows in `docs/benchmarks.md`, between the comments that name this table."""
+        start, end = f"<!-- {self.name}: written by its command -->\n", f"<!-- end of {self.name} -->\n"
+        before, _, rest = PAGE.read_text().partition(start)
+        _, _, after = rest.partition(end)
+        shown = "".join(line + "\n" for line in self.markdown().splitlines() if line.startswith("|"))
+        PAGE.write_text(f"{before}{start}{shown}{end}{after}")
 
 
 def machine() -> str:

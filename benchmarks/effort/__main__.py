@@ -5,15 +5,12 @@ python -m benchmarks.effort check    # only whether all compute the same
 """
 
 import sys
-from pathlib import Path
 
 import jax
 
 from ..report import Table
 from .measure import COLUMNS, programs, rows
 
-PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
-START, END = "<!-- written by python -m benchmarks.effort -->\n", "<!-- end -->\n"
 NOTES = [
     "Lines written and replaced, and places: against the step on one device, by difflib. A place is a run of lines.",
     "Collectives and bytes a device: of a step that XLA compiles for 8 host devices. There it merges all_reduces into few, "
@@ -27,15 +24,6 @@ def table() -> Table:
     return Table("effort", title, COLUMNS, made, [*NOTES, f"jax {jax.__version__}."])
 
 
-def write(made: Table) -> None:
-    """Writes the results, and the rows of the table on the page."""
-    made.write()
-    before, _, rest = PAGE.read_text().partition(START)
-    _, _, after = rest.partition(END)
-    shown = "".join(line + "\n" for line in made.markdown().splitlines() if line.startswith("|"))
-    PAGE.write_text(f"{before}{START}{shown}{END}{after}")
-
-
 def main(only: str = "") -> None:
     jax.config.update("jax_num_cpu_devices", 8)
     if only == "check":
@@ -43,7 +31,8 @@ def main(only: str = "") -> None:
         return
     made = table()
     made.show()
-    write(made)
+    made.write()
+    made.write_on_page()
 
 
 if __name__ == "__main__":
