@@ -71,7 +71,8 @@ def cut(text: str) -> str:
 
 
 def _tactics(plan: State) -> Iterator[str]:
-    yield f"Plan of {plan.source.traced.name} on {plan.mesh}: {len(plan.actions) or 'no'} tactics"
+    count = "1 tactic" if len(plan.actions) == 1 else f"{len(plan.actions) or 'no'} tactics"
+    yield f"Plan of {plan.source.traced.name} on {plan.mesh}: {count}"
     yield from (f"  {cut(plan.cited(number))}" for number in range(len(plan.actions))[:MOST_TACTICS])
     if (more := len(plan.actions) - MOST_TACTICS) > 0:
         yield f"  ... and {more} more: print(plan.trace)"
