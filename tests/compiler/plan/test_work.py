@@ -75,3 +75,16 @@ def test_what_is_unknown_is_said() -> None:
     plan = pt.plan(lambda x: jnp.sort(x, axis=0) * 2, MESH, np.ones((64, 8), np.float32))
     diff = plan.tile("x", 1, "data").diff(plan)
     assert "flops of a device: 512, and those of `sort`, which are unknown --> 64, and those of `sort`" in str(diff)
+
+
+def test_what_several_queries_need_is_computed_once_for_a_plan() -> None:
+    plan = pt.plan(lambda x: x + 1, pt.Mesh(data=4), np.ones((8, 8), np.float32))
+    asked: list[pt.Plan] = []
+
+    def number(plan: pt.Plan) -> int:
+        asked.append(plan)
+        return len(asked)
+
+    tiled = plan.tile("x", 0, "data")
+    assert [plan.once(number), plan.once(number), tiled.once(number), tiled.once(number)] == [1, 1, 2, 2]
+    assert plan.flops_per_device() is plan.flops_per_device()
