@@ -1,5 +1,12 @@
-import jax.numpy as jnp
+"""A law that does not exist."""
+
+import numpy as np
 
 import partita as pt
 
-pt.plan(jnp.dot, pt.Mesh(data=4), jnp.ones((64, 8)), jnp.ones((8, 8))).rewrite("asociate")
+
+def product(x: np.ndarray, w: np.ndarray) -> np.ndarray:
+    return x @ w
+
+
+pt.plan(product, pt.Mesh(data=4), np.ones((64, 8), np.float32), np.ones((8, 8), np.float32)).rewrite("asociate")
