@@ -15,8 +15,8 @@ from ..inputs.donated import donated
 from ..inputs.lines import Source
 from ..inputs.names import Patterns
 from ..memory.fusion import fuse
-from ..memory.live_ranges import Peak, peak
-from ..memory.local_arrays import LocalArray
+from ..memory.live_ranges import Peak, Profile, peak, profile
+from ..memory.local_arrays import Body, LocalArray
 from ..memory.steps import steps
 from ..views.view import Part, View
 from .collectives import line_of
@@ -114,9 +114,20 @@ def at_peak(plan: State) -> list[int]:
 
 def _peak(plan: State) -> Peak:
     with without_collector():
-        body = steps(plan.decisions)
-        fuse(body, plan.source.program)
-        return peak(body)
+        return peak(_body(plan))
+
+
+def over_time(plan: State) -> Profile:
+    """The temporaries of one device while each step runs, in the order in which XLA runs them; at most those of `memory`."""
+    with without_collector():
+        return profile(_body(plan))
+
+
+def _body(plan: State) -> Body:
+    """The program as steps on the arrays of one device, with what is never stored."""
+    body = steps(plan.decisions)
+    fuse(body, plan.source.program)
+    return body
 
 
 def _sides(plan: State) -> tuple[tuple[Iterable[int], str], ...]:
