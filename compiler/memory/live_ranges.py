@@ -42,8 +42,8 @@ class Peak:
 class Profile:
     """What a body stores over time, results of the program left out.
 
-    `steps` are in the order in which they run. `buffers` are from when to when, by the numbers of steps, -1 for before the first
-    one; `inner` is by how much loops and branches add to that while they run.
+    `steps` are in the order in which they run. `buffers` say from when to when, by the numbers of steps, -1 for before the
+    first one; `inner` is by how much loops and branches add to that while they run.
     """
 
     steps: tuple[Step, ...]

@@ -1,7 +1,7 @@
 """A plan as one page: the program, and what each tactic made of it, for a browser without a network.
 
-Data flows one way: a plan becomes data, the data is put into the page, the page draws it. The page itself, `page.html`, is built
-from the sources in `page/` of the repository, with the licences of what it is made of in `LICENSES.txt`.
+Data flows one way: a plan becomes data, the data is put into the page, the page draws it. The page itself, `page.html`, is
+built from the sources in `page/` of the repository; the licences of what it is made of are in `LICENSES.txt`.
 
     page        `write`: the data put into the page, and the file written
     data        all data of a plan: its program once, and a step for each of its tactics

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from ..graph.graph import Graph
 from ..graph.nodes import Node
+from ..inputs.names import parts
 from ..views.listing import starred
 from .pool import Json, Pools
 
@@ -80,8 +81,7 @@ def _edges(graph: Graph, of: dict[int, int]) -> Iterator[tuple[int, int, int]]:
 def _name(node: Node) -> str:
     """What a node is called; of arguments and results only the start of the path, which many have in common."""
     if node.kind in ("argument", "result"):
-        parts = node.name.split("/")
-        return "/".join(parts[:2]) if node.kind == "result" else parts[0]
+        return "/".join(parts(node.name)[: 2 if node.kind == "result" else 1])
     return node.name if node.kind == "kernel" else ""
 
 

@@ -24,7 +24,9 @@ T = TypeVar("T")
 def open_json(plan: State, excess: InExcess, pools: Pools) -> Json:
     return {
         "conflicts": _conflicts(plan, pools),
-        "stops": _rows(stops(plan), lambda each: (each.op, each.axis, each.dim, each.reason, pools.line(each.source)), _stop, pools),
+        "stops": _rows(
+            stops(plan), lambda each: (each.op, each.axis, each.dim, each.reason, pools.line(each.source)), _stop, pools
+        ),
         "excess": _rows(
             excess,
             lambda each: (each.what, starred(each.value), each.op, each.axes, pools.line(each.source)),
@@ -71,9 +73,7 @@ def _way(way: Resolution, pools: Pools) -> Json:
     }
 
 
-def _rows(
-    items: Iterable[T], key: Callable[[T], object], row: Callable[[T, list[T], Pools], Json], pools: Pools
-) -> list[Json]:
+def _rows(items: Iterable[T], key: Callable[[T], object], row: Callable[[T, list[T], Pools], Json], pools: Pools) -> list[Json]:
     """One row for those that are alike, with how many they are; the first ones of all."""
     alike: dict[object, list[T]] = {}
     for each in items:

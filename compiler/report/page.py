@@ -9,7 +9,6 @@ import gzip
 import json
 from html import escape
 from importlib.resources import files
-from os import PathLike, fspath
 from pathlib import Path
 
 from ...dialects.errors import Error
@@ -22,13 +21,15 @@ DATA, TITLE = "%partita-data%", "%partita-title%"
 """What stands in the page where the data and the title go."""
 
 
-def write(plan: State, path: str | PathLike[str]) -> None:
+def write(plan: State, path: str | Path) -> None:
     """Write the page. Raises Error for a path that is not one, or that cannot be written."""
     target = _target(path)
+    text = html(plan)
     try:
-        target.write_text(html(plan), encoding="utf-8")
+        target.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise Error(f"cannot write `{target}`: {error.strerror}", helps=["name a file in a folder that you can write to"]) from None
+        helps = ["name a file in a folder that you can write to"]
+        raise Error(f"cannot write `{target}`: {error.strerror}", helps=helps) from None
 
 
 def html(plan: State) -> str:
@@ -48,14 +49,14 @@ def packed(found: object) -> str:
 
 
 def _target(path: object) -> Path:
-    if not isinstance(path, str | PathLike) or not fspath(path):
-        raise Error(f"expected the path of a file, got {shown(path)}", helps=['plan.html("plan.html")'])
-    target = Path(path)  # pyright: ignore[reportUnknownArgumentType]
+    if not isinstance(path, str | Path) or not str(path):
+        raise Error(f"expected the path of a file, got {shown(path)}", helps=['write plan.html("plan.html")'])
+    target = Path(path)
     if target.is_dir():
         raise Error(f"`{target}` is a folder", helps=[f'name a file in it: plan.html("{target / "plan.html"}")'])
     if target.suffix.lower() not in (".html", ".htm"):
         name = target.with_suffix(".html")
-        raise Error(f"`{target}` does not end in .html", helps=[f'a browser opens it by that: plan.html("{name}")'])
+        raise Error(f"`{target}` does not end in .html", helps=[f'a browser knows a page by that: plan.html("{name}")'])
     if not target.parent.is_dir():
         helps = [f"make the folder first: mkdir -p {target.parent}"]
         raise Error(f"`{target}` cannot be written: there is no folder `{target.parent}`", helps=helps)

@@ -1,6 +1,6 @@
 """The layouts of a plan's values, and of each layout what is needed to draw it: per dim its placed factors.
 
-    f32[data*128, 256]{+model}   -->   dims [512 in blocks of 128 over data, 256 whole], sum pending over model
+f32[data*128, 256]{+model}   -->   dims [512 in blocks of 128 over data, 256 whole], sum pending over model
 """
 
 from typing import NamedTuple

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from ..inputs.names import parts
 from ..plan.state import State
 from ..plan.work import op_name
 from ..views.listing import starred
@@ -59,6 +60,6 @@ def _lines(plan: State, pools: Pools) -> Iterator[int]:
 
 def _path(kind: str, name: str) -> list[Part]:
     """The folds of an argument or a result: its path in the tree, with layers that are alike in one."""
-    first, *rest = starred(name.removeprefix("result/") + "/").removesuffix("/").split("/")
-    outer = Part(kind, f"result/{first}" if name.startswith("result/") else first)
-    return [outer, *([Part("path", "/".join(rest))] if rest else [])]
+    found = parts(starred(f"{name}/"))
+    outer = 2 if kind == "result" else 1
+    return [Part(kind, "/".join(found[:outer])), *([Part("path", "/".join(found[outer:]))] if found[outer:] else [])]

@@ -1,6 +1,6 @@
 """Where an op is in the user's program, from the outside in, so that a page can fold it.
 
-    transpose(jvp(layers_3/mlp)), in block at lm.py:119   -->   backward / layers_3 / mlp / block / lm.py:119
+transpose(jvp(layers_3/mlp)), in block at lm.py:119   -->   backward / layers_3 / mlp / block / lm.py:119
 """
 
 import re
@@ -8,11 +8,13 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from xdsl.ir import Operation
+
 from ...rewrites.program.program import Control, Node, Program
 from ..inputs.lines import Source
 from ..plan.state import State
 from ..trace.scopes import split
-from .pool import Json, Pools, code_of, function_of
+from .pool import Json, Pools, code_of
 
 _TRANSFORMED = re.compile(r"\w+\((.*)\)")
 
@@ -20,7 +22,7 @@ _TRANSFORMED = re.compile(r"\w+\((.*)\)")
 class Part(NamedTuple):
     """One fold: its kind, its text and the number of its line.
 
-    `kind` is `direction`, `region`, `scope`, `function` or `line`; of what is outside, `argument` or `result`, and `path` in it.
+    `kind` is `direction`, `region`, `scope`, `function` or `line`; outside of the program `argument` or `result`, and `path`.
     """
 
     kind: str
@@ -56,24 +58,57 @@ class Tree:
         }
 
 
+class Around(NamedTuple):
+    """What is around a region: the folds, and the names of the scopes among them."""
+
+    parts: list[Part]
+    scopes: list[str]
+
+
 class Scopes:
     """The paths of the ops of one program."""
 
     def __init__(self, plan: State, pools: Pools) -> None:
         self.sources, self.pools = plan.source.traced.sources, pools
-        self.regions = _regions(plan.source.program)
+        self.regions = self._regions(plan.source.program)
 
     def path(self, node: Node) -> list[Part]:
-        source = self.sources[node.op] if node.op in self.sources else None
-        inside = [*self.regions[node.region], *(() if source is None else _scoped(source, self.pools))]
-        return [Part("direction", source.direction), *inside] if source is not None and source.direction else inside
+        source, around = self._source(node.op), self.regions[node.region]
+        found = [*around.parts, *_scopes(self._names(node.op), around), *(_lines(source, self.pools) if source else ())]
+        return [Part("direction", source.direction), *found] if source is not None and source.direction else found
+
+    def _source(self, op: Operation) -> Source | None:
+        return self.sources.get(op)
+
+    def _names(self, op: Operation) -> list[str]:
+        return named_scopes(self.sources.scope(op)) if op in self.sources else []
+
+    def _regions(self, program: Program) -> list[Around]:
+        """For each region what is around it: the scopes of its loop, and `scan#0 × 8`, or `cond#1:0`."""
+        found = [Around([], []) for _ in program.regions]
+        counts: Counter[str] = Counter()
+        for outer, controls in enumerate(program.controls):
+            for control in controls:
+                kind, names, around = control.op.name.removeprefix("lax."), self._names(control.op), found[outer]
+                outside = [*around.parts, *_scopes(names, around)]
+                for position, region in enumerate(control.regions):
+                    part = _region(program, control, position, f"{kind}#{counts[kind]}")
+                    found[region] = Around([*outside, part], names)
+                counts[kind] += 1
+        return found
 
 
-def _scoped(source: Source, pools: Pools) -> Iterator[Part]:
-    yield from (Part("scope", name) for name in named_scopes(source.scope))
+def _scopes(names: list[str], around: Around) -> Iterator[Part]:
+    """The scopes that are not around the region already."""
+    inside = names[len(around.scopes) :] if names[: len(around.scopes)] == around.scopes else names
+    return (Part("scope", name) for name in inside)
+
+
+def _lines(source: Source, pools: Pools) -> Iterator[Part]:
+    """The function of a line, with those around it, and the line."""
     if source.line:
         line = pools.line(source)
-        yield Part("function", function_of(source), line)
+        yield from (Part("function", name, line) for name in source.function.split(".<locals>."))
         yield Part("line", f"{source.place}  {code_of(source)}", line)
 
 
@@ -87,19 +122,6 @@ def named_scopes(scope: str) -> list[str]:
         inner = _TRANSFORMED.fullmatch(part)
         found += named_scopes(inner[1]) if inner else [part]
     return [name for name in found if name not in ("checkpoint", "rematted_computation") and "->" not in name]
-
-
-def _regions(program: Program) -> list[list[Part]]:
-    """For each region the loops and branches around it: `scan#0 x 8`, `cond#1:0`."""
-    found: list[list[Part]] = [[] for _ in program.regions]
-    counts: Counter[str] = Counter()
-    for outer, controls in enumerate(program.controls):
-        for control in controls:
-            kind = control.op.name.removeprefix("lax.")
-            for position, region in enumerate(control.regions):
-                found[region] = [*found[outer], _region(program, control, position, f"{kind}#{counts[kind]}")]
-            counts[kind] += 1
-    return found
 
 
 def _region(program: Program, control: Control, position: int, name: str) -> Part:

@@ -1,6 +1,6 @@
 """The collectives of a plan, those of layers that are alike as one row with its members, and the reason for each row.
 
-    all_gather of params/blocks/0/w1, ..., of params/blocks/31/w1   -->   all_gather of params/blocks/*/w1, 32 members
+all_gather of params/blocks/0/w1, ..., of params/blocks/31/w1   -->   all_gather of params/blocks/*/w1, 32 members
 """
 
 from collections.abc import Iterator

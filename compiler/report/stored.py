@@ -1,15 +1,16 @@
 """Memory over time: what one device stores while each step of the program runs, by kind, and the largest arrays of it.
 
-    received        what a collective makes
-    backward        made by the forward pass, and read by the backward pass
-    other           the other temporaries
-    inside          what loops and branches store while they run
-    arguments and results are stored all the time
+received        what a collective makes
+backward        made by the forward pass, and read by the backward pass
+other           the other temporaries
+inside          what loops and branches store while they run
+arguments and results are stored all the time
 """
 
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
+from ..inputs.lines import place_of
 from ..memory.live_ranges import Buffer, Profile
 from ..memory.local_arrays import Step
 from ..plan.collectives import line_of
@@ -44,7 +45,7 @@ def _rows(arrays: Sequence[Stored], pools: Pools) -> list[Json]:
     """What is stored at the peak, arrays of layers that are alike together, the most first."""
     alike: dict[object, list[Stored]] = {}
     for each in arrays:
-        alike.setdefault((each.kind, starred(each.value), each.form), []).append(each)
+        alike.setdefault((each.kind, starred(each.value), each.form, place_of(each.source)), []).append(each)
     rows = sorted(alike.values(), key=lambda some: -sum(each.bytes for each in some))
     return [_stored(some, pools) for some in rows[:MOST_ROWS]]
 

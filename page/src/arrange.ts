@@ -35,7 +35,7 @@ const PAD = 12;
 
 /** `parents` has for each frame the one around it, the inner ones last. */
 export function arrange(items: Item[], links: Link[], parents: Map<string, string>, direction: "LR" | "TB"): Arranged {
-  const spacing = { rankdir: direction, nodesep: 30, ranksep: 52, edgesep: 14, marginx: 16, marginy: 16 };
+  const spacing = { rankdir: direction, nodesep: 26, ranksep: 44, edgesep: 12, marginx: 16, marginy: 16 };
   // Frames that dagre cannot keep together are drawn around their boxes all the same.
   const found = laidOut(items, links, parents, spacing, true) ?? laidOut(items, links, parents, spacing, false)!;
   return framed(found, items, parents);

@@ -54,16 +54,17 @@ function digits(index: number, factors: Dim["factors"]): Record<string, number> 
 
 /** The colour of an axis, stronger for later devices. */
 function tint(axis: string, at: number, size: number) {
-  const share = 22 + (50 * at) / Math.max(1, size - 1);
+  const share = 18 + (40 * at) / Math.max(1, size - 1);
   return `color-mix(in oklab, ${colour(axis)} ${share.toFixed(0)}%, var(--paper))`;
 }
 
 const sizeOf = (axis: string) => Object.fromEntries(step.value.mesh)[axis] ?? 1;
 
-function fill(at: Record<string, number>): string {
-  const tints = Object.entries(at).map(([axis, index]) => tint(axis, index, sizeOf(axis)));
-  if (!tints.length) return "var(--whole)";
-  return tints.reduce((mixed, each) => `color-mix(in oklab, ${mixed} 50%, ${each})`);
+/** A block is in the colour of its axis; one on two axes is in that of either, above and below its diagonal. */
+function fills(rows: Record<string, number>, columns: Record<string, number>): string[] {
+  const sides = [rows, columns].map((at) => Object.entries(at).map(([axis, index]) => tint(axis, index, sizeOf(axis))));
+  const found = sides.filter((tints) => tints.length).map((tints) => tints.reduce((mixed, each) => `color-mix(in oklab, ${mixed} 50%, ${each})`));
+  return found.length ? found : ["var(--whole)"];
 }
 
 const where = (at: Record<string, number>) =>
@@ -77,10 +78,11 @@ export function Blocks({ name, layout, before }: { name: string; layout: Layout;
   const cuts = layout.dims.map((dim, index) => cutOf(index, dim));
   const placed = cuts.filter((cut) => cut.its.factors.length);
   const plain = cuts.filter((cut) => !cut.its.factors.length && cut.its.extent > 1);
-  const plane = [...placed.slice(0, 2), ...plain.slice(Math.max(0, plain.length - Math.max(0, 2 - placed.length)))]
+  const drawn = [...placed].sort((a, b) => b.its.extent - a.its.extent).slice(0, 2);
+  const plane = [...drawn, ...plain.slice(Math.max(0, plain.length - Math.max(0, 2 - placed.length)))]
     .slice(0, 2)
     .sort((a, b) => a.dim - b.dim);
-  const others = placed.slice(2);
+  const others = placed.filter((cut) => !drawn.includes(cut));
   const [rows, columns] = plane.length === 2 ? plane : [null, plane[0] ?? null];
   const used = new Set([...layout.dims.flatMap((dim) => dim.factors.map(([axis]) => axis)), ...layout.pending.map(({ axis }) => axis)]);
   const whole = step.value.mesh.filter(([axis, size]) => size > 1 && !used.has(axis));
@@ -101,9 +103,9 @@ export function Blocks({ name, layout, before }: { name: string; layout: Layout;
       <p>
         Each device has{" "}
         <b>
-          {layout.local.length ? layout.local.map(exact).join(" × ") : "1 element"}
-        </b>
-        , {bytes(layout.bytes)}.{" "}
+          {layout.local.length ? layout.local.map(exact).join(" × ") : "1"}
+        </b>{" "}
+        element{layout.local.length === 0 ? "" : "s"}, {bytes(layout.bytes)}.{" "}
         {copies > 1 ? `Each block is on ${exact(copies)} devices: replicated along ${whole.map(([axis]) => axis).join(", ")}.` : "No two devices have the same block."}
       </p>
       {layout.pending.map((each) => (
@@ -212,13 +214,21 @@ function Plane({ rows, columns, size, fixed, pending }: PlaneProps) {
           const at = { ...fixed, ...y.block?.at, ...x.block?.at };
           const label = where({ ...y.block?.at, ...x.block?.at });
           const fits = x.size > label.length * 6.1 + 8 && y.size > 18;
+          const [first, second] = fills(y.block?.at ?? {}, x.block?.at ?? {});
           const padding = x.block?.padding || y.block?.padding;
           const said = `${where(at) || "every device"}: ${[y.block && rows && `dim ${rows.dim} ${range(y.block)}`, x.block && columns && `dim ${columns.dim} ${range(x.block)}`].filter(Boolean).join(", ") || "the scalar"}`;
           return (
             <g key={`${row} ${column}`} onMouseEnter={() => (hovered.value = said)} onMouseLeave={() => (hovered.value = "")}>
-              <rect x={left + x.start} y={top + y.start} width={x.size} height={y.size} class={`block${padding ? " padding" : ""}`} style={padding ? undefined : { fill: fill(at) }}>
+              <rect x={left + x.start} y={top + y.start} width={x.size} height={y.size} class={`block${padding ? " padding" : ""}`} style={padding ? undefined : { fill: first }}>
                 <title>{said}</title>
               </rect>
+              {second && !padding && (
+                <path
+                  d={`M${left + x.start + x.size},${top + y.start}v${y.size}h${-x.size}z`}
+                  class="half"
+                  style={{ fill: second }}
+                />
+              )}
               {fits && (
                 <text x={left + x.start + x.size / 2} y={top + y.start + y.size / 2 + 4} text-anchor="middle" class="small">
                   {label}

@@ -10,21 +10,22 @@ interface Props {
   /** The drawing is shown whole again when this changes. */
   of: string;
   label: string;
+  /** The smallest scale at which all of it is shown; below that, its beginning is shown at this scale. */
+  least?: number;
   onBackground?: () => void;
   children: ComponentChildren;
 }
 
-export function Canvas({ width, height, of, label, onBackground, children }: Props) {
+export function Canvas({ width, height, of, label, least = 0.6, onBackground, children }: Props) {
   const svg = useRef<SVGSVGElement>(null);
   const inner = useRef<SVGGElement>(null);
   const behaviour = useRef<ZoomBehavior<SVGSVGElement, unknown> | null>(null);
 
   const fit = () => {
-    const frame = svg.current!.getBoundingClientRect();
-    if (!frame.width || !behaviour.current) return;
+    const frame = svg.current?.getBoundingClientRect();
+    if (!frame?.width || !behaviour.current) return;
     const scale = Math.min(1.15, (frame.width - 24) / width, (frame.height - 24) / height);
-    // Below this nothing can be read: then show the start of it.
-    const readable = Math.max(scale, 0.55);
+    const readable = Math.max(scale, least);
     const x = readable * width > frame.width ? 12 : (frame.width - readable * width) / 2;
     const y = readable * height > frame.height ? 12 : (frame.height - readable * height) / 2;
     behaviour.current.transform(select(svg.current!), zoomIdentity.translate(x, y).scale(readable));

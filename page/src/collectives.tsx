@@ -100,7 +100,7 @@ function Line({ row, index, most }: { row: Row; index: number; most: number }) {
     <tr class={chosen ? "chosen" : ""} data-row={index} tabIndex={0} onClick={choose} onKeyDown={(event) => event.key === "Enter" && choose()}>
       <td class="mono">
         {text(row.value)}
-        {row.members.length > 1 && <span class="faint"> × {count(row.members.length)}</span>}
+        {row.members.length > 1 && <span class="times"> × {count(row.members.length)}</span>}
       </td>
       <td>{row.kind}</td>
       <td>

@@ -5,7 +5,7 @@ import { arrange, HEAD, smooth, type Item, type Link } from "./arrange";
 import { Canvas } from "./canvas";
 import { drawing, foldLabel, folds, inFold, layoutAt, makes, opLabel, opsOf, sizeOf, type Box, type Chips, type Flow } from "./model";
 import { at, expanded, selection, step, toggle } from "./state";
-import { bytes, count, shortKind } from "./units";
+import { bytes, count } from "./units";
 
 const MOST_EDGES = 260;
 const MOST_CHIPS = 3;
@@ -23,7 +23,7 @@ export function said(chips: Chips): ChipText[] {
   const shown = sorted.slice(0, sorted.length > MOST_CHIPS ? MOST_CHIPS - 1 : MOST_CHIPS);
   const found = shown.map((chip) => ({
     axes: chip.axes,
-    text: `${shortKind(chip.kind)}${chip.times > 1 ? ` ×${count(chip.times)}` : ""} · ${bytes(chip.bytes)}`,
+    text: `${chip.kind}${chip.times > 1 ? ` ×${count(chip.times)}` : ""} · ${bytes(chip.bytes)}`,
   }));
   const rest = sorted.slice(shown.length);
   if (rest.length) {
@@ -60,7 +60,7 @@ function shape(box: Box): Shape {
   const subtitle = more ? "of the same fold" : layout || (place ? `${place} · ${ops}` : kind === "result" ? ops.replace("op", "array") : ops);
   const chips = said(box.inside);
   const shown = shorten(title, 30);
-  const width = Math.max(96, shown.length * (fold && !code ? 7 : 7) + 34, Math.min(subtitle.length, 40) * WIDTH + 24, widthOf(chips) + 16);
+  const width = Math.max(96, shown.length * 7.3 + (fold ? 46 : 24), Math.min(subtitle.length, 40) * WIDTH + 24, widthOf(chips) + 16);
   return {
     id: box.id,
     width,

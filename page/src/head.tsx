@@ -3,7 +3,7 @@ import { colour, colours } from "./axes";
 import { opCount } from "./model";
 import { at, before, data, go, otherTheme, step, theme } from "./state";
 import type { Step } from "./data";
-import { bytes, change, count, exact, flops, percent, shortKind } from "./units";
+import { bytes, change, exact, flops, percent, shortKind } from "./units";
 
 export function Title() {
   const devices = data.mesh.reduce((product, [, size]) => product * size, 1);
@@ -39,8 +39,10 @@ interface Metric {
   value: (step: Step) => number;
   shown: (step: Step) => string;
   segments: (step: Step) => Segment[];
-  /** Whether less of it is better. */
-  cost: boolean;
+  /** The same where there is little room. */
+  brief?: (step: Step) => string;
+  /** What a tooltip says of it. */
+  full?: (step: Step) => string;
 }
 
 const total = (step: Step) => Object.values(step.counts.always).reduce((sum, each) => sum + each, 0);
@@ -53,7 +55,8 @@ function kinds(step: Step): string {
     .filter(([, times]) => times)
     .map(([kind, times]) => `${exact(times)} ${shortKind(kind)}`);
   const more = inBranches(step);
-  return [...said, ...(more ? [`≤ ${exact(more)} in branches`] : [])].join(" · ") || "none";
+  const sum = said.length > 1 ? `${exact(total(step))}: ` : "";
+  return [...(said.length ? [sum + said.join(" · ")] : []), ...(more ? [`≤ ${exact(more)} in branches`] : [])].join(", ") || "none";
 }
 
 const METRICS: Metric[] = [
@@ -63,15 +66,15 @@ const METRICS: Metric[] = [
     value: (step) => step.bytes,
     shown: (step) => bytes(step.bytes),
     segments: (step) => step.by_axes.map(([axes, size]) => ({ size, fill: colours(axes), title: `${bytes(size)} over ${axes.join(", ")}` })),
-    cost: true,
   },
   {
     name: "collectives",
     title: "Collectives in one call",
     value: (step) => total(step) + inBranches(step),
     shown: kinds,
+    brief: (step) => exact(total(step) + inBranches(step)),
+    full: (step) => step.counts.text,
     segments: (step) => plain(total(step) + inBranches(step)),
-    cost: true,
   },
   {
     name: "memory",
@@ -83,18 +86,17 @@ const METRICS: Metric[] = [
       { size: memory.results, fill: "var(--mem-1)", title: `${bytes(memory.results)} of results` },
       { size: memory.temporaries, fill: "var(--mem-2)", title: `${bytes(memory.temporaries)} of temporaries` },
     ],
-    cost: true,
   },
   {
     name: "work",
     title: "What one device computes in one call, and the part of it that is more than its share",
     value: (step) => step.flops,
     shown: (step) => `${flops(step.flops)}${step.excess ? ` · ${percent(step.excess, step.flops)} replicated` : ""}`,
+    brief: (step) => flops(step.flops),
     segments: (step) => [
       { size: step.flops - step.excess, fill: "var(--ink-2)", title: `${flops(step.flops - step.excess)} of its own share` },
       { size: step.excess, fill: "var(--warn)", title: `${flops(step.excess)} that others compute too` },
     ],
-    cost: true,
   },
   {
     name: "open conflicts",
@@ -102,7 +104,6 @@ const METRICS: Metric[] = [
     value: openEnds,
     shown: (step) => (openEnds(step) ? `⚠ ${openEnds(step)}` : "none"),
     segments: (step) => plain(openEnds(step), "var(--warn)"),
-    cost: true,
   },
 ];
 
@@ -117,7 +118,7 @@ function short(tactic: string): string {
 export function Tactics() {
   const steps = data.steps;
   const wide = steps.length <= 6;
-  const columns = { gridTemplateColumns: `220px repeat(${steps.length}, minmax(${wide ? 150 : 26}px, 1fr))` };
+  const columns = { gridTemplateColumns: `minmax(170px, 220px) repeat(${steps.length}, minmax(${wide ? 150 : 26}px, 1fr))` };
   return (
     <section class={`tactics${wide ? "" : " narrow"}`} aria-label="Tactics">
       <div class="grid" style={columns}>
@@ -125,7 +126,9 @@ export function Tactics() {
           <span class="strong">
             {at.value} <span class="faint">of {steps.length - 1} tactics</span>
           </span>
-          <span class="faint hint">← →</span>
+          <span class="faint" title="The arrow keys move from tactic to tactic">
+            <kbd>←</kbd> <kbd>→</kbd>
+          </span>
         </div>
         <div class="slider" style={{ gridColumn: `2 / span ${steps.length}`, "--half": `${50 / steps.length}%` }}>
           <input
@@ -175,7 +178,7 @@ function Line({ metric, wide }: { metric: Metric; wide: boolean }) {
     <>
       <div class="metric" title={metric.title} data-metric={metric.name}>
         <span>{metric.name}</span>
-        {!wide && <b>{metric.shown(step.value)}</b>}
+        {!wide && <b title={metric.shown(step.value)}>{(metric.brief ?? metric.shown)(step.value)}</b>}
         {changed && <span class={`delta ${now < then ? "less" : "more"}`}>{changed}</span>}
       </div>
       {data.steps.map((each, index) => (
@@ -184,7 +187,7 @@ function Line({ metric, wide }: { metric: Metric; wide: boolean }) {
           tabIndex={-1}
           key={index}
           class={`cell${index === at.value ? " on" : ""}`}
-          title={`${metric.shown(each)}${each.tactic ? ` after ${each.tactic}` : ""}`}
+          title={`${(metric.full ?? metric.shown)(each)}${each.tactic ? ` after ${each.tactic}` : ""}`}
           data-cell={`${metric.name} ${index}`}
           onClick={() => go(index)}
         >
@@ -203,5 +206,3 @@ function Line({ metric, wide }: { metric: Metric; wide: boolean }) {
     </>
   );
 }
-
-export const facts = (each: Step) => ({ collectives: count(total(each)), bytes: bytes(each.bytes) });

@@ -52,7 +52,7 @@ function Collective({ at: number }: { at: number }) {
       </h3>
       <p class="mono big">
         {text(row.value)}
-        {several > 1 && <span class="faint"> × {count(several)}</span>}
+        {several > 1 && <span class="times"> × {count(several)}</span>}
       </p>
       <dl>
         <dt>over</dt>
@@ -196,7 +196,7 @@ function Rows({ found }: { found: number[] }) {
                 <Dot axes={row.axes} />
                 <span class="grow">
                   {row.kind} of <code>{text(row.value)}</code>
-                  {row.members.length > 1 && <span class="faint"> × {count(row.members.length)}</span>}
+                  {row.members.length > 1 && <span class="times"> × {count(row.members.length)}</span>}
                 </span>
                 <span class="right">{bytes(row.bytes)}</span>
               </button>

@@ -58,9 +58,15 @@ const groups = computed(() => {
   return [...found.values()];
 });
 
+/** The first of those with the most placed factors. */
+function mostPlaced(rows: Group[]): Group | undefined {
+  const placed = (row: Group) => row.layout.dims.reduce((sum, dim) => sum + dim.factors.length, 0);
+  return rows.reduce<Group | undefined>((best, row) => (best && placed(best) >= placed(row) ? best : row), undefined);
+}
+
 export function Layouts() {
   const rows = groups.value;
-  const chosen = rows.find((row) => row.value === chosenValue.value) ?? rows[0];
+  const chosen = rows.find((row) => row.value === chosenValue.value) ?? mostPlaced(rows);
   return (
     <div class="split">
       <div class="sheet">
@@ -93,7 +99,7 @@ export function Layouts() {
                 >
                   <td class="mono">
                     {row.count > 1 ? starred(row.name) : row.name}
-                    {row.count > 1 && <span class="faint"> × {count(row.count)}</span>}
+                    {row.count > 1 && <span class="times"> × {count(row.count)}</span>}
                   </td>
                   <td>
                     <LayoutText text={row.layout.text} />

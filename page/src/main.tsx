@@ -14,7 +14,7 @@ import { count } from "./units";
 function numberOf(which: Tab): string {
   const { open, sent } = step.value;
   if (which === "Collectives") return count(sent.reduce((sum, row) => sum + row.times * row.members.length, 0));
-  if (which === "Open ends") return count(open.conflicts.length + open.stops.length + open.wholes.length);
+  if (which === "Conflicts & stops") return count(open.conflicts.length + open.stops.length + open.wholes.length);
   return "";
 }
 
@@ -27,7 +27,7 @@ function Tabs() {
           role="tab"
           key={each}
           aria-selected={tab.value === each}
-          class={step.value.open.conflicts.length && each === "Open ends" ? "warns" : ""}
+          class={step.value.open.conflicts.length && each === "Conflicts & stops" ? "warns" : ""}
           onClick={() => (tab.value = each)}
         >
           {each}
@@ -51,7 +51,7 @@ const VIEWS: Record<Tab, () => preact.JSX.Element> = {
   Program,
   Collectives,
   Layouts,
-  "Open ends": OpenEnds,
+  "Conflicts & stops": OpenEnds,
   Memory,
   Kernels,
 };

@@ -2,7 +2,7 @@
 import * as Plot from "@observablehq/plot";
 import { useEffect, useRef } from "preact/hooks";
 import { Line } from "./inspector";
-import { data, step, text, theme } from "./state";
+import { step, text, theme } from "./state";
 import { bytes, count, exact } from "./units";
 
 const KINDS: Record<string, string> = {
@@ -36,7 +36,8 @@ export function Memory() {
         <h4>The largest arrays, from when to when</h4>
         <Chart make={bars} height={Math.max(60, memory.bars.length * 6 + 30)} label="Live ranges of the largest arrays" />
         <p class="faint">
-          An estimate of what XLA allocates on CPU, made without compiling. Steps are in the order in which XLA runs them.
+          To the right, the steps of the program in the order in which XLA runs them. An estimate of what XLA allocates on CPU, made without
+          compiling.
         </p>
       </div>
       <div class="scroll pad">
@@ -47,7 +48,7 @@ export function Memory() {
               <tr key={index}>
                 <td class="mono">
                   {text(row.value)}
-                  {row.count > 1 && <span class="faint"> × {count(row.count)}</span>}
+                  {row.count > 1 && <span class="times"> × {count(row.count)}</span>}
                   <Line number={row.line} />
                 </td>
                 <td class="faint">{row.form || row.kind}</td>
@@ -85,9 +86,6 @@ interface Point {
   kind: string;
 }
 
-// Over all steps of the slider the scale stays, so that they can be compared.
-const highest = Math.max(1, ...data.steps.map((each) => each.memory.bytes));
-
 /** Binary units on the scale: multiples of a power of 1024. */
 function ticks(most: number): number[] {
   const unit = 1024 ** Math.floor(Math.log(Math.max(1, most)) / Math.log(1024));
@@ -98,6 +96,7 @@ function ticks(most: number): number[] {
 
 function course(width: number, height: number) {
   const { memory } = step.value;
+  const highest = Math.max(1, memory.bytes);
   const points: Point[] = [];
   memory.times.forEach((time, index) => {
     for (const kind of ORDER) {
@@ -115,7 +114,7 @@ function course(width: number, height: number) {
     height,
     marginLeft: 68,
     marginBottom: 30,
-    x: { label: "steps of the program →", domain: [0, Math.max(1, memory.steps - 1)], labelAnchor: "right" },
+    x: { label: null, domain: [0, Math.max(1, memory.steps - 1)] },
     y: { label: null, domain: [0, highest], ticks: ticks(highest), tickFormat: (size: number) => bytes(size), grid: true },
     color: { domain: ORDER, range: FILLS },
     marks: [

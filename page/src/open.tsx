@@ -43,7 +43,7 @@ export function OpenEnds() {
             <div class="card" key={index}>
               <p>
                 <Dot axes={[each.axis]} /> <b>{each.axis}</b> stops at <code>{text(each.op)}</code>: {text(each.value)}
-                {each.count > 1 && <span class="faint"> × {count(each.count)}</span>}
+                {each.count > 1 && <span class="times"> × {count(each.count)}</span>}
               </p>
               <p>
                 <Said text={text(each.reason)} />
@@ -149,7 +149,7 @@ function ExcessTable() {
             <tr key={index}>
               <td class="mono">
                 {text(each.value)}
-                {each.count > 1 && <span class="faint"> × {exact(each.count)}</span>}
+                {each.count > 1 && <span class="times"> × {exact(each.count)}</span>}
               </td>
               <td class="mono">{text(each.op)}</td>
               <td>{each.what}</td>

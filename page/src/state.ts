@@ -5,7 +5,7 @@ import { read } from "./data";
 export const data = read();
 export const text = (number: number) => data.texts[number] ?? "";
 
-export const TABS = ["Program", "Collectives", "Layouts", "Open ends", "Memory", "Kernels"] as const;
+export const TABS = ["Program", "Collectives", "Layouts", "Conflicts & stops", "Memory", "Kernels"] as const;
 export type Tab = (typeof TABS)[number];
 
 export type Selection =
@@ -44,8 +44,19 @@ export function go(to: number) {
 
 export function toggle(fold: number) {
   const next = new Set(expanded.value);
-  if (!next.delete(fold)) next.add(fold);
+  const { parent } = data.program.folds;
+  if (!next.delete(fold)) {
+    next.add(fold);
+    // A fold with nothing but one other fold in it is no step for a reader.
+    for (let inner = onlyFold(fold); inner >= 0; inner = onlyFold(inner)) next.add(inner);
+  }
   expanded.value = next;
+
+  function onlyFold(outer: number) {
+    if (data.program.fold.includes(outer)) return -1;
+    const first = parent.indexOf(outer);
+    return first >= 0 && parent.lastIndexOf(outer) === first ? first : -1;
+  }
 }
 
 /** Unfold all that is around a fold, so that it is visible. */

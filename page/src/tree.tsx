@@ -13,7 +13,7 @@ export function Tree() {
           <tr>
             <th>scope</th>
             <th class="right">ops</th>
-            <th class="right" title="Collectives that its ops wait for, in one call">sends</th>
+            <th class="right" title="Collectives that its ops wait for, in one call">coll.</th>
             <th class="right" title="Bytes that a device receives for them in one call">received</th>
           </tr>
         </thead>

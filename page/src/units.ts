@@ -32,15 +32,17 @@ export function change(before: number, after: number): string {
   const ratio = after / before;
   if (ratio >= 2) return `×${ratio >= 10 ? ratio.toFixed(0) : ratio.toFixed(1)}`;
   const share = Math.abs(ratio - 1) * 100;
+  if (share < 0.05) return "";
   return `${ratio < 1 ? "−" : "+"}${share < 1 ? share.toFixed(1) : share.toFixed(0)}\u00a0%`;
 }
 
+/** As papers shorten them; the full names are beside it, or in a tooltip. */
 const SHORT: Record<string, string> = {
-  all_gather: "gather",
-  all_reduce: "reduce",
-  reduce_scatter: "scatter",
-  all_to_all: "all-to-all",
-  permute: "permute",
+  all_gather: "AG",
+  all_reduce: "AR",
+  reduce_scatter: "RS",
+  all_to_all: "A2A",
+  permute: "P",
 };
 
 export const shortKind = (kind: string) => SHORT[kind] ?? kind;
