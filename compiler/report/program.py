@@ -34,7 +34,7 @@ def program_json(plan: State, pools: Pools) -> Json:
     program, tree, scopes = plan.source.program, Tree(), Scopes(plan, pools)
     numbers, names = Numbers(plan), plan.source.addresses.names
     arguments = [tree.number(_path("argument", name)) for name in program.argument_names]
-    ops = [tree.number(scopes.path(node)) for node in program.nodes]
+    ops = [tree.number(path) for path in scopes.paths(program)]
     results = [tree.number(_path("result", name)) for name in program.result_names]
     kinds = [
         *("argument" for _ in arguments),

@@ -16,6 +16,9 @@ from ..plan.state import State
 from ..trace.scopes import split
 from .pool import Json, Pools, code_of
 
+MOST_OUTSIDE = 3
+"""The most folds beside the forward and the backward pass."""
+
 _TRANSFORMED = re.compile(r"\w+\((.*)\)")
 
 
@@ -28,6 +31,9 @@ class Part(NamedTuple):
     kind: str
     text: str
     line: int = -1
+
+
+OUTSIDE = Part("direction", "outside of grad")
 
 
 class Tree:
@@ -72,7 +78,15 @@ class Scopes:
         self.sources, self.pools = plan.source.traced.sources, pools
         self.regions = self._regions(plan.source.program)
 
-    def path(self, node: Node) -> list[Part]:
+    def paths(self, program: Program) -> list[list[Part]]:
+        """Where each op is. What a program with a backward pass does besides is one fold, unless it is in few functions."""
+        found = [self._path(node) for node in program.nodes]
+        first = {path[0][:2] for path in found if path}
+        if ("direction", "backward") not in first or sum(kind != "direction" for kind, _ in first) <= MOST_OUTSIDE:
+            return found
+        return [path if path and path[0].kind == "direction" else [OUTSIDE, *path] for path in found]
+
+    def _path(self, node: Node) -> list[Part]:
         source, around = self._source(node.op), self.regions[node.region]
         found = [*around.parts, *_scopes(self._names(node.op), around), *(_lines(source, self.pools) if source else ())]
         return [Part("direction", source.direction), *found] if source is not None and source.direction else found

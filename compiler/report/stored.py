@@ -71,15 +71,19 @@ class _Course:
         self.kinds = [self.kind(buffer) for buffer in profile.buffers]
 
     def direction(self, step: Step) -> str:
+        """The direction of an op, or of a loop; empty for a redistribution, and in a program without gradients."""
         program, sources = self.plan.source.program, self.plan.source.traced.sources
-        op = program.nodes[step.node].op if step.node >= 0 else None
+        number = program.producer[step.makes[0].value] if step.bodies and step.makes else step.node
+        op = program.nodes[number].op if number >= 0 else None
         return sources[op].direction if op is not None and op in sources else ""
 
     def kind(self, buffer: Buffer) -> str:
-        first, last = (self.directions[at] if 0 <= at < len(self.directions) else "" for at in (buffer.first, buffer.last))
         if any(each.form in KINDS for each in buffer.arrays):
             return "received"
-        return "backward" if first == "forward" and last == "backward" else "other"
+        maker = buffer.arrays[0].maker
+        made = self.direction(maker) if maker is not None else ""
+        read = self.directions[buffer.last] if 0 <= buffer.last < len(self.directions) else ""
+        return "backward" if made == "forward" and read == "backward" else "other"
 
     def json(self, pools: Pools) -> Json:
         series = {kind: self.series(kind) for kind in KINDS_OF_BUFFERS}
