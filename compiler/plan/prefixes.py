@@ -34,8 +34,10 @@ def prefixes(plan: Some) -> list[Some]:
 
 
 def _start(plan: Some) -> Some:
-    """The plan on which only the program's own claims are placed."""
-    mesh = plan.mesh.whole()
+    """The plan of the program as it was traced, on which only the program's own claims are placed."""
+    root, mesh = plan.source.root, plan.mesh.whole()
+    if root is not plan.source.traced:
+        return place_own(type(plan).start(root, mesh))
     return place_own(replace(plan, mesh=mesh, table=Table(plan.source.program, mesh), actions=(), labels={}))
 
 

@@ -1,4 +1,4 @@
-"""All data of a page: the program once, and a step for each of the plan's tactics.
+"""All data of a page: the program once, unless a law rewrites it, and a step for each of the plan's tactics.
 
 Texts, source lines and layouts are written once. A step has the layouts that differ from those of the step before.
 """
@@ -16,28 +16,44 @@ from .step import step_json
 def data(plan: State) -> Json:
     """The data of a plan and of the plans on the way to it."""
     pools, layouts, steps = Pools(), layouts_pool(), prefixes(plan)
-    program = program_json(plan, pools)
+    programs, numbers = _programs(steps, pools)
     own = len(steps[0].actions)
     found = [step_json(step, own, step is plan, pools) for step in steps]
-    placed = _layouts(steps, layouts)
+    placed = _layouts(steps, numbers, layouts)
     return {
         "name": plan.source.traced.name,
         "mesh": [list(pair) for pair in plan.mesh.whole().axes.items()],
         "whole": len(steps) == len(plan.actions) - own + 1,
-        "successors": dict(plan.source.traced.successors),
-        "program": program,
-        "steps": [{**step, "layouts": each} for step, each in zip(found, placed, strict=True)],
+        "programs": programs,
+        "steps": [
+            {**step, "program": number, "layouts": each} for step, number, each in zip(found, numbers, placed, strict=True)
+        ],
         "layouts": layouts.items,
         "texts": pools.texts.items,
         "lines": pools.lines.items,
     }
 
 
-def _layouts(steps: Sequence[State], pool: Pool[Kept]) -> list[Json]:
-    before = [-1] * len(steps[0].source.program.types)
+def _programs(steps: Sequence[State], pools: Pools) -> tuple[list[Json], list[int]]:
+    """The programs, and the number of that of each step: one, unless a law rewrites it."""
     found: list[Json] = []
-    for step in steps:
+    numbers: list[int] = []
+    for before, step in zip([None, *steps], steps, strict=False):
+        if before is None or before.source is not step.source:
+            program = program_json(step, pools)
+            found += [program] if program not in found else []
+            numbers.append(found.index(program))
+        else:
+            numbers.append(numbers[-1])
+    return found, numbers
+
+
+def _layouts(steps: Sequence[State], programs: Sequence[int], pool: Pool[Kept]) -> list[Json]:
+    found: list[Json] = []
+    before: list[int] = []
+    for number, step in enumerate(steps):
         after = layout_numbers(step, pool)
-        found.append(changes(before, after))
+        same = number > 0 and programs[number] == programs[number - 1]
+        found.append(changes(before if same else [-1] * len(after), after))
         before = after
     return found

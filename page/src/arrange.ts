@@ -33,12 +33,20 @@ export interface Arranged {
 export const HEAD = 24;
 const PAD = 12;
 
+/** In which of both directions the drawing is larger in a frame of this shape. */
+export function arrangeToFit(items: Item[], links: Link[], parents: Map<string, string>, aspect: number): Arranged {
+  const across = arrange(items, links, parents, "LR");
+  const down = arrange(items, links, parents, "TB");
+  const scale = ({ width, height }: Arranged) => Math.min(aspect / width, 1 / height);
+  return scale(down) > scale(across) ? down : across;
+}
+
 /** `parents` has for each frame the one around it, the inner ones last. */
 export function arrange(items: Item[], links: Link[], parents: Map<string, string>, direction: "LR" | "TB"): Arranged {
   const spacing = { rankdir: direction, nodesep: 26, ranksep: 44, edgesep: 12, marginx: 16, marginy: 16 };
   // Frames that dagre cannot keep together are drawn around their boxes all the same.
   const found = laidOut(items, links, parents, spacing, true) ?? laidOut(items, links, parents, spacing, false)!;
-  return framed(found, items, parents);
+  return framed(found, items, links, parents);
 }
 
 type Graph = InstanceType<typeof dagre.graphlib.Graph>;
@@ -75,7 +83,7 @@ function laidOut(items: Item[], links: Link[], parents: Map<string, string>, spa
   return { boxes, frames: new Map(), paths, width: 0, height: 0 };
 }
 
-function framed(found: Arranged, items: Item[], parents: Map<string, string>): Arranged {
+function framed(found: Arranged, items: Item[], links: Link[], parents: Map<string, string>): Arranged {
   const { boxes, frames } = found;
   const inside = new Map<string, Placed[]>([...parents.keys()].map((frame) => [frame, []]));
   for (const item of items) inside.get(item.parent)?.push(boxes.get(item.id)!);
@@ -86,7 +94,8 @@ function framed(found: Arranged, items: Item[], parents: Map<string, string>): A
     frames.set(frame, box);
     inside.get(parents.get(frame)!)?.push(box);
   }
-  const every = [...boxes.values(), ...frames.values()];
+  const labels = links.filter((link) => link.width).map((link) => labelBox(found, link));
+  const every = [...boxes.values(), ...frames.values(), ...labels];
   const points = [...found.paths.values()].flatMap((path) => path.points);
   const left = Math.min(0, ...every.map((box) => box.x), ...points.map((point) => point.x));
   const top = Math.min(0, ...every.map((box) => box.y), ...points.map((point) => point.y));
@@ -94,6 +103,11 @@ function framed(found: Arranged, items: Item[], parents: Map<string, string>): A
   found.width = Math.max(...every.map((box) => box.x + box.width), ...points.map((point) => point.x)) + 16;
   found.height = Math.max(...every.map((box) => box.y + box.height), ...points.map((point) => point.y)) + 16;
   return found;
+}
+
+function labelBox(found: Arranged, { from, to, width, height }: Link): Placed {
+  const { x, y } = found.paths.get(`${from} ${to}`)!.label;
+  return { x: x - width / 2, y: y - height / 2, width, height };
 }
 
 function around(its: Placed[]): Placed {

@@ -24,9 +24,12 @@ export function Canvas({ width, height, of, label, least = 0.6, onBackground, ch
   const fit = () => {
     const frame = svg.current?.getBoundingClientRect();
     if (!frame?.width || !behaviour.current) return;
-    const scale = Math.min(1.15, (frame.width - 24) / width, (frame.height - 24) / height);
+    // What lies over the drawing on its right covers none of it, if there is room.
+    const over = document.querySelector(".program + .inspector")?.getBoundingClientRect();
+    const wide = over && frame.right > over.left ? Math.max(frame.width / 2, over.left - frame.left) : frame.width;
+    const scale = Math.min(1.15, (wide - 24) / width, (frame.height - 24) / height);
     const readable = Math.max(scale, least);
-    const x = readable * width > frame.width ? 12 : (frame.width - readable * width) / 2;
+    const x = readable * width > wide ? 12 : (wide - readable * width) / 2;
     const y = readable * height > frame.height ? 12 : (frame.height - readable * height) / 2;
     behaviour.current.transform(select(svg.current!), zoomIdentity.translate(x, y).scale(readable));
   };
@@ -48,7 +51,7 @@ export function Canvas({ width, height, of, label, least = 0.6, onBackground, ch
     <div class="canvas">
       <svg ref={svg} role="img" aria-label={label} onClick={(event) => event.target === svg.current && onBackground?.()}>
         <defs>
-          <marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse">
+          <marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerUnits="userSpaceOnUse" markerWidth="10" markerHeight="10" orient="auto-start-reverse">
             <path d="M0,1L7,4L0,7z" class="arrow" />
           </marker>
         </defs>

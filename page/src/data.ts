@@ -140,6 +140,8 @@ export interface Step {
   flops: number;
   unknown: string[];
   excess: number;
+  /** The number of its program, which differs from that of the step before if a law rewrites it. */
+  program: number;
   memory: Memory;
   sent: Row[];
   open: Open;
@@ -168,8 +170,7 @@ export interface Data {
   name: string;
   mesh: [string, number][];
   whole: boolean;
-  successors: Record<string, string>;
-  program: Program;
+  programs: Program[];
   steps: Step[];
   layouts: Layout[];
   texts: string[];

@@ -1,15 +1,18 @@
 // The program as a graph: folds are boxes, open folds are frames, collectives are on the edges.
 import { computed } from "@preact/signals";
 import { colours } from "./axes";
-import { arrange, HEAD, smooth, type Item, type Link } from "./arrange";
+import { arrangeToFit, HEAD, smooth, type Item, type Link } from "./arrange";
 import { Canvas } from "./canvas";
-import { drawing, foldLabel, folds, inFold, layoutAt, makes, opLabel, opsOf, sizeOf, type Box, type Chips, type Flow } from "./model";
-import { at, expanded, selection, step, toggle } from "./state";
+import { drawing, foldLabel, folds, inFold, layoutNow, makes, opLabel, opsOf, sizeOf, type Box, type Chips, type Flow } from "./model";
+import { toggle } from "./moves";
+import { expanded, selection } from "./state";
 import { bytes, count } from "./units";
 
 const MOST_EDGES = 260;
 const MOST_CHIPS = 3;
 const CHIP = 17;
+/** About how much wider than high the frame of the drawing is. */
+const ASPECT = 1.9;
 const WIDTH = 6.3;
 
 export interface ChipText {
@@ -50,12 +53,12 @@ interface Shape extends Item {
 function shape(box: Box): Shape {
   const fold = box.id[0] === "f";
   const more = box.id[0] === "m";
-  const kind = folds.kind[box.fold];
+  const kind = folds().kind[box.fold];
   const [place, code] = kind === "line" && fold ? foldLabel(box.fold).split(/ {2}(.*)/s) : ["", ""];
   const single = fold && sizeOf(box.fold) === 1;
   const title = more ? `${count(box.hidden)} more ops` : fold ? code || foldLabel(box.fold) : opLabel(box.op);
   const value = box.op >= 0 ? makes(box.op)[0] : single ? makes(opsOf(box.fold)[0] ?? -1)?.[0] : undefined;
-  const layout = value === undefined ? "" : layoutAt(at.value, value).text;
+  const layout = value === undefined ? "" : layoutNow(value).text;
   const ops = `${count(box.hidden)} ${kind === "argument" || (kind === "path" && makes(opsOf(box.fold)[0] ?? 0)?.length) ? "array" : "op"}${box.hidden > 1 ? "s" : ""}`;
   const subtitle = more ? "of the same fold" : layout || (place ? `${place} · ${ops}` : kind === "result" ? ops.replace("op", "array") : ops);
   const chips = said(box.inside);
@@ -79,7 +82,7 @@ const arranged = computed(() => {
   const shapes = [...boxes.values()].map(shape);
   const parents = new Map<string, string>();
   for (const fold of [...expanded.value].sort((a, b) => a - b)) {
-    if (fold && shapes.some((each) => isIn(each.box, fold))) parents.set(`f${fold}`, folds.parent[fold] ? `f${folds.parent[fold]}` : "");
+    if (fold && shapes.some((each) => isIn(each.box, fold))) parents.set(`f${fold}`, folds().parent[fold] ? `f${folds().parent[fold]}` : "");
   }
   // Edges with collectives come first; of the others, those with most values.
   const ranked = [...flows.values()].sort((a, b) => b.chips.size - a.chips.size || b.values - a.values);
@@ -87,11 +90,11 @@ const arranged = computed(() => {
     const chips = said(flow.chips);
     return { from: flow.from, to: flow.to, width: widthOf(chips), height: chips.length * CHIP, flow, chips };
   });
-  return { shapes, links, left: ranked.length - links.length, ...arrange(shapes, links, parents, "LR") };
+  return { shapes, links, left: ranked.length - links.length, ...arrangeToFit(shapes, links, parents, ASPECT) };
 });
 
 function isIn(box: Box, fold: number) {
-  for (let each = box.parent; each > 0; each = folds.parent[each]) if (each === fold) return true;
+  for (let each = box.parent; each > 0; each = folds().parent[each]) if (each === fold) return true;
   return false;
 }
 
@@ -192,7 +195,7 @@ function Swatch({ axes }: { axes: string[] }) {
 function Node({ shape, x, y, lit }: { shape: Shape; x: number; y: number; lit: boolean }) {
   const { box, title, subtitle, chips, width, height } = shape;
   const folded = box.id[0] === "f";
-  const side = folds.kind[box.fold] === "argument" || folds.kind[box.fold] === "result" || folds.kind[box.fold] === "path";
+  const side = folds().kind[box.fold] === "argument" || folds().kind[box.fold] === "result" || folds().kind[box.fold] === "path";
   const choose = () => {
     if (box.op >= 0) selection.value = { what: "op", op: box.op };
     else selection.value = { what: "fold", fold: box.fold };
@@ -261,4 +264,4 @@ function Frame({ fold, x, y, width, height }: { fold: number; x: number; y: numb
 }
 
 /** Whether a fold has something to unfold that is not drawn yet. */
-export const canUnfold = (fold: number) => inFold(fold).length + opsOf(fold).length > 0 && step.value !== null;
+export const canUnfold = (fold: number) => inFold(fold).length + opsOf(fold).length > 0;

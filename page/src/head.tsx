@@ -1,7 +1,8 @@
 // The first thing that a reader sees: the program, the mesh, the tactics, and what each of them changed.
 import { colour, colours } from "./axes";
 import { opCount } from "./model";
-import { at, before, data, go, otherTheme, step, theme } from "./state";
+import { go } from "./moves";
+import { at, before, data, otherTheme, step, theme } from "./state";
 import type { Step } from "./data";
 import { bytes, change, exact, flops, percent, shortKind } from "./units";
 
@@ -18,7 +19,7 @@ export function Title() {
       ))}
       {data.mesh.length === 0 && <span class="faint">no mesh axis</span>}
       <span class="faint facts">
-        {exact(devices)} device{devices === 1 ? "" : "s"} · {exact(opCount)} ops
+        {exact(devices)} device{devices === 1 ? "" : "s"} · {exact(opCount())} ops
       </span>
       <button type="button" class="theme" onClick={otherTheme} title="Switch between light and dark">
         {theme.value === "dark" ? "Light" : "Dark"}

@@ -1,8 +1,9 @@
 // What is known of the chosen thing: for a collective its cause, step by step.
 import { Axes, Dot, LayoutText } from "./axes";
 import type { Row } from "./data";
-import { drawing, foldLabel, folds, layoutAt, line, makes, opLabel, reads, received, sizeOf, type Box } from "./model";
-import { at, data, reveal, selection, step, tab, text } from "./state";
+import { drawing, foldLabel, folds, layoutBefore, layoutNow, line, makes, opLabel, program, reads, received, sizeOf, type Box } from "./model";
+import { reveal } from "./moves";
+import { data, selection, step, tab, text } from "./state";
 import { bytes, count, exact } from "./units";
 
 const MOST_MEMBERS = 12;
@@ -145,20 +146,20 @@ export function Said({ text: said }: { text: string }) {
 function show(row: Row) {
   const [, maker, uses] = row.members[0];
   const ends = [maker, ...uses.slice(0, 1)].filter((op) => op >= 0);
-  reveal(ends.map((op) => data.program.fold[op]));
+  reveal(ends.map((op) => program().fold[op]));
   tab.value = "Program";
 }
 
 function Fold({ fold }: { fold: number }) {
   const { times, bytes: size } = received.value[fold];
   const path: string[] = [];
-  for (let each = fold; each > 0; each = folds.parent[each]) path.unshift(foldLabel(each));
+  for (let each = fold; each > 0; each = folds().parent[each]) path.unshift(foldLabel(each));
   const found = step.value.sent
     .map((row, index) => ({ row, index }))
     .filter(({ row }) => row.members.some(([, maker, uses]) => isIn(fold, uses.length ? uses[0] : maker)));
   return (
     <>
-      <h3>{folds.kind[fold]}</h3>
+      <h3>{folds().kind[fold]}</h3>
       <p class="mono big">{path.at(-1)}</p>
       {path.length > 1 && <p class="faint">{path.slice(0, -1).join(" › ")}</p>}
       <dl>
@@ -169,14 +170,14 @@ function Fold({ fold }: { fold: number }) {
         <dt>received</dt>
         <dd>{bytes(size)}</dd>
       </dl>
-      <Line number={folds.line[fold]} />
+      <Line number={folds().line[fold]} />
       <Rows found={found.map(({ index }) => index)} />
     </>
   );
 }
 
 function isIn(fold: number, op: number) {
-  for (let each = op < 0 ? 0 : data.program.fold[op]; each >= 0; each = folds.parent[each]) if (each === fold) return true;
+  for (let each = op < 0 ? 0 : program().fold[op]; each >= 0; each = folds().parent[each]) if (each === fold) return true;
   return false;
 }
 
@@ -212,9 +213,9 @@ function Rows({ found }: { found: number[] }) {
 function Op({ op }: { op: number }) {
   return (
     <>
-      <h3>{makes(op).length && text(data.program.kind[op]) !== "argument" ? "op" : text(data.program.kind[op])}</h3>
+      <h3>{makes(op).length && text(program().kind[op]) !== "argument" ? "op" : text(program().kind[op])}</h3>
       <p class="mono big">{opLabel(op)}</p>
-      <Line number={data.program.line[op]} />
+      <Line number={program().line[op]} />
       <Values title="reads" values={reads(op)} />
       <Values title="makes" values={makes(op)} />
       <Rows
@@ -233,11 +234,11 @@ function Values({ title, values }: { title: string; values: number[] }) {
       <h4>{title}</h4>
       <ul class="values">
         {values.slice(0, 12).map((value) => {
-          const now = layoutAt(at.value, value);
-          const then = at.value > 0 ? layoutAt(at.value - 1, value) : now;
+          const now = layoutNow(value);
+          const then = layoutBefore(value);
           return (
             <li key={value}>
-              <code>{data.program.name[value]}</code>
+              <code>{program().name[value]}</code>
               {then !== now && (
                 <>
                   <LayoutText text={then.text} /> <span class="faint">→</span>{" "}

@@ -3,8 +3,8 @@ import { computed, signal } from "@preact/signals";
 import { LayoutText } from "./axes";
 import { Blocks } from "./blocks";
 import type { Layout } from "./data";
-import { layoutAt, makes, reads } from "./model";
-import { arrays, at, chosenValue, data, text } from "./state";
+import { layoutBefore, layoutNow, makes, model, program, reads } from "./model";
+import { arrays, chosenValue, text } from "./state";
 import { count } from "./units";
 
 type Which = "outside" | "changed" | "all";
@@ -16,15 +16,19 @@ interface Named {
   value: number;
 }
 
-const outside: Named[] = [];
-data.program.kind.forEach((kind, op) => {
-  if (text(kind) === "argument") outside.push({ name: data.program.name[makes(op)[0]], value: makes(op)[0] });
-  if (text(kind) === "result") {
-    const first = data.program.kind.length - data.program.results.length;
-    outside.push({ name: data.program.results[op - first], value: reads(op)[0] });
-  }
+const outside = computed((): Named[] => {
+  const { program: of, firstResult } = model.value;
+  return of.kind.flatMap((kind, op) => {
+    if (text(kind) === "argument") return [{ name: of.name[makes(op)[0]], value: makes(op)[0] }];
+    return op >= firstResult ? [{ name: of.results[op - firstResult], value: reads(op)[0] }] : [];
+  });
 });
-const all: Named[] = data.program.name.map((name, value) => ({ name, value }));
+
+function asked(): Named[] {
+  const all = program().name.map((name, value) => ({ name, value }));
+  if (which.value === "outside") return outside.value;
+  return which.value === "all" ? all : [...outside.value, ...all];
+}
 
 // The numbers that tell layers apart, as compiler/views/listing.py takes them.
 const NUMBER = /(?<=\/)(?<!^result\/)\d+(?=\/)|(?<=#)\d+|(?<=[A-Za-z]_)\d+(?=\/)/g;
@@ -41,10 +45,9 @@ interface Group {
 const groups = computed(() => {
   const words = arrays.value.toLowerCase().split(/\s+/).filter(Boolean);
   const found = new Map<string, Group>();
-  const then = Math.max(0, at.value - 1);
-  for (const { name, value } of which.value === "outside" ? outside : which.value === "all" ? all : [...outside, ...all]) {
-    const layout = layoutAt(at.value, value);
-    const before = layoutAt(then, value);
+  for (const { name, value } of asked()) {
+    const layout = layoutNow(value);
+    const before = layoutBefore(value);
     if (which.value === "changed" && layout === before) continue;
     const key = `${starred(name)} ${layout.text} ${before.text}`;
     const group = found.get(key);

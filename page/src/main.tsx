@@ -6,8 +6,9 @@ import { Inspector } from "./inspector";
 import { Kernels } from "./kernels";
 import { Layouts } from "./layouts";
 import { Memory } from "./memory";
+import { go } from "./moves";
 import { OpenEnds } from "./open";
-import { at, go, search, selection, step, tab, TABS, type Tab } from "./state";
+import { at, search, selection, step, tab, TABS, type Tab } from "./state";
 import { Tree } from "./tree";
 import { count } from "./units";
 

@@ -1,45 +1,92 @@
-// The program and its steps, as the views ask for them.
+// The program and its steps, as the views ask for them: always of the step that the slider is at.
 import { computed } from "@preact/signals";
-import { data, expanded, step, text } from "./state";
-import type { Row } from "./data";
+import { at, data, expanded, step, text } from "./state";
+import type { Folds, Layout, Program, Row } from "./data";
 
-const { program } = data;
-export const folds = program.folds;
+/** A program with what is looked up in it often. */
+interface Model {
+  program: Program;
+  folds: Folds;
+  children: number[][];
+  own: number[][];
+  sizes: number[];
+  made: number[][];
+  /** The place of each op among those of its fold. */
+  order: number[];
+  named: Map<string, number>;
+  firstResult: number;
+}
 
-const childFolds: number[][] = folds.parent.map(() => []);
-folds.parent.forEach((parent, fold) => parent >= 0 && childFolds[parent].push(fold));
-const ownOps: number[][] = folds.parent.map(() => []);
-program.fold.forEach((fold, op) => ownOps[fold].push(op));
-const sizes = ownOps.map((ops) => ops.length);
-for (let fold = folds.parent.length - 1; fold > 0; fold -= 1) sizes[folds.parent[fold]] += sizes[fold];
+function modelOf(program: Program): Model {
+  const { folds } = program;
+  const children: number[][] = folds.parent.map(() => []);
+  folds.parent.forEach((parent, fold) => parent >= 0 && children[parent].push(fold));
+  const own: number[][] = folds.parent.map(() => []);
+  const order = program.fold.map((fold, op) => own[fold].push(op) - 1);
+  const sizes = own.map((ops) => ops.length);
+  for (let fold = folds.parent.length - 1; fold > 0; fold -= 1) sizes[folds.parent[fold]] += sizes[fold];
+  const made: number[][] = program.kind.map(() => []);
+  program.maker.forEach((op, value) => op >= 0 && made[op].push(value));
+  const named = new Map(program.name.map((name, value) => [name, value]));
+  return { program, folds, children, own, sizes, made, order, named, firstResult: program.kind.length - program.results.length };
+}
 
-export const inFold = (fold: number) => childFolds[fold];
-export const opsOf = (fold: number) => ownOps[fold];
-export const sizeOf = (fold: number) => sizes[fold];
-export const opCount = program.kind.length - data.program.results.length - program.kind.filter((kind) => text(kind) === "argument").length;
+const models: Model[] = [];
+const modelAt = (number: number) => (models[number] ??= modelOf(data.programs[number]));
 
-const made: number[][] = program.kind.map(() => []);
-program.maker.forEach((op, value) => op >= 0 && made[op].push(value));
-export const makes = (op: number) => made[op];
-export const reads = (op: number) => program.reads[op];
+export const model = computed(() => modelAt(step.value.program));
+export const program = () => model.value.program;
+export const folds = () => model.value.folds;
+export const inFold = (fold: number) => model.value.children[fold];
+export const opsOf = (fold: number) => model.value.own[fold];
+export const sizeOf = (fold: number) => model.value.sizes[fold];
+export const makes = (op: number) => model.value.made[op];
+export const reads = (op: number) => program().reads[op];
+export const opCount = () => model.value.firstResult - program().kind.filter((kind) => text(kind) === "argument").length;
 
 /** The layout of each value after each step. */
 const layoutsOf: Int32Array[] = [];
-for (const each of data.steps) {
-  const now = layoutsOf.length ? layoutsOf[layoutsOf.length - 1].slice() : new Int32Array(program.name.length);
-  each.layouts.values.forEach((value, index) => (now[value] = each.layouts.layouts[index]));
+data.steps.forEach((each, index) => {
+  const same = index > 0 && data.steps[index - 1].program === each.program;
+  const now = same ? layoutsOf[index - 1].slice() : new Int32Array(data.programs[each.program].name.length);
+  each.layouts.values.forEach((value, place) => (now[value] = each.layouts.layouts[place]));
   layoutsOf.push(now);
+});
+
+export const layoutNow = (value: number): Layout => data.layouts[layoutsOf[at.value][value]];
+
+/** The layout after the step before; in another program, of the value of this name, or the same one if there is none. */
+export function layoutBefore(value: number): Layout {
+  const then = at.value - 1;
+  if (then < 0) return layoutNow(value);
+  const number = data.steps[then].program;
+  const there = number === step.value.program ? value : modelAt(number).named.get(program().name[value]);
+  return there === undefined ? layoutNow(value) : data.layouts[layoutsOf[then][there]];
 }
-export const layoutAt = (at: number, value: number) => data.layouts[layoutsOf[at][value]];
 
 export function foldLabel(fold: number): string {
-  return folds.kind[fold] === "program" ? data.name : text(folds.text[fold]);
+  return folds().kind[fold] === "program" ? data.name : text(folds().text[fold]);
+}
+
+/** A fold by its place in the program, which is the same in a program that a law has rewritten. */
+function pathOf(number: number, fold: number): string {
+  const { kind, text: texts, parent } = data.programs[number].folds;
+  const path: string[] = [];
+  for (let each = fold; each > 0; each = parent[each]) path.push(`${kind[each]} ${texts[each]}`);
+  return path.join("\n");
+}
+
+/** The folds of one program as those of another. */
+export function movedFolds(found: Iterable<number>, from: number, to: number): Set<number> {
+  const wanted = new Set([...found].map((fold) => pathOf(from, fold)));
+  const every = data.programs[to].folds.parent.map((_, fold) => fold);
+  return new Set(every.filter((fold) => wanted.has(pathOf(to, fold))));
 }
 
 export function opLabel(op: number): string {
-  const kind = text(program.kind[op]);
-  if (kind === "argument") return program.name[made[op][0]] ?? kind;
-  if (kind === "result") return program.results[op - (program.kind.length - program.results.length)];
+  const kind = text(program().kind[op]);
+  if (kind === "argument") return program().name[makes(op)[0]] ?? kind;
+  if (kind === "result") return program().results[op - model.value.firstResult];
   return kind;
 }
 
@@ -69,11 +116,13 @@ export function addTo(chips: Chips, at: number, row: Row, bytes: number) {
 
 /** For each fold the collectives that its ops wait for, of all folds in it too. */
 export const received = computed(() => {
-  const found: { times: number; bytes: number }[] = folds.parent.map(() => ({ times: 0, bytes: 0 }));
+  const { fold: of } = program();
+  const { parent } = folds();
+  const found: { times: number; bytes: number }[] = parent.map(() => ({ times: 0, bytes: 0 }));
   for (const row of step.value.sent)
     for (const [, maker, uses, bytes] of row.members) {
       const op = uses.length ? uses[0] : maker;
-      for (let fold = op < 0 ? 0 : program.fold[op]; fold >= 0; fold = folds.parent[fold]) {
+      for (let fold = op < 0 ? 0 : of[op]; fold >= 0; fold = parent[fold]) {
         found[fold].times += row.times;
         found[fold].bytes += row.times * bytes;
       }
@@ -101,24 +150,19 @@ export interface Flow {
   chips: Chips;
 }
 
-const order: number[] = new Array(program.kind.length);
-for (const ops of ownOps) ops.forEach((op, index) => (order[op] = index));
-
 /** What stands for each op: itself, `o7`; the fold that hides it, `f3`; the rest of a fold with too many ops, `m3`. */
 export const cut = computed(() => {
   const open = expanded.value;
+  const { program, folds, order } = model.value;
   const shown: number[] = [0];
   for (let fold = 1; fold < folds.parent.length; fold += 1) {
     const parent = folds.parent[fold];
     shown[fold] = shown[parent] === parent && open.has(parent) ? fold : shown[parent];
   }
-  const standing = (op: number): string => {
-    const fold = program.fold[op];
+  const of = program.fold.map((fold, op) => {
     if (shown[fold] !== fold || !open.has(fold)) return `f${shown[fold]}`;
     return order[op] < MOST_OPS ? `o${op}` : `m${fold}`;
-  };
-  const of: string[] = new Array(program.kind.length);
-  for (let op = 0; op < of.length; op += 1) of[op] = standing(op);
+  });
   const boxes = new Map<string, Box>();
   for (let op = 0; op < of.length; op += 1) {
     const id = of[op];

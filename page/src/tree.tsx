@@ -1,7 +1,8 @@
 // The program by scope as a list: what each fold has, how often it communicates, and how much it receives.
 import { canUnfold } from "./graph";
 import { foldLabel, folds, inFold, MOST_OPS, opLabel, opsOf, received, sizeOf } from "./model";
-import { expanded, selection, toggle } from "./state";
+import { toggle } from "./moves";
+import { expanded, selection } from "./state";
 import { bytes, count } from "./units";
 
 export function Tree() {
@@ -34,7 +35,7 @@ function Fold({ fold, depth, most }: { fold: number; depth: number; most: number
   const open = expanded.value.has(fold);
   const chosen = selection.value?.what === "fold" && selection.value.fold === fold;
   const { times, bytes: size } = received.value[fold];
-  const [place, code] = folds.kind[fold] === "line" ? foldLabel(fold).split(/ {2}(.*)/s) : [foldLabel(fold), ""];
+  const [place, code] = folds().kind[fold] === "line" ? foldLabel(fold).split(/ {2}(.*)/s) : [foldLabel(fold), ""];
   const ops = opsOf(fold);
   return (
     <>
@@ -53,7 +54,7 @@ function Fold({ fold, depth, most }: { fold: number; depth: number; most: number
           >
             {open ? "▾" : "▸"}
           </button>
-          <span class={folds.kind[fold] === "direction" ? "strong" : "mono"} title={foldLabel(fold)}>
+          <span class={folds().kind[fold] === "direction" ? "strong" : "mono"} title={foldLabel(fold)}>
             {code ? (
               <>
                 <span class="faint">{place.split(":").at(-1)}</span> {code}

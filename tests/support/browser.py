@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -24,7 +24,7 @@ FLAGS = (
 
 
 @contextmanager
-def browser() -> Iterator[Browser]:
+def browser() -> Generator[Browser]:
     """The browser; a test that asks for it is skipped on a machine without one."""
     found = next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:

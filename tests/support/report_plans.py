@@ -1,7 +1,8 @@
 """Plans that a page has to show: each with what makes it particular."""
 
 # JAX annotates its functions only in part.
-# pyright: reportUnknownMemberType=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -28,7 +29,7 @@ def loops(ws: jax.Array, x: jax.Array, least: jax.Array) -> tuple[jax.Array, jax
 
     def body(c: jax.Array, w: jax.Array) -> tuple[jax.Array, jax.Array]:
         h = jax.nn.relu(c @ w)
-        h = jax.lax.cond(jnp.sum(h) > 0, lambda h: h @ w.T, lambda h: h * 2.0, h)
+        h = jax.lax.cond(jnp.sum(h) > 0, lambda: h @ w.T, lambda: h * 2.0)
         return h, jnp.sum(h)
 
     with jax.named_scope("layers"):
@@ -73,6 +74,7 @@ PLANS: Mapping[str, Callable[[], Plan]] = {
     "no mesh": lambda: chained(pt.Mesh()),
     "a conflict": lambda: pt.plan(gram, pt.Mesh(data=8), array(64, 16)).tile("x", 0, "data"),
     "loops": lambda: pt.plan(loops, MESH, array(8, 64, 64), array(128, 64), array()).apply(*LOOPED),
+    "a rewriting": lambda: chained(MESH).tile("x", 0, "data").rewrite("reassociate").tile("w1", 1, "model"),
     "names": lambda: pt.plan(named, MESH, {WORD: array(12, 10)}, array(30, 12)).tile("x", 0, "data", padded=True),
     "windows": lambda: pt.plan(stencil, pt.Mesh(data=8), array(512)).widen(["u0", "u1"]).tile("u", 0, "data"),
     "rank 4": lambda: pt.plan(summed, CUBE, array(4, 8, 6, 16)).tile("x", 0, "a").tile("x", 1, "b").tile("x", 3, "c"),

@@ -1,5 +1,8 @@
 """The plans on the way to a plan are those that its tactics made, one after another."""
 
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false
+
 from collections.abc import Callable, Sequence
 from functools import cache
 
@@ -87,6 +90,15 @@ CASES: dict[str, tuple[str, Sequence[Tactic]]] = {
             lambda plan: plan.each_trip("w"),
         ],
     ),
+    "a law between tiles": (
+        "chain",
+        [
+            lambda plan: plan.tile("x", 0, "data"),
+            lambda plan: plan.rewrite("reassociate"),
+            lambda plan: plan.tile("w1", 1, "model"),
+        ],
+    ),
+    "values computed again": ("transformer", [*strategy("BP+MP"), lambda plan: plan.rewrite("recompute", at="tanh#0")]),
     "a scan": ("layers", [pt.DataParallel("data", inputs="x"), pt.ZeRO(3, "data", params="ws")]),
 }
 

@@ -92,8 +92,10 @@ def test_each_row_of_collectives_has_the_reasons_of_its_first_member(name: str) 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_layouts_of_a_step_are_those_of_the_steps_before_with_its_changes(name: str) -> None:
     page, steps = made(name)
-    now: list[int] = [-1] * len(page["program"]["name"])
+    now, before = list[int](), -1
     for step, plan in zip(page["steps"], steps, strict=True):
+        now = now if step["program"] == before else [-1] * len(page["programs"][step["program"]]["name"])
+        before = step["program"]
         for value, layout in zip(step["layouts"]["values"], step["layouts"]["layouts"], strict=True):
             assert now[value] != layout
             now[value] = layout
@@ -116,12 +118,18 @@ def test_memory_over_time_reaches_its_peak_and_never_more(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_each_op_is_in_a_fold_and_reads_what_an_op_makes(name: str) -> None:
     page, steps = made(name)
-    program, folds = page["program"], page["program"]["folds"]
-    nodes = steps[0].source.program.nodes
-    assert len(program["fold"]) == len(steps[0].arguments()) + len(nodes) + len(steps[0].results())
-    assert all(parent < fold for fold, parent in enumerate(folds["parent"]))
-    assert all(0 <= fold < len(folds["kind"]) for fold in program["fold"])
-    assert all(program["maker"][value] >= 0 for reads in program["reads"] for value in reads)
+    for step, plan in zip(page["steps"], steps, strict=True):
+        program = page["programs"][step["program"]]
+        folds = program["folds"]
+        assert len(program["fold"]) == len(plan.arguments()) + len(plan.source.program.nodes) + len(plan.results())
+        assert all(parent < fold for fold, parent in enumerate(folds["parent"]))
+        assert all(0 <= fold < len(folds["kind"]) for fold in program["fold"])
+        assert all(program["maker"][value] >= 0 for reads in program["reads"] for value in reads)
+
+
+def test_a_program_is_written_once_and_again_only_where_a_law_rewrites_it() -> None:
+    assert [step["program"] for step in made("a rewriting")[0]["steps"]] == [0, 0, 1, 1]
+    assert len(made("a training step")[0]["programs"]) == 1
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -140,12 +148,12 @@ def test_layers_that_are_alike_are_one_row_and_one_fold() -> None:
     rows = page["steps"][-1]["sent"]
     gathers = [row for row in rows if row["kind"] == "all_gather" and text(page, row["value"]) == "params/blocks/*/w1"]
     assert [(row["direction"], len(row["members"])) for row in gathers] == [("forward", 3), ("backward", 3)]
-    assert len(rows) < 40 and len(page["program"]["folds"]["kind"]) < 120
+    assert len(rows) < 40 and len(page["programs"][0]["folds"]["kind"]) < 120
 
 
 def test_folds_follow_the_program_from_the_outside_in() -> None:
     page, _ = made("loops")
-    folds = page["program"]["folds"]
+    folds = page["programs"][0]["folds"]
 
     def path(fold: int) -> str:
         outer = folds["parent"][fold]

@@ -198,6 +198,18 @@ def test_the_page_fits_windows_of_other_sizes(width: int, chromium: Browser, fol
     found.page.close()
 
 
+def test_the_slider_moves_between_programs_that_a_law_rewrites(chromium: Browser, folder: Path) -> None:
+    found = Opened(chromium, written(folder, "a rewriting"))
+    page = found.page
+    page.get_by_role("button", name="Unfold chain").click()
+    for number, plan in reversed([*enumerate(prefixes(planned("a rewriting")))]):
+        page.get_by_role("slider").fill(str(number))
+        expect(page.locator(".frame")).to_have_count(1)
+        expect(page.locator(f"[data-cell='received {number}'].on .figure")).to_have_text(size(plan.bytes_per_device()))
+    assert found.wrong == []
+    page.close()
+
+
 def test_a_name_is_text_and_never_markup(chromium: Browser, folder: Path) -> None:
     found = Opened(chromium, written(folder, "names"))
     found.tab("Layouts")
