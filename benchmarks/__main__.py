@@ -9,5 +9,17 @@ from importlib.util import find_spec
 
 OPTIONAL = ("tpu",) if find_spec("libtpu") else ()
 
-for benchmark in ("step_time", "step_times", "ranges", "windows", "heat", "spatial_unet", "memory", "speed", "long", *OPTIONAL):
+for benchmark in (
+    "step_time",
+    "step_times",
+    "ranges",
+    "windows",
+    "heat",
+    "spatial_unet",
+    "memory",
+    "speed",
+    "long",
+    "pages",
+    *OPTIONAL,
+):
     subprocess.run([sys.executable, "-m", f"benchmarks.{benchmark}"], check=True)

@@ -3,9 +3,9 @@
     python -m benchmarks.pages             # the table
     python -m benchmarks.pages 96          # one measurement, as JSON
 
-The program is the GPT-3-shaped training step, with data parallelism, Megatron and ZeRO-3. Each measurement runs in a process of
-its own. The page is measured in headless Chromium without a GPU: from its load to its first drawing, then the median time from an
-input to the drawing that follows it.
+The program is the GPT-3-shaped training step, with data parallelism, Megatron and ZeRO-3. Each measurement runs in a process
+of its own. The page is measured in headless Chromium without a GPU: from its load to its first drawing, then the median time
+from an input to the drawing that follows it.
 """
 
 import sys

@@ -49,6 +49,7 @@ class Profile:
     steps: tuple[Step, ...]
     buffers: tuple[Buffer, ...]
     inner: dict[int, int]
+    peak: Peak
 
 
 @dataclass(slots=True)
@@ -151,10 +152,10 @@ def peak(body: Body, is_main: bool = True) -> Peak:
 
 
 def profile(body: Body) -> Profile:
-    """What the program stores while each of its steps runs; the most of it is `peak`."""
+    """What the program stores while each of its steps runs, and the most of it."""
     line = _Timeline(body, True)
     own = tuple(buffer for buffer in line.own() if buffer.bytes)
-    return Profile(tuple(line.steps), own, {time: inner.bytes for time, inner in line.inner.items()})
+    return Profile(tuple(line.steps), own, {time: inner.bytes for time, inner in line.inner.items()}, line.peak())
 
 
 def _inside(step: Step) -> Peak:

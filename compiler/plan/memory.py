@@ -85,9 +85,20 @@ class Memory(View):
 
 def memory(plan: State, donate: Patterns = ()) -> Memory:
     """The memory of one device at the peak. Raises Error for a donated argument that does not exist or is static."""
+    taken = [*_donated(plan, donate)]
+    return _memory(plan, _peak(plan), taken)
+
+
+def over_time(plan: State) -> tuple[Memory, Profile]:
+    """The memory of one device at the peak, and its temporaries while each step runs, in the order in which XLA runs them."""
+    with without_collector():
+        found = profile(_body(plan))
+    return _memory(plan, found.peak, ()), found
+
+
+def _memory(plan: State, found: Peak, donated: Iterable[tuple[int, Layout]]) -> Memory:
     placements = plan.decisions.placements
-    taken = sum(placements.local_bytes(value, layout) for value, layout in _donated(plan, donate))
-    found = _peak(plan)
+    taken = sum(placements.local_bytes(value, layout) for value, layout in donated)
     arguments, results = ([*_outside(plan, values, kind)] for values, kind in _sides(plan))
     arrays = [*arguments, *results, *(_temporary(plan, each) for each in found.arrays)]
     return Memory(
@@ -115,12 +126,6 @@ def at_peak(plan: State) -> list[int]:
 def _peak(plan: State) -> Peak:
     with without_collector():
         return peak(_body(plan))
-
-
-def over_time(plan: State) -> Profile:
-    """The temporaries of one device while each step runs, in the order in which XLA runs them; at most those of `memory`."""
-    with without_collector():
-        return profile(_body(plan))
 
 
 def _body(plan: State) -> Body:

@@ -3,7 +3,6 @@
 from ..graph.graph import lower
 from ..plan.collectives import bytes_by_axes, bytes_per_device, counts
 from ..plan.counts import Counts
-from ..plan.memory import memory
 from ..plan.silent import silent
 from ..plan.state import State
 from ..plan.summary import TRIED
@@ -17,7 +16,7 @@ from .stored import memory_json
 
 def step_json(plan: State, own: int, last: bool, pools: Pools) -> Json:
     """One step. The first `own` actions are the program's own; the graph of a large program is that of the last step only."""
-    number, excess, stored, flops = len(plan.actions) - own, silent(plan), memory(plan), flops_per_device(plan)
+    number, excess, flops = len(plan.actions) - own, silent(plan), flops_per_device(plan)
     graph = lower(plan, "collective") if last or len(plan.source.program.nodes) <= TRIED else None
     return {
         "tactic": plan.actions[-1].text if number else "",
@@ -29,7 +28,7 @@ def step_json(plan: State, own: int, last: bool, pools: Pools) -> Json:
         "flops": flops.known,
         "unknown": list(flops.unknown),
         "excess": excess.flops,
-        "memory": memory_json(plan, stored, pools),
+        "memory": memory_json(plan, pools),
         "sent": sent_json(plan, pools),
         "open": open_json(plan, excess, pools),
         "graph": None if graph is None else kernels_json(graph, pools),

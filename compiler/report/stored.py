@@ -15,7 +15,7 @@ from ..memory.live_ranges import Buffer, Profile
 from ..memory.local_arrays import Step
 from ..plan.collectives import line_of
 from ..plan.counts import KINDS
-from ..plan.memory import Memory, Stored, over_time
+from ..plan.memory import Stored, over_time
 from ..plan.state import State
 from ..views.listing import starred
 from .pool import Json, Pools
@@ -27,9 +27,10 @@ MOST_BARS = 64
 MOST_ROWS = 60
 
 
-def memory_json(plan: State, stored: Memory, pools: Pools) -> Json:
+def memory_json(plan: State, pools: Pools) -> Json:
     """The memory of a step: its parts, its course, the arrays that are large at the peak."""
-    line = _Course(plan, over_time(plan))
+    stored, profile = over_time(plan)
+    line = _Course(plan, profile)
     return {
         "bytes": stored.bytes,
         "arguments": stored.arguments,

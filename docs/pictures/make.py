@@ -16,7 +16,6 @@ from partita.tests.support.browser import browser
 
 HERE = Path(__file__).parent
 CONFIG = gpt.Config(vocabulary=32_768, length=512, layers=12, width=512, heads=8)
-WINDOW = {"width": 1280, "height": 800}
 
 
 def plan() -> Plan:
@@ -32,7 +31,7 @@ def report(made: Plan, target: Path) -> None:
     with tempfile.TemporaryDirectory() as folder, browser() as chromium:
         path = Path(folder) / "plan.html"
         made.html(path)
-        page = chromium.new_page(viewport=WINDOW, device_scale_factor=1.3, color_scheme="light")
+        page = chromium.new_page(viewport={"width": 1280, "height": 800}, device_scale_factor=1.3, color_scheme="light")
         page.goto(path.as_uri())
         page.get_by_role("tab", name="Collectives").click()
         page.get_by_label("Search the collectives").fill("all_gather blocks/0/w1 forward")
