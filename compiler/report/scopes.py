@@ -14,8 +14,11 @@ from ...rewrites.program.program import Control, Node, Program
 from ..inputs.lines import Source
 from ..plan.state import State
 from ..trace.scopes import split
+from ..views.listing import starred
 from .pool import Json, Pools, code_of
 
+MOST_ALIKE = 6
+"""The most scopes that differ only by a number and stand beside each other."""
 MOST_OUTSIDE = 3
 """The most folds beside the forward and the backward pass."""
 
@@ -25,7 +28,8 @@ _TRANSFORMED = re.compile(r"\w+\((.*)\)")
 class Part(NamedTuple):
     """One fold: its kind, its text and the number of its line.
 
-    `kind` is `direction`, `region`, `scope`, `function` or `line`; outside of the program `argument` or `result`, and `path`.
+    `kind` is `direction`, `region`, `scope`, `alike` for many scopes, `function` or `line`; outside of the program it is
+    `argument` or `result`, and `path`.
     """
 
     kind: str
@@ -80,7 +84,7 @@ class Scopes:
 
     def paths(self, program: Program) -> list[list[Part]]:
         """Where each op is. What a program with a backward pass does besides is one fold, unless it is in few functions."""
-        found = [self._path(node) for node in program.nodes]
+        found = _together([self._path(node) for node in program.nodes])
         first = {path[0][:2] for path in found if path}
         if ("direction", "backward") not in first or sum(kind != "direction" for kind, _ in first) <= MOST_OUTSIDE:
             return found
@@ -110,6 +114,31 @@ class Scopes:
                     found[region] = Around([*outside, part], names)
                 counts[kind] += 1
         return found
+
+
+def _together(paths: list[list[Part]]) -> list[list[Part]]:
+    """The paths, with a fold around many scopes that differ only by a number: `layers_* × 96`."""
+    alike: dict[tuple[Part | str, ...], dict[str, None]] = {}
+    for path in paths:
+        for key, text in _numbered(path).values():
+            alike.setdefault(key, {})[text] = None
+    return [_inside(path, alike) for path in paths]
+
+
+def _numbered(path: list[Part]) -> dict[int, tuple[tuple[Part | str, ...], str]]:
+    """The scopes of a path whose names have a number: where they are, with what is around them and the name without it."""
+    starless = ((at, part, starred(f"/{part.text}/")[1:-1]) for at, part in enumerate(path) if part.kind == "scope")
+    return {at: ((*path[:at], name), part.text) for at, part, name in starless if name != part.text}
+
+
+def _inside(path: list[Part], alike: dict[tuple[Part | str, ...], dict[str, None]]) -> list[Part]:
+    found = list[Part]()
+    numbered = _numbered(path)
+    for at, part in enumerate(path):
+        if at in numbered and len(scopes := alike[numbered[at][0]]) > MOST_ALIKE:
+            found.append(Part("alike", f"{numbered[at][0][-1]} × {len(scopes):,}"))
+        found.append(part)
+    return found
 
 
 def _scopes(names: list[str], around: Around) -> Iterator[Part]:

@@ -32,11 +32,14 @@ export interface Arranged {
 
 export const HEAD = 24;
 const PAD = 12;
+/** The most boxes for which both directions are tried. */
+const MOST_TRIED = 120;
 
 /** In which of both directions the drawing is larger in a frame of this shape. */
 export function arrangeToFit(items: Item[], links: Link[], parents: Map<string, string>, aspect: number): Arranged {
-  const across = arrange(items, links, parents, "LR");
   const down = arrange(items, links, parents, "TB");
+  if (items.length > MOST_TRIED) return down;
+  const across = arrange(items, links, parents, "LR");
   const scale = ({ width, height }: Arranged) => Math.min(aspect / width, 1 / height);
   return scale(down) > scale(across) ? down : across;
 }

@@ -116,10 +116,15 @@ function short(tactic: string): string {
   return `${name}${stage ? `-${stage}` : ""}${axis ? ` · ${axis}` : ""}`;
 }
 
+type Room = "wide" | "middle" | "narrow";
+/** The least width of a column: for a text, for a figure, for a bar. */
+const LEAST: Record<Room, number> = { wide: 150, middle: 92, narrow: 26 };
+
 export function Tactics() {
   const steps = data.steps;
-  const wide = steps.length <= 6;
-  const columns = { gridTemplateColumns: `minmax(170px, 220px) repeat(${steps.length}, minmax(${wide ? 150 : 26}px, 1fr))` };
+  const room: Room = steps.length <= 6 ? "wide" : steps.length <= 9 ? "middle" : "narrow";
+  const wide = room !== "narrow";
+  const columns = { gridTemplateColumns: `minmax(170px, 220px) repeat(${steps.length}, minmax(${LEAST[room]}px, 1fr))` };
   return (
     <section class={`tactics${wide ? "" : " narrow"}`} aria-label="Tactics">
       <div class="grid" style={columns}>
@@ -158,7 +163,7 @@ export function Tactics() {
           </button>
         ))}
         {METRICS.map((metric) => (
-          <Line key={metric.name} metric={metric} wide={wide} />
+          <Line key={metric.name} metric={metric} room={room} />
         ))}
       </div>
       <p class="tactic" aria-live="polite">
@@ -170,7 +175,9 @@ export function Tactics() {
   );
 }
 
-function Line({ metric, wide }: { metric: Metric; wide: boolean }) {
+function Line({ metric, room }: { metric: Metric; room: Room }) {
+  const wide = room !== "narrow";
+  const brief = (each: Step) => (metric.brief ?? metric.shown)(each);
   const most = Math.max(1, ...data.steps.map(metric.value));
   const now = metric.value(step.value);
   const then = before.value ? metric.value(before.value) : now;
@@ -179,7 +186,7 @@ function Line({ metric, wide }: { metric: Metric; wide: boolean }) {
     <>
       <div class="metric" title={metric.title} data-metric={metric.name}>
         <span>{metric.name}</span>
-        {!wide && <b title={metric.shown(step.value)}>{(metric.brief ?? metric.shown)(step.value)}</b>}
+        {!wide && <b title={metric.shown(step.value)}>{brief(step.value)}</b>}
         {changed && <span class={`delta ${now < then ? "less" : "more"}`}>{changed}</span>}
       </div>
       {data.steps.map((each, index) => (
@@ -192,7 +199,7 @@ function Line({ metric, wide }: { metric: Metric; wide: boolean }) {
           data-cell={`${metric.name} ${index}`}
           onClick={() => go(index)}
         >
-          {wide && <span class="figure">{metric.shown(each)}</span>}
+          {wide && <span class="figure">{room === "wide" ? metric.shown(each) : brief(each)}</span>}
           <span class="track">
             {metric.segments(each).map((segment, number) => (
               <i

@@ -11,8 +11,9 @@ interface Model {
   own: number[][];
   sizes: number[];
   made: number[][];
-  /** The place of each op among those of its fold. */
+  /** The place of each op among those of its fold, and of each fold among those of the one around it. */
   order: number[];
+  foldOrder: number[];
   named: Map<string, number>;
   firstResult: number;
 }
@@ -20,7 +21,7 @@ interface Model {
 function modelOf(program: Program): Model {
   const { folds } = program;
   const children: number[][] = folds.parent.map(() => []);
-  folds.parent.forEach((parent, fold) => parent >= 0 && children[parent].push(fold));
+  const foldOrder = folds.parent.map((parent, fold) => (parent < 0 ? 0 : children[parent].push(fold) - 1));
   const own: number[][] = folds.parent.map(() => []);
   const order = program.fold.map((fold, op) => own[fold].push(op) - 1);
   const sizes = own.map((ops) => ops.length);
@@ -28,7 +29,7 @@ function modelOf(program: Program): Model {
   const made: number[][] = program.kind.map(() => []);
   program.maker.forEach((op, value) => op >= 0 && made[op].push(value));
   const named = new Map(program.name.map((name, value) => [name, value]));
-  return { program, folds, children, own, sizes, made, order, named, firstResult: program.kind.length - program.results.length };
+  return { program, folds, children, own, sizes, made, order, foldOrder, named, firstResult: program.kind.length - program.results.length };
 }
 
 const models: Model[] = [];
@@ -130,7 +131,7 @@ export const received = computed(() => {
   return found;
 });
 
-/** The most ops of one fold that are drawn; the others are drawn as one. */
+/** The most ops, and the most folds, of one fold that are drawn; the others are drawn as one. */
 export const MOST_OPS = 24;
 
 export interface Box {
@@ -154,15 +155,14 @@ export interface Flow {
 export const cut = computed(() => {
   const open = expanded.value;
   const { program, folds, order } = model.value;
-  const shown: number[] = [0];
+  // What stands for all ops of a fold; nothing, if it is open.
+  const standing: string[] = [open.has(0) ? "" : "f0"];
   for (let fold = 1; fold < folds.parent.length; fold += 1) {
     const parent = folds.parent[fold];
-    shown[fold] = shown[parent] === parent && open.has(parent) ? fold : shown[parent];
+    const own = model.value.foldOrder[fold] < MOST_OPS ? (open.has(fold) ? "" : `f${fold}`) : `m${parent}`;
+    standing[fold] = standing[parent] || own;
   }
-  const of = program.fold.map((fold, op) => {
-    if (shown[fold] !== fold || !open.has(fold)) return `f${shown[fold]}`;
-    return order[op] < MOST_OPS ? `o${op}` : `m${fold}`;
-  });
+  const of = program.fold.map((fold, op) => standing[fold] || (order[op] < MOST_OPS ? `o${op}` : `m${fold}`));
   const boxes = new Map<string, Box>();
   for (let op = 0; op < of.length; op += 1) {
     const id = of[op];

@@ -62,6 +62,14 @@ def summed(x: jax.Array) -> jax.Array:
     return jnp.sum(x * 2, axis=3)
 
 
+def stacked(x: jax.Array, w: jax.Array) -> jax.Array:
+    """Thirty layers, each in a scope of its own."""
+    for layer in range(30):
+        with jax.named_scope(f"layer_{layer}"):
+            x = jnp.tanh(x @ w)
+    return x
+
+
 LOOPED = [pt.DataParallel("data", inputs="x"), pt.Tile({"ws": 2}, "model"), pt.Tile({"ws": 1}, "data")]
 CUBE = pt.Mesh(a=2, b=2, c=2)
 PLANS: Mapping[str, Callable[[], Plan]] = {
@@ -75,6 +83,7 @@ PLANS: Mapping[str, Callable[[], Plan]] = {
     "a conflict": lambda: pt.plan(gram, pt.Mesh(data=8), array(64, 16)).tile("x", 0, "data"),
     "loops": lambda: pt.plan(loops, MESH, array(8, 64, 64), array(128, 64), array()).apply(*LOOPED),
     "a rewriting": lambda: chained(MESH).tile("x", 0, "data").rewrite("reassociate").tile("w1", 1, "model"),
+    "named layers": lambda: pt.plan(stacked, MESH, array(32, 8), array(8, 8)).tile("x", 0, "data").tile("w", 0, "model"),
     "names": lambda: pt.plan(named, MESH, {WORD: array(12, 10)}, array(30, 12)).tile("x", 0, "data", padded=True),
     "windows": lambda: pt.plan(stencil, pt.Mesh(data=8), array(512)).widen(["u0", "u1"]).tile("u", 0, "data"),
     "rank 4": lambda: pt.plan(summed, CUBE, array(4, 8, 6, 16)).tile("x", 0, "a").tile("x", 1, "b").tile("x", 3, "c"),

@@ -151,6 +151,17 @@ def test_layers_that_are_alike_are_one_row_and_one_fold() -> None:
     assert len(rows) < 40 and len(page["programs"][0]["folds"]["kind"]) < 120
 
 
+def test_scopes_that_differ_by_a_number_are_one_fold() -> None:
+    page, _ = made("named layers")
+    folds = page["programs"][0]["folds"]
+    outer = {fold: text(page, folds["text"][fold]) for fold, parent in enumerate(folds["parent"]) if parent == 0}
+    assert set(outer.values()) == {"x", "w", "layer_* × 30", "result"}
+    (alike,) = (fold for fold, name in outer.items() if name == "layer_* × 30")
+    assert [text(page, folds["text"][fold]) for fold, parent in enumerate(folds["parent"]) if parent == alike] == [
+        f"layer_{layer}" for layer in range(30)
+    ]
+
+
 def test_folds_follow_the_program_from_the_outside_in() -> None:
     page, _ = made("loops")
     folds = page["programs"][0]["folds"]
