@@ -36,17 +36,20 @@ const style = await build({ entryPoints: [join(here, "src", "style.css")], minif
 /** The packages whose code is in the bundle, and their licences. */
 function licences() {
   const used = Object.values(made.metafile.outputs)[0].inputs;
-  const names = new Set();
+  const names = new Map();
   for (const [input, { bytesInOutput }] of Object.entries(used)) {
     const found = /(?:^|.*\/)node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(input);
-    if (found && bytesInOutput) names.add(found[1]);
+    if (found && bytesInOutput) names.set(found[1], [...(names.get(found[1]) ?? []), input]);
   }
-  return [...names].sort().map((name) => {
+  return [...names.keys()].sort().map((name) => {
     const folder = join(here, "node_modules", name);
     const about = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
     const file = ["LICENSE", "LICENSE.md", "LICENSE.txt", "LICENCE", "license"].map((each) => join(folder, each)).find(existsSync);
     if (!file) throw new Error(`${name} has no licence file`);
-    return `${name} ${about.version} (${about.license})\n\n${readFileSync(file, "utf8").trim()}\n`;
+    // What a package has bundled itself.
+    const legal = [...names.get(name)].map((input) => join(here, `${input}.LEGAL.txt`)).filter(existsSync);
+    const texts = [file, ...legal].map((each) => readFileSync(each, "utf8").trim());
+    return `${name} ${about.version} (${about.license})\n\n${[...new Set(texts)].join("\n\n")}\n`;
   });
 }
 

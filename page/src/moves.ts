@@ -1,7 +1,7 @@
 // What a reader does: to another step, into a fold, to where something is.
 import type { Row } from "./data";
-import { folds, inFold, movedFolds, opsOf } from "./model";
-import { at, data, expanded, selection, step } from "./state";
+import { folds, inFold, movedFolds, opsOf, program } from "./model";
+import { at, data, expanded, selection, step, tab } from "./state";
 
 /** What a row is, by which it is found again in another step. */
 const keyOf = (row: Row) => [row.kind, row.value, row.axes.join(), row.use, row.line, row.direction].join("|");
@@ -27,6 +27,15 @@ export function toggle(fold: number) {
     for (let inner = fold; inFold(inner).length === 1 && !opsOf(inner).length; next.add(inner)) [inner] = inFold(inner);
   }
   expanded.value = next;
+}
+
+/** An op in the program, with all that is around it unfolded. */
+export function showOp(op: number) {
+  const fold = program().fold[op];
+  reveal([fold]);
+  expanded.value = new Set([...expanded.value, fold]);
+  selection.value = { what: "op", op };
+  tab.value = "Program";
 }
 
 /** Unfold all that is around some folds, so that they are visible. */

@@ -2,6 +2,7 @@
 import { Axes, Dot } from "./axes";
 import type { Conflict, Way } from "./data";
 import { Line, Said } from "./inspector";
+import { showOp } from "./moves";
 import { step, text } from "./state";
 import { bytes, count, exact, flops } from "./units";
 
@@ -90,6 +91,13 @@ function ConflictCard({ conflict }: { conflict: Conflict }) {
           </li>
         ))}
       </ul>
+      {conflict.at >= 0 && (
+        <p>
+          <button type="button" class="action" onClick={() => showOp(conflict.at)}>
+            Show in the program
+          </button>
+        </p>
+      )}
       {conflict.ways === null && <p class="faint">Its ways out are not tried here: plan.conflicts[…].resolutions tries them.</p>}
       {conflict.ways?.length === 0 && <p class="faint">No single tactic resolves it.</p>}
       {!!conflict.ways?.length && <Ways ways={conflict.ways} />}

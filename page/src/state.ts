@@ -15,8 +15,14 @@ export type Selection =
   | { what: "edge"; from: string; to: string }
   | null;
 
-export const at = signal(data.steps.length - 1);
-export const tab = signal<Tab>("Program");
+// The address has the step and the view, so that a link leads to them: plan.html#2/Memory
+const [asked = "", wanted = ""] = decodeURIComponent(location.hash.slice(1)).split("/");
+const last = data.steps.length - 1;
+const first = /^\d+$/.test(asked) ? Math.min(Number(asked), last) : last;
+
+export const at = signal(first);
+export const tab = signal<Tab>(TABS.find((each) => each === wanted) ?? "Program");
+effect(() => history.replaceState(null, "", `#${at.value}/${encodeURIComponent(tab.value)}`));
 export const selection = signal<Selection>(null);
 export const expanded = signal<ReadonlySet<number>>(new Set([0]));
 export const search = signal("");
@@ -28,11 +34,11 @@ export const before = computed(() => (at.value > 0 ? data.steps[at.value - 1] : 
 
 type Theme = "light" | "dark";
 const system = window.matchMedia("(prefers-color-scheme: dark)");
-const asked = signal<Theme | null>(null);
+const chosenTheme = signal<Theme | null>(null);
 const preferred = signal<Theme>(system.matches ? "dark" : "light");
 system.addEventListener("change", () => (preferred.value = system.matches ? "dark" : "light"));
-export const theme = computed(() => asked.value ?? preferred.value);
-export const otherTheme = () => (asked.value = theme.value === "dark" ? "light" : "dark");
+export const theme = computed(() => chosenTheme.value ?? preferred.value);
+export const otherTheme = () => (chosenTheme.value = theme.value === "dark" ? "light" : "dark");
 effect(() => {
   document.documentElement.dataset.theme = theme.value;
 });

@@ -126,6 +126,22 @@ def test_a_scope_unfolds_and_folds(opened: Opened) -> None:
     assert page.locator(".node").count() == before
 
 
+def test_a_link_leads_to_a_step_and_a_view(chromium: Browser, folder: Path) -> None:
+    found = Opened(chromium, written(folder, "a training step"))
+    expect(found.page.get_by_role("slider")).to_have_value("3")
+    found.page.get_by_role("slider").fill("1")
+    found.tab("Memory")
+    assert found.page.url.endswith("#1/Memory")
+    found.page.reload()
+    expect(found.page.get_by_role("slider")).to_have_value("1")
+    expect(found.page.get_by_role("tab", name="Memory")).to_have_attribute("aria-selected", "true")
+    found.page.goto(f"{found.page.url.partition('#')[0]}#900/nothing")
+    found.page.reload()
+    expect(found.page.get_by_role("slider")).to_have_value("3")
+    assert found.wrong == []
+    found.page.close()
+
+
 def test_of_many_scopes_only_some_are_drawn(chromium: Browser, folder: Path) -> None:
     found = Opened(chromium, written(folder, "named layers"))
     found.page.get_by_role("button", name="Unfold layer_* × 30").click()
@@ -174,6 +190,9 @@ def test_a_conflict_is_shown_with_its_ways_out(chromium: Browser, folder: Path) 
     expect(card.locator("tbody tr")).to_have_count(len(conflict.resolutions))
     expect(card).to_contain_text(conflict.resolutions[0].tactic)
     expect(card).to_contain_text(size(conflict.resolutions[0].memory))
+    card.get_by_role("button", name="Show in the program").click()
+    expect(found.page.get_by_label("Details")).to_contain_text("dot_general")
+    expect(found.page.locator(".node.lit")).to_have_count(1)
     found.page.close()
 
 
