@@ -8,6 +8,8 @@ import { bytes, exact } from "./units";
 const MOST_BLOCKS = 48;
 const MOST_PLANES = 8;
 const STRIP = 13;
+/** The most height of a plane, to its width. */
+const FLAT = 0.6;
 
 interface Block {
   start: number;
@@ -182,8 +184,8 @@ function Plane({ rows, columns, size, fixed, pending }: PlaneProps) {
   const tall = extentOf(rows);
   const wide = extentOf(columns);
   const ratio = Math.min(2.6, Math.max(0.5, Math.sqrt(wide / tall)));
-  const width = ratio >= 1 ? size : size * ratio;
-  const height = rows ? (ratio >= 1 ? size / ratio : size) : 56;
+  const height = rows ? Math.min(size / ratio, size * FLAT) : 56;
+  const width = rows ? Math.min(size, Math.max(height * ratio, size / 3)) : size;
   const sheets = pending.length ? Math.min(3, Math.max(...pending.map(sizeOf)) - 1) : 0;
   const left = strips(rows) * STRIP + (rows ? 46 : 4);
   const top = strips(columns) * STRIP + 18;
