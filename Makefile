@@ -6,7 +6,7 @@ WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(if $(SEED),--shuffle=$(SEED))
 TEXTS := find README.md docs tests compiler dialects rewrites examples -type f ! -name '*.pyc' -exec cksum {} + | sort -k 3
 
-.PHONY: demo test lint check texts bench fuzz update clean
+.PHONY: demo test lint check texts bench fuzz update page pictures clean
 
 demo: .venv/stamp
 	$(BIN)/partita demo
@@ -36,6 +36,14 @@ fuzz: .venv/stamp
 
 update: .venv/stamp
 	$(PYTEST) --update
+
+# The page of `plan.html`, from its sources in `page/`. Needs Node and npm; everybody else has the page that is built.
+page:
+	cd page && npm ci && npm run build
+
+# The pictures of the documentation, by the Chromium of the machine.
+pictures: .venv/stamp
+	$(BIN)/python -m docs.pictures.make
 
 clean:
 	rm -rf .venv build dist .pytest_cache .jax_cache .ruff_cache .hypothesis

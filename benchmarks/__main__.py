@@ -20,6 +20,7 @@ for benchmark in (
     "effort",
     "speed",
     "long",
+    "pages",
     *OPTIONAL,
 ):
     subprocess.run([sys.executable, "-m", f"benchmarks.{benchmark}"], check=True)

@@ -4,6 +4,7 @@ Data flows from the bottom of this list to the top, and each folder imports only
 
     cli        the commands `partita` and `partita-opt`
     api        what `import partita` shows: plans, tactics, `jit`, `load`
+    report     a plan as one page for a browser
     graph      a plan as a dataflow graph of kernels, and how it runs node by node
     run        a plan as one function on devices, its derivatives, and the comparison with the original
     plan       a plan's data, and every question that a plan answers

@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -36,6 +37,7 @@ from ..plan.silent import InExcess
 from ..plan.state import State
 from ..plan.stops import Stop, WholeOp
 from ..plan.work import Flops, flops_per_device
+from ..report.page import write
 from ..run.compare import check
 from ..run.compiled import Compiled
 from ..trace.trace import Traced, trace
@@ -313,6 +315,16 @@ class Plan(State):
         Raises Error for an op that the notation cannot express.
         """
         return notation(self.source.traced, self.mesh.whole())
+
+    def html(self, path: str | Path) -> None:
+        """Write the plan as one page for a browser, which needs no network: each tactic, and what it changed and why.
+
+        It has the program by scope, the collectives with their causes, layouts over the mesh, conflicts, the memory over time
+        and the kernels, after each tactic. Raises Error for a path that cannot be written, or that does not end in `.html`.
+
+            html("plan.html")
+        """
+        write(self, path)
 
     # --- lowering --------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@
     partita show mlp.py:plan                        a function without arguments that returns a plan
     partita show mlp.partita:zero3                  a plan in a program in index notation
     partita run mlp.partita:zero3
+    partita show mlp.py:plan --html plan.html       the plan as one page for a browser
     partita lower mlp.py:plan --to spmd
     partita explain mlp.py:plan --value w1
     partita rules dot_general
@@ -93,7 +94,8 @@ def printed(report: RenderableType) -> None:
 @takes_a_plan
 @click.option("--notation", is_flag=True, help="Print the program in index notation instead.")
 @click.option("--all", "whole", is_flag=True, help="Print all rows of each table.")
-def show(notation: bool, whole: bool, **what: Unpack[Asked]) -> None:
+@click.option("--html", "page", metavar="PATH", help="Write it as a page for a browser instead: plan.html.")
+def show(notation: bool, whole: bool, page: str | None, **what: Unpack[Asked]) -> None:
     """Print a plan: layouts, collectives, bytes, memory, conflicts, where propagation stopped, and what is replicated.
 
     NAME is a function of a Python file. It returns a plan, or it is partitioned by this command: then give the SHAPES of its
@@ -101,7 +103,10 @@ def show(notation: bool, whole: bool, **what: Unpack[Asked]) -> None:
     """
     from .tables import report
 
-    if notation:
+    if page is not None:
+        made(**what).html(page)
+        click.echo(f"wrote {page}")
+    elif notation:
         click.echo(made(**what).notation(), nl=False)
     else:
         printed(report(made(**what), whole))

@@ -39,6 +39,20 @@ class Peak:
     arrays: tuple[LocalArray, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What a body stores over time, results of the program left out.
+
+    `steps` are in the order in which they run. `buffers` say from when to when, by the numbers of steps, -1 for before the
+    first one; `inner` is by how much loops and branches add to that while they run.
+    """
+
+    steps: tuple[Step, ...]
+    buffers: tuple[Buffer, ...]
+    inner: dict[int, int]
+    peak: Peak
+
+
 @dataclass(slots=True)
 class _Timeline:
     """The buffers of a body. `is_main`: it is the program, whose results have buffers of their own."""
@@ -138,6 +152,13 @@ MOST_ROOMS = 64
 def peak(body: Body, is_main: bool = True) -> Peak:
     """The most bytes that the steps of a body store at one time."""
     return _Timeline(body, is_main).peak()
+
+
+def profile(body: Body) -> Profile:
+    """What the program stores while each of its steps runs, and the most of it."""
+    line = _Timeline(body, True)
+    own = tuple(buffer for buffer in line.own() if buffer.bytes)
+    return Profile(tuple(line.steps), own, {time: inner.bytes for time, inner in line.inner.items()}, line.peak())
 
 
 def _inside(step: Step) -> Peak:

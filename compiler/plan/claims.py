@@ -7,6 +7,7 @@ An action changes a plan or fails with a reason. It never applies partially, bec
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from ...dialects.errors import Error
@@ -85,7 +86,8 @@ def widen(plan: Some, values: Patterns) -> Some:
                 raise widened_late(plan, name, value, axis, claim)
     table = plan.table.copy()
     table.widened |= found | moved
-    return replace(plan, table=table, actions=(*plan.actions, Action(_call("widen", (values,), {}), "widen")))
+    action = Action(_call("widen", (values,), {}), "widen", redo=partial(widen, values=values))
+    return replace(plan, table=table, actions=(*plan.actions, action))
 
 
 def each_trip(plan: Some, values: Patterns) -> Some:
@@ -99,7 +101,8 @@ def each_trip(plan: Some, values: Patterns) -> Some:
         raise Error(f"`{name}` cannot be gathered in each trip: {why}", helps=helps)
     table = plan.table.copy()
     table.each_trip |= read
-    return replace(plan, table=table, actions=(*plan.actions, Action(_call("each_trip", (values,), {}), "each_trip")))
+    action = Action(_call("each_trip", (values,), {}), "each_trip", redo=partial(each_trip, values=values))
+    return replace(plan, table=table, actions=(*plan.actions, action))
 
 
 def _enters_loop(program: Program, value: int) -> bool:
@@ -146,7 +149,8 @@ def name(plan: Some, values: Patterns, dim: int, label: str) -> Some:
     if plan.labels.get(label, root) != root and plan.label(label) != root:
         title = f"`{label}` already names the range of {plan.dim_with(label)}; dim {dim} of `{first}` is another range"
         raise Error(title, helps=["use another name for it"])
-    action = Action(_call("name", (values, dim, label), {}), "name")
+    redo = partial(name, values=values, dim=dim, label=label)
+    action = Action(_call("name", (values, dim, label), {}), "name", redo=redo)
     return replace(plan, labels={**plan.labels, label: root}, actions=(*plan.actions, action))
 
 
@@ -160,7 +164,8 @@ def propagate(plan: Some, axis: str, *, split: bool = False) -> Some:
         if plan.mesh[part] > 1:
             table.touch(part)
             carry(table, part, _placed(table, part), len(plan.actions), False)
-    made = replace(plan, table=table, actions=(*plan.actions, Action(text, "place", again=axis)))
+    action = Action(text, "place", again=axis, redo=partial(propagate, axis=axis, split=split))
+    made = replace(plan, table=table, actions=(*plan.actions, action))
     return _crossing(made, axis) if split else made
 
 
@@ -220,11 +225,12 @@ def _placed(table: Table, axis: str) -> dict[int, Claim]:
 def place(plan: Some, seeds: Sequence[Seed], text: str, *, propagate: bool = True, held: bool = False) -> Some:
     """Make these claims, all at once, and propagate; `Plan.place` describes it."""
     propagate = flag_of("propagate", propagate)
+    redo = partial(place, seeds=seeds, text=text, propagate=propagate, held=held)
     plan = having(plan, dict.fromkeys(seed.axis for seed in seeds))
     seeds = [part for seed in seeds for part in seed.parts(plan.mesh)]
     with without_collector():
         table = _claimed(plan, seeds, len(plan.actions), propagate, held)
-    action = Action(text, "place", tuple(seed.value for seed in seeds), propagate, held)
+    action = Action(text, "place", tuple(seed.value for seed in seeds), propagate, held, redo=redo)
     return replace(plan, table=table, actions=(*plan.actions, action))
 
 

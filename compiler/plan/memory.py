@@ -15,7 +15,8 @@ from ..inputs.donated import donated
 from ..inputs.lines import Source
 from ..inputs.names import Patterns
 from ..memory.fusion import fuse
-from ..memory.live_ranges import peak
+from ..memory.live_ranges import Peak, Profile, peak, profile
+from ..memory.local_arrays import Body
 from ..memory.steps import steps
 from ..views.view import Part, View
 from .collectives import line_of
@@ -96,9 +97,20 @@ class _Peak:
 
 def memory(plan: State, donate: Patterns = ()) -> Memory:
     """The memory of one device at the peak. Raises Error for a donated argument that does not exist or is static."""
+    taken = [*_donated(plan, donate)]
+    return _memory(plan, plan.once(_peak), taken)
+
+
+def over_time(plan: State) -> tuple[Memory, Profile]:
+    """The memory of one device at the peak, and its temporaries while each step runs, in the order in which XLA runs them."""
+    with without_collector():
+        found = profile(_body(plan))
+    return _memory(plan, _left_by(found.peak), ()), found
+
+
+def _memory(plan: State, found: _Peak, donated: Iterable[tuple[int, Layout]]) -> Memory:
     placements = plan.decisions.placements
-    taken = sum(placements.local_bytes(value, layout) for value, layout in _donated(plan, donate))
-    found = plan.once(_peak)
+    taken = sum(placements.local_bytes(value, layout) for value, layout in donated)
     arguments, results = ([*_outside(plan, values, kind)] for values, kind in _sides(plan))
     arrays = [*arguments, *results, *(_temporary(plan, *each) for each in found.arrays)]
     return Memory(
@@ -125,14 +137,22 @@ def at_peak(plan: State) -> list[int]:
 
 def _peak(plan: State) -> _Peak:
     with without_collector():
-        body = steps(plan.decisions)
-        fuse(body, plan.source.program)
-        found = peak(body)
+        return _left_by(peak(_body(plan)))
+
+
+def _left_by(found: Peak) -> _Peak:
     largest = sorted(found.arrays, key=lambda each: -each.bytes)
     arrays = tuple((each.bytes, each.value, each.form) for each in largest)
     if (step := found.step) is None:
         return _Peak(found.bytes, arrays)
     return _Peak(found.bytes, arrays, step.name, step.makes[0].value if step.makes else -1, step.node)
+
+
+def _body(plan: State) -> Body:
+    """The program as steps on the arrays of one device, with what is never stored."""
+    body = steps(plan.decisions)
+    fuse(body, plan.source.program)
+    return body
 
 
 def _sides(plan: State) -> tuple[tuple[Iterable[int], str], ...]:

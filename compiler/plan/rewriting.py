@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from ...dialects.errors import Error, did_you_mean
 from ...rewrites.laws.draft import Draft
@@ -29,7 +30,8 @@ def rewrite(plan: Some, rule: object, at: Patterns, given: Mapping[str, object])
         draft = Draft(plan.source.program)
         law.apply(plan.source.program, draft, chosen(plan, law, at))
         made = carried(plan, draft)
-    return replace(made, actions=(*made.actions, Action(text_of(law, at, given), "rewrite")))
+    action = Action(text_of(law, at, given), "rewrite", redo=partial(rewrite, rule=rule, at=at, given=given))
+    return replace(made, actions=(*made.actions, action))
 
 
 def chosen(plan: State, law: Law, at: Patterns) -> list[Site]:

@@ -6,6 +6,8 @@ Every query on a plan takes a `State`; `pt.Plan` is a `State` with these queries
     Source + mesh + table of claims + tactics --> State --> decisions: the layout of each value, and where it changes
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -43,6 +45,8 @@ class Action:
     held: bool = False
     again: str = ""
     """The axis along which it propagates all claims."""
+    redo: Callable[[State], State] | None = field(default=None, compare=False)
+    """The action itself, to apply it again to the plan before it; None for what every plan of the program starts with."""
 
     def __repr__(self) -> str:
         return f"Action({self.text!r})"

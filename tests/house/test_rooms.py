@@ -15,6 +15,7 @@ ROOMS = {
         .
         cli
         api
+        report
         graph
         run
         plan

@@ -1,0 +1,51 @@
+"""The plans on the way to a plan: after none of its tactics, after the first, and so on, to itself.
+
+A plan keeps its tactics and not the plans before it. Each of these is made again when it is asked for, which takes as long as
+the tactics took.
+
+    DataParallel(...), Megatron(...)   -->   [nothing placed, after DataParallel, the plan itself]
+"""
+
+from dataclasses import replace
+from typing import cast
+
+from ...dialects.errors import Error
+from ...rewrites.decide.table import Table
+from .claims import Some, place_own
+from .state import State
+
+
+def prefixes(plan: Some) -> list[Some]:
+    """The plans after 0, 1, ... of a plan's tactics; the last one is the plan itself.
+
+    Where a tactic cannot be applied again as it was, because it came to be in another order, the plans between the first and
+    the last one are left out.
+    """
+    first = _start(plan)
+    found = [first]
+    for action in plan.actions[len(first.actions) :]:
+        if action.redo is None:
+            return [first, plan]
+        try:
+            found.append(cast(Some, action.redo(found[-1])))
+        except Error:
+            return [first, plan]
+    return [*found[:-1], plan] if _same(found[-1], plan) else [first, plan]
+
+
+def _start(plan: Some) -> Some:
+    """The plan of the program as it was traced, on which only the program's own claims are placed."""
+    root, mesh = plan.source.root, plan.mesh.whole()
+    if root is not plan.source.traced:
+        return place_own(type(plan).start(root, mesh))
+    return place_own(replace(plan, mesh=mesh, table=Table(plan.source.program, mesh), actions=(), labels={}))
+
+
+def _same(left: State, right: State) -> bool:
+    """Whether the same is placed, by the same tactics."""
+    return _placed(left) == _placed(right)
+
+
+def _placed(plan: State) -> object:
+    axes = {axis: (table.nodes, table.values) for axis, table in plan.table.axes.items()}
+    return plan.mesh, axes, plan.table.widened, plan.table.each_trip

@@ -1,0 +1,59 @@
+"""All data of a page: the program once, unless a law rewrites it, and a step for each of the plan's tactics.
+
+Texts, source lines and layouts are written once. A step has the layouts that differ from those of the step before.
+"""
+
+from collections.abc import Sequence
+
+from ..plan.prefixes import prefixes
+from ..plan.state import State
+from .placed import Kept, changes, layout_numbers, layouts_pool
+from .pool import Json, Pool, Pools
+from .program import program_json
+from .step import step_json
+
+
+def data(plan: State) -> Json:
+    """The data of a plan and of the plans on the way to it."""
+    pools, layouts, steps = Pools(), layouts_pool(), prefixes(plan)
+    programs, numbers = _programs(steps, pools)
+    own = len(steps[0].actions)
+    found = [step_json(step, own, step is plan, pools) for step in steps]
+    placed = _layouts(steps, numbers, layouts)
+    return {
+        "name": plan.source.traced.name,
+        "mesh": [list(pair) for pair in plan.mesh.whole().axes.items()],
+        "whole": len(steps) == len(plan.actions) - own + 1,
+        "programs": programs,
+        "steps": [
+            {**step, "program": number, "layouts": each} for step, number, each in zip(found, numbers, placed, strict=True)
+        ],
+        "layouts": layouts.items,
+        "texts": pools.texts.items,
+        "lines": pools.lines.items,
+    }
+
+
+def _programs(steps: Sequence[State], pools: Pools) -> tuple[list[Json], list[int]]:
+    """The programs, and the number of that of each step: one, unless a law rewrites it."""
+    found: list[Json] = []
+    numbers: list[int] = []
+    for before, step in zip([None, *steps], steps, strict=False):
+        if before is None or before.source is not step.source:
+            program = program_json(step, pools)
+            found += [program] if program not in found else []
+            numbers.append(found.index(program))
+        else:
+            numbers.append(numbers[-1])
+    return found, numbers
+
+
+def _layouts(steps: Sequence[State], programs: Sequence[int], pool: Pool[Kept]) -> list[Json]:
+    found: list[Json] = []
+    before: list[int] = []
+    for number, step in enumerate(steps):
+        after = layout_numbers(step, pool)
+        same = number > 0 and programs[number] == programs[number - 1]
+        found.append(changes(before if same else [-1] * len(after), after))
+        before = after
+    return found

@@ -1,0 +1,108 @@
+"""The dataflow graph of a plan, its nodes that are alike as one: equal kernels, and redistributions between the same ends.
+
+Barriers, which only order nodes, are passed through. So a graph of 96 layers has as many nodes here as one of 2.
+
+    main_0, all_gather, main_1, all_gather, main_1, ...   -->   main_0, all_gather x 96, main_1 x 96
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ..graph.graph import Graph
+from ..graph.nodes import Node
+from ..inputs.names import parts
+from ..views.listing import starred
+from .pool import Json, Pools
+
+
+@dataclass(slots=True)
+class Alike:
+    """Nodes that are shown as one."""
+
+    number: int
+    kind: str
+    name: str
+    detail: str
+    nodes: list[Node] = field(default_factory=list[Node])
+
+
+def kernels_json(graph: Graph, pools: Pools) -> Json:
+    """The nodes that are alike, the values between them, and all nodes in order of issue."""
+    found, of = _alike(graph)
+    edges: dict[tuple[int, int], list[int]] = {}
+    for source, target, size in _edges(graph, of):
+        if source != target:
+            flow = edges.setdefault((source, target), [0, 0])
+            flow[0] += 1
+            flow[1] += size
+    return {
+        "nodes": [_node(each, pools) for each in found],
+        "edges": [[source, target, *flow] for (source, target), flow in edges.items()],
+        "issue": [of[node.number] for node in graph.nodes if node.kind in ("kernel", "redistribute")],
+        "barriers": sum(node.kind == "barrier" for node in graph.nodes),
+    }
+
+
+def _alike(graph: Graph) -> tuple[list[Alike], dict[int, int]]:
+    """The nodes that are alike together, and for each node the number of its group."""
+    groups: dict[object, Alike] = {}
+    of: dict[int, int] = {}
+    makers = _makers(graph.nodes)
+    for node in graph.nodes:
+        if node.kind == "barrier":
+            continue
+        name, detail = _name(node), _detail(graph, node)
+        before = [of[makers[value.name]] for value in node.operands if node.kind == "redistribute"]
+        key = node.kind, name, detail, tuple(before)
+        group = groups.setdefault(key, Alike(len(groups), node.kind, name, detail))
+        group.nodes.append(node)
+        of[node.number] = group.number
+    return list(groups.values()), of
+
+
+def _makers(nodes: Iterable[Node]) -> dict[str, int]:
+    """The node that makes each value; what a barrier passes on is made by the node before it."""
+    found: dict[str, int] = {}
+    for node in nodes:
+        for position, value in enumerate(node.results):
+            found[value.name] = found[node.operands[position].name] if node.kind == "barrier" else node.number
+    return found
+
+
+def _edges(graph: Graph, of: dict[int, int]) -> Iterator[tuple[int, int, int]]:
+    """From group to group, the bytes of each value that is read."""
+    makers = _makers(graph.nodes)
+    for node in graph.nodes:
+        if node.kind != "barrier":
+            yield from ((of[makers[v.name]], of[node.number], v.bytes) for v in dict.fromkeys(node.operands))
+
+
+def _name(node: Node) -> str:
+    """What a node is called; of arguments and results only the start of the path, which many have in common."""
+    if node.kind in ("argument", "result"):
+        return "/".join(parts(node.name)[: 2 if node.kind == "result" else 1])
+    return node.name if node.kind == "kernel" else ""
+
+
+def _detail(graph: Graph, node: Node) -> str:
+    """What a kernel computes, or what a redistribution sends."""
+    if node.kind == "kernel":
+        ops = Counter(op.name.partition(".")[2] for op in graph.kernels[node.name].body.walk() if op.results)
+        return ", ".join(name if count == 1 else f"{count} {name}" for name, count in ops.most_common(5))
+    return ", ".join(starred(str(each)) for each in node.collectives)
+
+
+def _node(each: Alike, pools: Pools) -> Json:
+    """A group: its kind, name and detail, how many nodes it has, and the bytes that a device receives in all of them."""
+    first = each.nodes[0]
+    types: Sequence[str] = [value.type for value in (first.results if each.kind != "result" else first.operands)]
+    return {
+        "kind": each.kind,
+        "name": pools.text(each.name),
+        "detail": pools.text(each.detail),
+        "count": len(each.nodes),
+        "bytes": sum(node.bytes for node in each.nodes),
+        "axes": list(dict.fromkeys(axis for exchange in first.collectives for axis in exchange.axes)),
+        "type": pools.text(", ".join(types[:3]) + (", …" if len(types) > 3 else "")),
+    }

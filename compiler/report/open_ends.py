@@ -1,0 +1,107 @@
+"""What a plan leaves open, or does in full on several devices: conflicts, stops, unpartitioned ops, what is in excess."""
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from ..plan.annotations import unapplied
+from ..plan.conflicts import Resolution, conflict, open_keys
+from ..plan.silent import InExcess, Silent
+from ..plan.state import State
+from ..plan.stops import Stop, stops, wholes
+from ..plan.summary import TRIED
+from ..views.listing import starred
+from .pool import Json, Pools
+from .program import Numbers
+
+MOST_TRIED = 8
+"""The most conflicts of a step whose ways out are tried."""
+MOST_ROWS = 200
+"""The most rows of one kind, after those that are alike are one."""
+
+T = TypeVar("T")
+
+
+def open_json(plan: State, excess: InExcess, pools: Pools) -> Json:
+    return {
+        "conflicts": _conflicts(plan, pools),
+        "stops": _rows(
+            stops(plan), lambda each: (each.op, each.axis, each.dim, each.reason, pools.line(each.source)), _stop, pools
+        ),
+        "excess": _rows(
+            excess,
+            lambda each: (each.what, starred(each.value), each.op, each.axes, pools.line(each.source)),
+            _silent,
+            pools,
+        ),
+        "wholes": [
+            {"op": pools.text(each.primitive), "text": pools.text(repr(each)), "line": pools.line(each.source)}
+            for each in wholes(plan)
+        ],
+        "annotations": pools.text(unapplied(plan) or ""),
+    }
+
+
+def _conflicts(plan: State, pools: Pools) -> list[Json]:
+    """The open conflicts. The ways out of the first ones are tried, unless the program is so large that this takes long."""
+    found: list[Json] = []
+    tried = MOST_TRIED if len(plan.source.program.nodes) <= TRIED else 0
+    for number, key in enumerate(open_keys(plan)):
+        each, node = conflict(plan, key), plan.table.conflicts[key].node
+        found.append(
+            {
+                "op": pools.text(each.op),
+                "axis": each.axis,
+                "line": pools.line(each.source),
+                "at": Numbers(plan).op(node) if node >= 0 else -1,
+                "claims": [
+                    [pools.text(text), claim.tactic + 1]
+                    for text, (claim, _) in zip(each.claims, plan.table.conflicts[key].claims, strict=True)
+                ],
+                "ways": [_way(way, pools) for way in each.resolutions] if number < tried else None,
+            }
+        )
+    return found
+
+
+def _way(way: Resolution, pools: Pools) -> Json:
+    return {
+        "tactic": pools.text(way.tactic),
+        "first": way.first,
+        "bytes": way.bytes,
+        "flops": way.flops,
+        "memory": way.memory,
+    }
+
+
+def _rows(items: Iterable[T], key: Callable[[T], object], row: Callable[[T, list[T], Pools], Json], pools: Pools) -> list[Json]:
+    """One row for those that are alike, with how many they are; the first ones of all."""
+    alike: dict[object, list[T]] = {}
+    for each in items:
+        alike.setdefault(key(each), []).append(each)
+    return [{**row(some[0], some, pools), "count": len(some)} for some in list(alike.values())[:MOST_ROWS]]
+
+
+def _stop(first: Stop, alike: list[Stop], pools: Pools) -> Json:
+    value = starred(first.value) if len(alike) > 1 else first.value
+    return {
+        "op": pools.text(first.op),
+        "axis": first.axis,
+        "value": pools.text(f"dim {first.dim} of {value} ({first.extent:,})"),
+        "reason": pools.text(first.reason),
+        "cure": pools.text(first.cure),
+        "line": pools.line(first.source),
+        "bytes": sum(each.bytes for each in alike),
+        "flops": sum(each.flops.known for each in alike),
+    }
+
+
+def _silent(first: Silent, alike: list[Silent], pools: Pools) -> Json:
+    return {
+        "what": first.what,
+        "value": pools.text(starred(first.value) if len(alike) > 1 else first.value),
+        "op": pools.text(first.op),
+        "axes": list(first.axes),
+        "line": pools.line(first.source),
+        "bytes": sum(each.bytes for each in alike),
+        "flops": sum(each.flops for each in alike),
+    }

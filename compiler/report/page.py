@@ -1,0 +1,63 @@
+"""The page: the data of a plan in the page that is built from `page/`, as one file that needs nothing else.
+
+The data is JSON, compressed and in base64, so no text of a program can end the element that holds it, and a large program makes
+a page of a few megabytes.
+"""
+
+import base64
+import gzip
+import json
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+
+from ...dialects.errors import Error
+from ..gc_pause import without_collector
+from ..inputs.checks import shown
+from ..plan.state import State
+from .data import data
+
+DATA, TITLE = "%partita-data%", "%partita-title%"
+"""What stands in the page where the data and the title go."""
+
+
+def write(plan: State, path: str | Path) -> None:
+    """Write the page. Raises Error for a path that is not one, or that cannot be written."""
+    target = _target(path)
+    text = html(plan)
+    try:
+        target.write_text(text, encoding="utf-8")
+    except OSError as error:
+        helps = ["name a file in a folder that you can write to"]
+        raise Error(f"cannot write `{target}`: {error.strerror}", helps=helps) from None
+
+
+def html(plan: State) -> str:
+    """The text of the page; the same for the same plan."""
+    page = (files(__package__ or "") / "page.html").read_text(encoding="utf-8")
+    with without_collector():
+        found = data(plan)
+    before, rest = page.split(TITLE)
+    middle, after = rest.split(DATA)
+    return "".join([before, escape(f"{found['name']} on {plan.mesh.whole()}"), middle, packed(found), after])
+
+
+def packed(found: object) -> str:
+    """JSON, compressed, in base64."""
+    text = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+    return base64.b64encode(gzip.compress(text.encode(), compresslevel=6, mtime=0)).decode()
+
+
+def _target(path: object) -> Path:
+    if not isinstance(path, str | Path) or not str(path):
+        raise Error(f"expected the path of a file, got {shown(path)}", helps=['write plan.html("plan.html")'])
+    target = Path(path)
+    if target.is_dir():
+        raise Error(f"`{target}` is a folder", helps=[f'name a file in it: plan.html("{target / "plan.html"}")'])
+    if target.suffix.lower() not in (".html", ".htm"):
+        name = target.with_suffix(".html")
+        raise Error(f"`{target}` does not end in .html", helps=[f'a browser knows a page by that: plan.html("{name}")'])
+    if not target.parent.is_dir():
+        helps = [f"make the folder first: mkdir -p {target.parent}"]
+        raise Error(f"`{target}` cannot be written: there is no folder `{target.parent}`", helps=helps)
+    return target

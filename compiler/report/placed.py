@@ -1,0 +1,79 @@
+"""The layouts of a plan's values, and of each layout what is needed to draw it: per dim its placed factors.
+
+f32[data*128, 256]{+model}   -->   dims [512 in blocks of 128 over data, 256 whole], sum pending over model
+"""
+
+from typing import NamedTuple
+
+from ...dialects.dtypes import itemsize
+from ...dialects.errors import Error
+from ...dialects.layouts import Layout
+from ...dialects.mesh import Mesh
+from ...dialects.ranges.factor import Factor
+from ..plan.state import State
+from .pool import Json, Pool
+
+MOST_WINDOWS = 64
+"""The most windows of a dim that are listed."""
+
+
+class Kept(NamedTuple):
+    """A layout with what its text depends on besides."""
+
+    layout: Layout
+    dtype: str
+    mesh: Mesh
+
+
+def layouts_pool() -> Pool[Kept]:
+    return Pool(_layout)
+
+
+def layout_numbers(plan: State, pool: Pool[Kept]) -> list[int]:
+    """The layout of each value, with its pending sums."""
+    placements, types = plan.decisions.placements, plan.source.program.types
+    return [pool.number(Kept(placements.with_sums(v), type.dtype, plan.mesh)) for v, type in enumerate(types)]
+
+
+def changes(before: list[int], after: list[int]) -> Json:
+    """The values whose layout changes, and their new layouts."""
+    found = [(value, new) for value, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
+    return {"values": [value for value, _ in found], "layouts": [new for _, new in found]}
+
+
+def _layout(kept: Kept) -> Json:
+    layout, dtype, mesh = kept
+    local = layout.local_shape(mesh)
+    bytes_of_a_device = itemsize(dtype)
+    for extent in local:
+        bytes_of_a_device *= extent
+    return {
+        "text": layout.text(dtype),
+        "local": list(local),
+        "bytes": bytes_of_a_device,
+        "dims": [_dim(layout, dim, extent, mesh) for dim, extent in enumerate(layout.global_shape(mesh))],
+        "pending": [{"text": str(each), "axis": each.axis} for each in layout.pending],
+    }
+
+
+def _dim(layout: Layout, dim: int, extent: int, mesh: Mesh) -> Json:
+    try:
+        factors, window = layout.at(dim, mesh), layout.windows(dim, mesh)
+    except Error:
+        return {"extent": extent, "text": str(layout.dims[dim]), "factors": []}
+    found: Json = {
+        "extent": extent,
+        "text": str(layout.dims[dim]),
+        "factors": [[each.name, each.size, abs(each.stride)] for each in factors],
+    }
+    if (padded := layout.padded_shape(mesh)[dim]) != extent:
+        found["padded"] = padded
+    if window is not None and window.size <= MOST_WINDOWS:
+        found["windows"] = _windows(window, extent)
+    return found
+
+
+def _windows(window: Factor, extent: int) -> list[list[int]]:
+    """What each device along the dim holds: from which element to which."""
+    held = (window.window(iteration, extent) for iteration in range(window.size))
+    return [[each.start, each.stop] for each in held]

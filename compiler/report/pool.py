@@ -1,0 +1,54 @@
+"""What a page writes once and refers to by number: texts, source lines, layouts."""
+
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+from ..inputs.lines import Source
+
+Json = dict[str, object]
+"""An object of the page's data."""
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class Pool(Generic[Key]):
+    """Numbers for things, in the order in which they are first asked for; `items` is what the page has of each."""
+
+    def __init__(self, shown: Callable[[Key], object]) -> None:
+        self.shown, self.items = shown, list[object]()
+        self._numbers: dict[Key, int] = {}
+
+    def number(self, key: Key) -> int:
+        found = self._numbers.get(key)
+        if found is None:
+            found = self._numbers[key] = len(self.items)
+            self.items.append(self.shown(key))
+        return found
+
+
+class Pools:
+    """The texts and the source lines of a page."""
+
+    def __init__(self) -> None:
+        self.texts = Pool[str](str)
+        self.lines = Pool[tuple[str, str, str]](list)
+
+    def text(self, text: str) -> int:
+        return self.texts.number(text)
+
+    def line(self, source: Source | None) -> int:
+        """The number of a source line: its place, its function and its code; -1 without one."""
+        if source is None or not source.line:
+            return -1
+        return self.lines.number((source.place, function_of(source), code_of(source)))
+
+
+def function_of(source: Source) -> str:
+    """The function of a line, without what Python puts between nested ones: `adam.update`."""
+    return source.function.replace("<locals>.", "")
+
+
+def code_of(source: Source) -> str:
+    """The text of a line, without its indentation; empty if its file cannot be read."""
+    found = source.location()
+    return "" if found is None else (found.text or "").strip()

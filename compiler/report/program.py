@@ -1,0 +1,65 @@
+"""The program as a page draws it: its arguments, ops and results, each in its fold, and the values between them."""
+
+from collections.abc import Iterator
+
+from ..inputs.names import parts
+from ..plan.state import State
+from ..plan.work import op_name
+from ..views.listing import starred
+from .pool import Json, Pools
+from .scopes import Part, Scopes, Tree
+
+
+class Numbers:
+    """The numbers of ops in the page: first the arguments, then the program's ops, then the results."""
+
+    def __init__(self, plan: State) -> None:
+        self.program = plan.source.program
+        self.first = len(self.program.arguments)
+        self.end = self.first + len(self.program.nodes)
+        self._arguments = {value: number for number, value in enumerate(self.program.arguments)}
+
+    def op(self, node: int, position: int = 0) -> int:
+        """An op, or the result at a position for the number behind the last one."""
+        return self.first + node if node < len(self.program.nodes) else self.end + position
+
+    def maker(self, value: int) -> int:
+        """What makes a value: an op, or the argument that it is."""
+        made = self.program.producer[value]
+        return self._arguments.get(value, -1) if made < 0 else self.first + made
+
+
+def program_json(plan: State, pools: Pools) -> Json:
+    """Ops by number, with their folds, what they read and make; values by number, with their names."""
+    program, tree, scopes = plan.source.program, Tree(), Scopes(plan, pools)
+    numbers, names = Numbers(plan), plan.source.addresses.names
+    arguments = [tree.number(_path("argument", name)) for name in program.argument_names]
+    ops = [tree.number(path) for path in scopes.paths(program)]
+    results = [tree.number(_path("result", name)) for name in program.result_names]
+    kinds = [
+        *("argument" for _ in arguments),
+        *(op_name(node) if not node.is_border else node.kind for node in program.nodes),
+        *("result" for _ in results),
+    ]
+    return {
+        "folds": tree.json(pools),
+        "fold": [*arguments, *ops, *results],
+        "kind": [pools.text(kind) for kind in kinds],
+        "reads": [*([] for _ in arguments), *(list(node.operands) for node in program.nodes), *([v] for v in program.returned)],
+        "name": [names[value] for value in range(len(program.types))],
+        "maker": [numbers.maker(value) for value in range(len(program.types))],
+        "line": [*(-1 for _ in arguments), *_lines(plan, pools), *(-1 for _ in results)],
+        "results": list(program.result_names),
+    }
+
+
+def _lines(plan: State, pools: Pools) -> Iterator[int]:
+    sources = plan.source.traced.sources
+    return (pools.line(sources[node.op]) if node.op in sources else -1 for node in plan.source.program.nodes)
+
+
+def _path(kind: str, name: str) -> list[Part]:
+    """The folds of an argument or a result: its path in the tree, with layers that are alike in one."""
+    found = parts(starred(f"{name}/"))
+    outer = 2 if kind == "result" else 1
+    return [Part(kind, "/".join(found[:outer])), *([Part("path", "/".join(found[outer:]))] if found[outer:] else [])]

@@ -1,0 +1,175 @@
+"""Where an op is in the user's program, from the outside in, so that a page can fold it.
+
+transpose(jvp(layers_3/mlp)), in block at lm.py:119   -->   backward / layers_3 / mlp / block / lm.py:119
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from xdsl.ir import Operation
+
+from ...rewrites.program.program import Control, Node, Program
+from ..inputs.lines import Source
+from ..plan.state import State
+from ..trace.scopes import split
+from ..views.listing import starred
+from .pool import Json, Pools, code_of
+
+MOST_ALIKE = 6
+"""The most scopes that differ only by a number and stand beside each other."""
+MOST_OUTSIDE = 3
+"""The most folds beside the forward and the backward pass."""
+
+_TRANSFORMED = re.compile(r"\w+\((.*)\)")
+
+
+class Part(NamedTuple):
+    """One fold: its kind, its text and the number of its line.
+
+    `kind` is `direction`, `region`, `scope`, `alike` for many scopes, `function` or `line`; outside of the program it is
+    `argument` or `result`, and `path`.
+    """
+
+    kind: str
+    text: str
+    line: int = -1
+
+
+OUTSIDE = Part("direction", "outside of grad")
+
+
+class Tree:
+    """The folds of a program. Fold 0 is the program itself, and each other one knows the one around it."""
+
+    def __init__(self) -> None:
+        self.parts, self.parents = [Part("program", "")], [-1]
+        self._numbers: dict[tuple[int, str, str], int] = {}
+
+    def number(self, path: list[Part]) -> int:
+        """The number of the innermost fold of a path."""
+        at = 0
+        for part in path:
+            key = at, part.kind, part.text
+            if key not in self._numbers:
+                self._numbers[key] = len(self.parts)
+                self.parts.append(part)
+                self.parents.append(at)
+            at = self._numbers[key]
+        return at
+
+    def json(self, pools: Pools) -> Json:
+        return {
+            "kind": [part.kind for part in self.parts],
+            "text": [pools.text(part.text) for part in self.parts],
+            "line": [part.line for part in self.parts],
+            "parent": self.parents,
+        }
+
+
+class Around(NamedTuple):
+    """What is around a region: the folds, and the names of the scopes among them."""
+
+    parts: list[Part]
+    scopes: list[str]
+
+
+class Scopes:
+    """The paths of the ops of one program."""
+
+    def __init__(self, plan: State, pools: Pools) -> None:
+        self.sources, self.pools = plan.source.traced.sources, pools
+        self.regions = self._regions(plan.source.program)
+
+    def paths(self, program: Program) -> list[list[Part]]:
+        """Where each op is. What a program with a backward pass does besides is one fold, unless it is in few functions."""
+        found = _together([self._path(node) for node in program.nodes])
+        first = {path[0][:2] for path in found if path}
+        if ("direction", "backward") not in first or sum(kind != "direction" for kind, _ in first) <= MOST_OUTSIDE:
+            return found
+        return [path if path and path[0].kind == "direction" else [OUTSIDE, *path] for path in found]
+
+    def _path(self, node: Node) -> list[Part]:
+        source, around = self._source(node.op), self.regions[node.region]
+        found = [*around.parts, *_scopes(self._names(node.op), around), *(_lines(source, self.pools) if source else ())]
+        return [Part("direction", source.direction), *found] if source is not None and source.direction else found
+
+    def _source(self, op: Operation) -> Source | None:
+        return self.sources.get(op)
+
+    def _names(self, op: Operation) -> list[str]:
+        return named_scopes(self.sources.scope(op)) if op in self.sources else []
+
+    def _regions(self, program: Program) -> list[Around]:
+        """For each region what is around it: the scopes of its loop, and `scan#0 × 8`, or `cond#1:0`."""
+        found = [Around([], []) for _ in program.regions]
+        counts: Counter[str] = Counter()
+        for outer, controls in enumerate(program.controls):
+            for control in controls:
+                kind, names, around = control.op.name.removeprefix("lax."), self._names(control.op), found[outer]
+                outside = [*around.parts, *_scopes(names, around)]
+                for position, region in enumerate(control.regions):
+                    part = _region(program, control, position, f"{kind}#{counts[kind]}")
+                    found[region] = Around([*outside, part], names)
+                counts[kind] += 1
+        return found
+
+
+def _together(paths: list[list[Part]]) -> list[list[Part]]:
+    """The paths, with a fold around many scopes that differ only by a number: `layers_* × 96`."""
+    alike: dict[tuple[Part | str, ...], dict[str, None]] = {}
+    for path in paths:
+        for key, text in _numbered(path).values():
+            alike.setdefault(key, {})[text] = None
+    return [_inside(path, alike) for path in paths]
+
+
+def _numbered(path: list[Part]) -> dict[int, tuple[tuple[Part | str, ...], str]]:
+    """The scopes of a path whose names have a number: where they are, with what is around them and the name without it."""
+    starless = ((at, part, starred(f"/{part.text}/")[1:-1]) for at, part in enumerate(path) if part.kind == "scope")
+    return {at: ((*path[:at], name), part.text) for at, part, name in starless if name != part.text}
+
+
+def _inside(path: list[Part], alike: dict[tuple[Part | str, ...], dict[str, None]]) -> list[Part]:
+    found = list[Part]()
+    numbered = _numbered(path)
+    for at, part in enumerate(path):
+        if at in numbered and len(scopes := alike[numbered[at][0]]) > MOST_ALIKE:
+            found.append(Part("alike", f"{numbered[at][0][-1]} × {len(scopes):,}"))
+        found.append(part)
+    return found
+
+
+def _scopes(names: list[str], around: Around) -> Iterator[Part]:
+    """The scopes that are not around the region already."""
+    inside = names[len(around.scopes) :] if names[: len(around.scopes)] == around.scopes else names
+    return (Part("scope", name) for name in inside)
+
+
+def _lines(source: Source, pools: Pools) -> Iterator[Part]:
+    """The function of a line, with those around it, and the line."""
+    if source.line:
+        line = pools.line(source)
+        yield from (Part("function", name, line) for name in source.function.split(".<locals>."))
+        yield Part("line", f"{source.place}  {code_of(source)}", line)
+
+
+def named_scopes(scope: str) -> list[str]:
+    """The scopes that somebody named, without the transformations of JAX around them.
+
+    A scope with an arrow is that of an `einsum`, which names it by its subscripts.
+    """
+    found: list[str] = []
+    for part in split(scope):
+        inner = _TRANSFORMED.fullmatch(part)
+        found += named_scopes(inner[1]) if inner else [part]
+    return [name for name in found if name not in ("checkpoint", "rematted_computation") and "->" not in name]
+
+
+def _region(program: Program, control: Control, position: int, name: str) -> Part:
+    region = program.regions[control.regions[position]]
+    if region.mark:
+        several = len(control.regions) > 1 and ":" not in region.mark
+        return Part("region", region.mark + (f" ({'condition' if position == 0 else 'body'})" if several else ""))
+    return Part("region", f"{name} × {region.trips:,}")

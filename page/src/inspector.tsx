@@ -1,0 +1,281 @@
+// What is known of the chosen thing: for a collective its cause, step by step.
+import { Axes, Dot, LayoutText } from "./axes";
+import type { Row } from "./data";
+import { drawing, foldLabel, folds, layoutBefore, layoutNow, line, makes, opLabel, program, reads, received, sizeOf, type Box } from "./model";
+import { reveal } from "./moves";
+import { data, selection, step, tab, text } from "./state";
+import { bytes, count, exact } from "./units";
+
+const MOST_MEMBERS = 12;
+
+export function Inspector() {
+  const chosen = selection.value;
+  if (!chosen) return null;
+  return (
+    <aside class="inspector" aria-label="Details">
+      <button type="button" class="close" aria-label="Close" onClick={() => (selection.value = null)}>
+        ×
+      </button>
+      {chosen.what === "row" && step.value.sent[chosen.row] && <Collective at={chosen.row} />}
+      {chosen.what === "fold" && <Fold fold={chosen.fold} />}
+      {chosen.what === "op" && <Op op={chosen.op} />}
+      {chosen.what === "edge" && <Edge from={chosen.from} to={chosen.to} />}
+    </aside>
+  );
+}
+
+export function Line({ number }: { number: number }) {
+  const found = line(number);
+  if (!found) return null;
+  const [place, name, code] = found;
+  return (
+    <div class="source">
+      <span class="place">
+        {place} <span class="faint">in {name}</span>
+      </span>
+      {code && <code>{code}</code>}
+    </div>
+  );
+}
+
+export function tacticText(number: number) {
+  return number > 0 ? (data.steps.find((each) => each.number === number)?.tactic ?? "") : "the program itself";
+}
+
+function Collective({ at: number }: { at: number }) {
+  const row = step.value.sent[number];
+  const several = row.members.length;
+  const shown = row.members.slice(0, MOST_MEMBERS);
+  return (
+    <>
+      <h3>
+        <Dot axes={row.axes} /> {row.kind}
+      </h3>
+      <p class="mono big">
+        {text(row.value)}
+        {several > 1 && <span class="times"> × {count(several)}</span>}
+      </p>
+      <dl>
+        <dt>over</dt>
+        <dd>
+          <Axes axes={row.axes} />
+        </dd>
+        <dt>received</dt>
+        <dd>
+          {bytes(row.bytes)} <span class="faint">by a device in a call</span>
+        </dd>
+        {(row.times > 1 || row.where) && (
+          <>
+            <dt>runs</dt>
+            <dd>
+              {row.times > 1 ? `in ${exact(row.times)} trips` : ""} {row.where && `in ${row.where}`}
+            </dd>
+          </>
+        )}
+        <dt>for</dt>
+        <dd>
+          {text(row.use)} {row.direction && <span class="faint">({row.direction})</span>}
+        </dd>
+        <dt>by</dt>
+        <dd class="cause">
+          {row.tactic > 0 && <span class="number">{row.tactic}</span>}
+          <code>{tacticText(row.tactic)}</code>
+        </dd>
+      </dl>
+      <Line number={row.line} />
+      {text(row.why) && <p>{text(row.why)}</p>}
+      <h4>Why{several > 1 ? ", for the first one" : ""}</h4>
+      <Reasons row={row} />
+      <p>
+        <button type="button" class="action" onClick={() => show(row)}>
+          Show in the program
+        </button>
+      </p>
+      {several > 1 && (
+        <>
+          <h4>All {count(several)}</h4>
+          <ul class="members">
+            {shown.map(([name, , , size], index) => (
+              <li key={index}>
+                <code>{text(name)}</code> <span class="faint">{bytes(size)}</span>
+              </li>
+            ))}
+            {several > shown.length && <li class="faint">and {count(several - shown.length)} more</li>}
+          </ul>
+        </>
+      )}
+    </>
+  );
+}
+
+function Reasons({ row }: { row: Row }) {
+  return (
+    <ol class="reasons">
+      {row.reasons.map(([said, depth, tactic], index) => (
+        <li key={index} style={{ marginLeft: `${(depth - 1) * 14}px` }}>
+          {tactic > 0 && (
+            <span class="number" title={tacticText(tactic)}>
+              {tactic}
+            </span>
+          )}
+          <Said text={short(text(said))} />
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+/** A reason cites a tactic by its number and its text; the number is enough here, the text is at the top. */
+function short(said: string) {
+  let found = said;
+  for (const each of data.steps) {
+    if (each.tactic) found = found.split(`${each.number}: ${each.tactic}`).join(`tactic ${each.number}`);
+  }
+  return found;
+}
+
+/** What stands between backquotes is code. */
+export function Said({ text: said }: { text: string }) {
+  return (
+    <span>
+      {said.split("`").map((part, index) => (index % 2 ? <code key={index}>{part}</code> : <span key={index}>{part}</span>))}
+    </span>
+  );
+}
+
+function show(row: Row) {
+  const [, maker, uses] = row.members[0];
+  const ends = [maker, ...uses.slice(0, 1)].filter((op) => op >= 0);
+  reveal(ends.map((op) => program().fold[op]));
+  tab.value = "Program";
+}
+
+function Fold({ fold }: { fold: number }) {
+  const { times, bytes: size } = received.value[fold];
+  const path: string[] = [];
+  for (let each = fold; each > 0; each = folds().parent[each]) path.unshift(foldLabel(each));
+  const found = step.value.sent
+    .map((row, index) => ({ row, index }))
+    .filter(({ row }) => row.members.some(([, maker, uses]) => isIn(fold, uses.length ? uses[0] : maker)));
+  return (
+    <>
+      <h3>{folds().kind[fold]}</h3>
+      <p class="mono big">{path.at(-1)}</p>
+      {path.length > 1 && <p class="faint">{path.slice(0, -1).join(" › ")}</p>}
+      <dl>
+        <dt>ops</dt>
+        <dd>{exact(sizeOf(fold))}</dd>
+        <dt>collectives</dt>
+        <dd>{times ? exact(times) : "none"}</dd>
+        <dt>received</dt>
+        <dd>{bytes(size)}</dd>
+      </dl>
+      <Line number={folds().line[fold]} />
+      <Rows found={found.map(({ index }) => index)} />
+    </>
+  );
+}
+
+function isIn(fold: number, op: number) {
+  for (let each = op < 0 ? 0 : program().fold[op]; each >= 0; each = folds().parent[each]) if (each === fold) return true;
+  return false;
+}
+
+/** Rows of collectives to choose from. */
+function Rows({ found }: { found: number[] }) {
+  if (!found.length) return null;
+  const sorted = [...found].sort((a, b) => step.value.sent[b].bytes - step.value.sent[a].bytes);
+  return (
+    <>
+      <h4>Collectives</h4>
+      <ul class="rows">
+        {sorted.slice(0, 30).map((index) => {
+          const row = step.value.sent[index];
+          return (
+            <li key={index}>
+              <button type="button" onClick={() => (selection.value = { what: "row", row: index })}>
+                <Dot axes={row.axes} />
+                <span class="grow">
+                  {row.kind} of <code>{text(row.value)}</code>
+                  {row.members.length > 1 && <span class="times"> × {count(row.members.length)}</span>}
+                </span>
+                <span class="right">{bytes(row.bytes)}</span>
+              </button>
+            </li>
+          );
+        })}
+        {sorted.length > 30 && <li class="faint">and {sorted.length - 30} more</li>}
+      </ul>
+    </>
+  );
+}
+
+function Op({ op }: { op: number }) {
+  return (
+    <>
+      <h3>{makes(op).length && text(program().kind[op]) !== "argument" ? "op" : text(program().kind[op])}</h3>
+      <p class="mono big">{opLabel(op)}</p>
+      <Line number={program().line[op]} />
+      <Values title="reads" values={reads(op)} />
+      <Values title="makes" values={makes(op)} />
+      <Rows
+        found={step.value.sent.flatMap((row, index) =>
+          row.members.some(([, maker, uses]) => maker === op || uses.includes(op)) ? [index] : [],
+        )}
+      />
+    </>
+  );
+}
+
+function Values({ title, values }: { title: string; values: number[] }) {
+  if (!values.length) return null;
+  return (
+    <>
+      <h4>{title}</h4>
+      <ul class="values">
+        {values.slice(0, 12).map((value) => {
+          const now = layoutNow(value);
+          const then = layoutBefore(value);
+          return (
+            <li key={value}>
+              <code>{program().name[value]}</code>
+              {then !== now && (
+                <>
+                  <LayoutText text={then.text} /> <span class="faint">→</span>{" "}
+                </>
+              )}
+              <LayoutText text={now.text} />
+              <span class="faint">{bytes(now.bytes)} on a device</span>
+            </li>
+          );
+        })}
+        {values.length > 12 && <li class="faint">and {count(values.length - 12)} more</li>}
+      </ul>
+    </>
+  );
+}
+
+function name(box: Box | undefined) {
+  if (!box) return "";
+  return box.op >= 0 ? opLabel(box.op) : foldLabel(box.fold);
+}
+
+function Edge({ from, to }: { from: string; to: string }) {
+  const { boxes, flows } = drawing.value;
+  const flow = flows.get(`${from} ${to}`);
+  if (!flow) return <p class="faint">This edge is folded now.</p>;
+  const rows = [...new Set([...flow.chips.values()].flatMap((chip) => [...chip.rows]))];
+  return (
+    <>
+      <h3>edge</h3>
+      <p class="mono big">
+        {name(boxes.get(from))} <span class="faint">→</span> {name(boxes.get(to))}
+      </p>
+      <p>
+        {exact(flow.values)} value{flow.values > 1 ? "s are" : " is"} read along it
+        {rows.length ? "." : ", none of which is sent."}
+      </p>
+      <Rows found={rows} />
+    </>
+  );
+}

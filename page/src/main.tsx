@@ -1,0 +1,94 @@
+import { render } from "preact";
+import { Collectives } from "./collectives";
+import { Graph } from "./graph";
+import { Tactics, Title } from "./head";
+import { Inspector } from "./inspector";
+import { Kernels } from "./kernels";
+import { Layouts } from "./layouts";
+import { Memory } from "./memory";
+import { go } from "./moves";
+import { OpenEnds } from "./open";
+import { at, search, selection, step, tab, TABS, type Tab } from "./state";
+import { Tree } from "./tree";
+import { count } from "./units";
+
+function numberOf(which: Tab): string {
+  const { open, sent } = step.value;
+  if (which === "Collectives") return count(sent.reduce((sum, row) => sum + row.times * row.members.length, 0));
+  if (which === "Conflicts & stops") return count(open.conflicts.length + open.stops.length + open.wholes.length);
+  return "";
+}
+
+function Tabs() {
+  return (
+    <nav class="tabs" role="tablist">
+      {TABS.map((each) => (
+        <button
+          type="button"
+          role="tab"
+          key={each}
+          aria-selected={tab.value === each}
+          class={step.value.open.conflicts.length && each === "Conflicts & stops" ? "warns" : ""}
+          onClick={() => (tab.value = each)}
+        >
+          {each}
+          {numberOf(each) && <span class="badge">{numberOf(each)}</span>}
+        </button>
+      ))}
+    </nav>
+  );
+}
+
+function Program() {
+  return (
+    <div class="program">
+      <Tree />
+      <Graph />
+    </div>
+  );
+}
+
+const VIEWS: Record<Tab, () => preact.JSX.Element> = {
+  Program,
+  Collectives,
+  Layouts,
+  "Conflicts & stops": OpenEnds,
+  Memory,
+  Kernels,
+};
+
+function App() {
+  const View = VIEWS[tab.value];
+  return (
+    <>
+      <Title />
+      <Tactics />
+      <Tabs />
+      <div class="view" role="tabpanel">
+        <View />
+        {(tab.value === "Program" || tab.value === "Collectives") && <Inspector />}
+      </div>
+    </>
+  );
+}
+
+document.addEventListener("keydown", (event) => {
+  const target = event.target as HTMLElement;
+  if (target.matches("input[type=search], select") || event.ctrlKey || event.metaKey || event.altKey) {
+    if (event.key === "Escape") target.blur();
+    return;
+  }
+  if (event.key === "ArrowRight" || event.key === "ArrowLeft") {
+    event.preventDefault();
+    go(at.value + (event.key === "ArrowRight" ? 1 : -1));
+  }
+  if (event.key === "Escape") selection.value = null;
+  if (event.key === "/") {
+    event.preventDefault();
+    tab.value = "Collectives";
+    search.value = "";
+    requestAnimationFrame(() => document.querySelector<HTMLInputElement>("input[type=search]")?.focus());
+  }
+});
+
+render(<App />, document.getElementById("app")!);

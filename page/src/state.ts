@@ -1,0 +1,44 @@
+// What the reader has chosen. Everything on the page is computed from this and from the data.
+import { computed, effect, signal } from "@preact/signals";
+import { read } from "./data";
+
+export const data = read();
+export const text = (number: number) => data.texts[number] ?? "";
+
+export const TABS = ["Program", "Collectives", "Layouts", "Conflicts & stops", "Memory", "Kernels"] as const;
+export type Tab = (typeof TABS)[number];
+
+export type Selection =
+  | { what: "row"; row: number; member?: number }
+  | { what: "fold"; fold: number }
+  | { what: "op"; op: number }
+  | { what: "edge"; from: string; to: string }
+  | null;
+
+// The address has the step and the view, so that a link leads to them: plan.html#2/Memory
+const [asked = "", wanted = ""] = decodeURIComponent(location.hash.slice(1)).split("/");
+const last = data.steps.length - 1;
+const first = /^\d+$/.test(asked) ? Math.min(Number(asked), last) : last;
+
+export const at = signal(first);
+export const tab = signal<Tab>(TABS.find((each) => each === wanted) ?? "Program");
+effect(() => history.replaceState(null, "", `#${at.value}/${encodeURIComponent(tab.value)}`));
+export const selection = signal<Selection>(null);
+export const expanded = signal<ReadonlySet<number>>(new Set([0]));
+export const search = signal("");
+export const arrays = signal("");
+export const chosenValue = signal(-1);
+
+export const step = computed(() => data.steps[at.value]);
+export const before = computed(() => (at.value > 0 ? data.steps[at.value - 1] : null));
+
+type Theme = "light" | "dark";
+const system = window.matchMedia("(prefers-color-scheme: dark)");
+const chosenTheme = signal<Theme | null>(null);
+const preferred = signal<Theme>(system.matches ? "dark" : "light");
+system.addEventListener("change", () => (preferred.value = system.matches ? "dark" : "light"));
+export const theme = computed(() => chosenTheme.value ?? preferred.value);
+export const otherTheme = () => (chosenTheme.value = theme.value === "dark" ? "light" : "dark");
+effect(() => {
+  document.documentElement.dataset.theme = theme.value;
+});
