@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .compiler.define.define import define as define
     from .compiler.ops.constrain import constrain as constrain
     from .compiler.ops.tag import tag as tag
+    from .compiler.plan.laws import rule as rule
     from .compiler.trace.trace import trace as trace
     from .dialects.errors import Error as Error
     from .dialects.mesh import Mesh as Mesh

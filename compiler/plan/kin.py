@@ -101,7 +101,12 @@ def placed_as(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action, 
 
 
 def _in_trips(plan: State, table: Table, value: int, axis: str, claim: Claim) -> Claim:
-    """The claim, in blocks of each trip if this program splits the dim into the trips of a loop and that one did not."""
+    """The claim, in blocks of each trip if this program splits the dim into the trips of a loop and that one did not.
+
+    An argument that a result replaces is stored as it was.
+    """
+    if value in plan.source.replaced:
+        return claim
     trip = plan.source.classes.in_a_trip(value, claim.at) if plan.source.program.has_regions and claim.at != WHOLE else None
     if trip is None or trip % plan.mesh[axis] or table.claim(value, axis) is not None:
         return claim

@@ -78,7 +78,10 @@ def chunk(plan: State, at: Patterns, dim: object = None, trips: object = None) -
     (name, value), *_ = found.items()
     law = Chunk(value, plan.dim_of(value, dim, name), trips, plan.source.classes, name)
     try:
-        law.part(plan.source.program)
+        if not law.part(plan.source.program).nodes:
+            raise Error(
+                f"`{name}` cannot be computed in parts: no op makes or reads it", helps=["name a value that an op makes"]
+            )
     except NotInParts as error:
         source = plan.source.traced.sources.get(error.node.op)
         title = f"`{name}` cannot be computed in parts of its dim {law.dim}: `{error.node.kind}` {error}"

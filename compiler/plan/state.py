@@ -75,6 +75,11 @@ class Source:
         return range_names(self.program, self.classes, self.addresses.arguments, self.traced.successors, self.keys)
 
     @cached_property
+    def replaced(self) -> frozenset[int]:
+        """The arguments that a result replaces in the next call: what a training step stores."""
+        return frozenset(self.addresses.arguments[name] for name in self.traced.successors)
+
+    @cached_property
     def keys(self) -> Mapping[int, int]:
         """The arguments and results that are random keys, and how many trailing dims make up one key."""
         program, traced = self.program, self.traced
