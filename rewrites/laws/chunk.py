@@ -11,6 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
+
+from xdsl.ir import Block, Operation, OpResult
 
 from ...dialects.errors import Error
 from ..program.dim_classes import Classes
@@ -58,8 +61,7 @@ class Chunk:
                 f"`{self.label}` cannot be computed in {self.trips} parts: its dim {self.dim} has {shape[self.dim]} elements"
             )
             raise Error(title, helps=["give a number of trips above 1 that divides them"])
-        region = program.region[self.value]
-        nodes = [program.nodes[number] for number in sorted(_between(program, self.large(program), region))]
+        nodes = _between(program, self.large(program))
         for node in nodes:
             if node.is_border or program.together(node) != [node]:
                 raise NotInParts(node, "runs together with what has other ranges")
@@ -73,42 +75,42 @@ class Chunk:
                 raise NotInParts(node, "needs what all parts are folded to")
         return part
 
-    def large(self, program: Program) -> set[int]:
+    def large(self, program: Program) -> list[Operation]:
         """The ops that make or read a value with both ranges of the large one."""
         shape, of = program.shape(self.value), self.classes.of
         others = [dim for dim in range(len(shape)) if dim != self.dim]
         largest = sorted(others, key=lambda dim: shape[dim])[-1:]
         ranges = {of(self.value, dim) for dim in (self.dim, *largest)}
-        region, found = program.region[self.value], set[int]()
+        region, found = program.region[self.value], list[Operation]()
         for node in program.nodes:
             ends = (*node.operands, *node.results)
             if not node.is_border and node.region == region and any(ranges <= self.ranges(program, v) for v in ends):
-                found.add(node.number)
+                found.append(node.op)
         return found
 
     def ranges(self, program: Program, value: int) -> set[int]:
         return {self.classes.of(value, dim) for dim in range(len(program.shape(value)))}
 
 
-def _between(program: Program, ends: set[int], region: int) -> set[int]:
-    """These ops, and all of the region on the way from one of them to another."""
-    ahead, behind = _reached(program, ends, region, forward=True), _reached(program, ends, region, forward=False)
-    return ends | (ahead & behind)
+def _between(program: Program, ends: Sequence[Operation]) -> list[Node]:
+    """These ops of a block, and all on the way from one of them to another; of those with regions, the borders."""
+    if not ends:
+        return []
+    block, ahead, behind = cast(Block, ends[0].parent), set(ends), set(ends)
+    ops = list(block.ops)
+    for op in ops:
+        if any(owner in ahead for owner in _read(op)):
+            ahead.add(op)
+    for op in reversed(ops):
+        if op in behind:
+            behind.update(owner for owner in _read(op) if owner.parent is block)
+    between = ahead & behind
+    return [node for node in program.nodes if node.op in between]
 
 
-def _reached(program: Program, start: set[int], region: int, *, forward: bool) -> set[int]:
-    found, left = set[int](), list(start)
-    while left:
-        node = program.nodes[left.pop()]
-        if forward:
-            near = [number for value in node.results for number, _ in program.uses[value]]
-        else:
-            near = [program.producer[value] for value in node.operands if program.producer[value] >= 0]
-        for number in near:
-            if number not in found and number < len(program.nodes) and program.nodes[number].region == region:
-                found.add(number)
-                left.append(number)
-    return found
+def _read(op: Operation) -> Iterator[Operation]:
+    """The ops that make what an op reads, also inside its regions."""
+    return (operand.op for inner in op.walk() for operand in inner.operands if isinstance(operand, OpResult))
 
 
 def _indices(program: Program, chunk: Chunk, inside: set[int]) -> dict[int, int]:
