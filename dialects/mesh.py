@@ -6,7 +6,7 @@ import itertools
 import math
 import operator
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Never
@@ -30,21 +30,31 @@ class Mesh(Interned, Mapping[str, int]):
     looked up only when the program runs. Meshes with the same axes in the same order are the same object. Raises `Error` for
     a name that is not an identifier, and for a size below 1.
 
+    `slow` names the axes whose devices are connected by slow links, such as the network between pods: what a plan reports marks
+    them, and choices by time weigh their bytes accordingly.
+
     ```
     Mesh(data=4, model=2)    data=0 [ 0 1 ]    device = data·2 + model
                              data=1 [ 2 3 ]
                              data=2 [ 4 5 ]
                              data=3 [ 6 7 ]
+
+    Mesh(pod=2, data=4, slow="pod")    prints as `pod=2 slow, data=4`
     ```
     """
 
     pairs: tuple[tuple[str, int], ...]
+    slow: tuple[str, ...]
+    """The axes with slow links, in the order of the mesh."""
 
-    def __new__(cls, axes: Mapping[str, int] | None = None, /, *rest: Never, **more: int) -> Mesh:
+    def __new__(
+        cls, axes: Mapping[str, int] | None = None, /, *rest: Never, slow: str | Sequence[str] = (), **more: int
+    ) -> Mesh:
         if rest or not isinstance(axes, Mapping | None):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise Error("a mesh needs named axes", helps=["write pt.Mesh(data=4, model=2)"])
         given = {**(axes or {}), **more}
-        return intern(cls, tuple((_placed(name, size), _count(name, size)) for name, size in given.items()))
+        pairs = tuple((_placed(name, size), _count(name, size)) for name, size in given.items())
+        return intern(cls, pairs, _slow([name for name, _ in pairs], slow))
 
     def check(self) -> None:
         for name, size in self.pairs:
@@ -53,16 +63,19 @@ class Mesh(Interned, Mapping[str, int]):
                 raise Error(f"`{name}` cannot name a mesh axis", helps=["use a letter, then letters, digits and `_`"])
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        return Mesh, (dict(self.pairs),)
+        return _mesh, (dict(self.pairs), self.slow)
 
     @staticmethod
     @cache
     def parse(text: str) -> Mesh:
-        """The mesh that prints as `text`: `data=4, model=2`."""
+        """The mesh that prints as `text`: `data=4, model=2`, or `pod=2 slow, data=4`."""
         axes: dict[str, int] = {}
+        slow: list[str] = []
         for part in filter(str.strip, text.split(",")):
             name, equals, size = (word.strip() for word in part.partition("="))
-            if not equals or not size.isdecimal():
+            size, *marks = size.split() or [""]
+            slow += [name] * (marks == ["slow"])
+            if not equals or not size.isdecimal() or marks not in ([], ["slow"]):
                 raise Error(f"`{part.strip()}` is not a mesh axis", helps=["write a mesh as `data=4, model=2`"])
             if len(size) > 18:
                 raise Error(
@@ -71,7 +84,7 @@ class Mesh(Interned, Mapping[str, int]):
             if name in axes:
                 raise Error(f"mesh axis `{name}` is declared twice in `{text}`")
             axes[name] = int(size)
-        return Mesh(axes)
+        return Mesh(axes, slow=slow)
 
     @property
     def axes(self) -> dict[str, int]:
@@ -106,7 +119,7 @@ class Mesh(Interned, Mapping[str, int]):
                 raise Error(f"`{name}` ({whole} devices) does not split into {' * '.join(map(str, parts[name]))}", helps=helps)
         for name, size in self.pairs:
             axes |= {f"{name}.{i}": part for i, part in enumerate(parts[name])} if name in parts else {name: size}
-        return Mesh(axes)
+        return Mesh(axes, slow=self.slow)
 
     def sub_axes(self, name: str) -> tuple[int, ...]:
         """The sizes of the sub-axes that a refined mesh has for `name`, major to minor; empty if it has none."""
@@ -142,7 +155,12 @@ class Mesh(Interned, Mapping[str, int]):
 
     def whole(self) -> Mesh:
         """The mesh before it was refined."""
-        return Mesh({whole: self[whole] for whole in dict.fromkeys(name.partition(".")[0] for name in self)})
+        wholes = dict.fromkeys(name.partition(".")[0] for name in self)
+        return Mesh({whole: self[whole] for whole in wholes}, slow=[name.partition(".")[0] for name in self.slow])
+
+    def is_slow(self, axes: Iterable[str]) -> bool:
+        """Whether what is sent over these axes passes slow links."""
+        return not set(self.slow).isdisjoint(axes)
 
     def parts(self, name: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
         """The axes of the mesh that a name stands for, major to minor: one, or all sub-axes that it has instead of it."""
@@ -179,10 +197,35 @@ class Mesh(Interned, Mapping[str, int]):
         return id(self)
 
     def __str__(self) -> str:
-        return ", ".join(f"{_short(name)}={size}" for name, size in self.pairs)
+        return ", ".join(f"{_short(name)}={size}{' slow' * (name in self.slow)}" for name, size in self.pairs)
 
     def __repr__(self) -> str:
-        return f"Mesh({self})"
+        axes = [f"{_short(name)}={size}" for name, size in self.pairs]
+        if self.slow:
+            slow = tuple(map(_short, self.slow))
+            axes.append(f"slow={slow if len(slow) > 1 else slow[0]!r}")
+        return f"Mesh({', '.join(axes)})"
+
+
+def _mesh(axes: Mapping[str, int], slow: Sequence[str]) -> Mesh:
+    """A mesh, from what a pickle of it holds."""
+    return Mesh(axes, slow=slow)
+
+
+def _slow(axes: Sequence[str], given: str | Sequence[str]) -> tuple[str, ...]:
+    """The axes that are named as slow; a name stands for all sub-axes that there are instead of it."""
+    names = (given,) if isinstance(given, str) else given
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):  # pyright: ignore[reportUnnecessaryIsInstance]
+        helps = [
+            'name the axes with slow links: pt.Mesh(pod=2, data=4, slow="pod")',
+            f'an axis of this name: {{"slow": {given}}}',
+        ]
+        raise Error(f"`slow` takes names of axes, got {given!r}", helps=helps)
+    found = {name: [axis for axis in axes if name in (axis, _short(axis), axis.partition(".")[0])] for name in names}
+    if unknown := [name for name, its in found.items() if not its]:
+        helps = did_you_mean(unknown[0], axes, f"the mesh has {', '.join(f'`{axis}`' for axis in axes) or 'no axes'}")
+        raise UnknownAxis(f"the mesh has no axis `{unknown[0]}`", helps=helps)
+    return tuple(axis for axis in axes if any(axis in its for its in found.values()))
 
 
 def _placed(name: str, size: int) -> str:

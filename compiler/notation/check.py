@@ -53,6 +53,7 @@ def read_mesh(text: Text, items: Node) -> Mesh | None:
     if len(found) > 1:
         text.fail("mesh_twice", found[1], first=text.said(found[0]))
     axes: dict[str, int] = {}
+    slow: list[str] = []
     for axis in kinds(found[0], "axis"):
         name, number = words(phrases(axis)[0])[0], words(axis)[0]
         if name in axes:
@@ -60,7 +61,8 @@ def read_mesh(text: Text, items: Node) -> Mesh | None:
         if not number.isdecimal() or not number.lstrip("0") or len(number) > 9:
             text.fail("axis_size", number, axis=name, size=number)
         axes[str(name)] = int(number)
-    return Mesh(axes)
+        slow += [str(name)] * bool(kinds(axis, "slow"))
+    return Mesh(axes, slow=slow)
 
 
 def named(text: Text, items: Node, kind: str, twice: str) -> dict[str, Node]:

@@ -27,6 +27,7 @@
       laws         the law that is asked for
       rewrites     where which law applies, and what it saves
     conflicts      claims that cannot all hold, and the ways out of them
+      seconds      about how long a device receives and computes, slow links weighed
 
 Imports `memory`, `views`, `trace`, `define`, `ops` and `inputs`.
 """

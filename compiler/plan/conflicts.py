@@ -19,12 +19,9 @@ from .claims import Some, replicate, tile
 from .collectives import bytes_per_device, line_of
 from .kin import replicated_first
 from .memory import peak_bytes
+from .seconds import seconds
 from .state import State
 from .work import flops_per_device
-
-FLOPS_PER_SECOND = 197e12
-BYTES_PER_SECOND = 45e9
-"""Of one TPU v5e: what it computes, and what it receives over one link. They say how many flops are worth a byte."""
 
 FARTHEST = 16
 """How many values before a conflict, and how many ops after it, are looked at for smaller values that could be gathered."""
@@ -51,6 +48,8 @@ class Resolution:
     flops: int
     memory: int
     """The most bytes that a device stores at one time."""
+    seconds: float
+    """About how long a TPU v5e receives and computes in a call: what ways out are compared by."""
 
     @property
     def tactic(self) -> str:
@@ -58,11 +57,6 @@ class Resolution:
         if self.dim is None:
             return f"replicate({self.value if isinstance(self.value, str) else [*self.value]!r}, {self.axis!r})"
         return f"tile({self.value!r}, {self.dim}, {self.axis!r})"
-
-    @property
-    def seconds(self) -> float:
-        """About how long a TPU v5e receives and computes: what ways out are compared by."""
-        return self.bytes / BYTES_PER_SECOND + self.flops / FLOPS_PER_SECOND
 
     def __call__(self, plan: Some) -> Some:
         return _tried(plan, self.value, self.dim, self.axis, self.first)
@@ -100,7 +94,7 @@ class Conflict:
             except Error:
                 continue
             if not is_open(plan, self.key):
-                cost = bytes_per_device(plan), flops_per_device(plan).known, peak_bytes(plan)
+                cost = bytes_per_device(plan), flops_per_device(plan).known, peak_bytes(plan), seconds(plan)
                 found.append(Resolution(value, self.axis, dim, first, *cost))
         found.sort(key=lambda each: (each.seconds, each.bytes, each.first))
         return tuple({(each.bytes, each.flops): each for each in reversed(found)}.values())[::-1][:MOST_WAYS]

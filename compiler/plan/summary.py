@@ -46,7 +46,7 @@ def summary(plan: State) -> str:
 def _lines(plan: State) -> list[str]:
     kinds, received, flops = counts(plan), bytes_per_device(plan), flops_per_device(plan)
     excessive, stored = silent(plan), memory(plan)
-    parts = [f"{size:,} over {', '.join(axes)}" for axes, size in bytes_by_axes(plan).items() if size]
+    parts = [f"{size:,} over {_links(plan, axes)}" for axes, size in bytes_by_axes(plan).items() if size]
     # Branches with collectives over different axes do not all run.
     by_axes = ("at most " if kinds.branches else "") + ", ".join(parts)
     share = f"; {excessive.share} of them are in excess of its share" if excessive.share else ""
@@ -76,6 +76,11 @@ def _tactics(plan: State) -> Iterator[str]:
     yield from (f"  {cut(plan.cited(number))}" for number in range(len(plan.actions))[:MOST_TACTICS])
     if (more := len(plan.actions) - MOST_TACTICS) > 0:
         yield f"  ... and {more} more: print(plan.trace)"
+
+
+def _links(plan: State, axes: Sequence[str]) -> str:
+    """The axes over which bytes come, marked if their links are slow."""
+    return ", ".join(axes) + (", by slow links" if plan.mesh.is_slow(axes) else "")
 
 
 def _section(name: str, shown: Sequence[str], count: int, title: str, call: str = "()") -> Iterator[str]:

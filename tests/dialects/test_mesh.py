@@ -68,3 +68,33 @@ def test_a_mesh_that_makes_no_sense_is_an_error(axes: dict[str, int]):
 def test_mesh_text_that_makes_no_sense_is_an_error(text: str):
     with pytest.raises(Error):
         Mesh.parse(text)
+
+
+def test_a_mesh_says_which_axes_have_slow_links():
+    mesh = Mesh(pod=2, data=4, slow="pod")
+    assert str(mesh) == "pod=2 slow, data=4" and repr(mesh) == "Mesh(pod=2, data=4, slow='pod')"
+    assert repr(Mesh(a=2, b=2, slow=["b", "a"])) == "Mesh(a=2, b=2, slow=('a', 'b'))"
+    assert Mesh.parse(str(mesh)) is copy.deepcopy(mesh) is pickle.loads(pickle.dumps(mesh)) is mesh
+    assert mesh != Mesh(pod=2, data=4) and mesh.axes == Mesh(pod=2, data=4).axes
+    assert mesh.is_slow(("data", "pod")) and not mesh.is_slow(("data",))
+
+
+def test_parts_of_a_slow_axis_are_slow():
+    mesh = Mesh(pod=4, data=2, slow="pod")
+    assert str(mesh.refine(pod=(2, 2))) == "pod.0=2 slow, pod.1=2 slow, data=2"
+    assert mesh.having("pod.0:2").whole() is mesh and mesh.refine(data=(1, 2)).slow == ("pod",)
+
+
+@pytest.mark.parametrize(
+    ("slow", "said"),
+    [("dat", "the mesh has no axis `dat`"), (["pod", "x"], "has no axis `x`"), (4, "takes names of axes, got 4")],
+)
+def test_slow_links_of_no_axis_are_an_error(slow: str, said: str):
+    with pytest.raises(Error, match=said):
+        Mesh(pod=2, data=4, slow=slow)
+
+
+@pytest.mark.parametrize("text", ["pod=2 fast", "pod=2 slow slow", "pod=slow"])
+def test_a_mark_that_is_unknown_is_an_error(text: str):
+    with pytest.raises(Error):
+        Mesh.parse(text)
