@@ -66,12 +66,12 @@ _HOMES = {
 
 
 def _home(name: str) -> ModuleType | None:
-    """The module of a public name; of a tactic, the one that all are in."""
+    """The module of a public name; of a tactic, the one that has all."""
     if name in _HOMES:
         return import_module(f".{_HOMES[name]}", __name__)
     tactics = import_module(f".{_TACTICS}", __name__)
-    known = getattr(tactics.Tactic.known.get(name), "__module__", None)
-    return tactics if known == tactics.__name__ else None
+    known = getattr(tactics.Tactic.known.get(name), "__module__", "")
+    return tactics if known.startswith(tactics.__name__) else None
 
 
 def __getattr__(name: str) -> Any:

@@ -4,6 +4,7 @@ Ranges, layouts and meshes are compared and hashed millions of times and made a 
 the same object, equality is `is`, a hash is an address, and every memo table over them is cheap.
 """
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 _T = TypeVar("_T", bound="Interned")
@@ -26,7 +27,7 @@ class Interned:
     def check(self) -> None:
         """Raise an `Error` if the fields make no sense together."""
 
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
         return type(self), tuple(getattr(self, name) for name in self.__match_args__)
 
 

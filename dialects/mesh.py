@@ -6,7 +6,7 @@ import itertools
 import math
 import operator
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Never
@@ -62,7 +62,7 @@ class Mesh(Interned, Mapping[str, int]):
             if not named or name.partition(":")[2] not in ("", str(size)):
                 raise Error(f"`{name}` cannot name a mesh axis", helps=["use a letter, then letters, digits and `_`"])
 
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., Mesh], tuple[object, ...]]:
         return _mesh, (dict(self.pairs), self.slow)
 
     @staticmethod
@@ -200,11 +200,9 @@ class Mesh(Interned, Mapping[str, int]):
         return ", ".join(f"{_short(name)}={size}{' slow' * (name in self.slow)}" for name, size in self.pairs)
 
     def __repr__(self) -> str:
-        axes = [f"{_short(name)}={size}" for name, size in self.pairs]
-        if self.slow:
-            slow = tuple(map(_short, self.slow))
-            axes.append(f"slow={slow if len(slow) > 1 else slow[0]!r}")
-        return f"Mesh({', '.join(axes)})"
+        names = [_short(name) for name in self.slow]
+        slow = [f"slow={tuple(names) if len(names) > 1 else names[0]!r}"] if names else []
+        return f"Mesh({', '.join([*(f'{_short(name)}={size}' for name, size in self.pairs), *slow])})"
 
 
 def _mesh(axes: Mapping[str, int], slow: Sequence[str]) -> Mesh:

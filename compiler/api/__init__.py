@@ -1,7 +1,7 @@
 """What `import partita` shows: facades over the folders below.
 
     plan             `pt.plan` and `Plan`: the data of a plan, with every answer as a method
-    tactics          the library's tactics; each registers itself
+    tactics          a folder: the library's tactics; each registers itself
     replay           the text of tactics, read back
     jit              `pt.jit`: a plan for each kind of arguments, compiled
     notation         `pt.load` and `pt.parse`

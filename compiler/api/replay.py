@@ -91,5 +91,6 @@ def _call(line: str, location: Location) -> tuple[str, list[object], dict[str, o
 
 
 def _help() -> str:
-    library = [name for name, each in Tactic.known.items() if each.__module__ == Tactic.__module__]
+    folder = Tactic.__module__.rpartition(".")[0]
+    library = sorted(name for name, each in Tactic.known.items() if each.__module__.startswith(folder))
     return f"write a call of {', '.join((*library, *ACTIONS))} with literal arguments"

@@ -1,0 +1,24 @@
+"""The tactics that come with Partita. A tactic is a function from plan to plan; your own can be a plain function.
+
+    base           `Tactic`: its claims are made all at once and propagated once, so the order within a tactic never matters
+    steps          tile, replicate, widen, gather in each trip
+    resolve        the fastest way out of each conflict
+    annotated      what the program itself says
+    data           the batch
+    megatron       pairs of products
+    experts        experts, on the axis of the tokens
+    zero           what is stored from call to call
+
+    plan.apply(pt.DataParallel("data", inputs="batch/*"), pt.ZeRO(3, "data", params="params", optimizer="opt"))
+
+They register themselves when this is imported; each is `pt.NAME`.
+"""
+
+from .annotated import Annotated as Annotated
+from .base import Tactic as Tactic
+from .data import DataParallel as DataParallel
+from .experts import ExpertParallel as ExpertParallel
+from .megatron import Megatron as Megatron
+from .resolve import Resolve as Resolve
+from .steps import EachTrip as EachTrip, Replicate as Replicate, Tile as Tile, Widen as Widen
+from .zero import ZeRO as ZeRO

@@ -1,0 +1,55 @@
+"""Data parallelism: each device computes its part of the batch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ....dialects.errors import Error
+from ...inputs.checks import axes_of, flag_of
+from ...inputs.names import Patterns
+from ...plan.claims import Seed
+from ...plan.undone import in_parts
+from ..plan import Plan
+from .base import Axes, Tactic
+
+
+@dataclass(frozen=True, repr=False)
+class DataParallel(Tactic):
+    """Tile the leading dim (or `dim`) of the inputs on one axis, or on several, major to minor.
+
+    With `padded`, a batch that the axes do not divide is padded, and the padding counts for nothing. Raises Error if no op that
+    reads the inputs can run in parts.
+
+    DataParallel("data", inputs="batch/*"):   x: f32[512, 256]   -->   x: f32[data*128, 256], gradients all_reduced
+    """
+
+    axis: Axes
+    inputs: Patterns
+    dim: int = 0
+    padded: bool = False
+
+    def __call__(self, plan: Plan) -> Plan:
+        placed = super().__call__(plan)
+        if problem := in_parts(placed, self.dim, axes_of(self.axis), "DataParallel"):
+            raise problem
+        return placed
+
+    def seeds(self, plan: Plan) -> Iterator[Seed]:
+        found = plan.source.addresses.inputs(self.inputs)
+        shape, axes = plan.source.shape, axes_of(self.axis)
+        if not any(map(shape, found.values())):
+            names = ", ".join(f"`{name}`" for name in list(found)[:3])
+            raise Error(f"`DataParallel` has nothing to tile: {names} are scalars", helps=["give inputs that have a batch dim"])
+        for axis in axes:
+            for name, value in found.items():
+                if shape(value):
+                    dim = plan.dim_of(value, self.dim, name)
+                    yield Seed(value, dim, axis, name, blocks(plan, value, dim, axes), flag_of("padded", self.padded))
+
+
+def blocks(plan: Plan, value: int, dim: int, axes: Sequence[str]) -> int:
+    """The number of blocks of a dim once it is also tiled on these axes."""
+    own = {factor.name for factor in plan.table.on_dim(value, dim)}
+    return math.prod(plan.mesh[axis] for axis in own.union(*map(plan.mesh.parts, axes)))

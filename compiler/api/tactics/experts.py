@@ -1,0 +1,52 @@
+"""Expert parallelism: tokens travel to the devices that hold their experts, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ....dialects.errors import Error
+from ...plan.claims import Seed
+from ..plan import Plan
+from .base import Dims, Tactic, tiles
+
+
+@dataclass(frozen=True, repr=False)
+class ExpertParallel(Tactic):
+    """Tile the experts over an axis that also tiles the tokens: tokens travel to their experts, and back (arXiv 2006.16668).
+
+    `experts` are the parameters whose leading dim is the experts; a mapping from pattern to dim overrides this. Ops in which
+    every array has the experts dim take the axis there: forward, backward and in the optimizer. Dispatch and combine, which
+    also have the tokens, are left to the tactic that places the tokens. Apply this tactic first: the earlier one decides.
+
+        ExpertParallel("data", experts="params/experts"), DataParallel("data", inputs="batch/*"):
+            sent: f32[8, data*2, 16, 64]   -->   f32[data*1, 16, 16, 64] at the experts: an all_to_all before and one after them
+    """
+
+    axis: str
+    experts: Dims
+    padded: bool = False
+    holds: ClassVar[bool] = True
+
+    def seeds(self, plan: Plan) -> Iterator[Seed]:
+        if not self.experts:
+            helps = ['say which parameters lead with them: experts="**/experts"']
+            raise Error("`ExpertParallel` names no experts", helps=helps)
+        yield from tiles(plan, self.experts, 0, self.axis, self.padded)
+
+    def __call__(self, plan: Plan) -> Plan:
+        placed = super().__call__(plan)
+        if placed.mesh[self.axis] > 1:
+            self.used(plan, placed, list(self.seeds(plan)))
+        return placed
+
+    def used(self, plan: Plan, placed: Plan, seeds: Sequence[Seed]) -> None:
+        """Raises Error if no op takes the experts, because an earlier tactic has already placed all of them."""
+        program, nodes = plan.source.program, placed.table.axes[placed.mesh.parts(self.axis)[0]].nodes
+        claims = [nodes[number] for seed in seeds for number, _ in program.uses[seed.value]]
+        before = {claim.tactic: None for claim in claims if claim is not None and not claim.held}
+        if before and not any(claim is not None and claim.held for claim in claims):
+            by = plan.actions[next(iter(before))].text
+            title = f"the ops that read `{seeds[0].name}` are already tiled on `{self.axis}`, by {by}"
+            raise Error(title, helps=["apply `ExpertParallel` before it: the earlier tactic decides", "or use another axis"])

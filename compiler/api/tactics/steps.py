@@ -1,0 +1,88 @@
+"""The steps that tactics are made of, as tactics: tile, replicate, widen, gather in each trip.
+
+Tile({"w1": 1}, "model")   -->   w1: f32[256, model*512], and everything that follows
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ....dialects.errors import Error
+from ...inputs.checks import dims_given, flag_of
+from ...inputs.names import Patterns
+from ...plan.claims import Seed
+from ..plan import Plan
+from .base import Tactic, tiles
+
+
+@dataclass(frozen=True, repr=False)
+class Tile(Tactic):
+    """Tile dims of values on an axis, and propagate. `values` maps each pattern to its dim.
+
+    With `held`, the claims propagate only through ops in which every array has the dim; the other ops are left to later
+    tactics. Where a later tactic places another dim on the axis, an all_to_all connects the two. With `padded`, a dim that the
+    axis does not divide is padded; the padding counts for nothing in any fold. With `block`, blocks of so many elements go to
+    the devices in turn (block-cyclic).
+
+        Tile({"params/**/w1": 1}, "model"):   w1: f32[256, 1024]   -->   w1: f32[256, model*512]
+    """
+
+    values: Mapping[str, int]
+    axis: str
+    held: bool = False
+    padded: bool = False
+    block: int | None = None
+
+    def __call__(self, plan: Plan) -> Plan:
+        if self.values:
+            dims_given(self.values, self.axis, self.held)
+        plan = self.split(plan)
+        return plan.place(list(self.seeds(plan)), repr(self), held=flag_of("held", self.held))
+
+    def seeds(self, plan: Plan) -> Iterator[Seed]:
+        if not self.values:
+            helps = [f'say which, and which dim of each: pt.Tile({{"x": 0}}, {self.axis!r})']
+            raise Error("`Tile` names no values", helps=helps)
+        yield from tiles(plan, self.values, 0, self.axis, self.padded, self.block)
+
+
+@dataclass(frozen=True, repr=False)
+class Replicate(Tactic):
+    """Keep values replicated along an axis; propagation does not cross them.
+
+    Replicate("params/embedding", "data"):   embedding stays f32[512, 64] whatever layout its uses want
+    """
+
+    values: Patterns
+    axis: str
+
+    def seeds(self, plan: Plan) -> Iterator[Seed]:
+        for name, value in plan.source.addresses.find(self.values).items():
+            yield Seed(value, None, self.axis, name)
+
+
+@dataclass(frozen=True, repr=False)
+class Widen(Tactic):
+    """Compute values in the windows in which their uses read them, instead of exchanging what windows read beyond blocks.
+
+    Widen("h"):   conv(conv(x)): 2 permutes of h and 2 of x   -->   2 permutes of x, twice as wide; the rim of h computed twice
+    """
+
+    values: Patterns
+
+    def __call__(self, plan: Plan) -> Plan:
+        return plan.widen(self.values)
+
+
+@dataclass(frozen=True, repr=False)
+class EachTrip(Tactic):
+    """Gather arguments in every trip of the loops that read them, instead of once before the first trip.
+
+    EachTrip("params"):   1 all_gather of w, whole during 8 trips   -->   8 all_gathers, each freed in its trip
+    """
+
+    values: Patterns
+
+    def __call__(self, plan: Plan) -> Plan:
+        return plan.each_trip(self.values)

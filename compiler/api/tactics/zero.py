@@ -1,0 +1,108 @@
+"""ZeRO: what is stored from call to call lies in parts, and is gathered where it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from ....dialects.errors import Error
+from ....rewrites.decide.table import WHOLE
+from ...inputs.checks import axes_of, axis_of, flag_of
+from ...inputs.names import Patterns, as_patterns
+from ...plan.claims import Seed
+from ..plan import Plan
+from .base import Axes, Tactic
+
+
+@dataclass(frozen=True, repr=False)
+class ZeRO(Tactic):
+    """Shard optimizer state (stages 1 and 2), and parameters too (stage 3), over an axis (arXiv 1910.02054).
+
+    Each matched tensor is tiled on its first dim that divides, is free, and is not iterated over by a loop. With `padded`, if
+    none divides, it is tiled on the first such dim that is as long as the axis, and is whole on every device between calls.
+    Tensors without such a dim stay as they are. Several axes are applied as separate tactics. Stages 1 and 2 keep the
+    parameters and their successors replicated; `results` names the successors where `plan.successors` lacks them.
+
+        ZeRO(3, "data", params="params", optimizer="opt"):   w: f32[512, 64] --> f32[data*64, 64], gathered at each use
+    """
+
+    stage: int
+    axis: Axes
+    params: Patterns
+    optimizer: Patterns = ()
+    results: Patterns = ()
+    padded: bool = False
+
+    def __call__(self, plan: Plan) -> Plan:
+        if isinstance(self.axis, str):
+            return super().__call__(plan)
+        return plan.apply(*(replace(self, axis=axis) for axis in axes_of(self.axis)))
+
+    def seeds(self, plan: Plan) -> Iterator[Seed]:
+        if self.stage not in (1, 2, 3):
+            raise Error(f"`stage` of ZeRO must be 1, 2 or 3, got {self.stage!r}", helps=["stage 3 shards the parameters too"])
+        axis = axis_of(self.axis)
+        if not as_patterns(self.params) and not as_patterns(self.optimizer):
+            raise Error("`ZeRO` names no values", helps=['give `params`, `optimizer` or both: params="params"'])
+        inputs = plan.source.addresses.inputs
+        params, sharded = (inputs(given) if as_patterns(given) else {} for given in (self.params, self.optimizer))
+        if self.stage == 3:
+            sharded = {**params, **sharded}
+        else:
+            yield from self.kept(plan, params, axis)
+        dims = {name: free_dim(plan, value, axis, self.padded) for name, value in sharded.items()}
+        if all(dim is None for dim in dims.values()) and not any(is_tiled(plan, value, axis) for value in sharded.values()):
+            raise self.nothing(plan, sharded, axis)
+        for name, dim in dims.items():
+            if dim is not None:
+                yield Seed(sharded[name], dim, axis, name, padded=flag_of("padded", self.padded))
+
+    def nothing(self, plan: Plan, sharded: Mapping[str, int], axis: str) -> Error:
+        """The error for a tactic that would do nothing."""
+        if not sharded:
+            title = f"`ZeRO({self.stage}, ...)` shards optimizer state, but `optimizer` names none"
+            return Error(title, helps=['name it: optimizer="opt"', "or take stage 3, which shards the parameters"])
+        shapes = [f"`{name}` {list(plan.source.shape(value))}" for name, value in sharded.items()]
+        title = f"`ZeRO({self.stage}, ...)` shards nothing over `{axis}` ({plan.mesh[axis]} devices)"
+        notes = [f"no free dim of {', '.join(shapes[:4])} {'is as long' if self.padded else 'divides over it'}"]
+        return Error(title, notes=notes, helps=["take an axis of another size", *([] if self.padded else ["or padded=True"])])
+
+    def kept(self, plan: Plan, params: Mapping[str, int], axis: str) -> Iterator[Seed]:
+        """Replicate the parameters, and the results that become the parameters of the next step."""
+        results = plan.source.addresses.results
+        if as_patterns(self.results):
+            after = plan.source.addresses.find(self.results)
+        else:
+            if unknown := [name for name in params if name not in plan.successors]:
+                title = f"`ZeRO({self.stage}, ...)` keeps the new `{unknown[0]}` replicated, but cannot tell which result it is"
+                notes = [
+                    "a result succeeds the argument of the same name, or the only one with the same tree, shapes and dtypes"
+                ]
+                raise Error(title, notes=notes, helps=['name it: results="result/0"', "or take stage 3"])
+            after = {plan.successors[name]: results[plan.successors[name]] for name in params}
+        for name, value in {**params, **after}.items():
+            if not is_tiled(plan, value, axis):
+                yield Seed(value, None, axis, name)
+
+
+def is_tiled(plan: Plan, value: int, axis: str) -> bool:
+    """Whether the axis already tiles a dim of the value."""
+    claims = (plan.table.claim(value, part) for part in plan.mesh.parts(axis))
+    return any(claim is not None and claim.at != WHOLE for claim in claims)
+
+
+def free_dim(plan: Plan, value: int, axis: str, padded: bool = False) -> int | None:
+    """The first dim that divides over the axis, is not tiled yet and is not iterated over by a loop; None if none does.
+
+    With `padded`, if none divides, the first such dim that is at least as long as the axis.
+    """
+    if is_tiled(plan, value, axis):
+        return None
+    loops, size = plan.source.program.has_regions, plan.mesh[axis]
+    long = [
+        (dim, extent)
+        for dim, extent in enumerate(plan.source.shape(value))
+        if extent >= size and not plan.table.on_dim(value, dim) and not (loops and plan.source.classes.is_iterated(value, dim))
+    ]
+    divide = [dim for dim, extent in long if extent % size == 0]
+    return next(iter(divide or [dim for dim, _ in long if padded]), None)
