@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .compiler.api.plan import ConflictWarning as ConflictWarning, Plan as Plan, plan as plan
     from .compiler.api.replay import replay as replay
     from .compiler.api.tactics import (
+        FSDP as FSDP,
         Annotated as Annotated,
         DataParallel as DataParallel,
         EachTrip as EachTrip,

@@ -4,6 +4,8 @@
       addresses    the names of values
     claims         what a tactic says about values: checked, then propagated
       refusals     why a claim cannot be made, and what to do instead
+    products       products of the forward pass, parameters and inputs: where structure is looked for
+    pairs          pairs of products over a range that nothing between them folds
     undone         whether a tactic did what it was asked for
     lowered        the lowering, one step a line: the placed program, the device-local module
     collectives    what is sent, how often, and which tactic is the reason

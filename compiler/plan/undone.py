@@ -12,6 +12,7 @@ from ...rewrites.decide.table import Claim
 from ...rewrites.program.program import Node
 from .collectives import line_of, use_of
 from .cures import cure
+from .products import is_product, sums
 from .state import State
 
 
@@ -48,7 +49,7 @@ class Product(NamedTuple):
     @property
     def sums(self) -> bool:
         """Whether the placed index is summed over."""
-        return all(self.claim.at not in at for at in self.node.signature.result_at)
+        return sums(self.node, self.claim.at)
 
 
 def unpaired(plan: State, columns: Mapping[str, int], rows: Mapping[str, int], axis: str) -> Error | None:
@@ -76,16 +77,8 @@ def _products(plan: State, value: int, axis: str) -> Iterator[Product]:
             if node.passes_on or node.kind in ("trip", "optimization_barrier"):
                 ahead += node.results
             claim, source = claims[number], plan.source.traced.sources.get(node.op)
-            if _is_product(node) and claim is not None and (source is None or source.direction != "backward"):
+            if is_product(node) and claim is not None and (source is None or source.direction != "backward"):
                 yield Product(node, operand, claim)
-
-
-def _is_product(node: Node) -> bool:
-    """Whether it sums products of two operands: an index of both is in no result."""
-    if node.is_border or len(node.operands) != 2 or node.signature.instance.moves:
-        return False
-    left, right = node.signature.operand_at
-    return any(at in right and all(at not in out for out in node.signature.result_at) for at in left)
 
 
 def _problem(plan: State, name: str, product: Product, axis: str, is_row: bool) -> Error | None:
@@ -116,7 +109,7 @@ def _summed(plan: State, axis: str) -> Error | None:
     """
     program, number = plan.source.program, len(plan.actions) - 1
     for node, claim in zip(program.nodes, plan.table.axes[axis].nodes, strict=True):
-        if claim is None or claim.tactic != number or not _is_product(node) or any(program.parameter[v] for v in node.operands):
+        if claim is None or claim.tactic != number or not is_product(node) or any(program.parameter[v] for v in node.operands):
             continue
         source = line_of(plan, node.results[0], node)
         if Product(node, 0, claim).sums and (source is None or source.direction != "backward"):

@@ -21,4 +21,4 @@ from .experts import ExpertParallel as ExpertParallel
 from .megatron import Megatron as Megatron
 from .resolve import Resolve as Resolve
 from .steps import EachTrip as EachTrip, Replicate as Replicate, Tile as Tile, Widen as Widen
-from .zero import ZeRO as ZeRO
+from .zero import FSDP as FSDP, ZeRO as ZeRO

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from ....dialects.errors import Error
 from ...inputs.checks import axes_of, flag_of
-from ...inputs.names import Patterns
+from ...inputs.names import Patterns, as_patterns
 from ...plan.claims import Seed
+from ...plan.range_names import BATCH
 from ...plan.undone import in_parts
 from ..plan import Plan
 from .base import Axes, Tactic
@@ -19,14 +20,17 @@ from .base import Axes, Tactic
 class DataParallel(Tactic):
     """Tile the leading dim (or `dim`) of the inputs on one axis, or on several, major to minor.
 
+    Without `inputs`, these are the arguments that lead with the range `batch` (`plan.ranges()`). For P parameters it costs
+    `P + 1` all_reduces: of the gradients and of the loss.
+
     With `padded`, a batch that the axes do not divide is padded, and the padding counts for nothing. Raises Error if no op that
-    reads the inputs can run in parts.
+    reads the inputs can run in parts, and without `inputs` if no range is the batch.
 
     DataParallel("data", inputs="batch/*"):   x: f32[512, 256]   -->   x: f32[data*128, 256], gradients all_reduced
     """
 
     axis: Axes
-    inputs: Patterns
+    inputs: Patterns = ()
     dim: int = 0
     padded: bool = False
 
@@ -37,7 +41,7 @@ class DataParallel(Tactic):
         return placed
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
-        found = plan.source.addresses.inputs(self.inputs)
+        found = plan.source.addresses.inputs(self.inputs) if as_patterns(self.inputs) else batches(plan)
         shape, axes = plan.source.shape, axes_of(self.axis)
         if not any(map(shape, found.values())):
             names = ", ".join(f"`{name}`" for name in list(found)[:3])
@@ -47,6 +51,17 @@ class DataParallel(Tactic):
                 if shape(value):
                     dim = plan.dim_of(value, self.dim, name)
                     yield Seed(value, dim, axis, name, blocks(plan, value, dim, axes), flag_of("padded", self.padded))
+
+
+def batches(plan: Plan) -> dict[str, int]:
+    """The arguments that lead with the batch, by name. Raises Error if no range is the batch."""
+    root, of, shape = plan.range_roots.get(BATCH), plan.source.classes.of, plan.source.program.shape
+    arguments = plan.source.addresses.arguments
+    found = {name: value for name, value in arguments.items() if shape(value) and of(value, 0) == root}
+    if root is None or not found:
+        title = "`DataParallel` finds no batch: the inputs do not all lead with the same range"
+        raise Error(title, helps=['name them: inputs="batch/*"', 'or name their range: plan.name("x", 0, "batch")'])
+    return found
 
 
 def blocks(plan: Plan, value: int, dim: int, axes: Sequence[str]) -> int:

@@ -6,25 +6,34 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ....dialects.errors import Error
-from ...inputs.checks import patterns_of
+from ...inputs.checks import axis_of, flag_of, patterns_of
 from ...plan.claims import Seed
+from ...plan.pairs import Pair, pairs
 from ...plan.undone import unpaired
+from ...views.listing import Listing
 from ..plan import Plan
 from .base import Dims, Tactic, tiles
 
 
 @dataclass(frozen=True, repr=False)
 class Megatron(Tactic):
-    """Tensor parallelism: column and row tiling of weights by patterns, the rest inferred (arXiv 1909.08053).
+    """Tensor parallelism: column and row tiling of weights, found from structure or by patterns (arXiv 1909.08053).
+
+    Without patterns, it finds every pair of products: parameters that make a range, parameters that sum over it, and between
+    them only ops that keep it apart, as heads in attention and hidden units in a perceptron do. `pairs(plan)` lists them, and
+    the candidates that are none, each with the reason.
 
     `column` tiles the output dim of the first matmul (the last dim), `row` the contracted dim of the second (the last but one),
     so a dim of stacked layers in front changes nothing. A mapping from pattern to dim overrides these. One of the two is enough
     if the other follows by propagation.
 
-    Raises Error for a column whose tiled dim is summed over, for a row whose tiled dim is not, and for an op between them that
-    needs its input whole: a pair costs one all_reduce forward and one backward.
+    A pair costs one all_reduce forward and one backward: `4·L` for L layers of attention and a perceptron.
 
-        Megatron("model", column="**/w1"):   w1: f32[256, model*512], w2: f32[model*512, 256], one all_reduce after w2
+    Raises Error if there is no pair; for a column whose tiled dim is summed over, for a row whose tiled dim is not, and for an
+    op between them that needs its input whole.
+
+        Megatron("model"):   w1: f32[256, model*512], w2: f32[model*512, 256], one all_reduce after w2
+        Megatron("model", column={"**/wq": -2, "**/wk": -2, "**/wv": -2}, row={"**/wo": 0}):   only attention, by its heads
     """
 
     axis: str
@@ -39,6 +48,10 @@ class Megatron(Tactic):
             raise problem
         return placed
 
+    def pairs(self, plan: Plan) -> Listing[Pair]:
+        """The pairs that the plan's program has on this axis, and the candidates that are none, with the reason."""
+        return pairs(self.split(plan), axis_of(self.axis), flag_of("padded", self.padded))
+
     def weights(self, plan: Plan, given: Dims) -> dict[str, int]:
         """The values that patterns match, by name."""
         patterns = given if isinstance(given, Mapping) else patterns_of(given) if given else ()
@@ -46,7 +59,19 @@ class Megatron(Tactic):
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
         if not self.column and not self.row:
-            raise Error("`Megatron` names no weights", helps=['give `column`, `row` or both: column="**/w1"'])
+            yield from self.found(plan)
         for given, dim in ((self.column, -1), (self.row, -2)):
             if given:
                 yield from tiles(plan, given, dim, self.axis, self.padded)
+
+    def found(self, plan: Plan) -> Iterator[Seed]:
+        """The parameters of all pairs. Raises Error if there is none."""
+        listing, names, padded = self.pairs(plan), plan.source.addresses.names, flag_of("padded", self.padded)
+        weights = dict.fromkeys(weight for pair in listing for weight in pair.weights)
+        if not weights and plan.mesh[self.axis] > 1:
+            notes = [f"{pair.columns[0]} ({pair.extent} elements): {pair.why_not}" for pair in listing[:4]]
+            helps = [] if listing else [f"no dim that a product makes divides over {plan.mesh[self.axis]} devices: padded=True"]
+            helps.append('name the weights: column="**/w1", row="**/w2"')
+            raise Error(f"`Megatron` finds no pair of products over `{self.axis}`", notes=notes, helps=helps)
+        for value, dim in weights:
+            yield Seed(value, dim, self.axis, names[value], padded=padded)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -83,6 +84,56 @@ class ZeRO(Tactic):
         for name, value in {**params, **after}.items():
             if not is_tiled(plan, value, axis):
                 yield Seed(value, None, axis, name)
+
+
+@dataclass(frozen=True, repr=False)
+class FSDP(Tactic):
+    """Shard everything that is stored from call to call over an axis: ZeRO-3, with its values found (arXiv 2304.11277).
+
+    These are the arguments that a result replaces in the next call (`plan.successors`): parameters and the optimizer's state.
+    Apply it after the tactics that place the computation. A parameter is then gathered where it is used, forward and backward
+    (and again where it is recomputed), one layer at a time in a loop over layers; its gradient arrives by a reduce_scatter.
+    For P parameters: 2P all_gathers, without those that the backward pass does not use, and P reduce_scatters.
+
+    Each value is tiled on its first dim that divides, is free, and is not iterated over by a loop. Those of fewer than `smallest`
+    elements stay replicated: a vector is not worth a collective of its own. `values` names them instead.
+
+    Raises Error if the program has no such arguments, or if none of them can be tiled.
+
+        FSDP("data"):   params/w, opt/m/w, opt/v/w: f32[512, 64] --> f32[data*64, 64], w gathered at each use
+    """
+
+    axis: Axes
+    values: Patterns = ()
+    smallest: int = 0
+    padded: bool = False
+
+    def __call__(self, plan: Plan) -> Plan:
+        if isinstance(self.axis, str):
+            return super().__call__(plan)
+        return plan.apply(*(replace(self, axis=axis) for axis in axes_of(self.axis)))
+
+    def seeds(self, plan: Plan) -> Iterator[Seed]:
+        axis, shape = axis_of(self.axis), plan.source.shape
+        found = {name: value for name, value in self.stored(plan).items() if math.prod(shape(value)) >= self.smallest}
+        dims = {name: free_dim(plan, value, axis, self.padded) for name, value in found.items()}
+        if all(dim is None for dim in dims.values()) and not any(is_tiled(plan, value, axis) for value in found.values()):
+            notes = [f"`{name}` {list(shape(value))}" for name, value in list(found.items())[:4]]
+            helps = ["take an axis of another size", *([] if self.padded else ["or padded=True"])]
+            raise Error(f"`FSDP` shards nothing over `{axis}` ({plan.mesh[axis]} devices)", notes=notes, helps=helps)
+        for name, dim in dims.items():
+            if dim is not None:
+                yield Seed(found[name], dim, axis, name, padded=flag_of("padded", self.padded))
+
+    def stored(self, plan: Plan) -> dict[str, int]:
+        """What is stored from call to call, by name. Raises Error if nothing is."""
+        if as_patterns(self.values):
+            return plan.source.addresses.inputs(self.values)
+        arguments = plan.source.addresses.arguments
+        if found := {name: value for name, value in arguments.items() if name in plan.successors}:
+            return found
+        notes = ["a result succeeds the argument of the same name, or the only one with the same tree, shapes and dtypes"]
+        raise Error("`FSDP` finds nothing that is stored from call to call", notes=notes, helps=['name it: values="params"'])
 
 
 def is_tiled(plan: Plan, value: int, axis: str) -> bool:

@@ -1,0 +1,72 @@
+"""Products, and the passes of a training step: what tactics that find their ranges from structure look at.
+
+dot_general of `x` and `w` in jvp(block)                  -->   a product of the forward pass, with a parameter
+dot_general of `q` and `k` in transpose(jvp(attention))   -->   a product of the backward pass, of two computed values
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from ...rewrites.program.program import Node
+from .range_names import BATCH
+from .state import State
+
+BORDERS = "trip", "optimization_barrier"
+"""Through these, a loop or a rematerialised function gets its parameters."""
+
+
+def is_product(node: Node) -> bool:
+    """Whether it sums products of two operands: an index of both is in no result."""
+    if node.is_border or len(node.operands) != 2 or node.signature.instance.moves:
+        return False
+    left, right = node.signature.operand_at
+    return any(at in right and sums(node, at) for at in left)
+
+
+def sums(node: Node, index: int) -> bool:
+    """Whether an index of an op is in no result."""
+    return all(index not in at for at in node.signature.result_at)
+
+
+def flops(node: Node) -> int:
+    """The multiplications of a product."""
+    return prod(index.extent for index in node.signature.instance.indices)
+
+
+@dataclass(frozen=True)
+class Passes:
+    """The forward pass of a plan's program, its parameters and its inputs."""
+
+    plan: State
+
+    @cached_property
+    def is_differentiated(self) -> bool:
+        """Whether the program contains a backward pass, so that the forward pass is only what JAX's scopes say."""
+        sources = self.plan.source.traced.sources
+        return any("transpose(" in sources.scope(op) for op in sources)
+
+    def is_forward(self, node: Node) -> bool:
+        """Whether the op belongs to the forward pass."""
+        sources = self.plan.source.traced.sources
+        if not self.is_differentiated or node.op not in sources:
+            return not self.is_differentiated
+        scope = sources.scope(node.op)
+        return "jvp(" in scope and "transpose(" not in scope and "rematted_computation" not in scope
+
+    def products(self) -> Iterator[Node]:
+        """The products of the forward pass, in program order."""
+        return (node for node in self.plan.source.program.nodes if is_product(node) and self.is_forward(node))
+
+    def parameter(self, value: int) -> int | None:
+        """The argument that a value is, perhaps moved, cast or one layer of it; None if it is computed."""
+        program = self.plan.source.program
+        return program.source(value, BORDERS) if program.parameter[value] else None
+
+    @cached_property
+    def inputs(self) -> frozenset[int]:
+        """The arguments with a batch."""
+        classes, rank, root = self.plan.source.classes, self.plan.source.program.shape, self.plan.source.range_names.get(BATCH)
+        arguments = self.plan.source.addresses.arguments.values()
+        return frozenset(v for v in arguments if root in {classes.of(v, dim) for dim in range(len(rank(v)))})
