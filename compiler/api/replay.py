@@ -14,7 +14,7 @@ from ...dialects.errors import Error, Location, did_you_mean
 from ...dialects.mesh import Mesh
 from ..inputs.checks import shown
 from .plan import Plan, plan
-from .tactics import Tactic
+from .tactics import Tactic, at
 
 ACTIONS = ("tile", "replicate", "widen", "each_trip", "name", "propagate", "rewrite")
 """The methods of a plan that a trace can call."""
@@ -41,19 +41,7 @@ def tactics_of(text: str) -> list[Callable[[Plan], Plan]]:
 
 
 def _tactic(line: str, location: Location) -> Callable[[Plan], Plan]:
-    name, args, kwargs = _call(line, location)
-    act: Callable[..., Plan] | None = getattr(Plan, name) if name in ACTIONS else None
-    make = Tactic.known.get(name, Tactic)
-    if act is None and make is Tactic:
-        helps = did_you_mean(name, (*Tactic.known, *ACTIONS), _help(), most=3)
-        raise Error(f"unknown tactic `{name}`", location=location, helps=helps)
-    signature = inspect.signature(make if act is None else partial(act, None))
-    try:
-        signature.bind(*args, **kwargs)
-        made: Callable[[Plan], Plan] = make(*args, **kwargs) if act is None else methodcaller(name, *args, **kwargs)
-    except TypeError as error:
-        helps = [f"it takes {name}({', '.join(signature.parameters)})"]
-        raise Error(f"`{name}` is called with wrong arguments", location=location, label=str(error), helps=helps) from None
+    made = _made(_parsed(line, location), location)
 
     def tactic(plan: Plan) -> Plan:
         try:
@@ -65,28 +53,51 @@ def _tactic(line: str, location: Location) -> Callable[[Plan], Plan]:
     return tactic
 
 
-def _call(line: str, location: Location) -> tuple[str, list[object], dict[str, object]]:
-    """The name and the arguments of the call on a line."""
-
-    def no_tactic(why: str) -> Error:
-        return Error("expected a tactic on this line", location=location, label=why, helps=[_help()])
-
+def _made(call: ast.expr, location: Location) -> Callable[[Plan], Plan]:
+    """The tactic of a call; an argument of `at` may be one too."""
+    name, args, kwargs = _call(call, location)
+    act: Callable[..., Plan] | None = getattr(Plan, name) if name in ACTIONS else None
+    make: Callable[..., Callable[[Plan], Plan]] = at if name == at.__name__ else Tactic.known.get(name, Tactic)
+    if act is None and make is Tactic:
+        helps = did_you_mean(name, (*Tactic.known, *ACTIONS), _help(), most=3)
+        raise Error(f"unknown tactic `{name}`", location=location, helps=helps)
+    signature = inspect.signature(make if act is None else partial(act, None))
     try:
-        call = ast.parse(line, mode="eval").body
+        signature.bind(*args, **kwargs)
+        return make(*args, **kwargs) if act is None else methodcaller(name, *args, **kwargs)
+    except TypeError as error:
+        helps = [f"it takes {name}({', '.join(signature.parameters)})"]
+        raise Error(f"`{name}` is called with wrong arguments", location=location, label=str(error), helps=helps) from None
+
+
+def _no_tactic(why: str, location: Location) -> Error:
+    return Error("expected a tactic on this line", location=location, label=why, helps=[_help()])
+
+
+def _parsed(line: str, location: Location) -> ast.expr:
+    try:
+        return ast.parse(line, mode="eval").body
     except SyntaxError as error:
-        raise no_tactic(error.msg) from None
+        raise _no_tactic(error.msg, location) from None
+
+
+def _call(call: ast.expr, location: Location) -> tuple[str, list[object], dict[str, object]]:
+    """The name and the arguments of a call."""
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-        raise no_tactic("this is not a call of a tactic")
+        raise _no_tactic("this is not a call of a tactic", location)
+    nested = call.func.id == at.__name__
 
     def literal(node: ast.expr) -> object:
+        if nested and isinstance(node, ast.Call):
+            return _made(node, location)
         try:
             return ast.literal_eval(node)
         except ValueError:
-            raise no_tactic(f"`{ast.unparse(node)}` is not a literal") from None
+            raise _no_tactic(f"`{ast.unparse(node)}` is not a literal", location) from None
 
     args, kwargs = [literal(each) for each in call.args], {each.arg or "**": literal(each.value) for each in call.keywords}
     if "**" in kwargs:
-        raise no_tactic("`**` is not a literal")
+        raise _no_tactic("`**` is not a literal", location)
     return call.func.id, args, kwargs
 
 

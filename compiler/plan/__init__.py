@@ -6,6 +6,9 @@
       refusals     why a claim cannot be made, and what to do instead
     products       products of the forward pass, parameters and inputs: where structure is looked for
     pairs          pairs of products over a range that nothing between them folds
+    stream         what the sums over an axis add up to: the activations between the parts of a model
+    keys           what attention reads at all positions
+    vocabulary     tables that inputs look up, and what makes logits
     undone         whether a tactic did what it was asked for
     lowered        the lowering, one step a line: the placed program, the device-local module
     collectives    what is sent, how often, and which tactic is the reason

@@ -4,7 +4,10 @@ Arguments and results are named by path, intermediates by tag or scope, and any 
 value has one name, the first of these that applies.
 """
 
+from __future__ import annotations
+
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -102,3 +105,38 @@ class Addresses:
                 no_list(glob)
         names = match(globs, self.arguments, what="argument")
         return {name: self.arguments[name] for name in names}
+
+    def has(self, value: int) -> bool:
+        """Whether a tactic may make claims for the value: for all, here."""
+        del value
+        return True
+
+    def within(self, given: Patterns, successors: Mapping[str, str]) -> Within:
+        """Only the values that the patterns match, and those that take their places in the next call."""
+        found = self.find(given)
+        after = (self.results[successors[name]] for name in found if name in successors)
+        return Within(self.traced, self.program, wanted=frozenset((*found.values(), *after)))
+
+
+@dataclass(frozen=True)
+class Within(Addresses):
+    """The names of some values of a program: patterns match no others. Every value keeps its name."""
+
+    wanted: frozenset[int] = frozenset()
+
+    def __repr__(self) -> str:
+        return f"Within({len(self.wanted):,} values of {self.traced})"
+
+    @cached_property
+    def arguments(self) -> dict[str, int]:
+        return self.only(Addresses(self.traced, self.program).arguments)
+
+    @cached_property
+    def results(self) -> dict[str, int]:
+        return self.only(Addresses(self.traced, self.program).results)
+
+    def only(self, names: Mapping[str, int]) -> dict[str, int]:
+        return {name: value for name, value in names.items() if value in self.wanted}
+
+    def has(self, value: int) -> bool:
+        return value in self.wanted

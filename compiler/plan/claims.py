@@ -227,7 +227,7 @@ def place(plan: Some, seeds: Sequence[Seed], text: str, *, propagate: bool = Tru
     propagate = flag_of("propagate", propagate)
     redo = partial(place, seeds=seeds, text=text, propagate=propagate, held=held)
     plan = having(plan, dict.fromkeys(seed.axis for seed in seeds))
-    seeds = [part for seed in seeds for part in seed.parts(plan.mesh)]
+    seeds = [part for seed in seeds if plan.source.addresses.has(seed.value) for part in seed.parts(plan.mesh)]
     with without_collector():
         table = _claimed(plan, seeds, len(plan.actions), propagate, held)
     action = Action(text, "place", tuple(seed.value for seed in seeds), propagate, held, redo=redo)

@@ -238,9 +238,5 @@ class Search:
 
     def named(self, value: int, dim: int) -> str:
         """The name of a dim: that of the parameter, if the value is one that is only moved."""
-        argument = self.passes.parameter(value)
-        if argument is not None:
-            dims = range(len(self.program.shape(argument)))
-            same = [at for at in dims if self.of(argument, at) == self.of(value, dim)]
-            value, dim = (argument, same[0]) if len(same) == 1 else (value, dim)
+        value, dim = self.passes.on_parameter(value, dim) or (value, dim)
         return f"{self.plan.source.addresses.names[value]}.{dim}"

@@ -13,6 +13,9 @@ from ...rewrites.program.program import Node
 from .range_names import BATCH
 from .state import State
 
+Spot = tuple[int, int]
+"""A parameter, and one of its dims."""
+
 BORDERS = "trip", "optimization_barrier"
 """Through these, a loop or a rematerialised function gets its parameters."""
 
@@ -68,5 +71,43 @@ class Passes:
     def inputs(self) -> frozenset[int]:
         """The arguments with a batch."""
         classes, rank, root = self.plan.source.classes, self.plan.source.program.shape, self.plan.source.range_names.get(BATCH)
-        arguments = self.plan.source.addresses.arguments.values()
+        arguments = self.plan.source.program.arguments
         return frozenset(v for v in arguments if root in {classes.of(v, dim) for dim in range(len(rank(v)))})
+
+    def on_parameter(self, value: int, dim: int) -> Spot | None:
+        """The parameter that a value is, and which of its dims a dim is; None if its range is not on one dim of it alone."""
+        argument, of = self.parameter(value), self.plan.source.classes.of
+        if argument is None:
+            return None
+        dims = range(len(self.plan.source.program.shape(argument)))
+        same = [at for at in dims if of(argument, at) == of(value, dim)]
+        return (argument, same[0]) if len(same) == 1 else None
+
+    def shared(self) -> list[Spot]:
+        """The parameters with a range that products share with what they multiply, and keep: as experts do with their tokens."""
+        found = dict[Spot, None]()
+        for node in self.products():
+            for position, value in enumerate(node.operands):
+                other, made = node.signature.operand_at[1 - position], node.signature.result_at[0]
+                for dim, digits in enumerate(node.signature.operand_dims[position]):
+                    is_shared = len(digits) == 1 and digits[0].at in other and digits[0].at in made
+                    spot = self.on_parameter(value, dim) if is_shared else None
+                    if spot is not None and spot[0] not in self.inputs:
+                        found[spot] = None
+        return list(found)
+
+    def first_fold(self, value: int, dim: int) -> Node | None:
+        """The first op of the forward pass that folds a dim of a value, or what becomes of it."""
+        program, ahead, found = self.plan.source.program, [(value, dim)], list[Node]()
+        for each, at in ahead:
+            for number, position in program.uses[each]:
+                node, digits = program.nodes[number], program.nodes[number].signature.operand_dims[position][at]
+                if len(digits) != 1 or not self.is_forward(node):
+                    continue
+                index = digits[0].at
+                if node.signature.instance.indices[index].folds is not None:
+                    found.append(node)
+                made = zip(node.results, node.signature.result_at, strict=True)
+                spots = [(result, its[index].dim) for result, its in made if index in its]
+                ahead += [spot for spot in spots if spot not in ahead]
+        return min(found, key=lambda node: node.number, default=None)

@@ -9,7 +9,7 @@ Every query on a plan takes a `State`; `pt.Plan` is a `State` with these queries
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Never, Self, TypeVar, cast
 
@@ -85,6 +85,13 @@ class Source:
         program, traced = self.program, self.traced
         avals = (*zip(program.arguments, traced.in_avals, strict=False), *zip(program.returned, traced.out_avals, strict=True))
         return {value: key_rank(aval) for value, aval in avals if is_key(aval)}
+
+    def within(self, values: Patterns) -> "Source":
+        """The same program, in which patterns match only these values, and claims are made for no others."""
+        found = replace(self, addresses=self.addresses.within(values, self.traced.successors))
+        # What is known of the program is known of it here.
+        vars(found).update({name: getattr(self, name) for name in ("classes", "range_names", "keys")})
+        return found
 
     def shape(self, value: int) -> tuple[int, ...]:
         """The extents that the user sees: a random key is one element, `key<fry>[8]` and not `u32[8, 2]`."""

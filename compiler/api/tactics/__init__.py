@@ -6,8 +6,12 @@
     annotated      what the program itself says
     data           the batch
     megatron       pairs of products
+    sequence       positions, between Megatron's parts or of everything
+    vocabulary     embedding, logits and loss
     experts        experts, on the axis of the tokens
     zero           what is stored from call to call
+    two_dims       batch x model, on weights and activations
+    combinators    tactics made of tactics
 
     plan.apply(pt.DataParallel("data", inputs="batch/*"), pt.ZeRO(3, "data", params="params", optimizer="opt"))
 
@@ -16,9 +20,13 @@ They register themselves when this is imported; each is `pt.NAME`.
 
 from .annotated import Annotated as Annotated
 from .base import Tactic as Tactic
+from .combinators import at as at, or_else as or_else, repeat as repeat, then as then
 from .data import DataParallel as DataParallel
 from .experts import ExpertParallel as ExpertParallel
 from .megatron import Megatron as Megatron
 from .resolve import Resolve as Resolve
+from .sequence import ContextParallel as ContextParallel, SequenceParallel as SequenceParallel
 from .steps import EachTrip as EachTrip, Replicate as Replicate, Tile as Tile, Widen as Widen
+from .two_dims import Tensor2D as Tensor2D
+from .vocabulary import VocabularyParallel as VocabularyParallel
 from .zero import FSDP as FSDP, ZeRO as ZeRO

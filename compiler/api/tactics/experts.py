@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ....dialects.errors import Error
+from ...inputs.checks import flag_of
 from ...plan.claims import Seed
+from ...plan.products import Passes
 from ..plan import Plan
 from .base import Dims, Tactic, tiles
 
@@ -16,24 +18,34 @@ from .base import Dims, Tactic, tiles
 class ExpertParallel(Tactic):
     """Tile the experts over an axis that also tiles the tokens: tokens travel to their experts, and back (arXiv 2006.16668).
 
-    `experts` are the parameters whose leading dim is the experts; a mapping from pattern to dim overrides this. Ops in which
+    `experts` are the parameters whose leading dim is the experts; a mapping from pattern to dim overrides this. Without it they
+    are found from structure: their products share a range with the tokens that they multiply, and keep it. Ops in which
     every array has the experts dim take the axis there: forward, backward and in the optimizer. Dispatch and combine, which
     also have the tokens, are left to the tactic that places the tokens. Apply this tactic first: the earlier one decides.
+
+    A layer has 2 all_to_alls forward and 2 backward. Raises Error if no parameters are experts, and if an earlier tactic has
+    placed the ops that read them.
 
         ExpertParallel("data", experts="params/experts"), DataParallel("data", inputs="batch/*"):
             sent: f32[8, data*2, 16, 64]   -->   f32[data*1, 16, 16, 64] at the experts: an all_to_all before and one after them
     """
 
     axis: str
-    experts: Dims
+    experts: Dims = ()
     padded: bool = False
     holds: ClassVar[bool] = True
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
-        if not self.experts:
+        if self.experts:
+            yield from tiles(plan, self.experts, 0, self.axis, self.padded)
+            return
+        spots, names = Passes(plan).shared(), plan.source.addresses.names
+        if not spots:
+            notes = ["their products share a range with the tokens that they multiply, and keep it: `ecm,emf->ecf`"]
             helps = ['say which parameters lead with them: experts="**/experts"']
-            raise Error("`ExpertParallel` names no experts", helps=helps)
-        yield from tiles(plan, self.experts, 0, self.axis, self.padded)
+            raise Error("`ExpertParallel` finds no experts", notes=notes, helps=helps)
+        for value, dim in spots:
+            yield Seed(value, dim, self.axis, names[value], padded=flag_of("padded", self.padded))
 
     def __call__(self, plan: Plan) -> Plan:
         placed = super().__call__(plan)

@@ -95,8 +95,8 @@ class FSDP(Tactic):
     (and again where it is recomputed), one layer at a time in a loop over layers; its gradient arrives by a reduce_scatter.
     For P parameters: 2P all_gathers, without those that the backward pass does not use, and P reduce_scatters.
 
-    Each value is tiled on its first dim that divides, is free, and is not iterated over by a loop. Those of fewer than `smallest`
-    elements stay replicated: a vector is not worth a collective of its own. `values` names them instead.
+    Each value is tiled on its first dim that divides, is free, and is not iterated over by a loop. Those of fewer than
+    `smallest` elements stay replicated: a vector is not worth a collective of its own. `values` names them instead.
 
     Raises Error if the program has no such arguments, or if none of them can be tiled.
 

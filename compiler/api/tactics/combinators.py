@@ -1,0 +1,148 @@
+"""Tactics made of tactics. A part may be a tactic of the library, one of your own, or a plain function from plan to plan.
+
+    then(a, b)        a, and then b
+    or_else(a, b)     a; if that is refused, b
+    repeat(a)         a, until it changes nothing
+    at("layer", a)    a, with only its claims on these values
+
+What stands in the trace are the lines of the parts that took effect, so a replayed plan does not choose again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ....dialects.errors import Error
+from ....rewrites.decide.table import same
+from ...inputs.checks import run_tactic, tactic_given
+from ...inputs.names import Patterns
+from ..plan import Plan
+
+Step = Callable[[Plan], Plan]
+
+MOST = 1000
+"""How often `repeat` applies a tactic at most."""
+
+
+def then(*tactics: Step) -> Step:
+    """The tactics one after another, as one. If one of them is refused, so are all.
+
+    then(pt.DataParallel("data"), pt.FSDP("data"))   -->   DataParallel(axis='data'), FSDP(axis='data')
+    """
+    return Then(tuple(map(tactic_given, tactics)))
+
+
+def or_else(*tactics: Step) -> Step:
+    """The first of the tactics that is not refused: that raises no `pt.Error`. Raises Error, with all reasons, if all are.
+
+    A tactic may refuse by a budget: `lambda plan: plan.expect(memory="<16GiB")` at the end of a `then`.
+
+    or_else(pt.Megatron("model"), pt.FSDP("model"))   -->   FSDP(axis='model'), if there is no pair of products
+    """
+    return OrElse(tuple(map(tactic_given, tactics)))
+
+
+def repeat(tactic: Step) -> Step:
+    """The tactic again and again, until it changes nothing or is refused. Raises Error if it is refused the first time.
+
+    repeat(lambda plan: plan.resolve(plan.conflicts[0]) if plan.conflicts else plan)   -->   all conflicts resolved
+    """
+    return Repeat(tactic_given(tactic))
+
+
+def at(values: Patterns, tactic: Step) -> Step:
+    """The tactic with only its claims on these values: those that the patterns match, and their successors.
+
+    Names that the tactic gives are looked for among these values alone. Raises Error if it claims nothing there.
+
+    at("params/decoder", pt.Megatron("model"))   -->   the pairs of the decoder; the encoder is left to other tactics
+    """
+    return At(values if isinstance(values, str) else tuple(values), tactic_given(tactic))
+
+
+@dataclass(frozen=True, repr=False)
+class Then:
+    """See `then`."""
+
+    tactics: tuple[Step, ...]
+
+    def __call__(self, plan: Plan) -> Plan:
+        return plan.apply(*self.tactics)
+
+    def __repr__(self) -> str:
+        return f"then({', '.join(map(repr, self.tactics))})"
+
+
+@dataclass(frozen=True, repr=False)
+class OrElse:
+    """See `or_else`."""
+
+    tactics: tuple[Step, ...]
+
+    def __call__(self, plan: Plan) -> Plan:
+        refused: list[str] = []
+        for tactic in self.tactics:
+            try:
+                return run_tactic(tactic, plan)
+            except Error as error:
+                refused.append(f"{tactic!r}: {error.title}")
+        helps = ["end with a tactic that always applies, such as `lambda plan: plan`"]
+        raise Error(f"none of {len(self.tactics)} tactics applies", notes=refused, helps=helps)
+
+    def __repr__(self) -> str:
+        return f"or_else({', '.join(map(repr, self.tactics))})"
+
+
+@dataclass(frozen=True, repr=False)
+class Repeat:
+    """See `repeat`."""
+
+    tactic: Step
+
+    def __call__(self, plan: Plan) -> Plan:
+        before = run_tactic(self.tactic, plan)
+        if is_same(plan, before):
+            return plan
+        for _ in range(MOST):
+            try:
+                after = run_tactic(self.tactic, before)
+            except Error:
+                return before
+            if is_same(before, after):
+                return before
+            before = after
+        title = f"{self.tactic!r} still changes the plan after {MOST} times"
+        raise Error(title, helps=["let it return the plan as it is when it is done"])
+
+    def __repr__(self) -> str:
+        return f"repeat({self.tactic!r})"
+
+
+@dataclass(frozen=True, repr=False)
+class At:
+    """See `at`."""
+
+    values: Patterns
+    tactic: Step
+
+    def __call__(self, plan: Plan) -> Plan:
+        made = run_tactic(self.tactic, replace(plan, source=plan.source.within(self.values)))
+        new = [replace(action, text=f"at({self.shown}, {action.text})") for action in made.actions[len(plan.actions) :]]
+        if not any(action.values or action.kind != "place" for action in new):
+            raise Error(f"{self.tactic!r} claims nothing at {self.shown}", helps=["name more values, or another tactic"])
+        return replace(made, source=plan.source, actions=(*plan.actions, *new))
+
+    @property
+    def shown(self) -> str:
+        return repr(self.values if isinstance(self.values, str) else [*self.values])
+
+    def __repr__(self) -> str:
+        return f"at({self.shown}, {self.tactic!r})"
+
+
+def is_same(before: Plan, after: Plan) -> bool:
+    """Whether two plans of one program place the same."""
+    old, new = before.table, after.table
+    rest = [(plan.mesh, plan.labels, plan.table.widened, plan.table.each_trip) for plan in (before, after)]
+    return rest[0] == rest[1] and same(old.axes, new.axes)

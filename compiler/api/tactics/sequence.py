@@ -1,0 +1,140 @@
+"""Sequence and context parallelism: positions over the devices of an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ....dialects.errors import Error
+from ...inputs.checks import axis_of
+from ...inputs.names import Patterns, as_patterns
+from ...plan.claims import Seed
+from ...plan.keys import keys
+from ...plan.products import BORDERS, Passes
+from ...plan.range_names import LENGTH
+from ...plan.stream import stream
+from ..plan import Plan
+from .base import Tactic
+
+
+@dataclass(frozen=True, repr=False)
+class SequenceParallel(Tactic):
+    """Tile the activations between Megatron's parts on the same axis, along the positions (arXiv 2205.05198).
+
+    Apply it after `Megatron`. What its sums add up to is tiled, forward and backward, and what follows from it: norms, dropout
+    and the residual are computed in parts, and stored in parts. Each all_reduce becomes a reduce_scatter, and an all_gather
+    comes before each part: for L layers `4·L` of each instead of `4·L` all_reduces. Where the backward pass reads what a loop
+    has stored, or what it computes again, it gathers that again: `6·L` all_gathers.
+
+    `dim` is a number or the name of a range; without it, the range `length`, or dim 1. With `dim=-1` the width is tiled.
+    `values` names the values to be tiled, such as tags, instead of those that are found.
+
+    Raises Error if no sum over the axis is found, and for a dim that the axis does not divide.
+
+        SequenceParallel("model"):   x + h @ w2: all_reduce   -->   x: f32[8, model*256, 512], reduce_scatter; all_gather
+    """
+
+    axis: str
+    values: Patterns = ()
+    dim: int | str | None = None
+
+    def seeds(self, plan: Plan) -> Iterator[Seed]:
+        names, axis = plan.source.addresses.names, axis_of(self.axis)
+        if as_patterns(self.values):
+            found = plan.source.addresses.find(self.values)
+        else:
+            found = {names[value]: value for value in stream(plan, axis)}
+        if not found and plan.mesh[axis] > 1:
+            helps = [f'apply it after the tactic that places the weights: pt.Megatron("{axis}")', 'or name values: values="x"']
+            raise Error(f"`SequenceParallel` finds no sums over `{axis}` of what weights make", helps=helps)
+        if not found:
+            return
+        root = self.root(plan, *next(iter(found.items())))
+        for name, value in found.items():
+            yield Seed(value, with_class(plan, value, root, name), axis, name)
+
+    def root(self, plan: Plan, name: str, value: int) -> int:
+        """The class of the dim that is tiled, by the first of the values."""
+        known = plan.range_roots.get(LENGTH, -1)
+        if self.dim is None and known in classes(plan, value):
+            return known
+        if self.dim is None and len(plan.source.shape(value)) < 3:
+            title = f"`{name}` has no dim of positions: its shape is {list(plan.source.shape(value))}"
+            raise Error(title, helps=["say which dim is tiled: dim=0"])
+        return plan.source.classes.of(value, plan.dim_of(value, 1 if self.dim is None else self.dim, name))
+
+
+@dataclass(frozen=True, repr=False)
+class ContextParallel(Tactic):
+    """Tile the positions of everything on an axis; attention gathers keys and values (arXiv 2407.21783, section 3.3.2).
+
+    Every op works on its own positions. Where attention reads all of them, the keys and values are gathered, and the gradients
+    of both arrive by a reduce_scatter: for L layers `2·L` all_gathers and `2·L` reduce_scatters, `2·L` all_gathers more if the
+    layers are recomputed. The gradient of each of P parameters, and the loss, is one all_reduce: `P + 1`.
+
+    Inputs are tiled on the range `length`, or on `dim` of `inputs`. Of an input that does not divide, such as tokens that serve
+    as inputs and as labels, the parts that are read are tiled. Keys and values are found from structure.
+
+    Raises Error if no input has positions.
+
+        ContextParallel("context"):   k: f32[8, context*256, 4, 64] gathered to f32[8, 1024, 4, 64] before q @ k
+    """
+
+    axis: str
+    inputs: Patterns = ()
+    dim: int | str = LENGTH
+
+    def seeds(self, plan: Plan) -> Iterator[Seed]:
+        named, axis, names = self.named(plan), axis_of(self.axis), plan.source.addresses.names
+        for name, value in named.items():
+            for each, dim in divisible(plan, value, plan.dim_of(value, self.dim, name), axis):
+                yield Seed(each, dim, axis, names[each])
+        roots = dict.fromkeys(
+            plan.source.classes.of(value, plan.dim_of(value, self.dim, name)) for name, value in named.items()
+        )
+        for value in (value for root in roots for value in keys(plan, root)):
+            yield Seed(value, None, axis, names[value])
+
+    def named(self, plan: Plan) -> dict[str, int]:
+        """The inputs that have positions, by name."""
+        if as_patterns(self.inputs):
+            return plan.source.addresses.inputs(self.inputs)
+        root, names = plan.range_roots.get(LENGTH), plan.source.addresses.names
+        found = {names[value]: value for value in Passes(plan).inputs if root is not None and root in classes(plan, value)}
+        if not found:
+            helps = ['name them and their dim: inputs="batch/*", dim=1']
+            raise Error("`ContextParallel` finds no positions: no range of the inputs is the length", helps=helps)
+        return found
+
+
+def classes(plan: Plan, value: int) -> list[int]:
+    """The classes of the dims of a value."""
+    return [plan.source.classes.of(value, dim) for dim in range(len(plan.source.program.shape(value)))]
+
+
+def with_class(plan: Plan, value: int, root: int, name: str) -> int:
+    """The dim of a value that has the class. Raises Error if none has."""
+    found = classes(plan, value)
+    if root not in found:
+        title = f"no dim of `{name}` has the range that is tiled: its shape is {list(plan.source.shape(value))}"
+        raise Error(title, helps=["name the values that have it: values=..."])
+    return found.index(root)
+
+
+def divisible(plan: Plan, value: int, dim: int, axis: str) -> list[tuple[int, int]]:
+    """The value, if the axis divides the dim; otherwise the parts of it that are read, and that the axis divides."""
+    program, root, size = plan.source.program, plan.source.classes.of(value, dim), plan.mesh[axis]
+    ahead, found = [(value, dim)], list[tuple[int, int]]()
+    for each, at in ahead:
+        if program.shape(each)[at] % size == 0:
+            found.append((each, at))
+            continue
+        for node in (program.nodes[number] for number, _ in program.uses[each]):
+            parts = node.results if node.signature.shifts or node.passes_on or node.kind in BORDERS else ()
+            spots = ((part, classes(plan, part).index(root)) for part in parts if root in classes(plan, part))
+            ahead += [spot for spot in spots if spot not in ahead]
+    if not found:
+        title = f"`{plan.source.addresses.names[value]}` has {program.shape(value)[dim]} positions, which do not divide"
+        notes = ["nor do the parts of it that the program reads"]
+        raise Error(f"{title} over `{axis}` ({size} devices)", notes=notes, helps=[f"pad the sequence to a multiple of {size}"])
+    return found

@@ -1,0 +1,47 @@
+"""Tensor parallelism in two dimensions: batch x model on weights and activations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...inputs.names import Patterns
+from ...plan.claims import Seed
+from ..plan import Plan
+from .base import Tactic
+from .data import DataParallel
+from .megatron import Megatron
+from .sequence import SequenceParallel
+from .zero import FSDP
+
+
+@dataclass(frozen=True, repr=False)
+class Tensor2D(Tactic):
+    """Weights over both axes, activations too: batch over one, width over the other (GSPMD, arXiv 2105.04663, section 5.1).
+
+    It applies four tactics, which the trace shows: `DataParallel(data)`, `Megatron(model)`, `SequenceParallel(model, dim=-1)`,
+    which tiles the width of the activations, and `FSDP(data)`. A weight is gathered over `data` for its products, activations
+    over `model` before each part; sums are scattered. For L layers of attention and a perceptron, over `model`: `4·L`
+    all_gathers and `4·L` reduce_scatters, and an all_reduce for each sum over the width, as in norms; over `data` those of
+    `FSDP`.
+
+    Vocabulary parallelism does not go with it: the width of the table is on `model`.
+
+        Tensor2D("data", "model"):   w1: f32[data*64, model*512], x: f32[data*2, 1024, model*128]
+    """
+
+    data: str
+    model: str
+    inputs: Patterns = ()
+    smallest: int = 0
+
+    def __call__(self, plan: Plan) -> Plan:
+        return plan.apply(
+            DataParallel(self.data, self.inputs),
+            Megatron(self.model),
+            SequenceParallel(self.model, dim=-1),
+            FSDP(self.data, smallest=self.smallest),
+        )
+
+    def seeds(self, plan: Plan) -> Iterator[Seed]:
+        raise NotImplementedError("it is made of tactics that each make their own claims")

@@ -1,0 +1,47 @@
+"""The stream of activations between the parts of a model that a tactic has placed on an axis: what their sums add up to.
+
+h = gelu(x @ w1); x = x + h @ w2, units on `model`   -->   h @ w2 forward; backward, the gradient of what w1 is multiplied by
+"""
+
+from collections.abc import Iterator, Set
+
+from .products import Passes, sums
+from .state import State
+
+
+def stream(plan: State, axis: str) -> list[int]:
+    """The values of which sums over an axis are resolved, if they have the dims of what products with parameters make.
+
+    Forward, backward, and where they are recomputed; sums of lookups among them. They are read off the plan's decisions, so a
+    sum that waits is where it ends: three gradients of one value are one.
+    """
+    parts = set(plan.mesh.parts(axis))
+    kinds = {_kind(plan, value) for part in parts for value in _rows(plan, part)}
+    moves = (move for move in plan.decisions.moves if any(each.axis in parts for each in move.pending))
+    ends = dict.fromkeys(move.value for move in moves if _kind(plan, move.value) in kinds)
+    return list(dict.fromkeys(value for end in ends for value in _tileable(plan, end, kinds)))
+
+
+def _tileable(plan: State, value: int, kinds: Set[frozenset[int]]) -> list[int]:
+    """Where a tactic tiles the value: where a product or a lookup makes it; if it adds up several, where it is read."""
+    program = plan.source.program
+    node = program.nodes[program.producer[value]]
+    claims = (table.nodes[node.number] for table in plan.table.axes.values())
+    if any(claim is not None and sums(node, claim.at) for claim in claims):
+        return [value]
+    read = [result for number, _ in program.uses[value] for result in program.nodes[number].results]
+    return [result for result in read if _kind(plan, result) in kinds] or [value]
+
+
+def _rows(plan: State, part: str) -> Iterator[int]:
+    """What the forward products make that sum over the axis and multiply by a parameter."""
+    passes, table = Passes(plan), plan.table.axes.get(part)
+    for node in passes.products() if table is not None else ():
+        claim = table.nodes[node.number] if table is not None else None
+        if claim is not None and sums(node, claim.at) and any(passes.parameter(value) is not None for value in node.operands):
+            yield node.results[0]
+
+
+def _kind(plan: State, value: int) -> frozenset[int]:
+    """The classes of the dims of a value."""
+    return frozenset(plan.source.classes.of(value, dim) for dim in range(len(plan.source.program.shape(value))))
