@@ -9,6 +9,7 @@
     stream         what the sums over an axis add up to: the activations between the parts of a model
     keys           what attention reads at all positions
     vocabulary     tables that inputs look up, and what makes logits
+    succession     whether a result is computed from the argument that it replaces
     undone         whether a tactic did what it was asked for
     lowered        the lowering, one step a line: the placed program, the device-local module
     collectives    what is sent, how often, and which tactic is the reason

@@ -84,7 +84,7 @@ class Passes:
         return (argument, same[0]) if len(same) == 1 else None
 
     def shared(self) -> list[Spot]:
-        """The parameters with a range that products share with what they multiply, and keep: as experts do with their tokens."""
+        """The parameters with a range that products share with what they multiply, and keep, as experts and their tokens."""
         found = dict[Spot, None]()
         for node in self.products():
             for position, value in enumerate(node.operands):

@@ -24,6 +24,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import lru_cache
 from math import prod
 
@@ -422,11 +423,10 @@ def _result(reach: _Reach, number: int) -> int:
 
 
 def _price(placements: Placements, reach: _Reach, value: int) -> int:
-    """Bytes received to resolve the value: a reduce_scatter if all its uses need it sliced, otherwise an all_reduce."""
+    """Bytes received to resolve the value: a reduce_scatter over the axes on which all uses need slices, then an all_reduce."""
     pend = reach.pending[value]
-    axes = {each.axis for each in pend}
-    wanted = [placements.wanted(number, position) for number, position in placements.uses(value)]
-    sliced = bool(wanted) and all(axes.issubset(layout.axes()) for layout in wanted)
+    wanted = [placements.wanted(number, position).axes() for number, position in placements.uses(value)]
+    sliced = frozenset({each.axis for each in pend}.intersection(*wanted) if wanted else ())
     width, trips = itemsize(reach.program.types[value].dtype), placements.trips(value)
     bytes = _received(reach.layouts[value], pend, sliced, placements.mesh) * width * trips
     # A sum that each trip scatters is stored in parts: it does not wait for fewer collectives.
@@ -444,7 +444,8 @@ def _is_moved(reach: _Reach, value: int) -> bool:
 
 
 @lru_cache(maxsize=1 << 14)
-def _received(layout: Layout, pend: Pend, sliced: bool, mesh: Mesh) -> Bytes:
-    """The elements that a device receives to resolve a value of this layout."""
-    axes = {each.axis for each in pend}
-    return share(prod(layout.local_shape(mesh)), devices(axes, mesh), times=1 if sliced else 2)
+def _received(layout: Layout, pend: Pend, sliced: frozenset[str], mesh: Mesh) -> Bytes:
+    """The elements that a device receives to resolve a value of this layout, and to slice it on some of the axes."""
+    size, parts = prod(layout.local_shape(mesh)), devices(sliced, mesh)
+    rest = devices({each.axis for each in pend} - sliced, mesh)
+    return share(size, parts) + Fraction(share(size, rest, times=2), parts)

@@ -71,7 +71,7 @@ class Then:
         return plan.apply(*self.tactics)
 
     def __repr__(self) -> str:
-        return f"then({', '.join(map(repr, self.tactics))})"
+        return f"then({', '.join(map(called, self.tactics))})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,12 +86,12 @@ class OrElse:
             try:
                 return run_tactic(tactic, plan)
             except Error as error:
-                refused.append(f"{tactic!r}: {error.title}")
+                refused.append(f"{called(tactic)}: {error.title}")
         helps = ["end with a tactic that always applies, such as `lambda plan: plan`"]
         raise Error(f"none of {len(self.tactics)} tactics applies", notes=refused, helps=helps)
 
     def __repr__(self) -> str:
-        return f"or_else({', '.join(map(repr, self.tactics))})"
+        return f"or_else({', '.join(map(called, self.tactics))})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,11 +112,11 @@ class Repeat:
             if is_same(before, after):
                 return before
             before = after
-        title = f"{self.tactic!r} still changes the plan after {MOST} times"
+        title = f"{called(self.tactic)} still changes the plan after {MOST} times"
         raise Error(title, helps=["let it return the plan as it is when it is done"])
 
     def __repr__(self) -> str:
-        return f"repeat({self.tactic!r})"
+        return f"repeat({called(self.tactic)})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -130,7 +130,7 @@ class At:
         made = run_tactic(self.tactic, replace(plan, source=plan.source.within(self.values)))
         new = [replace(action, text=f"at({self.shown}, {action.text})") for action in made.actions[len(plan.actions) :]]
         if not any(action.values or action.kind != "place" for action in new):
-            raise Error(f"{self.tactic!r} claims nothing at {self.shown}", helps=["name more values, or another tactic"])
+            raise Error(f"{called(self.tactic)} claims nothing at {self.shown}", helps=["name more values, or another tactic"])
         return replace(made, source=plan.source, actions=(*plan.actions, *new))
 
     @property
@@ -138,7 +138,12 @@ class At:
         return repr(self.values if isinstance(self.values, str) else [*self.values])
 
     def __repr__(self) -> str:
-        return f"at({self.shown}, {self.tactic!r})"
+        return f"at({self.shown}, {called(self.tactic)})"
+
+
+def called(tactic: Step) -> str:
+    """A tactic's text, or the name of a function."""
+    return str(getattr(tactic, "__name__", tactic))
 
 
 def is_same(before: Plan, after: Plan) -> bool:

@@ -69,7 +69,9 @@ class Megatron(Tactic):
         listing, names, padded = self.pairs(plan), plan.source.addresses.names, flag_of("padded", self.padded)
         weights = dict.fromkeys(weight for pair in listing for weight in pair.weights)
         if not weights and plan.mesh[self.axis] > 1:
-            notes = [f"{pair.columns[0]} ({pair.extent} elements): {pair.why_not}" for pair in listing[:4]]
+            # Those first that an op refuses.
+            tried = sorted(listing, key=lambda pair: pair.source is None)
+            notes = [f"{pair.columns[0]} ({pair.extent} elements): {pair.why_not}" for pair in tried[:4]]
             helps = [] if listing else [f"no dim that a product makes divides over {plan.mesh[self.axis]} devices: padded=True"]
             helps.append('name the weights: column="**/w1", row="**/w2"')
             raise Error(f"`Megatron` finds no pair of products over `{self.axis}`", notes=notes, helps=helps)

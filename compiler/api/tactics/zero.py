@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from ....dialects.errors import Error
 from ....rewrites.decide.table import WHOLE
 from ...inputs.checks import axes_of, axis_of, flag_of
-from ...inputs.names import Patterns, as_patterns
+from ...inputs.names import Patterns, as_patterns, parts
 from ...plan.claims import Seed
+from ...plan.succession import mistaken
 from ..plan import Plan
 from .base import Axes, Tactic
 
@@ -80,10 +81,21 @@ class ZeRO(Tactic):
                     "a result succeeds the argument of the same name, or the only one with the same tree, shapes and dtypes"
                 ]
                 raise Error(title, notes=notes, helps=['name it: results="result/0"', "or take stage 3"])
+            for name in params:
+                self.checked(plan, name)
             after = {plan.successors[name]: results[plan.successors[name]] for name in params}
         for name, value in {**params, **after}.items():
             if not is_tiled(plan, value, axis):
                 yield Seed(value, None, axis, name)
+
+    def checked(self, plan: Plan, name: str) -> None:
+        """Raises Error if the result that is taken for the new parameter is computed from other arguments."""
+        taken = plan.successors[name]
+        if (other := mistaken(plan, name, taken)) is not None:
+            title = f"`ZeRO({self.stage}, ...)` keeps the new `{name}` replicated, and takes `{taken}` for it"
+            notes = [f"`{taken}` is not computed from `{name}` element by element, but `{other}` is"]
+            tree = "/".join(parts(other)[:2])
+            raise Error(title, notes=notes, helps=[f'name the new parameters: results="{tree}"', "or take stage 3"])
 
 
 @dataclass(frozen=True, repr=False)
@@ -96,7 +108,8 @@ class FSDP(Tactic):
     For P parameters: 2P all_gathers, without those that the backward pass does not use, and P reduce_scatters.
 
     Each value is tiled on its first dim that divides, is free, and is not iterated over by a loop. Those of fewer than
-    `smallest` elements stay replicated: a vector is not worth a collective of its own. `values` names them instead.
+    `smallest` elements (in each layer of a stack) stay replicated: a vector is not worth a collective of its own. `values`
+    names the values instead.
 
     Raises Error if the program has no such arguments, or if none of them can be tiled.
 
@@ -115,7 +128,7 @@ class FSDP(Tactic):
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
         axis, shape = axis_of(self.axis), plan.source.shape
-        found = {name: value for name, value in self.stored(plan).items() if math.prod(shape(value)) >= self.smallest}
+        found = {name: value for name, value in self.stored(plan).items() if in_a_trip(plan, value) >= self.smallest}
         dims = {name: free_dim(plan, value, axis, self.padded) for name, value in found.items()}
         if all(dim is None for dim in dims.values()) and not any(is_tiled(plan, value, axis) for value in found.values()):
             notes = [f"`{name}` {list(shape(value))}" for name, value in list(found.items())[:4]]
@@ -134,6 +147,12 @@ class FSDP(Tactic):
             return found
         notes = ["a result succeeds the argument of the same name, or the only one with the same tree, shapes and dtypes"]
         raise Error("`FSDP` finds nothing that is stored from call to call", notes=notes, helps=['name it: values="params"'])
+
+
+def in_a_trip(plan: Plan, value: int) -> int:
+    """The number of elements, of a stack that a loop iterates over those of one trip."""
+    iterated = plan.source.classes.is_iterated
+    return math.prod(extent for dim, extent in enumerate(plan.source.shape(value)) if not iterated(value, dim))
 
 
 def is_tiled(plan: Plan, value: int, axis: str) -> bool:

@@ -1,0 +1,152 @@
+"""Composite tactics send what their closed forms say, on layers one by one and stacked, and compute what the program does.
+
+The transformer has L layers, P = 9L + 1 parameters, S = 4L + 1 of them matrices. Stacked, its layers run in a `scan` and are
+computed again in the backward pass; it then has 10 parameters, and 5 of them are vectors or stacks of vectors.
+"""
+
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jaxpr_collectives import collectives, counts
+from models import Batch, Transformer, Tree, block, stack, train_step
+
+import partita as pt
+from partita.compiler.api.plan import Plan
+
+MESH = pt.Mesh(data=2, model=4)
+PODS = pt.Mesh(pod=2, data=2, model=2, slow="pod")
+SMALLEST = 17
+"""More elements than a vector of the model has."""
+DATA, MODEL, VOCABULARY = pt.DataParallel("data"), pt.Megatron("model"), pt.VocabularyParallel("model")
+SEQUENCE, FSDP = pt.SequenceParallel("model"), pt.FSDP("data", smallest=SMALLEST)
+MATRICES = ["params/embed", "params/**/w*"], ["opt/**/embed", "opt/**/w*"]
+
+Sent = dict[str, int]
+
+
+def remat_loss(params: Tree, batch: Batch) -> jax.Array:
+    x, _ = jax.lax.scan(jax.checkpoint(lambda x, p: (block(x, p), None)), params["embed"][batch.x], params["blocks"])
+    logs = jax.nn.log_softmax(x @ params["embed"].T, axis=-1)
+    return -jnp.mean(jnp.take_along_axis(logs, batch.y[..., None], axis=-1))
+
+
+def stacked_step(params: Tree, batch: Batch) -> tuple[Tree, jax.Array]:
+    value, grads = jax.value_and_grad(remat_loss)(params, batch)
+    return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), value
+
+
+@cache
+def unrolled(layers: int, mesh: pt.Mesh = MESH) -> tuple[Plan, Sequence[Any]]:
+    args = Transformer(layers).arrays()
+    return pt.plan(train_step, mesh, *args), args
+
+
+@cache
+def stacked(layers: int, mesh: pt.Mesh = MESH) -> tuple[Plan, Sequence[Any]]:
+    params, _, batch = Transformer(layers).arrays()
+    args = stack(params), batch
+    return pt.plan(stacked_step, mesh, *args), args
+
+
+class Row(NamedTuple):
+    """A strategy, and the collectives of a step on L layers: of AG, AR, RS the numbers for layers one by one, and stacked."""
+
+    tactics: Sequence[Callable[[Plan], Plan]]
+    alone: Callable[[int], tuple[int, int, int]]
+    scanned: Callable[[int], tuple[int, int, int]] | None
+    mesh: pt.Mesh = MESH
+
+
+ROWS = {
+    # A sum for each gradient, and one for the loss.
+    "data": Row([DATA], lambda L: (0, 9 * L + 2, 0), lambda L: (0, 11, 0)),
+    # The matrices' gradients are scattered, the new matrices gathered.
+    "ZeRO-2": Row(
+        [DATA, pt.ZeRO(2, "data", *MATRICES)],
+        lambda L: (4 * L + 1, 5 * L + 1, 4 * L + 1),
+        None,
+    ),
+    # Each matrix forward and backward, and a third time the table that is also the head.
+    "FSDP": Row([DATA, FSDP], lambda L: (8 * L + 3, 5 * L + 1, 4 * L + 1), lambda L: (8 * L + 3, 6, 4 * L + 1)),
+    # Vectors too: the backward pass does not use the three biases of a layer, unless it computes the layer again.
+    "FSDP of everything": Row(
+        [DATA, pt.FSDP("data")], lambda L: (15 * L + 3, 1, 9 * L + 1), lambda L: (17 * L + 3, 1, 9 * L + 1)
+    ),
+    # Attention and perceptron, forward and backward; attention is summed once more where the layer is computed again.
+    "Megatron": Row([MODEL], lambda L: (0, 4 * L, 0), lambda L: (0, 5 * L, 0)),
+    "data, Megatron": Row([DATA, MODEL], lambda L: (0, 13 * L + 2, 0), lambda L: (0, 5 * L + 11, 0)),
+    # Megatron's sums are scattered, and its inputs gathered; the loss, the table and the vectors have sums over positions.
+    "sequence": Row([MODEL, SEQUENCE], lambda L: (4 * L, 5 * L + 2, 4 * L), lambda L: (6 * L, 7, 5 * L)),
+    # The lookup, the largest logit, two sums of them, the right logit, and the gradient of what the head reads.
+    "vocabulary": Row([VOCABULARY], lambda L: (0, 6, 0), lambda L: (0, 6, 0)),
+    # Keys and values, and their gradients; the gradients of all parameters, and the loss.
+    "context": Row([pt.ContextParallel("data")], lambda L: (2 * L, 9 * L + 2, 2 * L), lambda L: (4 * L, 11, 2 * L)),
+    # Megatron's sums as in a sequence, matrices as in FSDP; the norms' sums over the width, 4 forward and 4 backward.
+    "2-D": Row(
+        [pt.Tensor2D("data", "model", smallest=SMALLEST)],
+        lambda L: (4 * L + 8 * L + 3, 8 * L + 5 * L + 2, 4 * L + 4 * L + 1),
+        lambda L: (6 * L + 8 * L + 3, 12 * L + 7, 5 * L + 4 * L + 1),
+    ),
+    "data, Megatron, vocabulary, FSDP": Row(
+        [DATA, MODEL, VOCABULARY, FSDP],
+        lambda L: (8 * L + 3, 4 * L + 5 * L + 7, 4 * L + 1),
+        lambda L: (8 * L + 3, 5 * L + 12, 4 * L + 1),
+    ),
+    # The head gathers what it reads, and the lookup is scattered: one more of each in either direction.
+    "data, Megatron, vocabulary, sequence, FSDP": Row(
+        [DATA, MODEL, VOCABULARY, SEQUENCE, FSDP],
+        lambda L: (4 * L + 2 + 8 * L + 3, 5 * L + 5, 4 * L + 2 + 4 * L + 1),
+        lambda L: (6 * L + 2 + 8 * L + 3, 10, 5 * L + 2 + 4 * L + 1),
+    ),
+    # Sharded in a pod, replicated over pods: what is scattered over `data` is then summed over `pod`.
+    "two pods": Row(
+        [pt.DataParallel(("pod", "data")), FSDP],
+        lambda L: (8 * L + 3, 9 * L + 2, 4 * L + 1),
+        lambda L: (8 * L + 3, 4 * L + 7, 4 * L + 1),
+        PODS,
+    ),
+}
+
+
+def sent(plan: Plan) -> tuple[int, int, int]:
+    assert not plan.conflicts and not plan.blocked and not plan.whole
+    found = plan.counts()
+    assert not found["all_to_all"] and not found["permute"]
+    return found["all_gather"], found["all_reduce"], found["reduce_scatter"]
+
+
+@pytest.mark.parametrize("layers", [2, 3])
+@pytest.mark.parametrize("name", ROWS)
+def test_it_sends_what_its_closed_form_says(name: str, layers: int) -> None:
+    row = ROWS[name]
+    assert sent(unrolled(layers, row.mesh)[0].apply(*row.tactics)) == row.alone(layers)
+    if row.scanned is not None:
+        assert sent(stacked(layers, row.mesh)[0].apply(*row.tactics)) == row.scanned(layers)
+
+
+@pytest.mark.parametrize("make", [unrolled, stacked])
+@pytest.mark.parametrize("name", ROWS)
+def test_it_trains_as_unpartitioned(name: str, make: Callable[..., tuple[Plan, Sequence[Any]]]) -> None:
+    row = ROWS[name]
+    if row.scanned is None and make is stacked:
+        return
+    plan, args = make(1 if make is unrolled else 2, row.mesh)
+    placed = plan.apply(*row.tactics)
+    assert counts(collectives(placed.compile(), *args)) == placed.counts()
+    assert placed.check(*args) < 2e-4
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_it_replays_from_its_trace(name: str) -> None:
+    row, size = ROWS[name], Transformer(1)
+    placed = unrolled(1, row.mesh)[0].apply(*row.tactics)
+    again = pt.replay(train_step, row.mesh, placed.trace, *size.shapes())
+    assert again.trace == placed.trace
+    assert again.layout("**") == placed.layout("**") and again.counts() == placed.counts()
