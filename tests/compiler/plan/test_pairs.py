@@ -1,0 +1,160 @@
+"""`Megatron` without patterns finds the pairs of products that an expert names."""
+
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import partita as pt
+from partita.compiler.api.plan import Plan
+from partita.examples import demo, flax_transformer, gpt, llama, scan_layers
+
+MESH = pt.Mesh(data=2, model=4)
+FOUND = pt.Megatron("model")
+
+Tree = Any
+
+
+def of_llama() -> tuple[Plan, pt.Tactic]:
+    args = jax.eval_shape(lambda: llama.arguments(llama.Config(vocabulary=503)))
+    return pt.plan(llama.train_step, MESH, *args), llama.TACTICS[1]
+
+
+def of_gpt() -> tuple[Plan, pt.Tactic]:
+    params = gpt.init(gpt.Config())
+    tokens = jax.ShapeDtypeStruct((8, 64), jnp.int32)
+    args = params, gpt.OPTIMIZER.init(params), {"x": tokens, "y": tokens}
+    return pt.plan(gpt.train_step, MESH, *args), demo.TACTICS["Megatron"]
+
+
+def of_flax() -> tuple[Plan, pt.Tactic]:
+    args = jax.eval_shape(flax_transformer.create_state), jax.eval_shape(flax_transformer.random_batch)
+    return pt.plan(flax_transformer.train_step, pt.Mesh(data=4, model=2), *args), flax_transformer.heads
+
+
+def of_stack() -> tuple[Plan, pt.Tactic]:
+    return pt.plan(scan_layers.train_step, MESH, *scan_layers.arguments()), pt.Megatron("model", column="params/w1")
+
+
+@pytest.mark.parametrize("make", [of_llama, of_gpt, of_flax, of_stack])
+def test_it_finds_what_the_examples_write(make: Callable[[], tuple[Plan, pt.Tactic]]) -> None:
+    plan, by_patterns = make()
+    found, written = plan.apply(FOUND), plan.apply(by_patterns)
+    assert found.trace == "Megatron(axis='model')"
+    assert found.layout("**") == written.layout("**") and found.counts() == written.counts()
+
+
+def normal(*shape: int) -> jax.Array:
+    return jnp.asarray(np.random.default_rng(sum(shape)).standard_normal(shape) * 0.3, jnp.float32)
+
+
+def attention(p: Tree, x: jax.Array, kv: int, head: int = 4) -> jax.Array:
+    """Attention whose heads are parts of one dim of the weights, as many libraries write it."""
+    heads = p["q"].shape[1] // head
+    q, k, v = ((x @ p[name]).reshape(*x.shape[:2], -1, head) for name in "qkv")
+    k, v = (jnp.repeat(each, heads // kv, axis=2) for each in (k, v))
+    weights = jax.nn.softmax(jnp.einsum("bqhd,bkhd->bhqk", q, k))
+    return x + jnp.einsum("bhqk,bkhd->bqhd", weights, v).reshape(*x.shape[:2], -1) @ p["o"]
+
+
+def weights(kv: int, heads: int = 8, head: int = 4, width: int = 16) -> Tree:
+    sizes = {"q": heads * head, "k": kv * head, "v": kv * head}
+    return {**{name: normal(width, size) for name, size in sizes.items()}, "o": normal(heads * head, width)}
+
+
+def step(loss: Callable[..., jax.Array]) -> Callable[..., Any]:
+    def update(params: Tree, *args: Any) -> Any:
+        value, grads = jax.value_and_grad(loss)(params, *args)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), value
+
+    return update
+
+
+X = normal(4, 8, 16)
+
+
+@pytest.mark.parametrize(
+    ("kv", "columns"),
+    [
+        (8, "params/k.1, params/q.1, params/v.1"),  # a head of keys for each head of queries
+        (4, "params/k.1, params/q.1, params/v.1"),  # for two of them
+        (2, "params/q.1"),  # fewer than devices: they stay whole
+        (1, "params/q.1"),
+    ],
+)
+@pytest.mark.parametrize("stacked", [False, True])
+def test_heads_are_found_in_fused_dims(kv: int, columns: str, stacked: bool) -> None:
+    """The heads of queries are split over 4 devices; those of keys and values too, if there are enough."""
+
+    def loss(params: Tree, x: jax.Array) -> jax.Array:
+        layer = jax.checkpoint(lambda x, p: (attention(p, x, kv), None))
+        return jnp.mean((jax.lax.scan(layer, x, params)[0] if stacked else attention(params, x, kv)) ** 2)
+
+    params = weights(kv)
+    params = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), params) if stacked else params
+    plan = pt.plan(step(loss), MESH, params, X)
+    (pair,) = [pair for pair in FOUND.pairs(plan) if not pair.why_not]
+    assert ", ".join(sorted(pair.columns)) == (columns.replace(".1", ".2") if stacked else columns)
+    assert pair.rows == ("params/o.1" if stacked else "params/o.0",)
+    placed = plan.apply(FOUND)
+    assert placed.collectives()[0].kind == "all_reduce"
+    assert not stacked or placed.check(params, X) < 2e-4
+
+
+def mlp(params: Sequence[jax.Array], x: jax.Array) -> jax.Array:
+    for w in params:
+        x = jnp.tanh(x @ w)
+    return x
+
+
+def test_every_second_product_of_a_chain_is_a_row() -> None:
+    plan = pt.plan(mlp, MESH, [normal(16, 32), normal(32, 16), normal(16, 64), normal(64, 8)], normal(8, 16))
+    found = [(pair.columns, pair.rows) for pair in FOUND.pairs(plan) if not pair.why_not]
+    assert found == [(("params/0.1",), ("params/1.0",)), (("params/2.1",), ("params/3.0",))]
+    assert plan.apply(FOUND).counts()["all_reduce"] == 2
+
+
+def test_weights_that_no_step_replaces_are_found_too() -> None:
+    """Adapters are trained; the weights beside them are only read."""
+
+    def loss(adapters: Tree, base: Tree, x: jax.Array) -> jax.Array:
+        hidden = jnp.tanh(x @ base["up"] + (x @ adapters["a"]) @ adapters["b"])
+        return jnp.mean((hidden @ base["down"]) ** 2)
+
+    args = {"a": normal(16, 2), "b": normal(2, 32)}, {"up": normal(16, 32), "down": normal(32, 16)}, normal(8, 16)
+    plan = pt.plan(step(loss), MESH, *args)
+    (pair,) = [pair for pair in FOUND.pairs(plan) if not pair.why_not]
+    assert set(pair.columns) == {"args/0/up.1", "params/b.1"} and pair.rows == ("args/0/down.0",)
+    assert plan.apply(FOUND).check(*args) < 2e-4
+
+
+def test_what_is_no_pair_has_a_reason() -> None:
+    def loss(params: Tree, x: jax.Array) -> jax.Array:
+        x = x / jnp.std(x, axis=-1, keepdims=True)
+        return jnp.mean(jax.nn.logsumexp((x + jnp.tanh(x @ params["w1"]) @ params["w2"]) @ params["head"], axis=-1))
+
+    params = {"w1": normal(16, 32), "w2": normal(32, 16), "head": normal(16, 64)}
+    reasons = {pair.columns[0]: pair.why_not for pair in FOUND.pairs(pt.plan(step(loss), MESH, params, X))}
+    assert reasons == {
+        "params/w1.1": "",
+        "params/head.1": "`reduce_max` folds the range",
+    }
+
+
+def test_an_axis_that_an_earlier_tactic_uses_is_left_alone() -> None:
+    params = [normal(16, 32), normal(32, 16)]
+    plan = pt.plan(mlp, MESH, params, normal(8, 16)).apply(pt.DataParallel("model", inputs="x"))
+    with pytest.raises(pt.Error, match="finds no pair of products over `model`"):
+        plan.apply(FOUND)
+
+
+def test_one_device_needs_no_pair() -> None:
+    plan = pt.plan(mlp, pt.Mesh(model=1), [normal(16, 32)], normal(8, 16))
+    assert plan.apply(FOUND).trace == "Megatron(axis='model')"
