@@ -18,10 +18,10 @@ from ..views.listing import Listing, Shape
 from ..views.view import Cell
 from .claims import Some
 from .collectives import bytes_per_device, line_of
-from .conflicts import BYTES_PER_SECOND, FLOPS_PER_SECOND
 from .laws import made_by, scope_of
 from .memory import at_peak, peak_bytes
 from .rewriting import rewrite
+from .seconds import BYTES_PER_SECOND, FLOPS_PER_SECOND
 from .state import State
 from .work import flops_per_device
 

@@ -54,7 +54,8 @@ def repeat(tactic: Step) -> Step:
 def at(values: Patterns, tactic: Step) -> Step:
     """The tactic with only its claims on these values: those that the patterns match, and their successors.
 
-    Names that the tactic gives are looked for among these values alone. Raises Error if it claims nothing there.
+    Names that the tactic gives are looked for among these values alone. Raises Error if it claims nothing there, and if
+    it rewrites the program: `plan.rewrite` has its own `at`.
 
     at("params/decoder", pt.Megatron("model"))   -->   the pairs of the decoder; the encoder is left to other tactics
     """
@@ -128,6 +129,9 @@ class At:
 
     def __call__(self, plan: Plan) -> Plan:
         made = run_tactic(self.tactic, replace(plan, source=plan.source.within(self.values)))
+        if made.source.program is not plan.source.program:
+            title = f"`at` keeps the program, and {called(self.tactic)} rewrites it"
+            raise Error(title, helps=[f"say where to rewrite: plan.rewrite(rule, at={self.shown})"])
         new = [replace(action, text=f"at({self.shown}, {action.text})") for action in made.actions[len(plan.actions) :]]
         if not any(action.values or action.kind != "place" for action in new):
             raise Error(f"{called(self.tactic)} claims nothing at {self.shown}", helps=["name more values, or another tactic"])

@@ -74,6 +74,11 @@ def test_at_keeps_the_successors_of_its_values() -> None:
     assert plan.layout("result/1/m/blocks/0/w1") == {"result/1/m/blocks/0/w1": "f32[data*4, 32]"}
 
 
+def test_at_does_not_rewrite(plan: pt.Plan) -> None:
+    with pytest.raises(pt.Error, match="`at` keeps the program, and <lambda> rewrites it"):
+        plan.apply(pt.at("x", lambda plan: plan.rewrite("reassociate")))
+
+
 def test_a_part_that_is_refused_refuses_all(plan: pt.Plan) -> None:
     with pytest.raises(pt.Error, match="`FSDP` shards nothing"):
         plan.apply(pt.then(ROWS, REFUSED))
