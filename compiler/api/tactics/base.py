@@ -10,13 +10,13 @@ from ...inputs.checks import block_of, flag_of, patterns_of
 from ...inputs.names import Patterns
 from ...plan.claims import Seed, having
 from ..plan import Plan
-from .combinators import Step, at, or_else, repeat, then
+from .combinators import Composable
 
 Axes = str | Sequence[str]
 Dims = Patterns | Mapping[str, int]
 
 
-class Tactic:
+class Tactic(Composable):
     """Base class of tactics that can be replayed. `seeds` yields the claims to make; the text is the constructor call.
 
     A subclass is a frozen dataclass with literal fields. It registers itself, so that `pt.replay` can read its constructor
@@ -47,22 +47,6 @@ class Tactic:
     def __call__(self, plan: Plan) -> Plan:
         plan = self.split(plan)
         return plan.place(list(self.seeds(plan)), repr(self), held=self.holds)
-
-    def then(self, *tactics: Step) -> Step:
-        """This tactic, and then these: `pt.then`."""
-        return then(self, *tactics)
-
-    def or_else(self, *tactics: Step) -> Step:
-        """This tactic; if it is refused, the first of these that is not: `pt.or_else`."""
-        return or_else(self, *tactics)
-
-    def repeat(self) -> Step:
-        """This tactic until it changes nothing: `pt.repeat`."""
-        return repeat(self)
-
-    def at(self, values: Patterns) -> Step:
-        """This tactic with only its claims on these values: `pt.at`."""
-        return at(values, self)
 
     def split(self, plan: Plan) -> Plan:
         """The plan on a mesh that has the sub-axes which the field `axis` names."""

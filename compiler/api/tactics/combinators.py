@@ -25,7 +25,30 @@ MOST = 1000
 """How often `repeat` applies a tactic at most."""
 
 
-def then(*tactics: Step) -> Step:
+class Composable:
+    """What can be part of a larger tactic: the combinators, as methods."""
+
+    def __call__(self, plan: Plan) -> Plan:
+        raise NotImplementedError
+
+    def then(self, *tactics: Step) -> Composable:
+        """This tactic, and then these: `pt.then`."""
+        return then(self, *tactics)
+
+    def or_else(self, *tactics: Step) -> Composable:
+        """This tactic; if it is refused, the first of these that is not: `pt.or_else`."""
+        return or_else(self, *tactics)
+
+    def repeat(self) -> Composable:
+        """This tactic until it changes nothing: `pt.repeat`."""
+        return repeat(self)
+
+    def at(self, values: Patterns) -> Composable:
+        """This tactic with only its claims on these values: `pt.at`."""
+        return at(values, self)
+
+
+def then(*tactics: Step) -> Composable:
     """The tactics one after another, as one. If one of them is refused, so are all.
 
     then(pt.DataParallel("data"), pt.FSDP("data"))   -->   DataParallel(axis='data'), FSDP(axis='data')
@@ -33,7 +56,7 @@ def then(*tactics: Step) -> Step:
     return Then(tuple(map(tactic_given, tactics)))
 
 
-def or_else(*tactics: Step) -> Step:
+def or_else(*tactics: Step) -> Composable:
     """The first of the tactics that is not refused: that raises no `pt.Error`. Raises Error, with all reasons, if all are.
 
     A tactic may refuse by a budget: `lambda plan: plan.expect(memory="<16GiB")` at the end of a `then`.
@@ -43,7 +66,7 @@ def or_else(*tactics: Step) -> Step:
     return OrElse(tuple(map(tactic_given, tactics)))
 
 
-def repeat(tactic: Step) -> Step:
+def repeat(tactic: Step) -> Composable:
     """The tactic again and again, until it changes nothing or is refused. Raises Error if it is refused the first time.
 
     repeat(lambda plan: plan.resolve(plan.conflicts[0]) if plan.conflicts else plan)   -->   all conflicts resolved
@@ -51,7 +74,7 @@ def repeat(tactic: Step) -> Step:
     return Repeat(tactic_given(tactic))
 
 
-def at(values: Patterns, tactic: Step) -> Step:
+def at(values: Patterns, tactic: Step) -> Composable:
     """The tactic with only its claims on these values: those that the patterns match, and their successors.
 
     Names that the tactic gives are looked for among these values alone. Raises Error if it claims nothing there, and if
@@ -63,7 +86,7 @@ def at(values: Patterns, tactic: Step) -> Step:
 
 
 @dataclass(frozen=True, repr=False)
-class Then:
+class Then(Composable):
     """See `then`."""
 
     tactics: tuple[Step, ...]
@@ -76,7 +99,7 @@ class Then:
 
 
 @dataclass(frozen=True, repr=False)
-class OrElse:
+class OrElse(Composable):
     """See `or_else`."""
 
     tactics: tuple[Step, ...]
@@ -96,7 +119,7 @@ class OrElse:
 
 
 @dataclass(frozen=True, repr=False)
-class Repeat:
+class Repeat(Composable):
     """See `repeat`."""
 
     tactic: Step
@@ -121,7 +144,7 @@ class Repeat:
 
 
 @dataclass(frozen=True, repr=False)
-class At:
+class At(Composable):
     """See `at`."""
 
     values: Patterns
