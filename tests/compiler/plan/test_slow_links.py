@@ -1,0 +1,66 @@
+"""A mesh that says which axes have slow links: printed, read, replayed, weighed; the plan is otherwise that of any mesh."""
+
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from models import gram
+
+import partita as pt
+from partita.compiler.plan.seconds import BYTES_PER_SECOND, SLOW_BYTES_PER_SECOND, seconds
+
+FAST, SLOW = pt.Mesh(pod=2, data=4), pt.Mesh(pod=2, data=4, slow="pod")
+X, W = np.ones((16, 8), np.float32), np.ones((8, 24), np.float32)
+
+
+def loss(x: jax.Array, w: jax.Array) -> jax.Array:
+    return jnp.mean(jnp.tanh(x @ w) ** 2)
+
+
+def step(w: jax.Array, x: jax.Array) -> jax.Array:
+    return w - jax.grad(loss, 1)(x, w)
+
+
+TACTICS = pt.DataParallel(("pod", "data"), inputs="x"), pt.FSDP("data")
+
+
+def test_a_plan_shows_what_passes_slow_links() -> None:
+    plan = pt.plan(step, SLOW, W, X).apply(*TACTICS)
+    (received,) = [line for line in str(plan).splitlines() if "receives" in line]
+    assert received == "a device receives 1,344 bytes in a call: 1,152 over data, 192 over pod, by slow links"
+    assert str(plan).startswith("Plan of step on pod=2 slow, data=4: 2 tactics")
+    assert "slow links" not in str(pt.plan(step, FAST, W, X).apply(*TACTICS))
+
+
+def test_what_is_sent_and_computed_is_as_on_any_mesh() -> None:
+    slow, fast = (pt.plan(step, mesh, W, X).apply(*TACTICS) for mesh in (SLOW, FAST))
+    assert slow.layout("**") == fast.layout("**") and slow.counts() == fast.counts()
+    assert slow.check(W, X) < 2e-4
+
+
+def test_it_is_replayed_and_written_in_index_notation() -> None:
+    plan = pt.plan(loss, SLOW, X, W).apply(TACTICS[0])
+    again = pt.replay(loss, SLOW, plan.trace, X, W)
+    assert again.mesh is SLOW and again.layout("**") == plan.layout("**")
+    assert plan.notation().startswith("mesh pod=2 slow, data=4\n")
+    text = "mesh pod=2 slow, data=4\nfn f(slow: f32[B=16 @pod]) -> f32[B] {\n  y[i] = slow[i] * 2\n  return y\n}\n"
+    assert pt.parse(text).plan().mesh is SLOW
+
+
+def test_parts_of_a_slow_axis_are_slow() -> None:
+    mesh = pt.Mesh(pod=4, data=2, slow="pod")
+    plan = pt.plan(loss, mesh, X, W).apply(pt.DataParallel("pod.0:2", inputs="x"))
+    assert str(plan.mesh) == "pod.0=2 slow, pod.1=2 slow, data=2"
+    assert "over pod.0:2, by slow links" in str(plan)
+
+
+@pytest.mark.parametrize(("mesh", "rate"), [(FAST, BYTES_PER_SECOND), (SLOW, SLOW_BYTES_PER_SECOND)])
+def test_a_choice_by_time_weighs_slow_links(mesh: pt.Mesh, rate: float) -> None:
+    plan = pt.plan(gram, mesh, np.ones((64, 16), np.float32)).tile("x", 0, "pod")
+    (way,) = plan.conflicts[0].resolutions
+    resolved = plan.apply(way)
+    assert way.bytes == resolved.bytes_per_device() > 0
+    assert way.seconds == seconds(resolved) == pytest.approx(way.bytes / rate + way.flops / 197e12)
