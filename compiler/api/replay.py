@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import methodcaller
+from typing import cast
 
 from ...dialects.errors import Error, Location, did_you_mean
 from ...dialects.mesh import Mesh
@@ -57,7 +58,7 @@ def _made(call: ast.expr, location: Location) -> Callable[[Plan], Plan]:
     """The tactic of a call; an argument of `at` may be one too."""
     name, args, kwargs = _call(call, location)
     act: Callable[..., Plan] | None = getattr(Plan, name) if name in ACTIONS else None
-    make: Callable[..., Callable[[Plan], Plan]] = at if name == at.__name__ else Tactic.known.get(name, Tactic)
+    make = cast("Callable[..., Callable[[Plan], Plan]]", at if name == at.__name__ else Tactic.known.get(name, Tactic))
     if act is None and make is Tactic:
         helps = did_you_mean(name, (*Tactic.known, *ACTIONS), _help(), most=3)
         raise Error(f"unknown tactic `{name}`", location=location, helps=helps)

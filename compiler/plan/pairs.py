@@ -12,6 +12,7 @@ is thrown away.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from math import gcd, prod
 
 from ...rewrites.decide.propagate import Sweep
 from ...rewrites.decide.table import Claim, claim_of, next_factor
@@ -35,6 +36,7 @@ class Pair:
     weights: tuple[tuple[int, int], ...] = ()
     """The parameters, as values with their dims."""
     why_not: str = ""
+    cure: str = ""
     source: Source | None = None
 
     def __str__(self) -> str:
@@ -48,7 +50,11 @@ class Pair:
 def pairs(plan: State, axis: str, padded: bool = False) -> Listing[Pair]:
     """The pairs that the parameters of a program form, in program order, and the candidates that are none, with the reason."""
     columns = "columns", "rows", "extent", "why not", "at"
-    return Listing(Search(plan, axis, padded).found(), Shape("pairs", columns, _row))
+    return Listing(Search(plan, axis, padded).found(), Shape("pairs", columns, _row, _cures))
+
+
+def _cures(found: Sequence[Pair]) -> list[str]:
+    return [f"help: {each.cure}" for each in found if each.cure]
 
 
 def _row(each: Pair) -> Sequence[Cell]:
@@ -56,17 +62,19 @@ def _row(each: Pair) -> Sequence[Cell]:
 
 
 class NoPair(Exception):
-    """Why a candidate is no pair, and the op that says so."""
+    """Why a candidate is no pair, the op that says so, and how many elements its parts have, if it takes parts."""
 
-    def __init__(self, why: str, node: Node | None = None) -> None:
+    def __init__(self, why: str, node: Node | None = None, run: int = 0) -> None:
         super().__init__(why)
-        self.why, self.node = why, node
+        self.why, self.node, self.run = why, node, run
 
 
 @dataclass(slots=True)
 class Trial:
     """What one candidate reaches: ops and arguments in the order in which they take the axis."""
 
+    seeded: list[str] = field(default_factory=list[str])
+    """The axes on which it has begun."""
     nodes: list[Node] = field(default_factory=list[Node])
     arguments: list[int] = field(default_factory=list[int])
 
@@ -98,7 +106,7 @@ class Search:
     """The search for pairs on one axis; what it finds keeps its claims in a table that is thrown away."""
 
     def __init__(self, plan: State, axis: str, padded: bool) -> None:
-        self.plan, self.padded, self.passes = plan, padded, Passes(plan)
+        self.plan, self.axis, self.padded, self.passes = plan, axis, padded, Passes(plan)
         self.program, self.of = plan.source.program, plan.source.classes.of
         self.parts = [part for part in plan.mesh.parts(axis) if plan.mesh[part] > 1]
         self.table = plan.table.copy()
@@ -141,29 +149,42 @@ class Search:
 
     def tried(self, value: int, dim: int, keep: bool = False) -> tuple[Pair | None, int]:
         """The pair over a dim, or why there is none, and its products' flops; None if the axis does not divide the dim."""
-        table, number, trial = self.table, len(self.plan.actions), Trial()
-        before = dict(table.blocked), dict(table.conflicts)
-        seeded, pair = list[str](), None
+        trial, before = Trial(), (dict(self.table.blocked), dict(self.table.conflicts))
         try:
-            for part in self.parts:
-                pads = self.plan.mesh[part] if self.padded else 0
-                if table.axes[part].values[value] is not None or (factor := next_factor(table, value, dim, part, pads)) is None:
-                    break
-                table.axes[part].values[value] = Claim(dim, factor, number)
-                seeded.append(part)
-                Watched(self, part, number, trial).run([value])
-            else:
-                pair = self.judged(trial, value, dim)
+            pair = self.judged(trial, value, dim) if self.propagated(trial, value, dim) else None
         except NoPair as no:
-            self.refused.add(self.of(value, dim))
-            source = None if no.node is None else line_of(self.plan, no.node.results[0], no.node)
-            pair = Pair((self.named(value, dim),), (), self.program.shape(value)[dim], (), no.why, source)
+            pair = self.refusal(no, value, dim)
         if not keep or pair is None or pair.why_not:
-            self.undo(trial, value, seeded)
-            table.blocked, table.conflicts = before
+            self.undo(trial, value)
+            self.table.blocked, self.table.conflicts = before
         return pair, sum(flops(node) for node in trial.nodes if is_product(node))
 
-    def undo(self, trial: Trial, value: int, seeded: Sequence[str]) -> None:
+    def propagated(self, trial: Trial, value: int, dim: int) -> bool:
+        """Tiles the dim on the axis, and propagates through the forward pass; whether it divides. Raises NoPair."""
+        number = len(self.plan.actions)
+        for part in self.parts:
+            pads = self.plan.mesh[part] if self.padded else 0
+            values = self.table.axes[part].values
+            if values[value] is not None or (factor := next_factor(self.table, value, dim, part, pads)) is None:
+                return False
+            values[value] = Claim(dim, factor, number)
+            trial.seeded.append(part)
+            Watched(self, part, number, trial).run([value])
+        return True
+
+    def refusal(self, no: NoPair, value: int, dim: int) -> Pair:
+        """What the listing says of a candidate that is no pair."""
+        self.refused.add(self.of(value, dim))
+        source = None if no.node is None else line_of(self.plan, no.node.results[0], no.node)
+        name, cure = self.named(value, dim), ""
+        size = prod(self.plan.mesh[part] for part in self.parts)
+        if no.run and no.run % size == 0:
+            weight, at = name.rsplit(".", 1)
+            turn = f'pt.Tile({{"{weight}": {at}}}, "{self.axis}", block={no.run // size})'
+            cure = f"give the parts of {weight} a dim of their own, or tile them in turn: {turn}"
+        return Pair((name,), (), self.program.shape(value)[dim], (), no.why, cure, source)
+
+    def undo(self, trial: Trial, value: int) -> None:
         """Removes all claims of a trial: it took only what was free."""
         for part in self.parts:
             nodes, values = self.table.axes[part].nodes, self.table.axes[part].values
@@ -171,7 +192,7 @@ class Search:
                 nodes[node.number] = None
             for each in trial.arguments:
                 values[each] = None
-        for part in seeded:
+        for part in trial.seeded:
             self.table.axes[part].values[value] = None
 
     # --- judgement -------------------------------------------------------------------------------------------------
@@ -218,8 +239,14 @@ class Search:
                 raise NoPair(f"`{use.kind}` needs it whole: {self.stop(use, part)}", use)
             at = use.signature.operand_at[position].get(claim.at)
             if at is None or at.dim != have.at or at.outward(claim.factor) is not have.factor:
-                cure = ": give the parts a dim of their own" if use.signature.shifts else ""
-                raise NoPair(f"`{use.kind}` needs other blocks of it on a device{cure}", use)
+                run = self.run(value, have.at) if use.signature.shifts else 0
+                raise NoPair(f"`{use.kind}` needs other blocks of it on a device", use, run)
+
+    def run(self, value: int, dim: int) -> int:
+        """How many elements the parts of a dim have that ops take of a value: the largest that divides all."""
+        uses = (self.program.nodes[number] for number, _ in self.program.uses[value])
+        parts = [self.program.shape(part)[dim] for use in uses if use.signature.shifts for part in use.results]
+        return gcd(*parts, self.program.shape(value)[dim])
 
     def stop(self, node: Node, part: str) -> str:
         stops = (self.table.blocked.get((node.number, at, part)) for at in range(len(node.operands)))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from ....dialects.errors import Error
 from ....rewrites.decide.table import same
-from ...inputs.checks import run_tactic, tactic_given
+from ...inputs.checks import patterns_of, run_tactic, tactic_given
 from ...inputs.names import Patterns
 from ..plan import Plan
 
@@ -82,7 +82,7 @@ def at(values: Patterns, tactic: Step) -> Composable:
 
     at("params/decoder", pt.Megatron("model"))   -->   the pairs of the decoder; the encoder is left to other tactics
     """
-    return At(values if isinstance(values, str) else tuple(values), tactic_given(tactic))
+    return At(values if isinstance(values, str) else patterns_of(values), tactic_given(tactic))
 
 
 @dataclass(frozen=True, repr=False)

@@ -72,7 +72,9 @@ class Megatron(Tactic):
             # Those first that an op refuses.
             tried = sorted(listing, key=lambda pair: pair.source is None)
             notes = [f"{pair.columns[0]} ({pair.extent} elements): {pair.why_not}" for pair in tried[:4]]
-            helps = [] if listing else [f"no dim that a product makes divides over {plan.mesh[self.axis]} devices: padded=True"]
+            helps = [pair.cure for pair in tried if pair.cure]
+            if not listing:
+                helps.append(f"no dim that a product makes divides over {plan.mesh[self.axis]} devices: padded=True")
             helps.append('name the weights: column="**/w1", row="**/w2"')
             raise Error(f"`Megatron` finds no pair of products over `{self.axis}`", notes=notes, helps=helps)
         for value, dim in weights:

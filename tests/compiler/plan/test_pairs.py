@@ -158,3 +158,23 @@ def test_an_axis_that_an_earlier_tactic_uses_is_left_alone() -> None:
 def test_one_device_needs_no_pair() -> None:
     plan = pt.plan(mlp, pt.Mesh(model=1), [normal(16, 32)], normal(8, 16))
     assert plan.apply(FOUND).trace == "Megatron(axis='model')"
+
+
+def test_fused_parts_have_a_cure_that_works() -> None:
+    """Queries, keys and values are parts of one dim: their blocks go to the devices in turn."""
+
+    def loss(params: Tree, x: jax.Array) -> jax.Array:
+        heads = (each.reshape(*x.shape[:2], 4, 4) for each in jnp.split(x @ params["qkv"], 3, axis=-1))
+        q, k, v = heads
+        weights = jax.nn.softmax(jnp.einsum("bqhd,bkhd->bhqk", q, k))
+        return jnp.mean((jnp.einsum("bhqk,bkhd->bqhd", weights, v).reshape(x.shape) @ params["o"]) ** 2)
+
+    params = {"qkv": normal(16, 48), "o": normal(16, 16)}
+    plan = pt.plan(step(loss), MESH, params, X)
+    with pytest.raises(pt.Error, match="`slice` needs other blocks of it on a device") as caught:
+        plan.apply(FOUND)
+    cure = 'pt.Tile({"params/qkv": 1}, "model", block=4)'
+    assert cure in str(caught.value) and cure in str(FOUND.pairs(plan))
+    placed = plan.apply(pt.Tile({"params/qkv": 1}, "model", block=4))
+    assert placed.layout("params/o") == {"params/o": "f32[model*4, 16]"} and placed.counts()["all_reduce"] == 1
+    assert placed.check(params, X) < 2e-4
