@@ -19,6 +19,7 @@ for benchmark in (
     "memory",
     "effort",
     "speed",
+    "composites",
     "long",
     "pages",
     *OPTIONAL,
