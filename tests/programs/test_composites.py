@@ -23,10 +23,8 @@ from partita.compiler.api.plan import Plan
 
 MESH = pt.Mesh(data=2, model=4)
 PODS = pt.Mesh(pod=2, data=2, model=2, slow="pod")
-SMALLEST = 17
-"""More elements than a vector of the model has."""
 DATA, MODEL, VOCABULARY = pt.DataParallel("data"), pt.Megatron("model"), pt.VocabularyParallel("model")
-SEQUENCE, FSDP = pt.SequenceParallel("model"), pt.FSDP("data", smallest=SMALLEST)
+SEQUENCE, FSDP = pt.SequenceParallel("model"), pt.FSDP("data")
 MATRICES = ["params/embed", "params/**/w*"], ["opt/**/embed", "opt/**/w*"]
 
 
@@ -76,7 +74,7 @@ ROWS = {
     # Each matrix forward and backward, and a third time the table that is also the head.
     "FSDP": Row([DATA, FSDP], ((8, 3), (5, 1), (4, 1)), ((8, 3), (0, 6), (4, 1))),
     # Vectors too: the backward pass does not use the three biases of a layer, unless it computes the layer again.
-    "FSDP of everything": Row([DATA, pt.FSDP("data")], ((15, 3), (0, 1), (9, 1)), ((17, 3), (0, 1), (9, 1))),
+    "FSDP of everything": Row([DATA, pt.FSDP("data", smallest=1)], ((15, 3), (0, 1), (9, 1)), ((17, 3), (0, 1), (9, 1))),
     # Attention and perceptron, forward and backward; attention is summed once more where the layer is computed again.
     "Megatron": Row([MODEL], (NONE, (4, 0), NONE), (NONE, (5, 0), NONE)),
     "data, Megatron": Row([DATA, MODEL], (NONE, (9 + 4, 2), NONE), (NONE, (5, 11), NONE)),
@@ -88,7 +86,7 @@ ROWS = {
     "context": Row([pt.ContextParallel("data")], ((2, 0), (9, 2), (2, 0)), ((4, 0), (0, 11), (2, 0))),
     # Megatron's sums as in a sequence, matrices as in FSDP; the norms' sums over the width, 4 forward and 4 backward.
     "2-D": Row(
-        [pt.Tensor2D("data", "model", smallest=SMALLEST)],
+        [pt.Tensor2D("data", "model")],
         ((4 + 8, 3), (8 + 5, 2), (4 + 4, 1)),
         ((6 + 8, 3), (12, 7), (5 + 4, 1)),
     ),

@@ -33,7 +33,7 @@ class Tensor2D(Tactic):
     data: str
     model: str
     inputs: Patterns = ()
-    smallest: int = 0
+    smallest: int | None = None
 
     def __call__(self, plan: Plan) -> Plan:
         return plan.apply(

@@ -105,11 +105,11 @@ class FSDP(Tactic):
     These are the arguments that a result replaces in the next call (`plan.successors`): parameters and the optimizer's state.
     Apply it after the tactics that place the computation. A parameter is then gathered where it is used, forward and backward
     (and again where it is recomputed), one layer at a time in a loop over layers; its gradient arrives by a reduce_scatter.
-    For P parameters: 2P all_gathers, without those that the backward pass does not use, and P reduce_scatters.
+    For S matrices: 2S all_gathers, one more for a table that is also the head, and S reduce_scatters.
 
-    Each value is tiled on its first dim that divides, is free, and is not iterated over by a loop. Those of fewer than
-    `smallest` elements (in each layer of a stack) stay replicated: a vector is not worth a collective of its own. `values`
-    names the values instead.
+    Each value is tiled on its first dim that divides, is free, and is not iterated over by a loop. Vectors, also in stacks of
+    layers, stay replicated: they are not worth a collective of their own. With `smallest`, those of fewer elements do instead,
+    in each layer of a stack. `values` names the values.
 
     Raises Error if the program has no such arguments, or if none of them can be tiled.
 
@@ -118,7 +118,7 @@ class FSDP(Tactic):
 
     axis: Axes
     values: Patterns = ()
-    smallest: int = 0
+    smallest: int | None = None
     padded: bool = False
 
     def __call__(self, plan: Plan) -> Plan:
@@ -128,7 +128,7 @@ class FSDP(Tactic):
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
         axis, shape = axis_of(self.axis), plan.source.shape
-        found = {name: value for name, value in self.stored(plan).items() if in_a_trip(plan, value) >= self.smallest}
+        found = {name: value for name, value in self.stored(plan).items() if self.is_large(plan, value)}
         dims = {name: free_dim(plan, value, axis, self.padded) for name, value in found.items()}
         if all(dim is None for dim in dims.values()) and not any(is_tiled(plan, value, axis) for value in found.values()):
             notes = [f"`{name}` {list(shape(value))}" for name, value in list(found.items())[:4]]
@@ -137,6 +137,12 @@ class FSDP(Tactic):
         for name, dim in dims.items():
             if dim is not None:
                 yield Seed(found[name], dim, axis, name, padded=flag_of("padded", self.padded))
+
+    def is_large(self, plan: Plan, value: int) -> bool:
+        """Whether a value is worth a collective; of a stack that a loop iterates over, a layer."""
+        iterated = plan.source.classes.is_iterated
+        extents = [extent for dim, extent in enumerate(plan.source.shape(value)) if not iterated(value, dim)]
+        return len(extents) > 1 if self.smallest is None else math.prod(extents) >= self.smallest
 
     def stored(self, plan: Plan) -> dict[str, int]:
         """What is stored from call to call, by name. Raises Error if nothing is."""
@@ -147,12 +153,6 @@ class FSDP(Tactic):
             return found
         notes = ["a result succeeds the argument of the same name, or the only one with the same tree, shapes and dtypes"]
         raise Error("`FSDP` finds nothing that is stored from call to call", notes=notes, helps=['name it: values="params"'])
-
-
-def in_a_trip(plan: Plan, value: int) -> int:
-    """The number of elements, of a stack that a loop iterates over those of one trip."""
-    iterated = plan.source.classes.is_iterated
-    return math.prod(extent for dim, extent in enumerate(plan.source.shape(value)) if not iterated(value, dim))
 
 
 def is_tiled(plan: Plan, value: int, axis: str) -> bool:
