@@ -148,7 +148,7 @@ class Search:
         return index not in signature.operand_at[1 - position] and index in signature.result_at[0]
 
     def tried(self, value: int, dim: int, keep: bool = False) -> tuple[Pair | None, int]:
-        """The pair over a dim, or why there is none, and its products' flops; None if the axis does not divide the dim."""
+        """The pair over a dim, or why there is none, and its products' flops; None if the dim is too short."""
         trial, before = Trial(), (dict(self.table.blocked), dict(self.table.conflicts))
         try:
             pair = self.judged(trial, value, dim) if self.propagated(trial, value, dim) else None
@@ -160,12 +160,14 @@ class Search:
         return pair, sum(flops(node) for node in trial.nodes if is_product(node))
 
     def propagated(self, trial: Trial, value: int, dim: int) -> bool:
-        """Tiles the dim on the axis, and propagates through the forward pass; whether it divides. Raises NoPair."""
+        """Tiles the dim on the axis, and propagates through the forward pass; False if it is too short. Raises NoPair."""
         number = len(self.plan.actions)
         for part in self.parts:
             pads = self.plan.mesh[part] if self.padded else 0
             values = self.table.axes[part].values
             if values[value] is not None or (factor := next_factor(self.table, value, dim, part, pads)) is None:
+                if values[value] is None and self.program.shape(value)[dim] > self.plan.mesh[part]:
+                    raise NoPair(f"it does not divide over `{part}` ({self.plan.mesh[part]} devices)")
                 return False
             values[value] = Claim(dim, factor, number)
             trial.seeded.append(part)

@@ -148,6 +148,18 @@ def test_what_is_no_pair_has_a_reason() -> None:
     }
 
 
+def test_heads_that_do_not_divide_are_listed_and_may_be_padded() -> None:
+    def loss(params: Tree, x: jax.Array) -> jax.Array:
+        return jnp.mean((jnp.tanh(x @ params["w1"]) @ params["w2"]) ** 2)
+
+    params = {"w1": normal(16, 30), "w2": normal(30, 16)}
+    plan = pt.plan(step(loss), MESH, params, normal(8, 16))
+    pair, *_ = FOUND.pairs(plan)
+    assert (pair.columns, pair.why_not) == (("params/w1.1",), "it does not divide over `model` (4 devices)")
+    placed = plan.apply(pt.Megatron("model", padded=True))
+    assert placed.counts()["all_reduce"] == 1 and placed.check(params, normal(8, 16)) < 2e-4
+
+
 def test_an_axis_that_an_earlier_tactic_uses_is_left_alone() -> None:
     params = [normal(16, 32), normal(32, 16)]
     plan = pt.plan(mlp, MESH, params, normal(8, 16)).apply(pt.DataParallel("model", inputs="x"))
