@@ -86,7 +86,7 @@ class Source:
         avals = (*zip(program.arguments, traced.in_avals, strict=False), *zip(program.returned, traced.out_avals, strict=True))
         return {value: key_rank(aval) for value, aval in avals if is_key(aval)}
 
-    def within(self, values: Patterns) -> "Source":
+    def within(self, values: Patterns) -> Source:
         """The same program, in which patterns match only these values, and claims are made for no others."""
         found = replace(self, addresses=self.addresses.within(values, self.traced.successors))
         # What is known of the program is known of it here.
