@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Never
+from typing import Never, overload
 
 from .errors import Error, did_you_mean
 from .interned import Interned, intern
@@ -47,8 +47,16 @@ class Mesh(Interned, Mapping[str, int]):
     slow: tuple[str, ...]
     """The axes with slow links, in the order of the mesh."""
 
+    @overload
+    def __new__(cls, axes: Mapping[str, int] | None = None, /, *rest: Never, **more: int) -> Mesh: ...
+
+    @overload
     def __new__(
-        cls, axes: Mapping[str, int] | None = None, /, *rest: Never, slow: str | Sequence[str] = (), **more: int
+        cls, axes: Mapping[str, int] | None = None, /, *rest: Never, slow: str | Sequence[str], **more: int
+    ) -> Mesh: ...
+
+    def __new__(
+        cls, axes: Mapping[str, int] | None = None, /, *rest: Never, slow: int | str | Sequence[str] = (), **more: int
     ) -> Mesh:
         if rest or not isinstance(axes, Mapping | None):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise Error("a mesh needs named axes", helps=["write pt.Mesh(data=4, model=2)"])
@@ -210,7 +218,7 @@ def _mesh(axes: Mapping[str, int], slow: Sequence[str]) -> Mesh:
     return Mesh(axes, slow=slow)
 
 
-def _slow(axes: Sequence[str], given: str | Sequence[str]) -> tuple[str, ...]:
+def _slow(axes: Sequence[str], given: int | str | Sequence[str]) -> tuple[str, ...]:
     """The axes that are named as slow; a name stands for all sub-axes that there are instead of it."""
     names = (given,) if isinstance(given, str) else given
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):  # pyright: ignore[reportUnnecessaryIsInstance]

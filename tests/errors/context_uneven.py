@@ -1,5 +1,8 @@
 """Context parallelism of a sequence that the devices do not divide."""
 
+# What users write has no types.
+# pyright: basic
+
 import jax.numpy as jnp
 import numpy as np
 

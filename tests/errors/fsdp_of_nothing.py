@@ -1,5 +1,8 @@
 """FSDP of a program that stores nothing from call to call."""
 
+# What users write has no types.
+# pyright: basic
+
 import jax.numpy as jnp
 import numpy as np
 

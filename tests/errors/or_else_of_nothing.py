@@ -1,5 +1,8 @@
 """Tactics that are all refused."""
 
+# What users write has no types.
+# pyright: basic
+
 import jax.numpy as jnp
 import numpy as np
 

@@ -1,5 +1,8 @@
 """A tactic that never stops changing the plan."""
 
+# What users write has no types.
+# pyright: basic
+
 from itertools import count
 
 import numpy as np

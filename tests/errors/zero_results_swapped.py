@@ -1,5 +1,8 @@
 """ZeRO-2 of a step that returns several trees like the parameters, in another order."""
 
+# What users write has no types.
+# pyright: basic
+
 import jax
 import numpy as np
 
