@@ -7,7 +7,7 @@ from click.testing import CliRunner
 from root import ROOT
 
 import partita as pt
-from partita.compiler.cli.compare import errors, inputs
+from partita.compiler.run.trial import errors, inputs
 from partita.compiler.cli.main import main
 
 EXAMPLES = ROOT / "examples"
