@@ -1,6 +1,7 @@
 """`partita shell`: the front end of a session for where it runs: a terminal, a pipe, a picture."""
 
 import sys
+from shutil import get_terminal_size
 
 import click
 from rich.console import Console
@@ -12,8 +13,8 @@ from ..shell.recording import picture
 from ..shell.script import run
 from ..shell.session import Session
 
-WIDEST = 160
-"""The most columns that an answer takes."""
+WIDTH, WIDEST = 100, 160
+"""The columns that an answer takes where there is no terminal, and the most of them."""
 
 
 def _file() -> str:
@@ -23,7 +24,7 @@ def _file() -> str:
 
 
 def _session(plan: Plan) -> Session:
-    return Session.start(plan, min(Console().width, WIDEST))
+    return Session.start(plan, min(get_terminal_size((WIDTH, 40)).columns, WIDEST))
 
 
 def scripted(plan: Plan) -> None:

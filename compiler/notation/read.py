@@ -18,6 +18,8 @@ from ...dialects.grammar import Node, phrases
 from .diagnostics import Text, Wrong
 
 GRAMMAR = Path(__file__).with_name("program.lark")
+STARTS = "start", "line"
+"""What the grammar reads: a whole file, and statements of a plan alone."""
 
 # The names of the grammar's terminals in messages; one phrase replaces terminals that all begin or continue it.
 SPELLING = {
@@ -84,7 +86,7 @@ BESIDE = "write an operator between two values, `a * b`, and a function's argume
 def tree(text: Text, start: str = "start") -> Node:
     """The tree of a text, or of one kind of phrase. Raises `Wrong` if the grammar does not accept it, or if it is empty."""
     try:
-        found = grammar.read(GRAMMAR, text.source, start)
+        found = grammar.read(GRAMMAR, text.source, start, STARTS)
     except UnexpectedInput as error:
         raise misread(text, error) from None
     if not found.children:

@@ -21,7 +21,7 @@ from ...dialects.mesh import Mesh
 from ..inputs.calls import Call
 from .addresses import Address
 from .diagnostics import Text, Where, Wrong
-from .read import GRAMMAR
+from .read import GRAMMAR, STARTS
 
 # The names that need no quotes.
 VALUE = re.compile(r"(?!range\b)[A-Za-z_*][\w/*#?]*")
@@ -163,12 +163,12 @@ def _said(word: Token) -> str:
 
 @cache
 def statement(call: str) -> str:
-    """The statement that stands for a call of a trace: the call itself, if there is no shorter one that reads back as it."""
-    made = _shorter(Call.read(call))
+    """The statement that stands for a line of a trace: the line itself, if there is no shorter one that reads back as it."""
+    made = None if call.startswith("#") else _shorter(Call.read(call))
     if made is None:
         return call
     try:
-        node = grammar.read(GRAMMAR, made, "line")
+        node = grammar.read(GRAMMAR, made, "line", STARTS)
         axes = dict.fromkeys((word.partition(".")[0] for word in node.scan_values(_is_axis)), 1)
         read = Statements(Text("", made), Mesh(axes)).calls(phrases(node)[0])
     except (UnexpectedInput, Error):

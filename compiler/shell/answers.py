@@ -21,11 +21,7 @@ class Answer:
 
 def shown(what: object, width: int) -> str:
     """A view, a table or anything else as text that is at most so wide."""
-    if not isinstance(what, View):
-        return str(what)
-    parts = what.parts()
-    lines = [part for part in parts if isinstance(part, str)]
-    return "\n".join(lines) if len(lines) == len(parts) else wide(what.__rich__(), width)
+    return what.text(width) if isinstance(what, View) else str(what)
 
 
 def wide(what: RenderableType, width: int) -> str:

@@ -10,7 +10,7 @@ from functools import cache
 from ...dialects.mesh import Mesh
 
 PALETTE = ("cyan", "magenta", "yellow", "green", "blue", "red")
-"""The colours of axes, in the order of the mesh; they have the same names in rich and in prompt_toolkit, as `ansicyan` there."""
+"""The colours of axes, in the order of the mesh; `ansicyan` is prompt_toolkit's name of the first."""
 
 MARKS: Mapping[str, str] = {"error": "bold red", "warning": "bold yellow", "note": "bold", "help": "bold green"}
 """The words that begin the parts of an error."""

@@ -73,7 +73,7 @@ def command(group: str, usage: str, example: str, *takes: str, slow: str = "") -
 
 def known() -> dict[str, str]:
     """What a line can begin with, each with its summary: statements and commands."""
-    return {**{name: "" for name in tactics.STATEMENTS}, **{name: tactics.summary(each.run) for name, each in TABLE.items()}}
+    return {**dict.fromkeys(tactics.STATEMENTS, ""), **{name: tactics.summary(each.run) for name, each in TABLE.items()}}
 
 
 def number(typed: Typed, word: Word, what: str, most: int) -> int:

@@ -103,7 +103,9 @@ def _argument(session: Session, kind: str, typed: str) -> Found:
     """The words for an argument of a command."""
     kinds: Mapping[str, Callable[[], Found]] = {
         "value": lambda: _values(session, typed),
-        "reason": lambda: _both(_values(session, typed), _starting(typed, {"collective": "by its number", "conflict": "by its number"})),
+        "reason": lambda: _both(
+            _values(session, typed), _starting(typed, {"collective": "by its number", "conflict": "by its number"})
+        ),
         "kind": lambda: _both(_starting(typed, dict.fromkeys((*KINDS, "over"), "")), _values(session, typed)),
         "all": lambda: _starting(typed, {"all": "all rows", **_axes(session)}),
         "full": lambda: _starting(typed, {"full": "with memory and flops"}),
@@ -170,5 +172,3 @@ def _dims(session: Session, value: str) -> dict[str, str]:
     of = plan.source.classes.of
     dims = enumerate(plan.source.shape(number))
     return {str(dim): f"{extent} {names.get(of(number, dim), '')}".rstrip() for dim, extent in dims}
-
-

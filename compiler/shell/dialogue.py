@@ -23,7 +23,9 @@ def find(typed: Typed) -> Command | None:
     if first.text not in TABLE:
         names = (*known(), *tactics.calls())
         called = [f'{first.text} is a tactic: call it, `{first.text}("data", ...)`; `help {first.text}` describes it']
-        helps = called if first.text in tactics.calls() else did_you_mean(first.text, names, "`help` lists the commands", most=3)
+        helps = (
+            called if first.text in tactics.calls() else did_you_mean(first.text, names, "`help` lists the commands", most=3)
+        )
         typed.fail(first, f"unknown command `{first.text}`", *helps)
     return TABLE[first.text]
 

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Sequence
+from textwrap import wrap
 
 from ...dialects.errors import did_you_mean
 from ..api.plan import Plan
@@ -27,7 +28,7 @@ STATEMENTS = {
 def help(session: Session, typed: Typed, words: Sequence[Word]) -> Answer:
     """The commands and tactics; of one of them, what it does, with a picture."""
     if not words:
-        return Answer(session, "\n".join(_overview()))
+        return Answer(session, "\n".join(_overview(session.width)))
     name = words[0].text
     documented = _documented(name)
     if documented is None:
@@ -44,15 +45,21 @@ def _documented(name: str) -> object | None:
     return getattr(Plan, name) if name in known() or (name in calls() and name not in Tactic.known) else Tactic.known.get(name)
 
 
-def _overview() -> list[str]:
+def _overview(width: int) -> list[str]:
     lines = ["Tactics change the plan; they are what a `plan` block holds:"]
-    lines += [f"  {example:34} {what}" for example, what in STATEMENTS.items()]
-    lines.append(f"  also {', '.join(name for name in calls() if name != 'ZeRO')}")
+    lines += [row for example, what in STATEMENTS.items() for row in _row(example, what, 34, width)]
+    lines += _row("also", ", ".join(name for name in calls() if name != "ZeRO"), 4, width)
     for group, title in GROUPS.items():
         lines += ["", f"{title}:"]
-        rows = [(each.example, summary(each.run)) for each in TABLE.values() if each.group == group]
-        lines += [f"  {example:24} {what}" for example, what in rows]
+        for each in (each for each in TABLE.values() if each.group == group):
+            lines += _row(each.example, summary(each.run), 22, width)
     return [*lines, "", "`help NAME` describes one of them, `help tile` or `help ZeRO`."]
+
+
+def _row(left: str, right: str, room: int, width: int) -> list[str]:
+    """An example and what it does, which may take several lines."""
+    rows = wrap(right, max(width - room - 4, 20))
+    return [f"  {left:{room}}  {rows[0]}", *(f"{'':{room + 4}}{row}" for row in rows[1:])]
 
 
 @command("other", "quit", "quit")

@@ -1,14 +1,19 @@
 """Commands that look at the plan."""
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar, cast
 
 from ...dialects.errors import Error
 from ..api.plan import Plan
+from ..inputs.lines import place_of
 from ..inputs.names import pattern
+from ..notation.statements import statement
+from ..plan.collectives import Collective, bytes_by_axes
 from ..plan.conflicts import conflict, open_keys
 from ..plan.counts import KINDS
 from ..plan.saved import start_mesh
-from ..views.listing import Listing
+from ..views.listing import Listing, Shape, Table
+from ..views.view import Cell
 from .answers import Answer, shown, size
 from .changes import changes
 from .commands import command, number
@@ -16,15 +21,27 @@ from .session import Session
 from .typed import Typed, Word
 
 Words = Sequence[Word]
+Some = TypeVar("Some")
 
-LARGE = 8_000
+LARGE = 2_000
 """The ops of a program from which `diff` leaves out memory and flops, unless they are asked for."""
 
 
-def _all(session: Session, what: object, words: Words) -> Answer:
+WIDE = 140
+"""The columns that a table of collectives with all that is known of them takes."""
+_COLUMNS = ("value", "collective", "over", "times", "bytes", "at", "tactic")
+
+
+def _sent(each: Collective) -> Sequence[Cell]:
+    """The row of a collective where there is less room."""
+    sent, at = round(each.times * each.received), place_of(each.source)
+    return each.value, each.kind, ", ".join(each.axes), each.times, sent, at, str(each.number or "")
+
+
+def _all(session: Session, what: Listing[Some] | Table, words: Words) -> Answer:
     """A listing; all of its rows if the last word is `all`."""
     is_whole = bool(words) and words[-1].text == "all"
-    return Answer(session, shown(what.all() if is_whole and isinstance(what, Listing) else what, session.width))
+    return Answer(session, shown(what.all() if is_whole else what, session.width))
 
 
 @command("look", "show [VALUES] [all]", "show params/**", "value", "all")
@@ -48,8 +65,6 @@ def plan(session: Session, typed: Typed, words: Words) -> Answer:
 @command("look", "history", "history")
 def history(session: Session, typed: Typed, words: Words) -> Answer:
     """The tactics so far, with the numbers by which answers cite them, as `save` writes them."""
-    from ..notation.statements import statement
-
     lines = [f"mesh {start_mesh(session.plan)}"]
     lines += [f"{number}: {statement(action.text)}" for number, action in enumerate(session.plan.actions, 1)]
     return Answer(session, "\n".join(lines if len(lines) > 1 else [*lines, "no tactics so far"]))
@@ -63,7 +78,7 @@ def ranges(session: Session, typed: Typed, words: Words) -> Answer:
 
 @command("look", "explain VALUE [NUMBER]", "explain params/w1", "reason", "number")
 def explain(session: Session, typed: Typed, words: Words) -> Answer:
-    """Why values have their layouts; why a collective runs, `explain collective 3`; what a conflict is about, `explain conflict 1`.
+    """Why values have their layouts; why a collective runs, `explain collective 3`; what `explain conflict 1` is about.
 
     explain w1     -->     w1: f32[data*2, 16]
                              dim 0 on `data`: decided by 2: tile('w1', 0, 'data')
@@ -73,7 +88,9 @@ def explain(session: Session, typed: Typed, words: Words) -> Answer:
         return Answer(session, str(plan.explain(first)))
     lists: dict[str, Callable[[], Sequence[object]]] = {"collective": plan.collectives, "conflict": lambda: plan.conflicts}
     if first not in lists:
-        typed.fail(words[0], f"`{first}` is not a list", "write `explain VALUE`, `explain collective 3` or `explain conflict 1`")
+        typed.fail(
+            words[0], f"`{first}` is not a list", "write `explain VALUE`, `explain collective 3` or `explain conflict 1`"
+        )
     found = lists[first]()
     chosen = found[number(typed, words[1], f"a {first}", len(found)) - 1]
     return Answer(session, str(plan.explain(chosen)))  # pyright: ignore[reportArgumentType]
@@ -85,7 +102,9 @@ def collectives(session: Session, typed: Typed, words: Words) -> Answer:
 
     collectives over model     -->     h  all_reduce  model  1  131,072  dot_general  mlp.py:13  2
     """
-    every, asked = session.plan.collectives(), [word for word in words if word.text != "all"]
+    every = session.plan.collectives()
+    every.shape = Shape(every.shape.of, _COLUMNS, _sent, every.shape.notes) if session.width < WIDE else every.shape
+    asked = [word for word in words if word.text != "all"]
     if not asked:
         return _all(session, every, words)
     first = asked[0].text
@@ -122,7 +141,7 @@ def conflicts(session: Session, typed: Typed, words: Words) -> Answer:
 @command("look", "rewrites", "rewrites", slow="trying the rules")
 def rewrites(session: Session, typed: Typed, words: Words) -> Answer:
     """Where which rule applies to the program, and what that would save, best first."""
-    listed = getattr(session.plan, "rewrites", None)
+    listed = cast("Callable[[], Listing[object]] | None", getattr(session.plan, "rewrites", None))
     if listed is None:
         raise Error("`rewrites` is not a question that this plan answers", helps=["`help` lists the commands"])
     return _all(session, listed(), words)
@@ -171,7 +190,5 @@ def _before(session: Session, typed: Typed, words: Words) -> Plan:
 @command("look", "bytes", "bytes")
 def received(session: Session, typed: Typed, words: Words) -> Answer:
     """The bytes that a device receives in one call, by the axes over which they come."""
-    from ..plan.collectives import bytes_by_axes
-
     rows = [f"{size(count)} over {', '.join(axes)}" for axes, count in bytes_by_axes(session.plan).items()]
     return Answer(session, "\n".join([f"{size(session.plan.bytes_per_device())} in a call", *rows]))

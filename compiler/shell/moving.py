@@ -6,6 +6,7 @@ from ...dialects.errors import Error
 from ..api.notation import load as load_file
 from ..api.plan_file import Replayed
 from ..api.tactics import Resolve
+from ..notation.statements import statement
 from ..plan.conflicts import conflict, open_keys
 from .answers import Answer, prompt
 from .changes import changes
@@ -16,8 +17,16 @@ from .typed import Typed, Word
 Words = Sequence[Word]
 
 
-def _said(before: Session, after: Session) -> Answer:
-    return Answer(after, "\n".join(changes(before.plan, after.plan)))
+def _said(before: Session, after: Session, *first: str) -> Answer:
+    return Answer(after, "\n".join([*first, *changes(before.plan, after.plan)]))
+
+
+def _moved(session: Session, steps: int, word: str) -> Answer:
+    """The session some steps on or back, and which tactics these are."""
+    after = session.at(session.branch.moved(steps))
+    less, more = sorted((session.plan, after.plan), key=lambda plan: len(plan.actions))
+    texts = [statement(action.text) for action in more.actions[len(less.actions) :]]
+    return _said(session, after, *([f"{word} {'; '.join(texts)}"] if texts else []))
 
 
 def _steps(typed: Typed, words: Words) -> int:
@@ -27,13 +36,13 @@ def _steps(typed: Typed, words: Words) -> int:
 @command("move", "undo [STEPS]", "undo", "number")
 def undo(session: Session, typed: Typed, words: Words) -> Answer:
     """Goes back one step of this branch, or several. `redo` goes on again."""
-    return _said(session, session.at(session.branch.moved(-_steps(typed, words))))
+    return _moved(session, -_steps(typed, words), "without")
 
 
 @command("move", "redo [STEPS]", "redo", "number")
 def redo(session: Session, typed: Typed, words: Words) -> Answer:
     """Takes back what `undo` took back."""
-    return _said(session, session.at(session.branch.moved(_steps(typed, words))))
+    return _moved(session, _steps(typed, words), "again")
 
 
 @command("move", "branch [NAME]", "branch wide", "branch")

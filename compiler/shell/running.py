@@ -35,7 +35,7 @@ FORMS: Mapping[str, Callable[[Plan], object]] = {
 
 @command("try", "lower [FORM] [FILE]", "lower spmd", "form", "file", slow="lowering")
 def lower(session: Session, typed: Typed, words: Words) -> Answer:
-    """The lowered plan: `spmd`, the program of each device; `ir`, placed builders; `graph`, `json`, `dot`. A file takes all of it."""
+    """The lowered plan: `spmd`, the program of each device; `ir`, `graph`, `json`, `dot`. A file takes all of it."""
     form = words[0].text if words else "spmd"
     if form not in FORMS:
         typed.fail(words[0], f"`{form}` is not a lowered form", f"write one of {', '.join(FORMS)}")

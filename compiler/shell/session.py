@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ...dialects.errors import Error, did_you_mean
+from ...dialects.grammar import grammar
 from ..api.plan import Plan
+from ..notation.read import GRAMMAR, STARTS
 from .names import Names
 
 MAIN = "main"
@@ -59,6 +61,9 @@ class Session:
 
     @classmethod
     def start(cls, plan: Plan, width: int = 100) -> Session:
+        """The session on a plan. What all plans of the program share is made here, so that the first answer is fast too."""
+        grammar(GRAMMAR, STARTS)
+        plan.range_roots.get("")
         return cls({MAIN: Branch((plan,))}, Names.of(plan), width=width)
 
     @property

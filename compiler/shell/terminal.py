@@ -4,12 +4,12 @@ The answers are those of a script; a terminal adds colours, and says that someth
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.completion import Completer, Completion, CompleteEvent
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
@@ -28,8 +28,6 @@ from .dialogue import do
 from .session import Session
 from .typed import Typed
 
-WIDEST = 160
-"""The most columns that an answer takes."""
 GREETING = "Tactics as in a plan file; `help` lists the commands, Tab completes, Ctrl-D ends."
 
 
@@ -99,9 +97,9 @@ class Terminal(Completer, Lexer):
         for each in completion.completions(self.session, before):
             yield Completion(each.text, each.start - len(before), display_meta=each.meta)
 
-    def lex_document(self, document: Document):
+    def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
         lines = [self._coloured(line) for line in document.lines]
-        return lambda number: lines[number]
+        return lines.__getitem__
 
 
 def _history() -> History:
@@ -113,5 +111,3 @@ def _history() -> History:
     except OSError:
         return InMemoryHistory()
     return FileHistory(str(folder / "history"))
-
-

@@ -5,7 +5,7 @@ explain params/w3     -->     error: no value is named `params/w3`
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NoReturn
@@ -35,7 +35,9 @@ class Typed:
     @property
     def words(self) -> list[Word]:
         """The words, up to a comment."""
-        found = [Word(each[0].strip('"') if each[0][:1] == '"' else each[0], *each.span()) for each in _WORD.finditer(self.text)]
+        found = [
+            Word(each[0].strip('"') if each[0][:1] == '"' else each[0], *each.span()) for each in _WORD.finditer(self.text)
+        ]
         comment = next((number for number, word in enumerate(found) if self.text[word.start] == "#"), len(found))
         return found[:comment]
 
@@ -48,7 +50,7 @@ class Typed:
         raise Error(title, location=self.location(word.start, word.end) if word else self.location(end, end), helps=helps)
 
     @contextmanager
-    def located(self) -> Iterator[None]:
+    def located(self) -> Generator[None]:
         """Points the errors of a command, which have no place of their own, at the word that they are about."""
         try:
             yield
