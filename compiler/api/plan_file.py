@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import cast, overload
 
+from ...dialects.dtypes import short
 from ...dialects.errors import Error
 from ...dialects.layouts import parse_array
 from ...dialects.mesh import Mesh
@@ -176,7 +177,7 @@ class Row:
             shape = layout.global_shape(mesh)
         except Error:
             return self
-        return replace(self, layout=f"{dtype}{[*shape]}")
+        return replace(self, layout=f"{short(dtype)}{[*shape]}")
 
     @property
     def counted(self) -> str:

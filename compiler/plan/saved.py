@@ -16,11 +16,14 @@ other values, or if the program around these values has changed.
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from ...dialects.array import mesh_of
 from ...dialects.mesh import Mesh
+from ...rewrites.decide.table import Table
 from ..notation.statements import AXIS, statement
 from ..views.listing import merged
+from .claims import Some, place_own
 from .collectives import by_cause
 from .counts import Counts
 from .queries import layouts
@@ -38,6 +41,12 @@ def written(plan: State) -> str:
         lines += [f"  {statement(plan.actions[number].text)}", *([f"    => {record}"] if record else [])]
     lines += [f"  layout {row}" for row in layout_rows(plan)]
     return "\n".join([*lines, "}", ""])
+
+
+def plain(plan: Some) -> Some:
+    """The plan of the same program before its tactics."""
+    mesh = start_mesh(plan)
+    return place_own(replace(plan, mesh=mesh, table=Table(plan.source.program, mesh), actions=(), labels={}))
 
 
 def start_mesh(plan: State) -> Mesh:

@@ -53,8 +53,8 @@ class Branch:
 class Session:
     """What a session has made so far. Made by `Session.start`; each command returns another one."""
 
-    branches: Mapping[str, Branch]
-    names: Names
+    branches: Mapping[str, Branch] = field(repr=False)
+    names: Names = field(repr=False)
     here: str = MAIN
     width: int = field(default=100, compare=False)
     """The columns that tables may take."""
@@ -88,7 +88,7 @@ class Session:
 
     def on(self, name: str) -> Session:
         """The session on another branch, which begins here if there is none of this name."""
-        return replace(self, branches={name: self.branch, **self.branches}, here=name)
+        return replace(self, branches={**self.branches, name: self.branches.get(name, self.branch)}, here=name)
 
     def named(self, name: str) -> Plan:
         """The present plan of a branch. Raises Error if there is none of this name."""
