@@ -131,12 +131,13 @@ class Replayed:
         program = _program_note(self.block, self.plan)
         if not lines and not moved and not program:
             return None
-        title = f"the program has changed since `{file}` was saved" if program else f"`{file}` does something else now"
-        of = (
-            f": {len(lines)} of its {len(self.block.lines)} tactics do something else"
-            if lines
-            else ", and its tactics do the same"
-        )
+        some = f"{len(lines)} of its {len(self.block.lines)} tactics {'do' if len(lines) > 1 else 'does'} something else"
+        if program:
+            title = f"the program has changed since `{file}` was saved" + (
+                f": {some}" if lines else ", and its tactics do the same"
+            )
+        else:
+            title = f"`{file}` was saved from another program: {some if lines else 'it has other layouts now'}"
         notes = [
             *program,
             *(f"{line.location}: `{line.said}`\n{_change(line.record or '', now)}" for line, now in lines[:MOST]),
@@ -144,7 +145,7 @@ class Replayed:
         notes += [f"and {len(lines) - MOST} more tactics"] if len(lines) > MOST else []
         notes += _noted("layouts have changed", moved)
         at = lines[0][0].location if lines else None
-        return Error(title + of, location=at, notes=notes, helps=[f'to keep what it does now: plan.save("{file}")'])
+        return Error(title, location=at, notes=notes, helps=[f'to keep what it does now: plan.save("{file}")'])
 
 
 def _change(was: str, now: str) -> str:

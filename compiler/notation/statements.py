@@ -25,7 +25,7 @@ from .read import GRAMMAR, STARTS
 
 # The names that need no quotes.
 VALUE = re.compile(r"(?!range\b)[A-Za-z_*][\w/*#?]*")
-AXIS = re.compile(r"(?!(?:fn|plan|mesh|let|return|and|or|not)\b)[A-Za-z_]\w*(?:\.\d+:\d+)?")
+AXIS = re.compile(r"(?!(?:fn|plan|mesh|let|return|and|or|not)\b)[A-Za-z_]\w*(?:\.\d+(?::\d+)?)?")
 
 
 def moved(text: Text, where: Where, error: Error) -> Wrong:

@@ -77,7 +77,8 @@ def _record(plan: State, numbers: Sequence[int], caused: dict[int, Counts]) -> s
     sent = " and ".join(caused[number + 1].text() for number in numbers if number + 1 in caused)
     if not values and not sent:
         return ""
-    rows = [str(row[0]) for row in merged([name] for name in values)]
+    # The order of arguments is not the tactic's.
+    rows = [str(row[0]) for row in merged([name] for name in sorted(values))]
     more = [f"and {len(rows) - MOST} more"] if len(rows) > MOST else []
     return f"{', '.join([*rows[:MOST], *more])}: {sent or 'no collectives'}"
 
