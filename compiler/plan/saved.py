@@ -45,13 +45,15 @@ def written(plan: State) -> str:
 
 def plain(plan: Some) -> Some:
     """The plan of the same program before its tactics."""
-    mesh = start_mesh(plan)
-    return place_own(replace(plan, mesh=mesh, table=Table(plan.source.program, mesh), actions=(), labels={}))
+    source, mesh = plan.source, start_mesh(plan)
+    if source.root is not source.traced:
+        return place_own(type(plan).start(source.root, mesh))
+    return place_own(replace(plan, mesh=mesh, table=Table(source.program, mesh), actions=(), labels={}))
 
 
 def start_mesh(plan: State) -> Mesh:
     """The mesh on which the plan began: its tactics refine it again when they are replayed."""
-    return mesh_of(plan.source.traced.module)
+    return mesh_of(plan.source.root.module)
 
 
 def name_of(plan: State) -> str:

@@ -1,6 +1,7 @@
 """What a step has changed, in at most six lines, of what is known without delay: on 96 layers, memory would take a second.
 
-layouts: params/blocks/*/w1 x 12: f32[64, 256] --> f32[64, model*128]; and 3 more
+layouts: params/blocks/*/w1 x 12: f32[64, 256] --> f32[64, model*128]
+  params/blocks/*/w2 x 12: f32[256, 64] --> f32[model*128, 64]; and 2 more
 collectives: + 12 all_reduce
 a device receives 1.5 MiB in a call, before 0 bytes; it holds 3.0 MiB of arguments, before 6.0 MiB
 """
@@ -12,6 +13,7 @@ from ..plan.conflicts import conflict, open_keys
 from ..plan.diff import argument_bytes
 from ..plan.queries import layouts
 from ..plan.state import State
+from ..plan.work import flops_per_device
 from ..views.listing import merged
 from .answers import size
 
@@ -25,6 +27,7 @@ def changes(before: State, after: State, most: int = MOST) -> list[str]:
         *_layouts(layouts(before), layouts(after), most),
         *_collectives(counts(before), counts(after)),
         *_bytes(before, after),
+        *_flops(before, after),
         *_conflicts(before, after),
         *_stops(before, after),
     ]
@@ -35,8 +38,8 @@ def _layouts(before: Mapping[str, str], after: Mapping[str, str], most: int) -> 
     changed = {name: f"{before[name]} --> {layout}" for name, layout in after.items() if before.get(name, layout) != layout}
     rows = [f"{name}: {change}" for name, change in merged(changed.items())]
     if rows:
-        more = [f"and {len(rows) - most} more"] if len(rows) > most else []
-        yield f"layouts: {'; '.join([*rows[:most], *more])}"
+        more = f"; and {len(rows) - most} more" if len(rows) > most else ""
+        yield "layouts: " + "\n  ".join(rows[:most]) + more
 
 
 def _collectives(before: Mapping[str, int], after: Mapping[str, int]) -> Iterator[str]:
@@ -47,11 +50,18 @@ def _collectives(before: Mapping[str, int], after: Mapping[str, int]) -> Iterato
 
 
 def _bytes(before: State, after: State) -> Iterator[str]:
-    pairs = [(of(before), of(after)) for of in (bytes_per_device, argument_bytes)]
+    pairs = [(size(of(before)), size(of(after))) for of in (bytes_per_device, argument_bytes)]
     if any(old != new for old, new in pairs):
         (sent, sends), (held, holds) = pairs
-        received = f"receives {size(sends)} in a call" + (f", before {size(sent)}" if sent != sends else "")
-        yield f"a device {received}; it holds {size(holds)} of arguments" + (f", before {size(held)}" if held != holds else "")
+        received = f"receives {sends} in a call" + (f", before {sent}" if sent != sends else "")
+        yield f"a device {received}; it holds {holds} of arguments" + (f", before {held}" if held != holds else "")
+
+
+def _flops(before: State, after: State) -> Iterator[str]:
+    """Only if a law has rewritten the program: placements change flops too, and `diff` shows them."""
+    if before.source is not after.source:
+        computes, computed = flops_per_device(after), flops_per_device(before)
+        yield f"a device computes {computes} in a call, before {computed}"
 
 
 def _conflicts(before: State, after: State) -> Iterator[str]:

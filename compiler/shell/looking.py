@@ -1,9 +1,8 @@
 """Commands that look at the plan."""
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar, cast
+from typing import TypeVar
 
-from ...dialects.errors import Error
 from ..api.plan import Plan
 from ..inputs.lines import place_of
 from ..inputs.names import pattern
@@ -138,13 +137,13 @@ def conflicts(session: Session, typed: Typed, words: Words) -> Answer:
     return Answer(session, "\n".join([repr(found), f"ways out, `resolve {chosen} 1` takes the first:", *ways]))
 
 
-@command("look", "rewrites", "rewrites", slow="trying the rules")
+@command("look", "rewrites [all]", "rewrites", "all", slow="trying the rules")
 def rewrites(session: Session, typed: Typed, words: Words) -> Answer:
-    """Where which rule applies to the program, and what that would save, best first."""
-    listed = cast("Callable[[], Listing[object]] | None", getattr(session.plan, "rewrites", None))
-    if listed is None:
-        raise Error("`rewrites` is not a question that this plan answers", helps=["`help` lists the commands"])
-    return _all(session, listed(), words)
+    """Where which law applies to the program, and what that would save, best first. `rewrite("LAW", at="...")` applies one.
+
+    rewrites     -->     reassociate  dot_general#3  1  1,024  65,536  4,096
+    """
+    return _all(session, session.plan.rewrites(), words)
 
 
 @command("look", "memory", "memory", slow="laying out the memory of a device")

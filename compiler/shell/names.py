@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ..inputs.names import parts
-from ..plan.state import State
+from ..plan.state import Source, State
 
 
 @dataclass(slots=True)
@@ -34,6 +34,7 @@ class Names:
     """All names of one program: arguments and results first, then tags and scopes."""
 
     root: Node
+    source: Source
 
     @classmethod
     def of(cls, plan: State) -> Names:
@@ -43,7 +44,7 @@ class Names:
             root.add(parts(name), value)
         for name, values in addresses.inside.items():
             root.add(parts(name), values[0])
-        return cls(root)
+        return cls(root, plan.source)
 
     def under(self, typed: str) -> Iterator[tuple[str, Node, bool]]:
         """Names that continue a typed one by one part: the name, its node, and whether it can go on."""

@@ -24,4 +24,6 @@ def picture(session: Session, lines: Iterable[str], file: str, title: str) -> st
 
     run(session, lines, file, write)
     svg = console.export_svg(title=title, unique_id="shell")
+    # The fonts of the system: a picture loads nothing.
+    svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
     return re.sub(r"[ \t]+$", "", svg, flags=re.MULTILINE)

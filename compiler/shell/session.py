@@ -54,7 +54,7 @@ class Session:
     """What a session has made so far. Made by `Session.start`; each command returns another one."""
 
     branches: Mapping[str, Branch] = field(repr=False)
-    names: Names = field(repr=False)
+    known: Names = field(repr=False)
     here: str = MAIN
     width: int = field(default=100, compare=False)
     """The columns that tables may take."""
@@ -73,6 +73,11 @@ class Session:
     @property
     def plan(self) -> Plan:
         return self.branch.plan
+
+    @property
+    def names(self) -> Names:
+        """The names of the present program, which a law may have rewritten."""
+        return self.known if self.known.source is self.plan.source else Names.of(self.plan)
 
     @property
     def origin(self) -> Plan:
