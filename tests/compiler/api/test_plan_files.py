@@ -237,3 +237,28 @@ def test_a_changed_program_is_reported_at_the_tactic_that_does_something_else(tm
         'help: to keep what it does now: plan.save("plan.partita")'
     )
     assert steps_of(Program(Text("", "tile x.0 @data"), MESH, {}, {}, {}), phrases(tree(Text("", "tile x.0 @data"), "line"))[0])
+
+
+def mlp(x: jax.Array, w1: jax.Array, w2: jax.Array) -> jax.Array:
+    with jax.named_scope("up"):
+        h = pt.tag(jax.nn.relu(x @ w1), "h")
+    return h @ w2
+
+
+def refactored(weights: dict[str, jax.Array], x: jax.Array) -> jax.Array:
+    def up(x: jax.Array) -> jax.Array:
+        with jax.named_scope("up"):
+            return pt.tag(jax.nn.relu(x @ weights["in"]), "h")
+
+    return up(x) @ weights["out"]
+
+
+def test_tags_scopes_and_ranges_survive_a_refactoring_of_the_model(tmp_path: Path) -> None:
+    plan = pt.plan(mlp, MESH, *SHAPES).tile("h", 1, "model").name("up", 0, "B").apply(pt.TileRange("B", "data"))
+    plan.save(tmp_path / "plan.partita")
+    x, *weights = SHAPES
+    with pytest.warns(pt.ReplayWarning, match="and its tactics do the same") as caught:
+        again = pt.replay(refactored, tmp_path / "plan.partita", dict(zip(("in", "out"), weights, strict=True)), x)
+    assert "`weights/in` is new: was it `w1`?" in str(caught[0].message)
+    assert (again.trace, again.counts()) == (plan.trace, plan.counts())
+    assert list(again.layout(["weights", "x"]).values()) == list(plan.layout(["w1", "w2", "x"]).values())

@@ -94,6 +94,7 @@ COMPLETED = {
     "Megatron(c": ["column="],
     'Megatron("': ["data", "model", "params/", "opt/", "batch/", "result/"],
     'ZeRO(3, "data", params="params/e': ["params/embed"],
+    'rewrite("rea': ["reassociate"],
     "explain params/emb": ["params/embed"],
     "explain coll": ["collective"],
     "collectives all_": ["all_gather", "all_reduce", "all_to_all"],

@@ -1,14 +1,18 @@
 """The fixture `plan_file` in a user's project: a plan beside its file, failures that say what to do, and their renewal."""
 
+import re
+import tomllib
 from collections.abc import Callable
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any
 
 import jax
 import pytest
+from root import ROOT
 
 import partita as pt
-from partita.compiler.testing import plan_files
+from partita.compiler.testing import plan_files, plugin
 
 pytest_plugins = ["pytester"]
 
@@ -80,6 +84,19 @@ def said(output: str) -> str:
     """The failure, without pytest's own lines."""
     lines = output.splitlines()
     return "\n".join(lines[next(n for n, line in enumerate(lines) if line.startswith("error:")) :]).partition("\n====")[0]
+
+
+def test_pytest_finds_the_plugin_of_an_installed_partita() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["entry-points"]["pytest11"] == {"partita": plugin.__name__}
+    imported = [line for line in Path(str(plugin.__file__)).read_text().splitlines() if re.match(r"(from|import) ", line)]
+    assert imported == [
+        "from __future__ import annotations",
+        "from collections.abc import Callable",
+        "from pathlib import Path",
+        "from typing import TYPE_CHECKING",
+        "import pytest",
+    ]
 
 
 def test_without_a_file_it_says_how_to_write_one(run: Run, pytester: pytest.Pytester) -> None:
