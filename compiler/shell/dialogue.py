@@ -5,6 +5,7 @@ explain w1                         -->   the answer of the plan
 """
 
 from ...dialects.errors import did_you_mean
+from ..gc_pause import without_collector
 from . import helping, looking, moving, running, tactics
 from .answers import Answer
 from .commands import TABLE, Command, known
@@ -34,7 +35,8 @@ def do(session: Session, typed: Typed) -> Answer:
     """What a line does. Raises Error, with a caret into the line; the session is then as it was."""
     if not typed.words:
         return Answer(session)
-    with typed.located():
+    # A session is large and stays alive: the collector would walk all of it in the middle of an answer.
+    with typed.located(), without_collector():
         found = find(typed)
         if found is None:
             return tactics.apply(session, typed)
