@@ -3,9 +3,9 @@
     python -m benchmarks.shell           # the table: 12 layers and 96
     python -m benchmarks.shell 12        # one measurement, as JSON
 
-A session of almost all commands, in one process for each size. A figure is the time of one line, with the prompt that follows it,
-as long as nobody has asked for the same before. It is the time of the processor, which is that of the clock on an idle machine: a
-session has one thread. `rewrites`, `run` and `check` try out laws or compile, and are not measured.
+A session of almost all commands, in one process for each size. A figure is the time of one line, with the prompt that follows
+it, as long as nobody has asked for the same before. It is the time of the processor, which is that of the clock on an idle
+machine: a session has one thread. `rewrites`, `run` and `check` try out laws or compile, and are not measured.
 """
 
 import sys
