@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 
-from ...rewrites.laws.library import library
+from ...rewrites.rules.files import rules
 from ..api.plan import Plan
 from ..api.tactics import Tactic
 from ..plan.conflicts import open_keys
@@ -136,12 +136,9 @@ def _in_call(session: Session, name: str, inside: str) -> Found:
 
 
 def _laws() -> dict[str, str]:
-    """The laws by which a program may be rewritten."""
-    return {
-        **{name: law.text for name, law in library().items()},
-        "chunk": "a value in parts",
-        "recompute": "instead of stored",
-    }
+    """The laws by which a program may be rewritten. (To ask the library for them would try each on random arrays.)"""
+    others = {"stack": "products that have a side in common", "chunk": "a value in parts", "recompute": "instead of stored"}
+    return {**{each.rule.name: str(each.rule) for each in rules("programs")}, **others}
 
 
 def _values(session: Session, typed: str) -> Found:

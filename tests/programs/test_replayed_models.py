@@ -22,7 +22,7 @@ from partita.compiler.inputs.arguments import passed
 from partita.compiler.inputs.names import parts
 from partita.compiler.trace.trace import Traced
 from partita.compiler.views.listing import starred
-from partita.examples import decode, demo, gpt, graph_network, llama, mlp
+from partita.examples import decode, demo, gpt, graph_network, mlp, scan_layers
 
 Tree = Any
 Leaves = Mapping[str, Any]
@@ -164,6 +164,13 @@ def graph(steps: int) -> Sequence[Any]:
     return graph_network.parameters(config), graph_network.random_graph(config)
 
 
+def stacked(layers: int) -> Sequence[Any]:
+    """Weights of layers in a scan."""
+    shapes = (layers, 64, 128), (layers, 128, 64), (64, 64)
+    w1, w2, x = (jax.ShapeDtypeStruct(shape, "float32") for shape in shapes)
+    return {"w1": w1, "w2": w2}, x
+
+
 DEEPER: dict[str, Deeper] = {
     "demo": (gpt.train_step, BOTH, [*demo.TACTICS.values()], character_model, "`params/blocks/*/w1` x 2: there are 3 now"),
     "graph network": (
@@ -180,12 +187,12 @@ DEEPER: dict[str, Deeper] = {
         lambda layers: decode.arguments(decode.Config(layers=layers)),
         "`params/layers/*/wq` x 2: there are 3 now",
     ),
-    "Llama": (
-        llama.train_step,
-        llama.MESH,
-        llama.TACTICS,
-        lambda layers: llama.arguments(llama.Config(vocabulary=131, batch=6, layers=layers)),
-        "was f32[2, 32, 96], is f32[3, 32, 96]",
+    "scanned layers": (
+        scan_layers.train_step,
+        DATA8,
+        [pt.DataParallel("data", inputs="x"), pt.ZeRO(3, "data", params="params")],
+        stacked,
+        "`params/w1` was f32[2, 64, 128], is f32[3, 64, 128]",
     ),
 }
 """Step, mesh and tactics of models, their arguments by the number of layers, and what is reported of a layer more."""
