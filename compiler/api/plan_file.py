@@ -77,7 +77,7 @@ def replay(
     over = saved.mesh if isinstance(mesh, str | Path) else mesh
     made = Replayed.of(block, start(mesh_given(over), *rest))
     if over is saved.mesh and (problem := made.problem(saved.file)):
-        warnings.warn(str(problem).removeprefix("error: "), ReplayWarning, stacklevel=2)
+        warnings.warn(str(problem), ReplayWarning, stacklevel=2)
     return made.plan
 
 

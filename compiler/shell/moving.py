@@ -96,5 +96,5 @@ def load(session: Session, typed: Typed, words: Words) -> Answer:
     problem = made.problem(saved.file) if origin.mesh is saved.mesh else None
     after = _said(session, session.then(made.plan))
     note = [] if origin.mesh is saved.mesh else [f"`{saved.file}` is for {saved.mesh}; here the mesh is {origin.mesh}"]
-    warned = [str(problem).replace("error:", "warning:", 1)] if problem else []
+    warned = [f"warning: {problem}"] if problem else []
     return Answer(after.session, "\n".join([after.text, *note, *warned]))

@@ -66,7 +66,7 @@ class Terminal(Completer, Lexer):
             with self._patience(typed):
                 answer = do(self.session, typed)
         except Error as error:
-            answer = Answer(self.session, str(error))
+            answer = Answer(self.session, f"error: {error}")
         except KeyboardInterrupt:
             answer = Answer(self.session, "stopped; the plan is as it was")
         self.session = answer.session

@@ -43,7 +43,7 @@ def plan_file(request: pytest.FixtureRequest) -> Callable[..., Plan]:
             keep(plan, folder / file, update)
             return plan.expect(**budgets)
         except Error as error:
-            problem = str(error)
+            problem = f"error: {error}"
         pytest.fail(problem, pytrace=False)
 
     return compare
