@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from ...dialects.errors import Error, Location
 
-
 NESTS = "at"
 """The one call whose arguments may be calls: a tactic, applied at a scope."""
 
