@@ -41,8 +41,9 @@ update: .venv/stamp
 page:
 	cd page && npm ci && npm run build
 
-# The pictures of the documentation, by the Chromium of the machine.
+# The pictures of the documentation: a session of `partita shell`, and pages by the Chromium of the machine.
 pictures: .venv/stamp
+	COLUMNS=100 $(BIN)/partita shell examples/llama.py:plan --record docs/pictures/shell.svg < docs/pictures/tactics.txt
 	$(BIN)/python -m docs.pictures.make
 
 clean:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .compiler.api.jit import jit as jit
     from .compiler.api.notation import Notation as Notation, load as load, parse as parse
     from .compiler.api.plan import ConflictWarning as ConflictWarning, Plan as Plan, plan as plan
-    from .compiler.api.replay import replay as replay
+    from .compiler.api.plan_file import ReplayWarning as ReplayWarning, replay as replay
     from .compiler.api.tactics import (
         FSDP as FSDP,
         Annotated as Annotated,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         Tactic as Tactic,
         Tensor2D as Tensor2D,
         Tile as Tile,
+        TileRange as TileRange,
         VocabularyParallel as VocabularyParallel,
         Widen as Widen,
         ZeRO as ZeRO,
@@ -59,6 +60,7 @@ _HOMES = {
     "Mesh": "dialects.mesh",
     "Notation": "compiler.api.notation",
     "Plan": "compiler.api.plan",
+    "ReplayWarning": "compiler.api.plan_file",
     "Tactic": _TACTICS,
     "at": _TACTICS,
     "constrain": "compiler.ops.constrain",
@@ -69,7 +71,7 @@ _HOMES = {
     "parse": "compiler.api.notation",
     "plan": "compiler.api.plan",
     "repeat": _TACTICS,
-    "replay": "compiler.api.replay",
+    "replay": "compiler.api.plan_file",
     "rule": "compiler.plan.laws",
     "tag": "compiler.ops.tag",
     "then": _TACTICS,

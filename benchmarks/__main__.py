@@ -20,6 +20,7 @@ for benchmark in (
     "effort",
     "speed",
     "composites",
+    "shell",
     "long",
     "pages",
     *OPTIONAL,

@@ -3,6 +3,8 @@
 Data flows from the bottom of this list to the top, and each folder imports only those below it:
 
     cli        the commands `partita` and `partita-opt`
+    shell      `partita shell`: a session of tactics and questions, in a terminal or from a script
+    testing    plan files in the tests of a user: a fixture of pytest
     api        what `import partita` shows: plans, tactics, `jit`, `load`
     report     a plan as one page for a browser
     graph      a plan as a dataflow graph of kernels, and how it runs node by node

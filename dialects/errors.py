@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import re
 import sysconfig
 import traceback
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 
@@ -44,6 +45,18 @@ class Location:
         # As lark counts lines: a form feed or a Unicode line separator does not end one.
         lines = source.split("\n")
         return cls(file, line, column, end_column, lines[line - 1] if 0 < line <= len(lines) else "")
+
+    def narrowed(self, title: str) -> Location:
+        """The location of the first name in backticks of an error's title that stands in this span; else the whole span.
+
+        tile params/w3.1 @model, "no value is named `params/w3`"   -->   the span of `params/w3`
+        """
+        said = self.text[: self.end_column - 1]
+        for name in re.findall("`([^`]+)`", title) if self.column else ():
+            found = re.compile(rf"(?<![\w/]){re.escape(name)}(?![\w/])").search(said, self.column - 1)
+            if found is not None:
+                return replace(self, column=found.start() + 1, end_column=found.end() + 1)
+        return self
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}" if self.column else f"{self.file}:{self.line}"

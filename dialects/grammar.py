@@ -12,11 +12,16 @@ Node: TypeAlias = Tree[Token]
 
 
 @cache
-def grammar(file: Path) -> Lark:
-    """The parser of a grammar file."""
+def grammar(file: Path, starts: tuple[str, ...] = ("start",)) -> Lark:
+    """The parser of a grammar file: of whole texts, and of other phrases that may be read alone."""
     shared = str(Path(__file__).parent)
     return Lark.open(  # pyright: ignore[reportUnknownMemberType]
-        str(file), parser="lalr", propagate_positions=True, maybe_placeholders=True, import_paths=[shared, _folds]
+        str(file),
+        parser="lalr",
+        start=list(starts),
+        propagate_positions=True,
+        maybe_placeholders=True,
+        import_paths=[shared, _folds],
     )
 
 
@@ -27,12 +32,13 @@ def _folds(_: str | None, path: str) -> tuple[str, str]:
     return path, rf"FOLD.2: /({'|'.join((*FOLDS, *SELECTIONS, MERGE))})(?=\()/"
 
 
-def read(file: Path, text: str) -> Node:
-    """The tree of a text; lark's `UnexpectedInput` for one that the grammar does not take.
+def read(file: Path, text: str, start: str = "start", starts: tuple[str, ...] = ("start",)) -> Node:
+    """The tree of a text, or of the phrase `start`, one of the `starts` of the grammar; lark's `UnexpectedInput` for one that
+    the grammar does not take.
 
     Lark prefixes the kinds of imported phrases with the name of their file, `expressions__add`. This removes the prefix.
     """
-    tree: Node = grammar(file).parse(text)  # pyright: ignore[reportUnknownMemberType]
+    tree: Node = grammar(file, starts).parse(text, start)  # pyright: ignore[reportUnknownMemberType]
     for phrase in tree.iter_subtrees():
         phrase.data = phrase.data.rpartition("__")[2]
     return tree

@@ -133,6 +133,11 @@ TACTICS = [
 ]
 
 
+def plan() -> pt.Plan:
+    """The plan of a training step before its tactics: `partita shell examples/llama.py:plan`."""
+    return pt.plan(train_step, MESH, *jax.eval_shape(lambda: arguments(SIZES)))
+
+
 def main() -> None:
     jax.config.update("jax_num_cpu_devices", 8)
     params, opt, batch = arguments(SIZES)

@@ -3,9 +3,9 @@
     plan             `pt.plan` and `Plan`: the data of a plan, with every answer as a method
     tactics          a folder: the library's tactics; each registers itself
     replay           the text of tactics, read back
+    plan_file        `pt.replay`: a trace or a plan file, applied again, and what has changed since it was saved
     jit              `pt.jit`: a plan for each kind of arguments, compiled
     notation         `pt.load` and `pt.parse`
-      notation_names     what a plan in index notation calls the values of a function
       notation_plans     annotations and `plan` blocks as tactics
 
 Imports everything below it; only the commands import it.

@@ -17,6 +17,7 @@ from jax import ShapeDtypeStruct
 
 from ...dialects.errors import Error, did_you_mean
 from ...dialects.mesh import Mesh
+from ..inputs.files import read_text
 from ..inputs.literals import Written
 from ..jax_private import jax
 from ..notation.check import Program, check
@@ -25,6 +26,7 @@ from ..notation.elaborate import elaborate
 from ..notation.terms import Function
 from .notation_plans import Block, annotated, block
 from .plan import Plan, plan as make_plan
+from .replay import Step
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,10 +68,9 @@ class Notation:
 
         `mesh` replaces the text's mesh. Raises Error for an unknown name, and for a tactic that is refused, at its line.
         """
-        if name is not None and name not in self.blocks:
-            helps = did_you_mean(name, self.blocks, f"its plans: {', '.join(self.blocks) or 'none'}")
-            raise Error(f"`{self.file}` has no plan `{name}`", helps=helps)
-        chosen = self._function(self.blocks[name].function if name is not None else function)
+        if name is not None:
+            self.block(name)
+        chosen = self._function(self.blocks[name].function if name is not None and self.functions else function)
         if (over := mesh or self.mesh) is None:
             raise Error(
                 f"`{self.file}` names no mesh",
@@ -79,14 +80,40 @@ class Notation:
         steps = self.blocks[name].steps if name is not None else ()
         return annotated(self.program, chosen, started).apply(*steps)
 
+    def tactics(self, name: str | None = None) -> tuple[Step, ...]:
+        """The tactics of a plan of a JAX function, to apply to a plan of it; the name can be left out if there is one plan.
+
+        pt.jit(step, mesh=saved.mesh, tactics=saved.tactics())      plan.apply(*saved.tactics())
+        """
+        return self.block(name).steps
+
+    def block(self, name: str | None = None, function: str = "") -> Block:
+        """A `plan` block by its name; without one, the only block, or that of this function. Raises Error for another name."""
+        found = self.blocks.get(name) if name is not None else _only(self.blocks, function)
+        if found is None and name is None and self.blocks:
+            helps = [f'choose one: pt.load("{self.file}").tactics("{next(iter(self.blocks))}")']
+            raise Error(f"`{self.file}` has several plans: {', '.join(self.blocks)}", helps=helps)
+        if found is None:
+            helps = did_you_mean(name or "", self.blocks, f"its plans: {', '.join(self.blocks) or 'none'}")
+            raise Error(f"`{self.file}` has no plan" + (f" `{name}`" if name else ""), helps=helps)
+        return found
+
     def _function(self, name: str | None) -> Function:
         known = self.program.functions
         if not known:
-            raise Error(f"`{self.file}` has no function", helps=["write one: `fn f(x: f32[8]) -> f32[8]`"])
+            helps = ["write one: `fn f(x: f32[8]) -> f32[8]`"]
+            helps = [f'to partition a JAX function: pt.replay(step, "{self.file}", *args)'] if self.blocks else helps
+            raise Error(f"`{self.file}` has no function", helps=helps)
         if name is not None and name not in known:
             helps = did_you_mean(name, known, f"its functions: {', '.join(known)}")
             raise Error(f"`{self.file}` has no function `{name}`", helps=helps)
         return known[name or list(known)[-1]]
+
+
+def _only(blocks: Mapping[str, Block], function: str) -> Block | None:
+    """The block of a function, or the only one."""
+    named = [each for each in blocks.values() if function in (each.function, each.name)]
+    return named[0] if len(named) == 1 else next(iter(blocks.values())) if len(blocks) == 1 else None
 
 
 _NUMBERS = itertools.count(1)
@@ -94,14 +121,7 @@ _NUMBERS = itertools.count(1)
 
 def load(file: str | Path) -> Notation:
     """Read a `.partita` file. Raises Error, with line, caret and help, for the first mistake in it."""
-    path = Path(file)
-    try:
-        source = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise Error(f"no such file: `{file}`", helps=[f"the folder is {Path.cwd()}"]) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise Error(f"`{file}` cannot be read: {error}", helps=["a program is a text file in UTF-8"]) from None
-    return parse(source, str(path))
+    return parse(read_text(file), str(file))
 
 
 def parse(source: str, file: str = "") -> Notation:

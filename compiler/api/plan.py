@@ -18,10 +18,24 @@ from ...dialects.mesh import Mesh
 from ...rewrites.laws.law import Law
 from ..graph.graph import Graph, lower
 from ..inputs.checks import mesh_given, run_tactic
+from ..inputs.files import write_text
 from ..inputs.names import Patterns
 from ..jax_private import Device
 from ..notation.show import notation
-from ..plan import annotations, claims, collectives, conflicts, lowered, memory, queries, rewriting, silent, stops, summary
+from ..plan import (
+    annotations,
+    claims,
+    collectives,
+    conflicts,
+    lowered,
+    memory,
+    queries,
+    rewriting,
+    saved,
+    silent,
+    stops,
+    summary,
+)
 from ..plan.annotations import Annotation
 from ..plan.claims import Seed
 from ..plan.collectives import Collective
@@ -242,6 +256,20 @@ class Plan(State):
     def trace(self) -> str:
         """The tactics as text, one per line; `pt.replay` applies it again."""
         return "\n".join(action.text for action in self.actions)
+
+    def save(self, file: str | Path) -> None:
+        """Write the plan file: mesh, tactics, what each does, final layouts, in index notation. `pt.replay` reads it.
+
+        The text depends on the plan alone, so a file under version control changes only if the plan does. Raises Error if the
+        file cannot be written.
+
+        save("plan.partita"):   mesh data=4, model=2
+                                plan train_step {
+                                  tile params/w1.1 @model
+                                    => params/w1: 1 all_reduce
+                                  ...
+        """
+        write_text(file, saved.written(self))
 
     def arguments(self) -> list[str]:
         """The names of the arguments' leaves."""

@@ -1,9 +1,10 @@
 """The commands.
 
-    main            `partita`: show, lower, explain, run, rules, demo
+    main            `partita`: show, lower, explain, run, shell, rules, demo
       target        what a command looks at: a function in a file, a plan, a program in index notation
       tables        a plan as tables
       compare       a plan run on arrays, for `partita run`
+      conversation  a session in a terminal, from a pipe, or as a picture, for `partita shell`
       rule_listing  the definitions and rules as text, for `partita rules`
     opt             `partita-opt`, the xDSL driver
       passes        its passes

@@ -7,6 +7,7 @@
     partita show mlp.py:plan --html plan.html       the plan as one page for a browser
     partita lower mlp.py:plan --to spmd
     partita explain mlp.py:plan --value w1
+    partita shell mlp.py:plan                       a session: tactics, questions, undo
     partita rules dot_general
     partita rules mlp.py                            the ops that a file defines
     partita demo
@@ -162,7 +163,8 @@ def run(files: Sequence[str], seed: int, tolerance: float, devices: int, **what:
 
     NAME and SHAPES are as for `show`: FILE.partita runs the last function with its annotations, FILE.partita:PLAN a plan.
     """
-    from .compare import enough_devices, errors, host_devices, inputs, report
+    from ..run.trial import enough_devices, errors, host_devices, inputs
+    from .compare import report
 
     host_devices(devices)
     plan = made(**what)
@@ -173,6 +175,31 @@ def run(files: Sequence[str], seed: int, tolerance: float, devices: int, **what:
     if error > tolerance:
         title = f"`{worst}` differs from the unpartitioned run by {error:.1e}"
         raise Error(title, helps=["narrow floats and long sums round: compare in f32, or give --tolerance"])
+
+
+@main.command()
+@takes_a_plan
+@click.option("--record", metavar="FILE.svg", help="Write a picture of the session, too.")
+@click.option(
+    "--devices", type=int, default=8, show_default=True, help="The number of devices, on a host without accelerators."
+)
+def shell(record: str | None, devices: int, **what: Unpack[Asked]) -> None:
+    """Partition a program step by step, in a session of tactics and questions.
+
+    NAME and SHAPES are as for `show`. In a terminal, lines are completed and coloured; otherwise each line of the input is
+    answered, up to the first that fails: `partita shell mlp.py:plan < tactics.txt`.
+    """
+    from ..run.trial import host_devices
+    from .conversation import recorded, scripted, talked
+
+    host_devices(devices)
+    plan = made(**what)
+    if record is not None:
+        recorded(plan, record, what["target"])
+    elif sys.stdin.isatty():
+        talked(plan)
+    else:
+        scripted(plan)
 
 
 @main.command()

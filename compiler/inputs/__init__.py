@@ -6,6 +6,8 @@
     arguments    a function and how it is called
     argument_numbers  arguments given by number, by their names
     donated      the arguments whose buffers a call may use for its results
+    calls        calls of tactics, as a trace prints them
+    files        text files that a user names
     literals     a text in the user's Python file, and where it is
     lines        the line of the user's program that an operation comes from
 

@@ -10,6 +10,7 @@ import linecache
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,7 @@ class Source:
     @property
     def place(self) -> str:
         """The file and the line alone: `mlp.py:12`."""
-        return f"{Path(cell_or_file(self.file)).name}:{self.line}" if self.line else ""
+        return f"{_name(self.file)}:{self.line}" if self.line else ""
 
     def location(self) -> Location | None:
         """For an Error: the line with its text."""
@@ -82,6 +83,12 @@ def cell_or_file(file: str) -> str:
     shell: Any = import_module("IPython").get_ipython() if "IPython" in sys.modules else None
     cell = shell.compile.format_code_name(file) if shell is not None else None
     return cell[1] if cell else file
+
+
+@lru_cache(maxsize=256)
+def _name(file: str) -> str:
+    """The name of a file without its folder; a table has thousands of lines of few files."""
+    return Path(cell_or_file(file)).name
 
 
 def place_of(source: Source | None) -> str:

@@ -5,6 +5,8 @@
     check          the tree to terms: every index has one range, every value one type
       functions, equations, expressions     a function for each kind of phrase
       scope, sizes, scalars, terms          indices and positions; extents; functions of expressions; a checked program
+    statements     statements of plans and the calls of a trace: the same tactics, written in two ways
+      addresses    what a plan calls the values of a function
     elaborate      a checked function to a Python function over JAX arrays, whose lines are those of the text
       values, value                         the walk over terms, and the code that it makes
       reads, folds, windows                 code for each kind of term

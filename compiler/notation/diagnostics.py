@@ -263,7 +263,7 @@ DIAGNOSTICS = {
     # --- plans
     "plan_twice": Diagnostic("plan `{name}` is defined twice", "rename one of them", "first defined in line {line}"),
     "plan_mesh": Diagnostic("plan `{name}` has no mesh", "declare it first: `mesh data=4, model=2`"),
-    "plan_function": Diagnostic("plan `{name}` has no function to partition", "add one to the file: `fn ...`"),
+    "record_first": Diagnostic("expected a tactic before `=>`", "`plan.save` writes below a tactic what it does"),
     "plan_of": Diagnostic("there is no function `{name}`", "name a function of this file after `of`"),
     "plan_value": Diagnostic("`{function}` has no value `{name}`", "it has {known}"),
     "plan_dim": Diagnostic("`{name}` has no dim {dim}", "its dims are {dims}", "it is {type}"),

@@ -18,17 +18,22 @@ from ...dialects.grammar import Node, phrases
 from .diagnostics import Text, Wrong
 
 GRAMMAR = Path(__file__).with_name("program.lark")
+STARTS = "start", "line"
+"""What the grammar reads: a whole file, and statements of a plan alone."""
 
 # The names of the grammar's terminals in messages; one phrase replaces terminals that all begin or continue it.
 SPELLING = {
     "NAME": "a name", "UPPER": "an extent", "NUMBER": "a number", "FOLD": "a fold", "COMPARE": "a comparison",
     "STRING": "a text", "VALUE": "a value's name", "DIM": "a dim", "CALL": "a tactic", "$END": "the end",
+    "AXIS": "a mesh axis", "PART": "a sub-axis",
 }  # fmt: skip
 SIGNS = {
     "LPAR": "(", "RPAR": ")", "LSQB": "[", "RSQB": "]", "LBRACE": "{", "RBRACE": "}", "COMMA": ",", "COLON": ":",
     "EQUAL": "=", "AT": "@", "PLUS": "+", "MINUS": "-", "STAR": "*", "SLASH": "/", "DOT": ".", "SEMICOLON": ";",
     "ARROW": "->", "JOIN": "++", "_NOTHING": "()", "OPAQUE": "lax.", "LABEL": "name",
 }  # fmt: skip
+SAVED = {"RECORD", "LAYOUT"}
+"""What only `plan.save` writes."""
 OPERATORS = {"PLUS", "MINUS", "STAR", "SLASH", "COMPARE", "AND", "OR"}
 BEGINNINGS = {"NAME", "NUMBER", "LPAR", "LSQB", "MINUS", "FOLD"}
 _HABITS = {
@@ -78,10 +83,10 @@ CURES = {
 BESIDE = "write an operator between two values, `a * b`, and a function's argument in parentheses, `exp(x[i])`"
 
 
-def tree(text: Text) -> Node:
-    """The tree of a text. Raises `Wrong` if the grammar does not accept it, or if it is empty."""
+def tree(text: Text, start: str = "start") -> Node:
+    """The tree of a text, or of one kind of phrase. Raises `Wrong` if the grammar does not accept it, or if it is empty."""
     try:
-        found = grammar.read(GRAMMAR, text.source)
+        found = grammar.read(GRAMMAR, text.source, start, STARTS)
     except UnexpectedInput as error:
         raise misread(text, error) from None
     if not found.children:
@@ -136,7 +141,7 @@ def _at(text: Text, start: int, end: int) -> Span:
 
 def expected(names: set[str]) -> str:
     """The words that the grammar expected; those that begin or continue an expression are listed as one."""
-    left, words = set(names), list[str]()
+    left, words = names - SAVED, list[str]()
     if left >= BEGINNINGS:
         left -= {*BEGINNINGS, "UPPER", "OPAQUE", "NOT"}
         words.append("an expression")

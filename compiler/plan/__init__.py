@@ -28,6 +28,7 @@
     memory         the most bytes that one device stores at one time, by value
     explain, diff, expect     why, what changed, and what a test expects
     prefixes       the plans on the way to a plan, after each of its tactics
+    saved          the text of a plan file
     kin            the tactics of a plan on another program: a derivative, a batched function
     rewriting      a law applied to the program, which is planned by the same tactics
       laws         the law that is asked for

@@ -10,7 +10,7 @@ from ..inputs.lines import Source, place_of
 from ..ops.shard_map import own_collectives
 from ..views.listing import Listing, Shape
 from ..views.view import Cell
-from .counts import Counts, Exchange, counted, received
+from .counts import Counts, Exchange, counted, received, tally
 from .elsewhere import because, parameter
 from .lookups import is_own, made_by
 from .state import State
@@ -67,6 +67,16 @@ def bytes_by_axes(plan: State) -> dict[tuple[str, ...], int]:
 def _exchanges(plan: State) -> Iterator[Exchange]:
     where = plan.source.program.where
     return (Exchange(step.kind, step.axes, part, move.trips, where(move.region)) for move, step, part in _parts(plan))
+
+
+def by_cause(plan: State) -> dict[int, Counts]:
+    """The executions of each kind of collective by the number of the tactic that causes them; 0 is the program."""
+    where = plan.source.program.where
+    rows: dict[int, list[tuple[str, int, str]]] = {}
+    for move, step, _ in _parts(plan):
+        cause = _cause(plan, move, step)
+        rows.setdefault(0 if cause is None else cause + 1, []).append((step.kind, move.trips, where(move.region)))
+    return {number: tally(found) for number, found in rows.items()}
 
 
 def _parts(plan: State) -> Iterator[tuple[Move, Step, Bytes]]:

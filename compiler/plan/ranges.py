@@ -5,6 +5,7 @@ batch       512   batch/x.0, batch/y.0            data
 ...
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -57,28 +58,36 @@ def ranges(plan: State) -> Listing[Range]:
     for name, value in (source.addresses.arguments | source.addresses.results).items():
         for dim in range(len(source.program.shape(value))):
             members.get(source.classes.of(value, dim), []).append(f"{name}.{dim}")
-    dims: dict[int, list[tuple[int, int]]] = {root: [] for root in names}
-    for value, type in enumerate(source.program.types):
-        for dim in range(len(type.shape)):
-            dims.get(source.classes.of(value, dim), []).append((value, dim))
-    found = [_range(plan, name, members[root], dims[root]) for root, name in names.items()]
+    extents, placed = _dims(plan), _axes(plan)
+    found = [
+        Range(name, tuple(extents[root]), tuple(members[root]), extents[root].total(), tuple(placed.get(root, ())))
+        for root, name in names.items()
+    ]
     found.sort(key=lambda each: -each.count)
     return Listing(
         found, Shape("ranges", ("name", "extent", "dims of arguments and results", "dims of all", "placed on"), _row)
     )
 
 
-def _range(plan: State, name: str, members: Sequence[str], dims: Sequence[tuple[int, int]]) -> Range:
-    """A range, by its dims of arguments and results, and by those of all values."""
-    extents = dict.fromkeys(plan.source.program.shape(value)[dim] for value, dim in dims)
-    axes = dict.fromkeys(axis for value, dim in dims for axis in plan.table.axes if _is_on(plan, value, dim, axis))
-    return Range(name, tuple(extents), tuple(members), len(dims), tuple(axes))
+def _dims(plan: State) -> dict[int, Counter[int]]:
+    """The extents of each class of dims, and how many dims of all values have them."""
+    of, found = plan.source.classes.of, defaultdict[int, Counter[int]](Counter)
+    for value, type in enumerate(plan.source.program.types):
+        for dim, extent in enumerate(type.shape):
+            found[of(value, dim)][extent] += 1
+    return found
+
+
+def _axes(plan: State) -> dict[int, dict[str, None]]:
+    """The axes that are on a dim of each class, in the order of the table."""
+    found: dict[int, dict[str, None]] = {}
+    for axis in plan.table.axes:
+        for value, type in enumerate(plan.source.program.types):
+            claim = plan.table.claim(value, axis) if type.shape else None
+            if claim is not None and claim.at >= 0:
+                found.setdefault(plan.source.classes.of(value, claim.at), {})[axis] = None
+    return found
 
 
 def _row(each: Range) -> Sequence[Cell]:
     return each.name, ", ".join(map(str, each.extents)), each.dims_text, each.count, ", ".join(each.axes)
-
-
-def _is_on(plan: State, value: int, dim: int, axis: str) -> bool:
-    claim = plan.table.claim(value, axis)
-    return claim is not None and claim.at == dim

@@ -7,6 +7,7 @@
     device         a device-local function: its ops by JAX primitives
     collectives    its collectives by `jax.lax`
     compare        a plan run beside the original function
+    trial          the same on random arrays, or on those of files
 
 Imports `plan`, `trace` and `ops`.
 """

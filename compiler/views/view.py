@@ -61,9 +61,13 @@ class View:
         raise NotImplementedError
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, width: int = WIDTH) -> str:
+        """As plain text whose tables are at most so wide."""
         parts = self.parts()
         lines = [part for part in parts if isinstance(part, str)]
-        return "\n".join(lines) if len(lines) == len(parts) else rendered(_grouped(parts))
+        return "\n".join(lines) if len(lines) == len(parts) else rendered(_grouped(parts), width)
 
     def __repr__(self) -> str:
         return str(self)

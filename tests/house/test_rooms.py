@@ -14,6 +14,7 @@ ROOMS = {
     "compiler": """
         .
         cli
+        shell testing
         api
         report
         graph

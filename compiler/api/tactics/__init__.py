@@ -26,7 +26,7 @@ from .experts import ExpertParallel as ExpertParallel
 from .megatron import Megatron as Megatron
 from .resolve import Resolve as Resolve
 from .sequence import ContextParallel as ContextParallel, SequenceParallel as SequenceParallel
-from .steps import EachTrip as EachTrip, Replicate as Replicate, Tile as Tile, Widen as Widen
+from .steps import EachTrip as EachTrip, Replicate as Replicate, Tile as Tile, TileRange as TileRange, Widen as Widen
 from .two_dims import Tensor2D as Tensor2D
 from .vocabulary import VocabularyParallel as VocabularyParallel
 from .zero import FSDP as FSDP, ZeRO as ZeRO

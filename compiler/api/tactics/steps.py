@@ -48,6 +48,26 @@ class Tile(Tactic):
 
 
 @dataclass(frozen=True, repr=False)
+class TileRange(Tactic):
+    """Tile the dims of a range, in all arguments that have it, and propagate. `plan.ranges()` lists the ranges.
+
+    In a plan file: `tile range batch over data`.
+
+        TileRange("batch", "data"):   x: f32[512, 256], y: f32[512]   -->   x: f32[data*128, 256], y: f32[data*128]
+    """
+
+    range: str
+    axis: str
+    padded: bool = False
+
+    def seeds(self, plan: Plan) -> Iterator[Seed]:
+        roots, of, pads = plan.ranges_named(self.range), plan.source.classes.of, flag_of("padded", self.padded)
+        for name, value in plan.source.addresses.arguments.items():
+            if any(of(value, dim) in roots for dim in range(len(plan.source.program.shape(value)))):
+                yield Seed(value, plan.dim_of(value, self.range, name), self.axis, name, padded=pads)
+
+
+@dataclass(frozen=True, repr=False)
 class Replicate(Tactic):
     """Keep values replicated along an axis; propagation does not cross them.
 

@@ -7,8 +7,8 @@ from click.testing import CliRunner
 from root import ROOT
 
 import partita as pt
-from partita.compiler.cli.compare import errors, inputs
 from partita.compiler.cli.main import main
+from partita.compiler.run.trial import errors, inputs
 
 EXAMPLES = ROOT / "examples"
 COUNTS: dict[tuple[str, str], dict[str, int]] = {

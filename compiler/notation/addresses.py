@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from ...dialects.definitions.tree import Read
 from ...dialects.errors import Span
-from ..notation.check import Program
-from ..notation.terms import Array, Calling, Equation, Function, Left
+from .check import Program
+from .terms import Array, Calling, Equation, Function, Left
 
 
 @dataclass(frozen=True, slots=True)

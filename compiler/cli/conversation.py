@@ -1,0 +1,50 @@
+"""`partita shell`: the front end of a session for where it runs: a terminal, a pipe, a picture."""
+
+import sys
+from shutil import get_terminal_size
+
+import click
+from rich.console import Console
+
+from ...dialects.errors import Error
+from ..api.plan import Plan
+from ..inputs.files import write_text
+from ..shell.recording import picture
+from ..shell.script import run
+from ..shell.session import Session
+
+WIDTH, WIDEST = 100, 160
+"""The columns that an answer takes where there is no terminal, and the most of them."""
+
+
+def _file() -> str:
+    """The name of the input, for errors: that of a redirected file is not known."""
+    name = getattr(sys.stdin, "name", "")
+    return name if isinstance(name, str) and name and not name.startswith("<") else "input"
+
+
+def _session(plan: Plan) -> Session:
+    return Session.start(plan, min(get_terminal_size((WIDTH, 40)).columns, WIDEST))
+
+
+def scripted(plan: Plan) -> None:
+    """Answers the lines of the standard input. Raises Error for the first that fails."""
+    run(_session(plan), sys.stdin, _file(), click.echo)
+
+
+def recorded(plan: Plan, file: str, title: str) -> None:
+    """Writes a picture of the session whose lines are the standard input."""
+    write_text(file, picture(_session(plan), sys.stdin, _file(), f"partita shell {title}"))
+    click.echo(f"the session is in {file}")
+
+
+def talked(plan: Plan) -> None:
+    """A session in the terminal. Raises Error if prompt_toolkit is not installed."""
+    try:
+        from ..shell.terminal import Terminal
+    except ModuleNotFoundError as error:
+        if error.name != "prompt_toolkit":
+            raise
+        helps = ["pip install 'partita[shell]'", "without it, lines come from a file: partita shell FILE:NAME < tactics.txt"]
+        raise Error("a session in a terminal needs prompt_toolkit, which is not installed", helps=helps) from None
+    Terminal(_session(plan), Console()).run()

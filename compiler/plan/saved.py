@@ -1,0 +1,90 @@
+"""The text of a plan file: the mesh, the tactics as statements, what each of them does in the plan, and the final layouts.
+
+mesh data=4, model=2
+
+plan train_step {
+  DataParallel(axis='data', inputs='batch/*')
+    => batch/x, batch/y: 3 all_reduce
+  tile params/w1.1 @model
+    => params/w1: 1 all_reduce
+  layout params/w1: f32[64, model*128]
+}
+
+A record says which values a tactic claims, and which collectives of the plan it causes. So it changes if a pattern matches
+other values, or if the program around these values has changed.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from ...dialects.array import mesh_of
+from ...dialects.mesh import Mesh
+from ...rewrites.decide.table import Table
+from ..notation.statements import AXIS, statement
+from ..views.listing import merged
+from .claims import Some, place_own
+from .collectives import by_cause
+from .counts import Counts
+from .queries import layouts
+from .state import State
+
+MOST = 4
+"""The most values that a record names, layers that are alike counted as one."""
+
+
+def written(plan: State) -> str:
+    """The text of a plan's file; equal plans have the same text."""
+    lines = [f"mesh {start_mesh(plan)}", "", f"plan {name_of(plan)} {{"]
+    own = _own(plan)
+    for number, record in enumerate(records(plan, [(at, at + 1) for at in range(own, len(plan.actions))]), own):
+        lines += [f"  {statement(plan.actions[number].text)}", *([f"    => {record}"] if record else [])]
+    lines += [f"  layout {row}" for row in layout_rows(plan)]
+    return "\n".join([*lines, "}", ""])
+
+
+def plain(plan: Some) -> Some:
+    """The plan of the same program before its tactics."""
+    source, mesh = plan.source, start_mesh(plan)
+    if source.root is not source.traced:
+        return place_own(type(plan).start(source.root, mesh))
+    return place_own(replace(plan, mesh=mesh, table=Table(source.program, mesh), actions=(), labels={}))
+
+
+def start_mesh(plan: State) -> Mesh:
+    """The mesh on which the plan began: its tactics refine it again when they are replayed."""
+    return mesh_of(plan.source.root.module)
+
+
+def name_of(plan: State) -> str:
+    """The name of the plan's function, as the notation can write it."""
+    name = re.sub(r"\W+", "_", plan.source.traced.name).strip("_")
+    return name if AXIS.fullmatch(name) and name[0].isalpha() else f"plan_{name}".rstrip("_")
+
+
+def _own(plan: State) -> int:
+    """How many of the first actions are the program's own, which a replay makes again."""
+    return sum(action.text.startswith("#") for action in plan.actions)
+
+
+def records(plan: State, spans: Iterable[tuple[int, int]]) -> list[str]:
+    """What the actions from one number to another do in the plan; empty for actions that claim nothing and cause nothing."""
+    caused = by_cause(plan)
+    return [_record(plan, range(*span), caused) for span in spans]
+
+
+def _record(plan: State, numbers: Sequence[int], caused: dict[int, Counts]) -> str:
+    names = plan.source.addresses.names
+    values = dict.fromkeys(names[value] for number in numbers for value in plan.actions[number].values)
+    sent = " and ".join(caused[number + 1].text() for number in numbers if number + 1 in caused)
+    if not values and not sent:
+        return ""
+    # The order of arguments is not the tactic's.
+    rows = [str(row[0]) for row in merged([name] for name in sorted(values))]
+    more = [f"and {len(rows) - MOST} more"] if len(rows) > MOST else []
+    return f"{', '.join([*rows[:MOST], *more])}: {sent or 'no collectives'}"
+
+
+def layout_rows(plan: State) -> list[str]:
+    """The layouts of arguments and results, layers that are alike in one row: `params/blocks/*/w1 x 4: f32[64, model*16]`."""
+    return [f"{name}: {layout}" for name, layout in merged(layouts(plan).items())]

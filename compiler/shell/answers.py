@@ -1,0 +1,46 @@
+"""What a command answers: the session after it, and a text that is the same in a terminal and in a script."""
+
+from dataclasses import dataclass
+
+from rich.console import RenderableType
+
+from ..views.view import View, rendered
+from .session import Session
+
+UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The session after a command, and what it says. With `ends`, the session is over."""
+
+    session: Session
+    text: str = ""
+    ends: bool = False
+
+
+def shown(what: object, width: int) -> str:
+    """A view, a table or anything else as text that is at most so wide."""
+    return what.text(width) if isinstance(what, View) else str(what)
+
+
+def wide(what: RenderableType, width: int) -> str:
+    return rendered(what, width)
+
+
+def size(count: int) -> str:
+    """Bytes in the unit in which they have at most four digits: `12.4 MiB`."""
+    amount, unit = float(count), 0
+    while amount >= 1000 and unit < len(UNITS) - 1:
+        amount, unit = amount / 1024, unit + 1
+    return f"{count} bytes" if not unit else f"{amount:.1f} {UNITS[unit]}"
+
+
+def prompt(session: Session) -> str:
+    """The mesh, the collectives of a call, and the bytes that a device receives in it."""
+    plan = session.plan
+    counts = " ".join(f"{times} {kind}" for kind, times in plan.counts().items() if times) or "no collectives"
+    mesh = str(plan.mesh).replace(", ", " ")
+    received = plan.bytes_per_device()
+    branch = f"{session.here}: " if len(session.branches) > 1 else ""
+    return " · ".join([f"{branch}{mesh}", counts, *([size(received)] if received else [])]) + " > "

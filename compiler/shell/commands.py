@@ -1,0 +1,84 @@
+"""The table of commands: a function each, which takes a session and the words behind its name, and answers.
+
+@command("look", "explain VALUE", "explain params/w1", "value")
+def explain(session, typed, words): ...
+
+The first part of `usage` is the name; the kinds of arguments say what a terminal completes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from . import tactics
+from .answers import Answer
+from .session import Session
+from .typed import Typed, Word
+
+GROUPS = {
+    "look": "Look at the plan",
+    "move": "Go back, aside and on",
+    "change": "Change it otherwise than by a tactic",
+    "try": "Lower and run it",
+    "other": "Other",
+}
+"""The groups of commands in `help`, in order."""
+
+Run = Callable[[Session, Typed, Sequence[Word]], Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command: its group, how it is called, an example, what its arguments are, and what it does."""
+
+    group: str
+    usage: str
+    example: str
+    takes: tuple[str, ...]
+    run: Run
+    slow: str = ""
+    """What a terminal shows while the command works, if that may take longer than a moment."""
+
+    @property
+    def name(self) -> str:
+        return self.usage.partition(" ")[0]
+
+    @property
+    def most(self) -> int:
+        """How many words it takes at most."""
+        return len(self.takes)
+
+    @property
+    def least(self) -> int:
+        """How many it needs: those that are not in brackets."""
+        return len(re.sub(r"\[[^\]]*\]", "", self.usage).split()) - 1
+
+
+TABLE: dict[str, Command] = {}
+"""All commands by their names."""
+
+
+def command(group: str, usage: str, example: str, *takes: str, slow: str = "") -> Callable[[Run], Run]:
+    """Adds a function to the table; its docstring is its help."""
+
+    def add(run: Run) -> Run:
+        made = Command(group, usage, example, takes, run, slow)
+        TABLE[made.name] = made
+        return run
+
+    return add
+
+
+def known() -> dict[str, str]:
+    """What a line can begin with, each with its summary: statements and commands."""
+    return {**dict.fromkeys(tactics.STATEMENTS, ""), **{name: tactics.summary(each.run) for name, each in TABLE.items()}}
+
+
+def number(typed: Typed, word: Word, what: str, most: int) -> int:
+    """A number from 1 on. Raises Error for any other word."""
+    if not word.text.isdecimal() or not 1 <= int(word.text) <= most:
+        there = f"there are {most}" if most > 1 else "there is one" if most else "there are none"
+        typed.fail(word, f"expected the number of {what}, got `{word.text}`", f"{there}, counted from 1")
+    return int(word.text)

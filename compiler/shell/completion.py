@@ -1,0 +1,181 @@
+"""What can follow what is typed: names part by part, dims, axes, ranges, tactics, commands, each with what it is.
+
+tile params/bl     -->   blocks/          24 values
+tile params/w1.    -->   0  256;  1  1024, the range params/w1.1
+tile params/w1.1 @ -->   data  4;  model  2
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+
+from ...rewrites.rules.files import rules
+from ..api.plan import Plan
+from ..api.tactics import Tactic
+from ..plan.conflicts import open_keys
+from ..plan.counts import KINDS
+from .commands import TABLE, known
+from .names import Node
+from .running import FORMS
+from .session import Session
+from .tactics import STATEMENTS, calls
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A word that may stand from column `start` of the line on, and what it is."""
+
+    text: str
+    start: int
+    meta: str = ""
+
+
+_CALL = re.compile(r"(\w+)\s*\(([^()]*(?:\([^()]*\)[^()]*)*)$")
+_QUOTED = re.compile(r"[\"']([^\"']*)$")
+_WORD = re.compile(r"[^\s,;]*$")
+
+
+def completions(session: Session, before: str) -> Iterator[Completion]:
+    """The words that may follow the text before the cursor."""
+    start = before.rfind(";") + 1
+    line = before[start:]
+    word = _WORD.search(line)
+    typed = word[0] if word is not None else ""
+    at, words = len(before) - len(typed), line[: len(line) - len(typed)].split()
+    if (call := _CALL.search(line)) is not None:
+        found = _in_call(session, call[1], call[2])
+        at = len(before) - len(quoted[1] if (quoted := _QUOTED.search(call[2])) else re.split(r"[\s,(\[{]", call[2])[-1])
+    elif not words:
+        found = _first(typed)
+    elif words[0] in STATEMENTS:
+        found, skipped = _statement(session, words, typed)
+        at += skipped
+    elif words[0] in TABLE:
+        takes = TABLE[words[0]].takes
+        found = _argument(session, takes[min(len(words) - 1, len(takes) - 1)], typed) if takes else iter(())
+    else:
+        found = iter(())
+    yield from (Completion(text, at, meta) for text, meta in found)
+
+
+Found = Iterator[tuple[str, str]]
+
+
+def _starting(typed: str, words: Mapping[str, str]) -> Found:
+    return ((word, meta) for word, meta in words.items() if word.startswith(typed))
+
+
+def _first(typed: str) -> Found:
+    yield from _starting(typed, known())
+    yield from ((f"{name}(", meta) for name, meta in _starting(typed, calls()))
+
+
+def _statement(session: Session, words: list[str], typed: str) -> tuple[Found, int]:
+    """What follows in a statement, and how much of the typed word stays as it is."""
+    if "over" in words[2:] or words[0] == "propagate":
+        return _starting(typed, _axes(session)), 0
+    if words[0] == "tile" and words[1:2] == ["range"]:
+        return (_starting(typed, _ranges(session)) if len(words) == 2 else _starting(typed, {"over": "then axes"})), 0
+    if typed.startswith("@"):
+        return ((f"@{axis}", meta) for axis, meta in _starting(typed[1:], _axes(session))), 0
+    value, dot, dim = typed.rpartition(".")
+    if dot and words[0] != "replicate":
+        return _starting(dim, _dims(session, value)), len(value) + 1
+    if _is_spot(words[-1]) and len(words) > 1:
+        return _starting(typed, _behind(session, words)), 0
+    ranges = {"range": "all dims of a range"} if words == ["tile"] else {}
+    return (each for some in (_starting(typed, ranges), _values(session, typed)) for each in some), 0
+
+
+def _is_spot(word: str) -> bool:
+    """Whether a word ends the values of a statement: it is followed by no comma."""
+    return not word.endswith(",")
+
+
+def _behind(session: Session, words: list[str]) -> dict[str, str]:
+    """What may follow the values of a statement."""
+    if words[0] == "name":
+        return {"as": "then the name"} if words[-1] != "as" else {}
+    axes = {f"@{axis}": meta for axis, meta in _axes(session).items()}
+    return {**axes, "padded": "", "held": "", "block": ""} if words[-1].startswith("@") and words[0] == "tile" else axes
+
+
+def _argument(session: Session, kind: str, typed: str) -> Found:
+    """The words for an argument of a command."""
+    kinds: Mapping[str, Callable[[], Found]] = {
+        "value": lambda: _values(session, typed),
+        "reason": lambda: _both(
+            _values(session, typed), _starting(typed, {"collective": "by its number", "conflict": "by its number"})
+        ),
+        "kind": lambda: _both(_starting(typed, dict.fromkeys((*KINDS, "over"), "")), _values(session, typed)),
+        "all": lambda: _starting(typed, {"all": "all rows", **_axes(session)}),
+        "full": lambda: _starting(typed, {"full": "with memory and flops"}),
+        "branch": lambda: _starting(typed, dict.fromkeys(session.branches, "a branch")),
+        "before": lambda: _starting(typed, {**dict.fromkeys(session.branches, "a branch"), "full": "with memory and flops"}),
+        "number": lambda: _starting(typed, dict.fromkeys(map(str, range(1, len(open_keys(session.plan)) + 1)), "")),
+        "form": lambda: _starting(typed, dict.fromkeys(FORMS, "")),
+        "help": lambda: _starting(typed, {**known(), **calls()}),
+    }
+    return kinds[kind]() if kind in kinds else iter(())
+
+
+def _both(first: Found, second: Found) -> Found:
+    yield from first
+    yield from second
+
+
+def _in_call(session: Session, name: str, inside: str) -> Found:
+    """Inside of a call: names and axes in quotes, otherwise its parameters."""
+    if (quoted := _QUOTED.search(inside)) is not None and len(re.findall("[\"']", inside)) % 2:
+        yield from _starting(quoted[1], _laws() if name == "rewrite" and "," not in inside else _axes(session))
+        yield from _values(session, quoted[1])
+        return
+    typed, made = re.split(r"[\s,(\[{]", inside)[-1], Tactic.known.get(name)
+    if made is not None and is_dataclass(made):
+        yield from _starting(typed, {f"{each.name}=": str(each.type) for each in fields(made)})
+
+
+def _laws() -> dict[str, str]:
+    """The laws by which a program may be rewritten. (To ask the library for them would try each on random arrays.)"""
+    others = {"stack": "products that have a side in common", "chunk": "a value in parts", "recompute": "instead of stored"}
+    return {**{each.rule.name: str(each.rule) for each in rules("programs")}, **others}
+
+
+def _values(session: Session, typed: str) -> Found:
+    return ((name, _meta(session.plan, node, goes_on)) for name, node, goes_on in session.names.under(typed))
+
+
+def _meta(plan: Plan, node: Node, goes_on: bool) -> str:
+    """How many values there are under a part of names, or the layout of the value."""
+    if goes_on:
+        return f"{node.count - (node.value is not None):,} values"
+    return plan.layout_text(node.value) if node.value is not None else ""
+
+
+def _axes(session: Session) -> dict[str, str]:
+    return {axis: f"{size} devices" for axis, size in session.plan.mesh.axes.items()}
+
+
+def _ranges(session: Session) -> dict[str, str]:
+    """The names of ranges, each with a dim that has it."""
+    plan, shape = session.plan, session.plan.source.program.shape
+    first: dict[int, str] = {}
+    for name, value in plan.source.addresses.arguments.items():
+        for dim, extent in enumerate(shape(value)):
+            first.setdefault(plan.source.classes.of(value, dim), f"{extent}: {name}.{dim}")
+    return {name: first.get(root, "") for name, root in plan.range_roots.items()}
+
+
+def _dims(session: Session, value: str) -> dict[str, str]:
+    """The dims of a value, by number."""
+    plan, addresses = session.plan, session.plan.source.addresses
+    number = (addresses.arguments | addresses.results).get(value)
+    if number is None:
+        inside = addresses.inside.get(value)
+        if not inside:
+            return {}
+        number = inside[0]
+    names = {root: name for name, root in plan.range_roots.items()}
+    of = plan.source.classes.of
+    dims = enumerate(plan.source.shape(number))
+    return {str(dim): f"{extent} {names.get(of(number, dim), '')}".rstrip() for dim, extent in dims}

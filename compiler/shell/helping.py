@@ -1,0 +1,68 @@
+"""`help`: the commands and tactics on a screen, and one of them with its picture. And the end of a session."""
+
+import inspect
+from collections.abc import Sequence
+from textwrap import wrap
+
+from ...dialects.errors import did_you_mean
+from ..api.plan import Plan
+from ..api.tactics import Tactic
+from .answers import Answer
+from .commands import GROUPS, TABLE, command, known
+from .session import Session
+from .tactics import calls, summary
+from .typed import Typed, Word
+
+STATEMENTS = {
+    "tile params/w1.1 @model": "a dim, by number or range; several, `a.0, b.0`; then `padded`, `held`, `block 16`",
+    "tile range batch over data": "all dims of a range in the arguments; `ranges` lists them",
+    "replicate params/w2 @model": "keep values whole along an axis",
+    "name batch/x.0 as B": "a name for a range",
+    "propagate data": "carry on claims along an axis",
+    'ZeRO(3, "data", params="params")': "any tactic, as a plan's trace prints it",
+}
+"""The statements of a plan, as `help` shows them."""
+
+
+@command("other", "help [NAME]", "help tile", "help")
+def help(session: Session, typed: Typed, words: Sequence[Word]) -> Answer:
+    """The commands and tactics; of one of them, what it does, with a picture."""
+    if not words:
+        return Answer(session, "\n".join(_overview(session.width)))
+    name = words[0].text
+    documented = _documented(name)
+    if documented is None:
+        names = (*known(), *calls())
+        typed.fail(words[0], f"there is no help on `{name}`", *did_you_mean(name, names, "`help` lists what there is", most=3))
+    said = inspect.cleandoc(documented.__doc__ or "")
+    usage = TABLE[name].usage if name in TABLE else next((each for each in STATEMENTS if each.split()[0] == name), "")
+    return Answer(session, "\n\n".join(filter(None, [usage, said])))
+
+
+def _documented(name: str) -> object | None:
+    if name in TABLE:
+        return TABLE[name].run
+    return getattr(Plan, name) if name in known() or (name in calls() and name not in Tactic.known) else Tactic.known.get(name)
+
+
+def _overview(width: int) -> list[str]:
+    lines = ["Tactics change the plan; they are what a `plan` block holds:"]
+    lines += [row for example, what in STATEMENTS.items() for row in _row(example, what, 34, width)]
+    lines += _row("also", ", ".join(name for name in calls() if name != "ZeRO"), 4, width)
+    for group, title in GROUPS.items():
+        lines += ["", f"{title}:"]
+        for each in (each for each in TABLE.values() if each.group == group):
+            lines += _row(each.example, summary(each.run), 22, width)
+    return [*lines, "", "`help NAME` describes one of them, `help tile` or `help ZeRO`."]
+
+
+def _row(left: str, right: str, room: int, width: int) -> list[str]:
+    """An example and what it does, which may take several lines."""
+    rows = wrap(right, max(width - room - 4, 20))
+    return [f"  {left:{room}}  {rows[0]}", *(f"{'':{room + 4}}{row}" for row in rows[1:])]
+
+
+@command("other", "quit", "quit")
+def quit(session: Session, typed: Typed, words: Sequence[Word]) -> Answer:
+    """Ends the session. So does the end of the input."""
+    return Answer(session, ends=True)

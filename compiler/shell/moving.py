@@ -1,0 +1,100 @@
+"""Commands that go back, aside and on, and that change a plan otherwise than by a typed tactic."""
+
+from collections.abc import Sequence
+
+from ...dialects.errors import Error
+from ..api.notation import load as load_file
+from ..api.plan_file import Replayed
+from ..api.tactics import Resolve
+from ..notation.statements import statement
+from ..plan.conflicts import conflict, open_keys
+from .answers import Answer, prompt
+from .changes import changes
+from .commands import command, number
+from .session import Session
+from .typed import Typed, Word
+
+Words = Sequence[Word]
+
+
+def _said(before: Session, after: Session, *first: str) -> Answer:
+    return Answer(after, "\n".join([*first, *changes(before.plan, after.plan)]))
+
+
+def _moved(session: Session, steps: int, word: str) -> Answer:
+    """The session some steps on or back, and which tactics these are."""
+    after = session.at(session.branch.moved(steps))
+    less, more = sorted((session.plan, after.plan), key=lambda plan: len(plan.actions))
+    texts = [statement(action.text) for action in more.actions[len(less.actions) :]]
+    return _said(session, after, *([f"{word} {'; '.join(texts)}"] if texts else []))
+
+
+def _steps(typed: Typed, words: Words) -> int:
+    return number(typed, words[0], "steps", 1_000_000) if words else 1
+
+
+@command("move", "undo [STEPS]", "undo", "number")
+def undo(session: Session, typed: Typed, words: Words) -> Answer:
+    """Goes back one step of this branch, or several. `redo` goes on again."""
+    return _moved(session, -_steps(typed, words), "without")
+
+
+@command("move", "redo [STEPS]", "redo", "number")
+def redo(session: Session, typed: Typed, words: Words) -> Answer:
+    """Takes back what `undo` took back."""
+    return _moved(session, _steps(typed, words), "again")
+
+
+@command("move", "branch [NAME]", "branch wide", "branch")
+def branch(session: Session, typed: Typed, words: Words) -> Answer:
+    """Goes to a branch, which begins here if there is none of this name; without a name, lists the branches.
+
+    branch wide     -->     another plan from here on; `branch main` goes back, `diff main` compares the two
+    """
+    if words:
+        moved = session.on(words[0].text)
+        return _said(session, moved) if words[0].text in session.branches else Answer(moved, f"`{moved.here}` begins here")
+    listed = {name: prompt(session.on(name)).removeprefix(f"{name}: ").removesuffix(" > ") for name in session.branches}
+    return Answer(session, "\n".join(f"{'*' if name == session.here else ' '} {name}: {said}" for name, said in listed.items()))
+
+
+@command("change", "resolve NUMBER [WAY]", "resolve 1", "number", "number", slow="trying the ways out")
+def resolve(session: Session, typed: Typed, words: Words) -> Answer:
+    """Takes a way out of an open conflict, by default the fastest one; `resolve all` takes that of each.
+
+    resolve 1 2     -->     the second way of `conflicts 1`
+    """
+    plan = session.plan
+    if words[0].text == "all" and len(words) == 1:
+        return _said(session, session.then(plan.apply(Resolve())))
+    keys = open_keys(plan)
+    chosen = conflict(plan, keys[number(typed, words[0], "an open conflict", len(keys)) - 1])
+    ways = chosen.resolutions
+    if not ways:
+        raise Error("no tactic resolves this conflict alone", helps=["`undo`, and place one of the values before"])
+    way = number(typed, words[1], "a way out", len(ways)) if len(words) > 1 else 1
+    return _said(session, session.then(plan.resolve(chosen, ways[way - 1])))
+
+
+@command("change", "save FILE", "save plan.partita", "file")
+def save(session: Session, typed: Typed, words: Words) -> Answer:
+    """Writes the plan as a file: mesh, tactics, what each does, layouts. `pt.replay(fn, "plan.partita", *args)` reads it."""
+    session.plan.save(words[0].text)
+    tactics = len(session.plan.actions)
+    return Answer(session, f"{tactics} tactics in {words[0].text}" if tactics != 1 else f"1 tactic in {words[0].text}")
+
+
+@command("change", "load FILE", "load plan.partita", "file")
+def load(session: Session, typed: Typed, words: Words) -> Answer:
+    """Begins again with the tactics of a plan file, and says which of them do something else than when it was saved.
+
+    It is one step: `undo` goes back to what was before.
+    """
+    saved = load_file(words[0].text)
+    origin = session.origin
+    made = Replayed.of(saved.block(function=origin.source.traced.name), origin)
+    problem = made.problem(saved.file) if origin.mesh is saved.mesh else None
+    after = _said(session, session.then(made.plan))
+    note = [] if origin.mesh is saved.mesh else [f"`{saved.file}` is for {saved.mesh}; here the mesh is {origin.mesh}"]
+    warned = [f"warning: {problem}"] if problem else []
+    return Answer(after.session, "\n".join([after.text, *note, *warned]))

@@ -1,0 +1,63 @@
+"""The names of a program's values as a tree, in which a terminal completes them part by part, as a file system does.
+
+params/  -->  params/blocks/ (24 values), params/embed (f32[512, 64])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ..inputs.names import parts
+from ..plan.state import Source, State
+
+
+@dataclass(slots=True)
+class Node:
+    """A part of names: what comes behind it, the value that ends here, and how many there are in all."""
+
+    inner: dict[str, Node] = field(default_factory=dict[str, "Node"])
+    value: int | None = None
+    count: int = 0
+
+    def add(self, path: list[str], value: int) -> None:
+        node = self
+        for part in path:
+            node.count += 1
+            node = node.inner.setdefault(part, Node())
+        node.count += 1
+        node.value = value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Names:
+    """All names of one program: arguments and results first, then tags and scopes."""
+
+    root: Node
+    source: Source
+
+    @classmethod
+    def of(cls, plan: State) -> Names:
+        root, addresses = Node(), plan.source.addresses
+        outer = addresses.arguments | addresses.results
+        for name, value in outer.items():
+            root.add(parts(name), value)
+        for name, values in addresses.inside.items():
+            root.add(parts(name), values[0])
+        return cls(root, plan.source)
+
+    def under(self, typed: str) -> Iterator[tuple[str, Node, bool]]:
+        """Names that continue a typed one by one part: the name, its node, and whether it can go on."""
+        *before, last = typed.split("/")
+        node = self.root
+        for part in before:
+            if part not in node.inner:
+                return
+            node = node.inner[part]
+        for part, inner in node.inner.items():
+            if part.startswith(last):
+                name = "/".join([*before, part])
+                if inner.inner:
+                    yield name + "/", inner, True
+                if inner.value is not None:
+                    yield name, inner, False

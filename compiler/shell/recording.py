@@ -1,0 +1,29 @@
+"""A picture of a session: a script, run, as a terminal would show it, in an SVG."""
+
+import re
+from collections.abc import Iterable
+from io import StringIO
+
+from rich.console import Console
+from rich.text import Text
+
+from .colours import pieces, styles
+from .script import run
+from .session import Session
+
+
+def picture(session: Session, lines: Iterable[str], file: str, title: str) -> str:
+    """The SVG of a session. Raises Error for a line that fails."""
+    console = Console(record=True, width=session.width, file=StringIO(), force_terminal=True, color_system="truecolor")
+
+    def write(text: str) -> None:
+        made = Text()
+        for piece, style in pieces(text, styles(text, session.origin.mesh)):
+            made.append(piece, style)
+        console.print(made)
+
+    run(session, lines, file, write)
+    svg = console.export_svg(title=title, unique_id="shell")
+    # The fonts of the system: a picture loads nothing.
+    svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
+    return re.sub(r"[ \t]+$", "", svg, flags=re.MULTILINE)

@@ -1,0 +1,74 @@
+"""Commands that lower a plan and run it on random arrays."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from rich.console import Group
+from rich.text import Text
+
+from ...dialects.errors import Error
+from ..api.plan import Plan
+from ..inputs.files import write_text
+from ..run.trial import enough_devices, errors, inputs
+from ..views.view import Grid
+from .answers import Answer, wide
+from .commands import command
+from .session import Session
+from .typed import Typed, Word
+
+Words = Sequence[Word]
+
+TOLERANCE = 0.01
+"""The largest |a-b|/(1e-3+|b|) that agrees."""
+MOST_LINES = 40
+"""The most lines of a lowered form that the terminal shows."""
+
+FORMS: Mapping[str, Callable[[Plan], object]] = {
+    "spmd": lambda plan: plan.spmd(),
+    "ir": lambda plan: plan.ir(),
+    "unfused": lambda plan: plan.ir(fused=False),
+    "graph": lambda plan: plan.lower("collective").text(),
+    "json": lambda plan: plan.lower("collective").to_json(),
+    "dot": lambda plan: plan.lower("collective").to_dot(),
+}
+"""The lowered forms of a plan."""
+
+
+@command("try", "lower [FORM] [FILE]", "lower spmd", "form", "file", slow="lowering")
+def lower(session: Session, typed: Typed, words: Words) -> Answer:
+    """The lowered plan: `spmd`, the program of each device; `ir`, `graph`, `json`, `dot`. A file takes all of it."""
+    form = words[0].text if words else "spmd"
+    if form not in FORMS:
+        typed.fail(words[0], f"`{form}` is not a lowered form", f"write one of {', '.join(FORMS)}")
+    text = str(FORMS[form](session.plan))
+    if len(words) > 1:
+        write_text(words[1].text, text.rstrip("\n") + "\n")
+        return Answer(session, f"{len(text.splitlines()):,} lines in {words[1].text}")
+    lines = text.splitlines()
+    left = len(lines) - MOST_LINES
+    more = [f"and {left:,} more lines: `lower {form} FILE` writes all"] if left > 0 else []
+    return Answer(session, "\n".join([*lines[:MOST_LINES], *more]))
+
+
+def _compared(plan: Plan) -> Mapping[str, float]:
+    enough_devices(plan)
+    return errors(plan, inputs(plan, (), 0))
+
+
+@command("try", "check", "check", slow="compiling and running both")
+def check(session: Session, typed: Typed, words: Words) -> Answer:
+    """Runs the original and the partitioned program on random arrays. An error if they differ."""
+    found = _compared(session.plan)
+    worst = max(found, key=lambda name: found[name], default="")
+    if found.get(worst, 0.0) > TOLERANCE:
+        helps = ["narrow floats and long sums round: compare in f32"]
+        raise Error(f"`{worst}` differs from the unpartitioned run by {found[worst]:.1e}", helps=helps)
+    return Answer(session, f"{len(found)} results agree with the unpartitioned run, to {found.get(worst, 0.0):.0e}")
+
+
+@command("try", "run", "run", slow="compiling and running both")
+def run(session: Session, typed: Typed, words: Words) -> Answer:
+    """Runs the plan on random arrays: each result with its layout, and how far it is from the unpartitioned one."""
+    found, layouts = _compared(session.plan), session.plan.layout("result")
+    rows = [(name, layouts[name], f"{error:.0e}") for name, error in found.items()]
+    grid = Grid(("result", "layout", "largest error"), rows)
+    return Answer(session, wide(Group(grid.rich(), Text(session.plan.counts().text())), session.width))

@@ -1,0 +1,103 @@
+"""The state of a session: branches of plans, and where each of them is. Immutable, so `undo` is the plan before.
+
+tile x.0 @data       plans: plain, tiled       at 1
+undo                 plans: plain, tiled       at 0, and `redo` goes on
+branch other         another name for where this branch is now
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from ...dialects.errors import Error, did_you_mean
+from ...dialects.grammar import grammar
+from ..api.plan import Plan
+from ..notation.read import GRAMMAR, STARTS
+from .names import Names
+
+MAIN = "main"
+KEPT = 3
+"""The last plans of a branch that keep what they have computed; an older one computes it again if it is looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """The plans of a branch, one for each step, and which of them is the present one."""
+
+    plans: tuple[Plan, ...]
+    at: int = 0
+
+    @property
+    def plan(self) -> Plan:
+        return self.plans[self.at]
+
+    def then(self, plan: Plan) -> Branch:
+        """The branch with one more step; what was undone is forgotten."""
+        before = self.plans[: self.at + 1]
+        old = before[:-KEPT]
+        # A copy has no memos: the decisions of a large program take more room than all of its tables.
+        light = tuple(replace(each) if "decisions" in vars(each) else each for each in old)
+        return Branch((*light, *before[-KEPT:], plan), self.at + 1)
+
+    def moved(self, steps: int) -> Branch:
+        """The branch some steps on, or back. Raises Error if it is not that long."""
+        if not 0 <= self.at + steps < len(self.plans):
+            what, there = ("undo", self.at) if steps < 0 else ("redo", len(self.plans) - 1 - self.at)
+            title = f"nothing to {what}" if not there else f"there are {there} steps to {what}, not {abs(steps)}"
+            raise Error(title, helps=["`history` lists the tactics", "`branch` lists the branches"])
+        return replace(self, at=self.at + steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What a session has made so far. Made by `Session.start`; each command returns another one."""
+
+    branches: Mapping[str, Branch] = field(repr=False)
+    known: Names = field(repr=False)
+    here: str = MAIN
+    width: int = field(default=100, compare=False)
+    """The columns that tables may take."""
+
+    @classmethod
+    def start(cls, plan: Plan, width: int = 100) -> Session:
+        """The session on a plan. What all plans of the program share is made here, so that the first answer is fast too."""
+        grammar(GRAMMAR, STARTS)
+        plan.range_roots.get("")
+        return cls({MAIN: Branch((plan,))}, Names.of(plan), width=width)
+
+    @property
+    def branch(self) -> Branch:
+        return self.branches[self.here]
+
+    @property
+    def plan(self) -> Plan:
+        return self.branch.plan
+
+    @property
+    def names(self) -> Names:
+        """The names of the present program, which a law may have rewritten."""
+        return self.known if self.known.source is self.plan.source else Names.of(self.plan)
+
+    @property
+    def origin(self) -> Plan:
+        """The plan that the session began with."""
+        return self.branch.plans[0]
+
+    def then(self, plan: Plan) -> Session:
+        """The session after a step of this branch."""
+        return self.at(self.branch.then(plan))
+
+    def at(self, branch: Branch) -> Session:
+        return replace(self, branches={**self.branches, self.here: branch})
+
+    def on(self, name: str) -> Session:
+        """The session on another branch, which begins here if there is none of this name."""
+        return replace(self, branches={**self.branches, name: self.branches.get(name, self.branch)}, here=name)
+
+    def named(self, name: str) -> Plan:
+        """The present plan of a branch. Raises Error if there is none of this name."""
+        if name not in self.branches:
+            helps = did_you_mean(name, self.branches, f"the branches are {', '.join(self.branches)}")
+            raise Error(f"there is no branch `{name}`", helps=helps)
+        return self.branches[name].plan

@@ -1,0 +1,47 @@
+"""Typed tactics: the statements of `plan` blocks, several to a line if `;` separates them, each a step of the session."""
+
+from ...dialects.grammar import phrases
+from ..api.notation_plans import steps_of
+from ..api.replay import ACTIONS
+from ..api.tactics import Tactic
+from ..notation.check import Program
+from ..notation.diagnostics import Text
+from ..notation.read import tree
+from .answers import Answer
+from .changes import changes
+from .session import Session
+from .typed import Typed
+
+STATEMENTS = ("tile", "replicate", "name", "propagate")
+"""The words that begin a statement; any other tactic is a call."""
+
+
+def is_tactic(typed: Typed) -> bool:
+    """Whether a line is a statement or a call, and not a command."""
+    first = typed.words[0].text
+    return first in STATEMENTS or "(" in first or typed.text[typed.words[0].end :].lstrip().startswith("(")
+
+
+def calls() -> dict[str, str]:
+    """The tactics that can be called, each with its summary."""
+    return {name: summary(each) for name, each in Tactic.known.items()} | {
+        name: "" for name in ACTIONS if name not in STATEMENTS
+    }
+
+
+def summary(documented: object) -> str:
+    """The first line of a docstring."""
+    return (documented.__doc__ or "").strip().partition("\n")[0]
+
+
+def apply(session: Session, typed: Typed) -> Answer:
+    """The session after the tactics of a line. Raises Error for one that is refused, and then none of them is applied."""
+    text = Text(typed.file, "\n" * (typed.number - 1) + typed.text)
+    program = Program(text, session.origin.mesh, {}, {}, {})
+    before = session.plan
+    for node in phrases(tree(text, "line")):
+        plan = session.plan
+        for step in steps_of(program, node):
+            plan = plan.apply(step)
+        session = session.then(plan)
+    return Answer(session, "\n".join(changes(before, session.plan)))

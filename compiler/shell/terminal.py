@@ -1,0 +1,113 @@
+"""A session in a terminal: prompt_toolkit reads lines, with completion, history and Ctrl-R; rich shows the answers.
+
+The answers are those of a script; a terminal adds colours, and says that something takes its time.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.input import Input
+from prompt_toolkit.lexers import Lexer
+from prompt_toolkit.output import Output
+from rich.console import Console
+from rich.text import Text
+
+from ...dialects.errors import Error
+from . import completion
+from .answers import Answer, prompt
+from .colours import pieces, styles
+from .commands import TABLE
+from .dialogue import do
+from .session import Session
+from .typed import Typed
+
+GREETING = "Tactics as in a plan file; `help` lists the commands, Tab completes, Ctrl-D ends."
+
+
+class Terminal(Completer, Lexer):
+    """Reads the lines of a session and shows its answers. `keyboard` and `screen` replace those of the terminal."""
+
+    def __init__(self, session: Session, console: Console, keyboard: Input | None = None, screen: Output | None = None) -> None:
+        self.session, self.console, self.number = session, console, 0
+        self.reader: PromptSession[str] = PromptSession(
+            history=_history() if keyboard is None else InMemoryHistory(),
+            completer=self,
+            lexer=self,
+            complete_while_typing=False,
+            enable_history_search=True,
+            input=keyboard,
+            output=screen,
+        )
+
+    def run(self) -> Session:
+        """Reads until `quit` or the end of the input; an error leaves the session as it is."""
+        self.show(GREETING)
+        while True:
+            try:
+                line = self.reader.prompt(self._coloured(prompt(self.session)))
+            except KeyboardInterrupt:
+                continue
+            except EOFError:
+                return self.session
+            self.number += 1
+            if self.answer(Typed(line, self.number)).ends:
+                return self.session
+
+    def answer(self, typed: Typed) -> Answer:
+        """Does a line and shows the answer, or the error."""
+        try:
+            with self._patience(typed):
+                answer = do(self.session, typed)
+        except Error as error:
+            answer = Answer(self.session, f"error: {error}")
+        except KeyboardInterrupt:
+            answer = Answer(self.session, "stopped; the plan is as it was")
+        self.session = answer.session
+        if answer.text:
+            self.show(answer.text)
+        return answer
+
+    def show(self, text: str) -> None:
+        """Writes a text in its colours."""
+        made = Text()
+        for piece, style in pieces(text, styles(text, self.session.plan.mesh)):
+            made.append(piece, style)
+        self.console.print(made, soft_wrap=True)
+
+    def _patience(self, typed: Typed) -> "nullcontext[None]":
+        """Shows that a slow command is at work."""
+        slow = TABLE[typed.words[0].text].slow if typed.words and typed.words[0].text in TABLE else ""
+        return self.console.status(slow) if slow and self.console.is_terminal else nullcontext()  # pyright: ignore
+
+    def _coloured(self, text: str) -> StyleAndTextTuples:
+        found = pieces(text, styles(text, self.session.plan.mesh))
+        return [(f"fg:ansi{style}" if style.isalpha() else "", piece) for piece, style in found]
+
+    # --- what prompt_toolkit asks ----------------------------------------------------------------------------------
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
+        before = document.text_before_cursor
+        for each in completion.completions(self.session, before):
+            yield Completion(each.text, each.start - len(before), display_meta=each.meta)
+
+    def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
+        lines = [self._coloured(line) for line in document.lines]
+        return lines.__getitem__
+
+
+def _history() -> History:
+    """The file that keeps the lines of all sessions; without a place for it they are kept until the end."""
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    folder = Path(base) / "partita"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(str(folder / "history"))

@@ -1,0 +1,122 @@
+"""A plan beside its file: the same, or an error that says what is different, by which tactic, and what to do.
+
+error: the plan of train_step is not that of `plan.partita`: 4 all_reduce --> 5 all_reduce
+  --> plan.partita:6:3
+note: its tactics are not the same:
+      + tile params/w2.1 @data
+note: new: all_gather of `params/w2` over data: 4096 bytes for dot_general at model.py:9, by 4: tile('params/w2', 1, 'data')
+help: if this is what you want: pytest --update-plans
+"""
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from ...dialects.errors import Error
+from ..api.notation import load
+from ..api.plan import Plan
+from ..api.plan_file import Replayed
+from ..inputs.files import read_text, write_text
+from ..notation.statements import statement
+from ..plan.collectives import Collective
+from ..plan.counts import KINDS
+from ..plan.saved import plain, start_mesh, written
+
+MOST = 8
+"""The most collectives that a failure shows."""
+UPDATE = "if this is what you want: pytest --update-plans"
+
+
+def keep(plan: Plan, path: Path, update: bool) -> None:
+    """Compares a plan with a file, or writes it. Raises Error for a plan that differs, and for a file that does not exist."""
+    if update:
+        text = written(plan)
+        if not path.exists() or read_text(path) != text:
+            write_text(path, text)
+        return
+    if not path.exists():
+        raise Error(
+            f"there is no plan file `{path.name}`", notes=[f"expected {path}"], helps=["write it: pytest --update-plans"]
+        )
+    if problem := difference(plan, path):
+        raise problem
+
+
+def difference(plan: Plan, path: Path) -> Error | None:
+    """What is different between a plan and its file; None if nothing is."""
+    saved = load(path)
+    block, mesh = saved.block(function=plan.source.traced.name), start_mesh(plan)
+    title = f"the plan of {plan.source.traced.name} is not that of `{path.name}`"
+    if mesh is not saved.mesh:
+        return Error(f"{title}: its mesh is {mesh}, not {saved.mesh}", helps=[UPDATE])
+    try:
+        made = Replayed.of(block, plain(plan))
+    except Error as error:
+        notes = [f"the file has a tactic that is refused: {error.title}", *error.notes]
+        return Error(title, location=error.location, notes=notes, helps=[*error.helps, UPDATE])
+    problem = made.problem(path.name)
+    if made.plan.trace == plan.trace and problem is None:
+        return None
+    notes = [*(problem.notes if problem is not None else ()), *_tactics(made.plan, plan), *_collectives(made, plan)]
+    helps = ["`plan.explain(value)` says which tactic decided, and why", UPDATE]
+    return Error(
+        title + _counts(made, plan), location=problem.location if problem is not None else None, notes=notes, helps=helps
+    )
+
+
+def _counts(made: Replayed, plan: Plan) -> str:
+    """The counts that differ, for a title."""
+    was = _recorded(line.record or "" for line in made.block.lines) or Counter(made.plan.counts())
+    now = plan.counts()
+    changed = [f"{was[kind]} --> {times} {kind}" for kind, times in now.items() if was[kind] != times]
+    return f": {', '.join(changed)}" if changed else ""
+
+
+def _recorded(records: Iterable[str]) -> Counter[str]:
+    """How many collectives of each kind the records of a file count."""
+    found = Counter[str]()
+    for record in records:
+        for times, kind in re.findall(rf"(\d+) ({'|'.join(KINDS)})", record.partition(": ")[2]):
+            found[kind] += int(times)
+    return found
+
+
+def _tactics(before: Plan, after: Plan) -> list[str]:
+    """The tactics that only the file has, and those that only the plan has."""
+    was, now = ([statement(action.text) for action in plan.actions] for plan in (before, after))
+    changed = [line for line in difflib.ndiff(was, now) if line[:2] in ("- ", "+ ")]
+    return ["\n".join(["its tactics are not those of the file:", *changed])] if changed else []
+
+
+def _collectives(made: Replayed, plan: Plan) -> list[str]:
+    """The collectives that are new, each with its tactic."""
+    if made.plan.trace != plan.trace:
+        had = Counter(map(_key, made.plan.collectives()))
+        new = [each for each in plan.collectives() if not _taken(had, _key(each))]
+    else:
+        new = list(_more(made, plan.collectives()))
+    shown = [f"new: {each}" for each in new[:MOST]]
+    return [*shown, *([f"and {len(new) - MOST} more"] if len(new) > MOST else [])]
+
+
+def _taken(had: Counter[tuple[object, ...]], key: tuple[object, ...]) -> bool:
+    """Whether there is one more of these, which is then taken."""
+    had[key] -= 1
+    return had[key] >= 0
+
+
+def _key(each: Collective) -> tuple[object, ...]:
+    return each.kind, each.axes, each.value, each.use, each.times
+
+
+def _more(made: Replayed, collectives: Sequence[Collective]) -> Iterator[Collective]:
+    """Of the tactics that cause more collectives of a kind than their records say, the last ones of this kind."""
+    for line, (first, last) in zip(made.block.lines, made.spans, strict=True):
+        had = _recorded([line.record or ""])
+        caused = [each for each in collectives if first < each.number <= last] if line.record is not None else []
+        for kind in KINDS:
+            own = [each for each in caused if each.kind == kind]
+            left = sum(each.times for each in own) - had[kind]
+            yield from own[-left:] if left > 0 else ()

@@ -1,0 +1,253 @@
+"""A session without a terminal: each command on a small program, what it changes, and how it is called wrongly."""
+
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pytest
+from models import chain
+
+import partita as pt
+from partita.compiler.plan.saved import written
+from partita.compiler.shell import script
+from partita.compiler.shell.answers import prompt, size
+from partita.compiler.shell.commands import TABLE
+from partita.compiler.shell.dialogue import do
+from partita.compiler.shell.session import KEPT, Session
+from partita.compiler.shell.typed import Typed
+
+MESH = pt.Mesh(data=4, model=2)
+SHAPES = [jax.ShapeDtypeStruct(shape, "float32") for shape in ((256, 8), (8, 16), (16, 8))]
+
+
+@pytest.fixture
+def session() -> Session:
+    return Session.start(pt.plan(chain, MESH, *SHAPES))
+
+
+def after(session: Session, lines: Iterable[str]) -> Session:
+    for line in lines:
+        session = do(session, Typed(line)).session
+    return session
+
+
+def answer(session: Session, *lines: str) -> str:
+    """What the last line answers."""
+    return do(after(session, lines[:-1]), Typed(lines[-1])).text
+
+
+def transcript(session: Session, text: str) -> str:
+    said: list[str] = []
+    script.run(session, text.splitlines(), "tactics.txt", said.append)
+    return "\n".join(said)
+
+
+def test_a_session_reads_as_a_conversation(session: Session) -> None:
+    assert transcript(session, "tile x.0 @data\ntile w1.1 @model  # and w2 follows\nundo\nredo\nhistory") == (
+        "data=4 model=2 · no collectives > tile x.0 @data\n"
+        "layouts: x: f32[256, 8] --> f32[data*64, 8]\n  result: f32[256, 8] --> f32[data*64, 8]\n"
+        "a device receives 0 bytes in a call; it holds 3.0 KiB of arguments, before 9.0 KiB\n"
+        "data=4 model=2 · no collectives > tile w1.1 @model  # and w2 follows\n"
+        "layouts: w1: f32[8, 16] --> f32[8, model*8]\n  w2: f32[16, 8] --> f32[model*8, 8]\n"
+        "collectives: + 1 all_reduce\n"
+        "a device receives 2.0 KiB in a call, before 0 bytes; it holds 2.5 KiB of arguments, before 3.0 KiB\n"
+        "data=4 model=2 · 1 all_reduce · 2.0 KiB > undo\n"
+        "without tile w1.1 @model\n"
+        "layouts: w1: f32[8, model*8] --> f32[8, 16]\n  w2: f32[model*8, 8] --> f32[16, 8]\n"
+        "collectives: - 1 all_reduce\n"
+        "a device receives 0 bytes in a call, before 2.0 KiB; it holds 3.0 KiB of arguments, before 2.5 KiB\n"
+        "data=4 model=2 · no collectives > redo\n"
+        "again tile w1.1 @model\n"
+        "layouts: w1: f32[8, 16] --> f32[8, model*8]\n  w2: f32[16, 8] --> f32[model*8, 8]\n"
+        "collectives: + 1 all_reduce\n"
+        "a device receives 2.0 KiB in a call, before 0 bytes; it holds 2.5 KiB of arguments, before 3.0 KiB\n"
+        "data=4 model=2 · 1 all_reduce · 2.0 KiB > history\n"
+        "mesh data=4, model=2\n"
+        "1: tile x.0 @data\n"
+        "2: tile w1.1 @model"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "plan"),
+    [
+        ("tile x.0 @data @model", lambda p: p.tile("x", 0, "data").tile("x", 0, "model")),
+        ("tile x.0, w1.0 @data", lambda p: p.apply(pt.Tile({"x": 0, "w1": 0}, "data"))),
+        ("tile x.0 @data; tile w1.1 @model", lambda p: p.tile("x", 0, "data").tile("w1", 1, "model")),
+        ("tile x.0 @data.0:2", lambda p: p.tile("x", 0, "data.0:2")),
+        ("tile x.0 @data block 16", lambda p: p.tile("x", 0, "data", block=16)),
+        ("tile range w1.1 over model", lambda p: p.apply(pt.TileRange("w1.1", "model"))),
+        ("name x.0 as B; tile range B over data", lambda p: p.name("x", 0, "B").apply(pt.TileRange("B", "data"))),
+        ("replicate w1, w2 @model", lambda p: p.replicate(["w1", "w2"], "model")),
+        ('DataParallel("data", inputs="x")', lambda p: p.apply(pt.DataParallel("data", inputs="x"))),
+        ("tile('x', 0, 'data', propagate=False)", lambda p: p.tile("x", 0, "data", propagate=False)),
+    ],
+)  # fmt: skip
+def test_a_line_of_tactics_is_a_plan(session: Session, line: str, plan: Callable[[pt.Plan], pt.Plan]) -> None:
+    made, wanted = after(session, [line]).plan, plan(session.plan)
+    assert (made.trace, made.layout(), made.counts()) == (wanted.trace, wanted.layout(), wanted.counts())
+
+
+ANSWERS = {
+    "show w*": "w1      f32[8, model*8]",
+    "plan": "collectives: 1 all_reduce",
+    "ranges": "w1.1   16",
+    "explain w1": "dim 1 on `model`: decided by 2: tile('w1', 1, 'model')",
+    "explain collective 1": "all_reduce of `result` over model",
+    "collectives": "result   all_reduce   model       1   2,048",
+    "collectives all_gather": "no collectives",
+    "collectives over model": "result   all_reduce",
+    "collectives result": "result   all_reduce",
+    "conflicts": "no open conflicts",
+    "memory": "bytes on a device at the peak",
+    "blocked": "no stops",
+    "silent": "replicated",
+    "bytes": "2.0 KiB over model",
+    "diff": "all_reduce: 0 --> 1",
+    "diff 0": "x: f32[256, 8] --> f32[data*64, 8]",
+    "branch": "* main: data=4 model=2 · 1 all_reduce · 2.0 KiB",
+    "lower": "spmd.all_reduce add",
+    "lower graph": "flow.graph @main",
+    "check": "1 results agree with the unpartitioned run",
+    "run": "f32[data*64, 8]",
+    "help": "Tactics change the plan",
+    "help tile": 'tile("x", 0, "data"):',
+    "help ZeRO": "Shard optimizer state",
+    "help undo": "Goes back one step",
+    "": "",
+    "# a comment": "",
+}
+
+
+@pytest.mark.parametrize("line", ANSWERS)
+def test_a_question_leaves_the_plan_as_it_is(session: Session, line: str) -> None:
+    placed = after(session, ["tile x.0 @data", "tile w1.1 @model"])
+    found = do(placed, Typed(line))
+    assert ANSWERS[line] in found.text
+    assert found.session is placed
+
+
+def test_every_command_has_an_example_and_help_that_fits_a_line() -> None:
+    for name, each in TABLE.items():
+        assert each.example.split()[0] == each.usage.split()[0] == name
+        assert each.least <= len(each.example.split()) - 1 <= each.most
+        assert (each.run.__doc__ or "").partition("\n")[0].endswith((".", ","))
+
+
+WRONG = {
+    "tiel x.0 @data": ("unknown command `tiel`", 1, "did you mean `tile`"),
+    "ZeRO 3": ("unknown command `ZeRO`", 1, "call it"),
+    "tile w3.0 @data": ("no value is named `w3`", 6, "did you mean `w2` or `w1`?"),
+    "tile x.7 @data": ("`x` has no dim 7", 6, "0 to 1"),
+    "tile x.0 @dta": ("the mesh has no axis `dta`", 11, "did you mean `data`?"),
+    "tile x.0": ("`tile x.0` needs a mesh axis", 1, "tile x.0 @data"),
+    "tile x.0 @data; tile w9.1 @model": ("no value is named `w9`", 22, "did you mean"),
+    "tile range batch over data": ("no range is named `batch`", 12, ""),
+    'DataParallel("dta", inputs="x")': ("the mesh has no axis `dta`", 15, "did you mean `data`?"),
+    'DataParalel("data", inputs="x")': ("unknown tactic `DataParalel`", 1, "DataParallel"),
+    "tile x 0 data": ("unexpected `0`", 8, ""),
+    "explain w7": ("no value is named `w7`", 9, "did you mean"),
+    "explain": ("`explain` needs more words", 8, "as `explain params/w1`"),
+    "explain collective 3": ("expected the number of a collective, got `3`", 20, "there are none"),
+    "undo": ("nothing to undo", 1, "`history`"),
+    "undo 1 2": ("expected the end here", 8, "write `undo [STEPS]`"),
+    "undo x": ("expected the number of steps, got `x`", 6, ""),
+    "diff wide": ("there is no branch `wide`", 6, "the branches are main"),
+    "resolve 1": ("expected the number of an open conflict, got `1`", 9, "there are none"),
+    "lower smpd": ("`smpd` is not a lowered form", 7, "spmd"),
+    "help tiel": ("there is no help on `tiel`", 6, "tile"),
+    "load nowhere.partita": ("no such file: `nowhere.partita`", 6, "the folder is"),
+    "collectives q": ("no value is named `q`", 13, ""),
+}
+
+
+@pytest.mark.parametrize("line", WRONG)
+def test_an_error_points_at_what_was_typed_and_changes_nothing(session: Session, line: str) -> None:
+    title, column, help = WRONG[line]
+    with pytest.raises(pt.Error) as caught:
+        do(session, Typed(line, 3, "tactics.txt"))
+    assert title in caught.value.title
+    assert caught.value.location is not None
+    assert (caught.value.location.file, caught.value.location.line, caught.value.location.text) == ("tactics.txt", 3, line)
+    assert caught.value.location.column == column, str(caught.value)
+    assert help in " ".join(caught.value.helps)
+
+
+def test_branches_are_plans_of_their_own(session: Session) -> None:
+    wide = after(session, ["tile x.0 @data", "branch wide", "tile w1.1 @model", "branch main", "tile w1.0 @data"])
+    assert list(wide.branches) == ["main", "wide"]
+    assert wide.plan.trace == "tile('x', 0, 'data')\ntile('w1', 0, 'data')"
+    assert wide.named("wide").trace == "tile('x', 0, 'data')\ntile('w1', 1, 'model')"
+    assert "w1: f32[8, model*8] --> f32[data*2, 8]" not in answer(wide, "diff wide")
+    assert "w1: f32[8, model*8] --> f32[data*2, 16]" in answer(wide, "diff wide")
+    assert prompt(wide).startswith("main: data=4 model=2")
+
+
+def test_what_was_undone_is_forgotten_by_another_step(session: Session) -> None:
+    there = after(session, ["tile x.0 @data", "undo", "tile w1.1 @model"])
+    assert len(there.branch.plans) == 2
+    with pytest.raises(pt.Error, match="nothing to redo"):
+        do(there, Typed("redo"))
+
+
+def test_old_steps_keep_no_answers(session: Session) -> None:
+    there = after(session, [f"replicate w{1 + at % 2} @{axis}" for at in range(4) for axis in MESH])
+    assert ["decisions" in vars(plan) for plan in there.branch.plans[: -KEPT - 1]] == [False] * (9 - KEPT - 1)
+    assert after(there, ["undo 8"]).plan.counts() == session.plan.counts()
+
+
+def gram(x: jax.Array) -> jax.Array:
+    return x @ x.T
+
+
+def test_a_conflict_is_found_explained_and_resolved() -> None:
+    session = Session.start(pt.plan(gram, MESH, jax.ShapeDtypeStruct((64, 16), jnp.float32)))
+    assert "`conflicts 1` shows ways out" in answer(session, "tile x.0 @data")
+    tiled = after(session, ["tile x.0 @data"])
+    assert answer(tiled, "conflicts").startswith("1: conflict on `data` in `dot_general` at test_session.py")
+    assert "1: replicate('transpose#0', 'data'): 3,072 bytes received" in answer(tiled, "conflicts 1")
+    assert "`data`" in answer(tiled, "explain conflict 1")
+    assert "the conflict is resolved" in answer(tiled, "resolve 1")
+    assert after(tiled, ["resolve 1"]).plan.conflicts == after(tiled, ["resolve all"]).plan.conflicts == []
+
+
+def test_a_session_is_a_plan_file(session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = ["tile x.0 @data", 'Megatron("model", column="w1")']
+    placed = after(session, [*lines, "save plan.partita"])
+    assert (tmp_path / "plan.partita").read_text() == written(placed.plan)
+    again = after(session, ["tile x.0 @model", "load plan.partita"])
+    assert (again.plan.trace, again.plan.layout()) == (placed.plan.trace, placed.plan.layout())
+    assert after(again, ["undo"]).plan.trace == "tile('x', 0, 'model')"
+    assert pt.replay(chain, "plan.partita", *SHAPES).layout() == placed.plan.layout()
+
+
+def test_load_says_what_a_plan_file_does_otherwise_now(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    after(session, ["tile w1.1 @model", "save plan.partita"])
+    larger = [jax.ShapeDtypeStruct(shape, "float32") for shape in ((256, 8), (8, 32), (32, 8))]
+    said = answer(Session.start(pt.plan(chain, MESH, *larger)), "load plan.partita")
+    assert "warning: the program has changed since `plan.partita` was saved, and its tactics do the same" in said
+    assert "`w1` was f32[8, 16], is f32[8, 32]" in said
+
+
+def test_a_script_ends_at_quit_and_at_the_first_error(session: Session) -> None:
+    assert transcript(session, "quit\ntile x.9 @data").endswith("> quit")
+    said: list[str] = []
+    with pytest.raises(pt.Error) as caught:
+        script.run(session, ["tile x.0 @data", "", "tile y.0 @data", "undo"], "tactics.txt", said.append)
+    assert str(caught.value).splitlines()[1] == "  --> tactics.txt:3:6"
+    assert [line for line in said if " > " in line and "undo" in line] == []
+
+
+@pytest.mark.parametrize(
+    ("bytes", "text"),
+    [(0, "0 bytes"), (999, "999 bytes"), (1024, "1.0 KiB"), (13_002_342, "12.4 MiB"), (1 << 60, "1024.0 PiB")],
+)
+def test_sizes_are_short(bytes: int, text: str) -> None:
+    assert size(bytes) == text
