@@ -23,16 +23,14 @@ from .heads import NAMES, form
 from .law import Site
 from .made import Costs, Ids, NoTerm, made
 from .match import Match, matches
-from .meaning import holds_for
+from .meaning import kinds_of, problem
 
 
 @dataclass(frozen=True)
 class ByRule:
-    """The law of a rule whose two sides are equal on arrays of some dtypes."""
+    """The law of a rule, for the kinds of numbers for which its two sides are equal."""
 
     rule: Rule
-    kinds: frozenset[str]
-    """The kinds of dtypes for which it holds, by the first letter: f, i, c or b."""
 
     @property
     def name(self) -> str:
@@ -63,10 +61,10 @@ class ByRule:
 
     def match(self, program: Program, node: Node) -> Match | None:
         """The way in which it applies to an op: of several, the one that saves most."""
-        if len(node.results) != 1 or _kind(program.types[node.results[0]].dtype) not in self.kinds:
-            return None
         ways = [each for each in matches(program, self.rule.left, node) if self.makes_sense(each)]
-        return max(ways, key=lambda each: self.saved(program, each)) if ways else None
+        if not ways or problem(self.rule, _kind(program.types[node.results[0]].dtype)) is not None:
+            return None
+        return max(ways, key=lambda each: self.saved(program, each))
 
     def makes_sense(self, found: Match) -> bool:
         """Whether the right side has the indices of the result, or fewer."""
@@ -103,7 +101,8 @@ def checked(rule: Rule) -> ByRule:
     """The law of a rule. Raises Error for an op that it cannot name, and with a counter-example if it is false."""
     for term in (*subterms(rule.left), *subterms(rule.right)):
         _check(rule, term)
-    return ByRule(rule, frozenset(dtype[0] for dtype in holds_for(rule)))
+    kinds_of(rule)
+    return ByRule(rule)
 
 
 def _check(rule: Rule, term: Term) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from random import Random
 
 import numpy as np
@@ -25,7 +26,8 @@ INSTANCES = 120
 """How many instances of a rule are computed."""
 ATTEMPTS = 4000
 """How many are looked at for these: at most indices, a term makes no sense."""
-DTYPES = ("float64", "int64", "complex128", "bool")
+DTYPES = {"f": "float64", "i": "int64", "c": "complex128", "b": "bool"}
+"""The kinds of numbers, and the dtype with which each is tried."""
 LOGIC = frozenset({"and", "or", "xor", "not", "eq", "ne", "select_n", "reduce_and", "reduce_or"})
 """The ops of truth values."""
 CLOSE = 1e-9
@@ -100,24 +102,25 @@ class Instance:
         return ", ".join(f"{name} = {np.array2string(array, precision=3)}" for name, (array, _) in self.bound.items())
 
 
-def holds_for(rule: Rule) -> frozenset[str]:
-    """The dtypes for which a rule is a law. Raises Error with a counter-example if there is none."""
-    wrong: list[Error] = []
-    found: set[str] = set()
+def kinds_of(rule: Rule) -> frozenset[str]:
+    """The kinds of numbers for which a rule is a law. Raises Error with a counter-example if there are none."""
+    problems = {kind: problem(rule, kind) for kind in DTYPES}
+    if found := frozenset(kind for kind, each in problems.items() if each is None):
+        return found
+    raise next((each for each in problems.values() if isinstance(each, Error)), _no_instance(rule))
+
+
+@cache
+def problem(rule: Rule, kind: str) -> Error | str | None:
+    """What is wrong with a rule for a kind of numbers: a counter-example, or that an op has no meaning; None if it is a law."""
     heads = {term.head for side in (rule.left, rule.right) for term in subterms(side) if isinstance(term, Apply)}
-    for dtype in DTYPES if heads <= LOGIC else DTYPES[:-1]:
-        try:
-            problem = counterexample(rule, dtype)
-        except (Error, KeyError, TypeError, ValueError, np.exceptions.AxisError):
-            # The op has no meaning for this dtype, or none without its parameters: `and` of floats, `integer_pow`.
-            continue
-        if problem is None:
-            found.add(dtype)
-        else:
-            wrong.append(problem)
-    if found:
-        return frozenset(found)
-    raise wrong[0] if wrong else _no_instance(rule)
+    if kind == "b" and not heads <= LOGIC:
+        return "an op is not one of truth values"
+    try:
+        return counterexample(rule, DTYPES[kind])
+    except (Error, KeyError, TypeError, ValueError, np.exceptions.AxisError):
+        # `and` of floats; or `integer_pow`, which has no meaning without its parameter.
+        return "an op has no meaning"
 
 
 def counterexample(rule: Rule, dtype: str) -> Error | None:

@@ -27,6 +27,9 @@ from partita.compiler.api.plan import Plan
 from partita.dialects.reference.interpret import interpret
 from partita.rewrites.laws.by_rule import checked
 from partita.rewrites.laws.library import library
+from partita.rewrites.laws.meaning import kinds_of
+from partita.rewrites.rules.compile import CompiledRule
+from partita.rewrites.rules.files import rules
 from partita.rewrites.rules.parse import parse
 
 Array = Any
@@ -126,7 +129,13 @@ def test_the_law_does_not_apply(law: str, fn: Callable[..., Array], shapes: tupl
     ],
 )
 def test_a_rule_is_a_law_for_some_dtypes(law: str, kinds: str) -> None:
-    assert "".join(sorted(checked(*parse(law)).kinds)) == kinds
+    assert "".join(sorted(kinds_of(*parse(law)))) == kinds
+
+
+@pytest.mark.parametrize("law", rules("programs").rules, ids=lambda law: law.name)
+def test_a_rule_of_the_library_is_a_law_for_floats(law: CompiledRule) -> None:
+    assert checked(law.rule) == library()[law.name]
+    assert "f" in kinds_of(law.rule)
 
 
 @pytest.mark.parametrize(
