@@ -13,7 +13,8 @@ from typing import cast
 
 from ...dialects.errors import Error, did_you_mean
 from ...rewrites.laws.by_rule import ByRule, checked
-from ...rewrites.laws.chunk import Chunk, NotInParts
+from ...rewrites.laws.chunk import Chunk, NotInParts, part_of
+from ...rewrites.laws.chunk_part import Part
 from ...rewrites.laws.law import Law
 from ...rewrites.laws.library import library
 from ...rewrites.laws.recompute import Recompute
@@ -76,18 +77,26 @@ def chunk(plan: State, at: Patterns, dim: object = None, trips: object = None) -
         helps = ["write it as " + 'plan.rewrite("chunk", at="logits", dim="length", trips=8)']
         raise Error(f"`chunk` takes one value, one of its dims and a number of trips, got {what}", helps=helps)
     (name, value), *_ = found.items()
-    law = Chunk(value, plan.dim_of(value, dim, name), trips, plan.source.classes, name)
+    at_dim, shape = plan.dim_of(value, dim, name), plan.source.program.shape(value)
+    if trips < 2 or shape[at_dim] % trips:
+        title = f"`{name}` cannot be computed in {trips} parts: its dim {at_dim} has {shape[at_dim]} elements"
+        raise Error(title, helps=["give a number of trips above 1 that divides them"])
+    return Chunk(value, _part(plan, name, value, at_dim), trips)
+
+
+def _part(plan: State, name: str, value: int, dim: int) -> Part:
+    """The ops that are computed in parts with a value. Raises Error, with the line of an op, if one of them cannot be."""
+    source = plan.source
     try:
-        if not law.part(plan.source.program).nodes:
-            raise Error(
-                f"`{name}` cannot be computed in parts: no op makes or reads it", helps=["name a value that an op makes"]
-            )
+        part = part_of(source.program, source.classes, value, dim)
     except NotInParts as error:
-        source = plan.source.traced.sources.get(error.node.op)
-        title = f"`{name}` cannot be computed in parts of its dim {law.dim}: `{error.node.kind}` {error}"
+        line = source.traced.sources.get(error.node.op)
+        title = f"`{name}` cannot be computed in parts of its dim {dim}: `{error.node.kind}` {error}"
         helps = ["take another dim of it", "or a value that is used less far"]
-        raise Error(title, location=source.location() if source else None, helps=helps) from None
-    return law
+        raise Error(title, location=line.location() if line else None, helps=helps) from None
+    if not part.nodes:
+        raise Error(f"`{name}` cannot be computed in parts: no op makes or reads it", helps=["name a value that an op makes"])
+    return part
 
 
 def recompute(plan: State, at: Patterns) -> Recompute:

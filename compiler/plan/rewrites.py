@@ -29,8 +29,8 @@ MOST = 8
 """The most kinds of places of library laws that are tried: those that save most flops and elements by themselves."""
 TRIPS = 8
 """The number of parts in which a large value is tried to be computed."""
-LARGEST = 2
-"""How many of the largest values at the peak of memory are tried to be computed in parts."""
+LARGEST = 4
+"""How many kinds of the largest values at the peak of memory are tried to be computed in parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +122,9 @@ def _starred(name: str) -> str:
 def _in_parts(plan: State) -> Iterator[Candidate]:
     """The largest values at the peak of memory, in parts of each of their dims."""
     program, names = plan.source.program, plan.source.addresses.names
-    computed = (value for value in at_peak(plan) if program.producer[value] >= 0 and not made_by(plan, value).is_border)
-    for value, _ in zip(computed, range(LARGEST), strict=False):
+    computed = [value for value in at_peak(plan) if program.producer[value] >= 0 and not made_by(plan, value).is_border]
+    alike = {(_starred(names[value]), program.types[value]): value for value in reversed(computed)}
+    for value in list(alike.values())[: -LARGEST - 1 : -1]:
         for dim, extent in enumerate(program.shape(value)):
             if extent % TRIPS == 0 and extent > TRIPS:
                 yield "chunk", (names[value],), 1, {"dim": dim, "trips": TRIPS}

@@ -11,17 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeVar, cast
 
 from xdsl.ir import Block, Operation, OpResult
 
-from ...dialects.errors import Error
 from ..program.dim_classes import Classes
 from ..program.program import Node, Program
 from .chunk_loop import Loop
 from .chunk_part import FOLDS, Part, arrays, at_dim
 from .draft import Draft
 from .law import Site
+
+T = TypeVar("T")
 
 
 class NotInParts(Exception):
@@ -34,62 +35,52 @@ class NotInParts(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The law for one large value of a program, one of its dims, and a number of trips."""
+    """The law for one large value of a program: the part that is computed in a number of trips."""
 
     value: int
-    dim: int
+    part: Part
     trips: int
-    classes: Classes
-    label: str
-    """What the user calls the value."""
     name: str = "chunk"
     text: str = "chunk: f(x) => loop over parts of a range of x"
 
     def sites(self, program: Program) -> Iterator[Site]:
-        part = self.part(program)
-        yield Site(self.value, tuple(value for node in part.nodes for value in node.results))
+        del program
+        yield Site(self.value, tuple(self.part.made))
 
     def apply(self, program: Program, draft: Draft, sites: Sequence[Site]) -> None:
-        del sites
-        Loop(self.part(program), draft, self.trips).write()
+        del program, sites
+        Loop(self.part, draft, self.trips).write()
 
-    def part(self, program: Program) -> Part:
-        """The ops of the loop. Raises Error for trips that do not divide the dim, NotInParts for an op that cannot run so."""
-        shape = program.shape(self.value)
-        if shape[self.dim] % self.trips or self.trips < 2:
-            title = (
-                f"`{self.label}` cannot be computed in {self.trips} parts: its dim {self.dim} has {shape[self.dim]} elements"
-            )
-            raise Error(title, helps=["give a number of trips above 1 that divides them"])
-        nodes = _between(program, self.large(program))
-        for node in nodes:
-            if node.is_border or program.together(node) != [node]:
-                raise NotInParts(node, "runs together with what has other ranges")
-        indices = _indices(program, self, {node.number for node in nodes})
-        for node in nodes:
-            if (why := _whole(node, indices.get(node.number))) is not None:
-                raise NotInParts(node, why)
-        part = Part(program, nodes, indices)
-        for node in nodes:
-            if any(value in part.made and part.dims[value] is None for value in node.operands):
-                raise NotInParts(node, "needs what all parts are folded to")
-        return part
 
-    def large(self, program: Program) -> list[Operation]:
-        """The ops that make or read a value with both ranges of the large one."""
-        shape, of = program.shape(self.value), self.classes.of
-        others = [dim for dim in range(len(shape)) if dim != self.dim]
-        largest = sorted(others, key=lambda dim: shape[dim])[-1:]
-        ranges = {of(self.value, dim) for dim in (self.dim, *largest)}
-        region, found = program.region[self.value], list[Operation]()
-        for node in program.nodes:
-            ends = (*node.operands, *node.results)
-            if not node.is_border and node.region == region and any(ranges <= self.ranges(program, v) for v in ends):
-                found.append(node.op)
-        return found
+def part_of(program: Program, classes: Classes, value: int, dim: int) -> Part:
+    """The ops of the loop over parts of a dim of a value. Raises NotInParts for an op that cannot run so."""
+    nodes = _between(program, _large(program, classes, value, dim))
+    for node in nodes:
+        if node.is_border or program.together(node) != [node]:
+            raise NotInParts(node, "runs together with what has other ranges")
+    indices = _indices(program, value, dim, {node.number for node in nodes})
+    for node in nodes:
+        if (why := _whole(node, indices.get(node.number))) is not None:
+            raise NotInParts(node, why)
+    part = Part(program, nodes, indices)
+    for node in nodes:
+        if any(value in part.made and part.dims[value] is None for value in node.operands):
+            raise NotInParts(node, "needs what all parts are folded to")
+    return part
 
-    def ranges(self, program: Program, value: int) -> set[int]:
-        return {self.classes.of(value, dim) for dim in range(len(program.shape(value)))}
+
+def _large(program: Program, classes: Classes, value: int, dim: int) -> list[Operation]:
+    """The ops that make or read a value with both ranges of the large one: of the dim, and of its largest other dim."""
+    shape = program.shape(value)
+    largest = sorted((each for each in range(len(shape)) if each != dim), key=lambda each: shape[each])[-1:]
+    ranges = {classes.of(value, each) for each in (dim, *largest)}
+    large = {
+        each
+        for each, type in enumerate(program.types)
+        if len(type.shape) >= len(ranges) and ranges <= {classes.of(each, at) for at in range(len(type.shape))}
+    }
+    nodes = (node for node in program.nodes if not node.is_border and node.region == program.region[value])
+    return [node.op for node in nodes if not large.isdisjoint((*node.operands, *node.results))]
 
 
 def _between(program: Program, ends: Sequence[Operation]) -> list[Node]:
@@ -113,11 +104,11 @@ def _read(op: Operation) -> Iterator[Operation]:
     return (operand.op for inner in op.walk() for operand in inner.operands if isinstance(operand, OpResult))
 
 
-def _indices(program: Program, chunk: Chunk, inside: set[int]) -> dict[int, int]:
+def _indices(program: Program, value: int, dim: int, inside: set[int]) -> dict[int, int]:
     """For each op the index that the range is, found from the large value outwards; -1 if it is two of them."""
     found: dict[int, int] = {}
-    left = [(chunk.value, chunk.dim)]
-    for value, dim in left:
+    left = {(value, dim): None}
+    for value, dim in _growing(left):
         for node in _around(program, value, inside):
             for other, dims in arrays(node):
                 index = at_dim(dims, dim) if other == value else None
@@ -125,8 +116,17 @@ def _indices(program: Program, chunk: Chunk, inside: set[int]) -> dict[int, int]
                     continue
                 found[node.number] = index if found.get(node.number, index) == index else -1
                 same = ((end, at) for end, its in arrays(node) for at in range(len(its)) if at_dim(its, at) == index)
-                left += [each for each in same if each not in left]
+                left.update(dict.fromkeys(same))
     return found
+
+
+def _growing(items: dict[T, None]) -> Iterator[T]:
+    """The items, and those that are added meanwhile."""
+    done = 0
+    while done < len(items):
+        for item in [*items][done:]:
+            done += 1
+            yield item
 
 
 def _around(program: Program, value: int, inside: set[int]) -> Iterator[Node]:
