@@ -79,8 +79,13 @@ def rewrites(plan: State) -> Listing[Rewriting]:
             continue
         received, flops, memory = (old - new for old, new in zip(before, _cost(made), strict=True))
         found.append(Rewriting(law, at, places, received, flops, memory, _line(plan, at), given))
-    found.sort(key=lambda each: (-each.seconds, -each.memory))
-    return Listing(found, Shape("rewritings", COLUMNS, _row, merges=False))
+    # Of large values that are computed in parts together, one.
+    unlike = {
+        (each.law, each.bytes, each.flops, each.memory, *each.given.items()) if each.given else each.tactic: each
+        for each in found
+    }
+    best = sorted(unlike.values(), key=lambda each: (-each.seconds, -each.memory))
+    return Listing(best, Shape("rewritings", COLUMNS, _row, merges=False))
 
 
 def _cost(plan: State) -> tuple[int, int, int]:

@@ -15,21 +15,21 @@ from typing import Any
 
 import jax
 import pytest
-from example_plans import BOTH, DATA8, examples
+from example_plans import BOTH, DATA8, annotated_mesh, examples
 
 import partita as pt
 from partita.compiler.inputs.arguments import passed
 from partita.compiler.inputs.names import parts
 from partita.compiler.trace.trace import Traced
 from partita.compiler.views.listing import starred
-from partita.examples import decode, demo, gpt, graph_network, mlp, scan_layers
+from partita.examples import annotated_gpt, decode, demo, gpt, graph_network, mlp, scan_layers
 
 Tree = Any
 Leaves = Mapping[str, Any]
 
 WAYS = [name for name in examples() if not name.endswith(", plain") and not name.startswith("larger demo")]
 # One way of each model: the one with the most tactics.
-MODELS = {name.partition(",")[0]: name for name in WAYS}
+MODELS = {name.partition(",")[0]: name for name in WAYS if name != "annotated demo"}
 
 
 LARGE = "flax transformer", "U-Net", "mixer", "ResNet"
@@ -147,6 +147,19 @@ def test_the_plan_of_an_example_is_replayed_or_the_report_is_clear(model: str, t
     more = f"{name}_more"
     _, report = Model(plan, lambda given: {**given, name: given[name] + given[more]}).replayed(file, {**leaves, more: aval})
     clear(report, more)
+
+
+def test_a_plan_by_annotations_is_replayed_on_arguments_with_these_shardings(tmp_path: Path) -> None:
+    plan, file = examples()["annotated demo"]()[0], tmp_path / "plan.partita"
+    plan.save(file)
+    mesh = annotated_mesh()
+    with jax.set_mesh(mesh):
+        args = annotated_gpt.arguments(mesh)
+        again = pt.replay(annotated_gpt.train_step, file, *args)
+        assert (again.trace, again.layout(), again.counts()) == (plan.trace, plan.layout(), plan.counts())
+        bare = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), args)
+        with pytest.warns(pt.ReplayWarning, match="Annotated"):
+            pt.replay(annotated_gpt.train_step, file, *bare)
 
 
 def character_model(layers: int) -> Sequence[Any]:

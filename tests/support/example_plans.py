@@ -131,11 +131,16 @@ def loops() -> dict[str, Callable[[], Made]]:
     }
 
 
-def annotated() -> Made:
-    """The transformer whose layouts stand in its program and on its arguments."""
+def annotated_mesh() -> DeviceMesh:
+    """JAX's mesh for the shardings of the annotated transformer."""
     axes = annotated_gpt.MESH.axes
     devices = np.array(jax.devices()[: annotated_gpt.MESH.size]).reshape(tuple(axes.values()))
-    mesh = DeviceMesh(devices, tuple(axes), axis_types=(AxisType.Auto,) * len(axes))
+    return DeviceMesh(devices, tuple(axes), axis_types=(AxisType.Auto,) * len(axes))
+
+
+def annotated() -> Made:
+    """The transformer whose layouts stand in its program and on its arguments."""
+    mesh = annotated_mesh()
     with jax.set_mesh(mesh):
         return planned(annotated_gpt.train_step, annotated_gpt.MESH, lambda: annotated_gpt.arguments(mesh), [pt.Annotated()])
 

@@ -27,7 +27,7 @@ def answer(path: Path) -> Wrong:
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_a_wrong_program_gives_its_error(path: Path, golden: Callable[[Path, str], None]) -> None:
-    said = re.sub(r"--> \S*/(?=[^/\s]+:\d)", "--> ", str(answer(path)))
+    said = re.sub(r"--> \S*/(?=[^/\s]+:\d)", "--> ", f"error: {answer(path)}")
     golden(path.with_suffix(".err"), said.replace(f"{path.parent}/", "") + "\n")
 
 

@@ -79,12 +79,12 @@ def test_a_path_may_be_a_text_or_a_path(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "error"),
     [
-        ("none/plan.html", "error: `none/plan.html` cannot be written: there is no folder `none`"),
-        ("plan", "error: `plan` does not end in .html"),
-        ("plan.json", "error: `plan.json` does not end in .html"),
-        ("folder", "error: `folder` is a folder"),
-        ("", "error: expected the path of a file, got ''"),
-        (3, "error: expected the path of a file, got 3"),
+        ("none/plan.html", "`none/plan.html` cannot be written: there is no folder `none`"),
+        ("plan", "`plan` does not end in .html"),
+        ("plan.json", "`plan.json` does not end in .html"),
+        ("folder", "`folder` is a folder"),
+        ("", "expected the path of a file, got ''"),
+        (3, "expected the path of a file, got 3"),
     ],
 )
 def test_a_path_that_cannot_be_written_is_an_error(
