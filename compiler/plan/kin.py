@@ -86,7 +86,7 @@ def placed_as(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action, 
         claims = {
             value: claim._replace(tactic=tactic + later) for value, other in kin.items() if (claim := other.claim(axis, tactic))
         }
-        claims = {value: _in_trips(plan, table, value, axis, claim) for value, claim in claims.items()}
+        claims = {value: _in_trips(plan, table, value, axis, claim, kin[value]) for value, claim in claims.items()}
         new = {value: claim for value, claim in claims.items() if _fits(table, value, axis, claim, kin[value])}
         every = range(len(plan.source.program.types)) if axis in plan.mesh.parts(action.again, ()) else ()
         changed = [*new, *(value for value in every if table.claim(value, axis))]
@@ -100,18 +100,31 @@ def placed_as(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action, 
     return table
 
 
-def _in_trips(plan: State, table: Table, value: int, axis: str, claim: Claim) -> Claim:
+def _in_trips(plan: State, table: Table, value: int, axis: str, claim: Claim, kin: Kin) -> Claim:
     """The claim, in blocks of each trip if this program splits the dim into the trips of a loop and that one did not.
 
     An argument that a result replaces is stored as it was.
     """
-    if value in plan.source.replaced:
+    if claim.at == WHOLE or value in plan.source.replaced:
         return claim
-    trip = plan.source.classes.in_a_trip(value, claim.at) if plan.source.program.has_regions and claim.at != WHOLE else None
+    extent = kin.table.program.shape(kin.value)[kin.dims.index(claim.at)]
+    if plan.source.program.shape(value)[claim.at] != extent:
+        return _smaller(plan, table, value, axis, claim, padded=claim.factor.span > extent)
+    trip = plan.source.classes.in_a_trip(value, claim.at) if plan.source.program.has_regions else None
     if trip is None or trip % plan.mesh[axis] or table.claim(value, axis) is not None:
         return claim
     factor = next_factor(table, value, claim.at, axis, 0, trip)
     return claim if factor is None else claim._replace(factor=factor)
+
+
+def _smaller(plan: State, table: Table, value: int, axis: str, claim: Claim, padded: bool) -> Claim:
+    """The claim on a value of which a trip has a part. Raises Error if the axis does not divide the part."""
+    factor = next_factor(table, value, claim.at, axis, plan.mesh[axis] if padded else 0)
+    if factor is None:
+        name, extent = plan.source.addresses.names[value], plan.source.program.shape(value)[claim.at]
+        title = f"`{name}` cannot be tiled: in a trip its dim {claim.at} has {extent} elements, which `{axis}` does not divide"
+        raise Error(title, helps=[f"take fewer trips, so that each has a multiple of {plan.mesh[axis]}", "or another dim"])
+    return claim._replace(factor=factor)
 
 
 def _fits(table: Table, value: int, axis: str, claim: Claim, kin: Kin) -> bool:

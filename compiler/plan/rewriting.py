@@ -84,11 +84,10 @@ def carried(plan: Some, draft: Draft) -> Some:
     made.table.widened |= {to[value] for value in plan.table.widened if value in to}
     own = len(made.actions)
     for number, action in enumerate(plan.actions[own:], own):
-        lost = [value for value in action.values if value not in to]
-        if lost and len(lost) == len(action.values):
+        if lost := [value for value in action.values if value not in to]:
             raise _lost(plan, number, lost[0])
-        kin = {to[value]: _itself(plan, value) for value in action.values if value in to}
-        moved = replace(action, values=tuple(to[value] for value in action.values if value in to))
+        kin = {to[value]: _itself(plan, value) for value in action.values}
+        moved = replace(action, values=tuple(to[value] for value in action.values))
         made = replace(made, table=placed_as(made, kin, number, action), actions=(*made.actions, moved))
     return replace(made, labels=_labels(plan, made, to))
 

@@ -94,7 +94,7 @@ def _flops(node: Node) -> int:
 
 
 def _kind(dtype: str) -> str:
-    return "f" if dtype.startswith("bf") or "float" in dtype else "i" if "int" in dtype else dtype[0]
+    return "f" if "float" in dtype else dtype[0]
 
 
 def checked(rule: Rule) -> ByRule:

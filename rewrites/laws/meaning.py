@@ -26,8 +26,10 @@ INSTANCES = 120
 """How many instances of a rule are computed."""
 ATTEMPTS = 4000
 """How many are looked at for these: at most indices, a term makes no sense."""
-DTYPES = {"f": "float64", "i": "int64", "c": "complex128", "b": "bool"}
+DTYPES = {"f": "float64", "i": "int32", "u": "uint32", "c": "complex128", "b": "bool"}
 """The kinds of numbers, and the dtype with which each is tried."""
+SIZES = (1.0, 1.0, 1e-3, 1e3, 1e6)
+"""How large the numbers of an instance are."""
 LOGIC = frozenset({"and", "or", "xor", "not", "eq", "ne", "select_n", "reduce_and", "reduce_or"})
 """The ops of truth values."""
 CLOSE = 1e-9
@@ -95,8 +97,11 @@ class Instance:
         return wanted, np.broadcast_to(aligned(right, self.keep), wanted.shape)
 
     @property
-    def size(self) -> int:
-        return sum(array.size for array, _ in self.bound.values())
+    def size(self) -> tuple[int, float]:
+        """How many numbers there are, and how large the largest is: the simplest instance is shown."""
+        arrays = [array for array, _ in self.bound.values()]
+        largest = [float(np.abs(array.astype("complex128")).max(initial=0)) for array in arrays]
+        return sum(array.size for array in arrays), max(largest, default=0.0)
 
     def text(self) -> str:
         return ", ".join(f"{name} = {np.array2string(array, precision=3)}" for name, (array, _) in self.bound.items())
@@ -144,26 +149,34 @@ def counterexample(rule: Rule, dtype: str) -> Error | None:
 
 def _instance(rule: Rule, dtype: str, random: Random) -> Instance:
     names = dict.fromkeys(each.name for each in subterms(rule.left) if isinstance(each, Variable))
-    bound = {name: _array(dtype, random) for name in names}
+    size = random.choice(SIZES)
+    bound = {name: _array(dtype, size, random) for name in names}
     every = dict.fromkeys(index for _, ids in bound.values() for index in ids)
     return Instance(bound, tuple(index for index in every if random.random() < 0.6))
 
 
-def _array(dtype: str, random: Random) -> At:
+def _array(dtype: str, size: float, random: Random) -> At:
     ids = tuple(random.sample(range(len(EXTENTS)), random.choice((0, 1, 1, 2, 2, 3))))
     shape = tuple(EXTENTS[index] for index in ids)
     numbers = np.random.default_rng(random.randrange(1 << 32))
     # Zeros and numbers of both signs: where many false laws fail.
-    real, imag = (numbers.normal(size=shape) * 2 * (numbers.random(shape) > 0.1) for _ in range(2))
+    real, imag = (numbers.normal(size=shape) * 2 * size * (numbers.random(shape) > 0.1) for _ in range(2))
     if dtype == "bool":
         return np.asarray(real > 0), ids
-    array = real + 1j * imag if dtype.startswith("complex") else np.rint(real * 2) if "int" in dtype else real
-    return np.asarray(array, dtype), ids
+    if "int" in dtype:
+        # Integers wrap around, and the extremes of the dtype show where a law does not.
+        ends = numbers.choice(np.asarray([np.iinfo(dtype).min, np.iinfo(dtype).max]), shape)
+        return np.asarray(np.where(numbers.random(shape) > 0.9, ends, np.rint(real * 2).astype("int64")), "int64").astype(
+            dtype
+        ), ids
+    return np.asarray(real + 1j * imag if dtype.startswith("complex") else real, dtype), ids
 
 
 def _differences(left: Array, right: Array) -> list[tuple[int, ...]]:
     """Where the sides differ. A law says nothing about elements that are infinite or no number on its left side."""
-    return [*zip(*np.nonzero(np.atleast_1d(np.isfinite(left) & ~np.isclose(left, right, CLOSE, CLOSE))), strict=True)]
+    finite = np.isfinite(left)
+    size = np.abs(np.where(finite, left, 0).astype("complex128")).max(initial=1)
+    return [*zip(*np.nonzero(np.atleast_1d(finite & ~np.isclose(left, right, CLOSE, CLOSE * size))), strict=True)]
 
 
 def _wrong(rule: Rule, instance: Instance, left: Array, right: Array) -> Error:

@@ -67,8 +67,21 @@ class Recompute:
         parts: dict[tuple[int, str], list[int]] = {}
         for value in sorted(values):
             parts.setdefault((program.region[value], self.part[program.producer[value]]), []).append(value)
-        for some in parts.values():
-            Again(self, program, draft, values, some).write()
+        for part in parts.values():
+            for some in self.passes(program, part):
+                Again(self, program, draft, values, some).write()
+
+    def passes(self, program: Program, values: Sequence[int]) -> list[list[int]]:
+        """The values of each forward pass: one that is made after the backward pass of others has begun is of a later pass."""
+        found, begun = list[list[int]](), -1
+        for value in values:
+            first = min(number for number, _ in self.late(program, value))
+            if program.producer[value] > begun:
+                found.append([])
+                begun = first
+            found[-1].append(value)
+            begun = min(begun, first)
+        return found
 
 
 @dataclass(slots=True)
