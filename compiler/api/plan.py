@@ -317,8 +317,8 @@ class Plan(State):
     def rewrites(self) -> Listing[Rewriting]:
         """Where which law of programs applies, and what it would save a device: bytes, flops, memory, by trying it. Best first.
 
-        Places that are alike, in layers, are one row. Each is a tactic: `plan.apply(plan.rewrites()[0])`. What a value costs
-        that is computed again is counted as XLA:CPU runs it, which removes the barriers and so saves nothing; XLA:TPU does.
+        Places that are alike, in layers, are one row. Each is a tactic: `plan.apply(plan.rewrites()[0])`. For values computed
+        again, memory is counted as on XLA:CPU, which removes the barriers and saves nothing; XLA:TPU saves it.
 
             rewrites():   reassociate at dot_general#3: 65,536 flops;   chunk at logits: 1.4 MB of memory
         """

@@ -24,8 +24,8 @@ from ..inputs.checks import patterns_of, shown
 from ..inputs.names import Patterns, pattern
 from .state import State
 
-CHUNK = {"dim": 0, "trips": 0}
-"""What `chunk` is given."""
+OF_PLANS = {"chunk": ("dim", "trips"), "recompute": ()}
+"""The laws that need more than the program, and what else they are given."""
 
 
 def rule(text: str) -> Law:
@@ -38,6 +38,8 @@ def rule(text: str) -> Law:
 
     pt.rule("halves: dot(x + x, y) => dot(x, y) + dot(x, y)")   -->   a law
     """
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise Error(f"a rule is a text, got {shown(text)}", helps=['write it as pt.rule("name: left => right")'])
     return _rule(text)
 
 
@@ -58,14 +60,17 @@ def law_of(plan: State, rule: object, at: Patterns, given: Mapping[str, object])
         return cast(Law, rule)
     if "=>" in rule:
         return _rule(rule)
-    if more := given.keys() - (CHUNK if rule == "chunk" else ()):
-        raise Error(f"`{rule}` takes no {', '.join(map(repr, sorted(more)))}", helps=[f"write plan.rewrite({rule!r}, at=...)"])
+    if rule not in (*library(), *OF_PLANS):
+        raise Error(f"no law is called `{rule}`", helps=did_you_mean(rule, (*library(), *OF_PLANS), most=3))
+    takes = OF_PLANS.get(rule, ())
+    if more := given.keys() - takes:
+        needs = "".join(f", {name}=..." for name in takes)
+        title = f"`{rule}` takes no {', '.join(f'`{name}`' for name in sorted(more))}"
+        raise Error(title, helps=[f"write plan.rewrite({rule!r}, at=...{needs})"])
     if rule == "chunk":
         return chunk(plan, at, **given)
     if rule == "recompute":
         return recompute(plan, at)
-    if rule not in library():
-        raise Error(f"no law is called `{rule}`", helps=did_you_mean(rule, (*library(), "chunk", "recompute"), most=3))
     return library()[rule]
 
 

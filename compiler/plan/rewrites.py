@@ -29,6 +29,8 @@ MOST = 8
 """The most kinds of places of library laws that are tried: those that save most flops and elements by themselves."""
 TRIPS = 8
 """The number of parts in which a large value is tried to be computed."""
+SHOWN = "recompute", "stack"
+"""What is listed even if it saves nothing on CPU, because compilers for other devices gain by it."""
 LARGEST = 4
 """How many kinds of the largest values at the peak of memory are tried to be computed in parts."""
 
@@ -78,7 +80,8 @@ def rewrites(plan: State) -> Listing[Rewriting]:
         except Error:
             continue
         received, flops, memory = (old - new for old, new in zip(before, _cost(made), strict=True))
-        found.append(Rewriting(law, at, places, received, flops, memory, _line(plan, at), given))
+        if max(received, flops, memory) > 0 or law in SHOWN:
+            found.append(Rewriting(law, at, places, received, flops, memory, _line(plan, at), given))
     # Of large values that are computed in parts together, one.
     unlike = {
         (each.law, each.bytes, each.flops, each.memory, *each.given.items()) if each.given else each.tactic: each

@@ -19,10 +19,10 @@ from ..rules import firing
 from ..rules.rule import Apply, Rule, Symbol, Term, subterms
 from .build import Ops
 from .draft import Before, Draft
-from .heads import NAMES, form
+from .heads import NAMES, arity, form
 from .law import Site
 from .made import Costs, Ids, NoTerm, made
-from .match import Match, matches
+from .match import Match, dtype_at, matches
 from .meaning import kinds_of, problem
 
 
@@ -62,7 +62,7 @@ class ByRule:
     def match(self, program: Program, node: Node) -> Match | None:
         """The way in which it applies to an op: of several, the one that saves most."""
         ways = [each for each in matches(program, self.rule.left, node) if self.makes_sense(each)]
-        if not ways or problem(self.rule, _kind(program.types[node.results[0]].dtype)) is not None:
+        if not ways or problem(self.rule, _kind(dtype_at(program, node))) is not None:
             return None
         return max(ways, key=lambda each: self.saved(program, each))
 
@@ -83,7 +83,7 @@ class ByRule:
         root = program.nodes[program.producer[value]]
         found = self.match(program, root)
         assert found is not None, "a site is where the law applies"
-        ops = Ops(Emitter(Before(draft, draft.ops[root.op])), found.extents, program.types[value].dtype)
+        ops = Ops(Emitter(Before(draft, draft.ops[root.op])), found.extents, dtype_at(program, root))
         bound = {name: ops.plain(draft[seen.value], seen.ids) for name, seen in found.bound.items()}
         draft.replace(value, ops.whole(made(self.rule.right, bound, found.keep, ops), found.ids))
         firing.count(self.name)
@@ -112,5 +112,7 @@ def _check(rule: Rule, term: Term) -> None:
     if isinstance(term, Apply) and form(NAMES.get(term.head, term.head)) is None:
         helps = ["it may name elementwise ops without parameters, `dot`, and folds: exp(x), x + y, dot(x, y), reduce_max(x)"]
         raise Error(f"a rule about programs cannot name `{term.head}`", label=str(rule), helps=helps)
+    if isinstance(term, Apply) and len(term.args) != (takes := arity(NAMES.get(term.head, term.head))) and takes:
+        raise Error(f"`{term.head}` takes {takes} of the {len(term.args)} arrays that `{rule.name}` gives it", label=str(rule))
     if rule.where is not None:
         raise Error(f"a rule about programs has no condition: `{rule.name}`", label=str(rule), helps=["leave out `where ...`"])

@@ -11,6 +11,7 @@ from typing import cast
 
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from ...dialects.dtypes import dtype_of, is_float, itemsize
 from ...dialects.lax import ScanOp, YieldOp
 from ...dialects.params import ParamsAttr
 from ...dialects.types import ArrayType
@@ -37,12 +38,12 @@ class Loop:
         rows = [self.split(value, dims[value] or 0) for value in part.rows]
         block = self.body()
         counts = {"length": self.trips, "num_carry": len(part.carried), "num_consts": len(part.consts)}
-        types = [*map(self.type, part.carried), *(self.stack(value) for value in part.stacked)]
+        types = [*map(self.carry, part.carried), *(self.stack(value) for value in part.stacked)]
         operands = [*(self.draft[value] for value in part.consts), *starts, *rows]
         scan = ScanOp.of(operands, types, ParamsAttr.of(**counts, reverse=False, unroll=1), [Region(block)])
         self.emit.into.append(scan)
         folded, stacks = scan.results[: len(part.carried)], scan.results[len(part.carried) :]
-        outs = [*folded, *map(self.joined, stacks, part.stacked)]
+        outs = [*map(self.narrowed, folded, part.carried), *map(self.joined, stacks, part.stacked)]
         self.replace(dict(zip((*part.carried, *part.stacked), outs, strict=True)))
 
     def replace(self, outs: dict[int, SSAValue]) -> None:
@@ -63,6 +64,12 @@ class Loop:
         """The type of a trip's part of a value."""
         type, dim = self.type(value), self.part.dims[value]
         return ArrayType.whole(type.dtype, tuple(n // self.trips if at == dim else n for at, n in enumerate(type.shape)))
+
+    def carry(self, value: int) -> ArrayType:
+        """The type in which a fold is accumulated: sums of narrow floats as float32, or each trip would round them."""
+        type = self.type(value)
+        is_sum = self.part.folds(value) == "add" and is_float(dtype_of(type.dtype)) and itemsize(type.dtype) < 4
+        return ArrayType.whole("float32" if is_sum else type.dtype, type.shape)
 
     def stack(self, value: int) -> ArrayType:
         return ArrayType.whole(self.type(value).dtype, (self.trips, *self.local(value).shape))
@@ -87,8 +94,13 @@ class Loop:
 
     def start(self, value: int) -> SSAValue:
         """The unit of the fold that makes a value, in its shape."""
-        type = self.type(value)
+        type = self.carry(value)
         return self.emit.spread(self.emit.unit(FOLDS[self.part.folds(value)].unit, type.dtype), type.shape)
+
+    def narrowed(self, folded: SSAValue, value: int) -> SSAValue:
+        """A fold as the value that it makes."""
+        dtype = self.type(value).dtype
+        return folded if type_at(folded).dtype == dtype else self.emit.cast(folded, dtype)
 
     def split(self, value: int, dim: int) -> SSAValue:
         """The rows of all trips: the dim in two, the trips first."""
@@ -114,7 +126,8 @@ class Loop:
     def body(self) -> Block:
         """The block of one trip: the ops on parts, and the carries after it."""
         part = self.part
-        block = Block(arg_types=[*map(self.type, (*part.consts, *part.carried)), *map(self.local, part.rows)])
+        types = [*map(self.type, part.consts), *map(self.carry, part.carried), *map(self.local, part.rows)]
+        block = Block(arg_types=types)
         at, end = len(part.consts), len(part.consts) + len(part.carried)
         self.inside.update(zip(part.consts, block.args[:at], strict=True))
         self.inside.update(zip(part.rows, block.args[end:], strict=True))
@@ -130,8 +143,9 @@ class Loop:
         return block
 
     def accumulated(self, emit: Emitter, have: SSAValue, value: int) -> SSAValue:
-        type = self.type(value)
-        return emit.make(FOLDS[self.part.folds(value)].op, (have, self.inside[value]), type.dtype, type.shape)
+        type, part = self.carry(value), self.inside[value]
+        more = part if type_at(part).dtype == type.dtype else emit.cast(part, type.dtype)
+        return emit.make(FOLDS[self.part.folds(value)].op, (have, more), type.dtype, type.shape)
 
 
 @dataclass(slots=True)

@@ -51,6 +51,12 @@ def form(kind: str) -> Form | None:
             return None
 
 
+def arity(kind: str) -> int | None:
+    """How many arrays an op takes; None if it takes any number."""
+    operands = definitions[kind].operands
+    return None if any(each.variadic for each in operands) else len(operands)
+
+
 def _reads_all(term: Expr, definition: Definition) -> bool:
     """Whether a part of an expression reads one array at the indices of the result, or computes with such parts."""
     if isinstance(term, Apply):

@@ -13,7 +13,7 @@ from typing import cast
 from ...dialects.params import NO_PARAMS, ParamsAttr
 from ..program.program import Node, Program
 from ..rules.rule import Apply, Number, Term, Variable
-from .heads import COMMUTES, NAMES, SAME, Form, form
+from .heads import COMMUTES, NAMES, SAME, TELLS, Form, form
 from .made import Ids, NoTerm, made
 from .seen import Seen, at_operand, single, through_moves
 
@@ -107,7 +107,7 @@ class _Matcher:
 
     @property
     def dtype(self) -> str:
-        return self.program.types[self.root.results[0]].dtype
+        return dtype_at(self.program, self.root)
 
     def joined(self, found: Match, before: Seen, seen: Seen) -> Match | None:
         """The match in which two uses of one value have the same indices; None if they are different indices of the result."""
@@ -162,6 +162,12 @@ class _Matcher:
                 named[index] = fresh = next(self.numbers)
                 self.extents[fresh] = node.signature.instance.indices[index].extent
         return [tuple(None if index is None else named[index] for index in side or ()) for side in sides]
+
+
+def dtype_at(program: Program, node: Node) -> str:
+    """The dtype of the numbers with which an op computes: of a comparison, that of what it compares."""
+    value = node.operands[-1] if SAME.get(node.kind, node.kind) in TELLS else node.results[0]
+    return program.types[value].dtype
 
 
 def _renamed(seen: Seen, same: Mapping[int, int]) -> Seen:

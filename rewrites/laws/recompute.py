@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects.lax import OPS
+from ...dialects.params import NO_PARAMS, ParamsAttr
 from ..program.program import Node, Program
 from .draft import Before, Draft
 from .law import Site
@@ -59,8 +61,7 @@ class Recompute:
 
     def late(self, program: Program, value: int) -> list[tuple[int, int]]:
         """The uses by the backward pass, in the region of the value."""
-        region, uses = program.region[value], program.uses[value]
-        return [(n, at) for n, at in uses if n in self.backward and program.use_region(n, at) == region]
+        return [(number, at) for number, at in inside(program, value) if number in self.backward]
 
     def apply(self, program: Program, draft: Draft, sites: Sequence[Site]) -> None:
         values = {site.value for site in sites}
@@ -144,8 +145,8 @@ class Again:
         before.append(op)
         self.made.update(zip(read, op.results, strict=False))
         for value, out in zip(just, op.results[len(read) :], strict=True):
-            for number, at in self.program.uses[value]:
-                if first.number <= number < len(self.program.nodes) and self.program.nodes[number].region == first.region:
+            for number, at in inside(self.program, value):
+                if first.number <= number:
                     self.draft.ops[self.program.nodes[number].op].operands[at] = out
 
     def just_made(self, first: Node) -> list[int]:
@@ -154,17 +155,36 @@ class Again:
         for node in reversed(program.nodes[: first.number]):
             if node.number in self.law.backward and node.region == first.region and self.law.runs_again(program, node):
                 for value in node.results:
-                    if any(number in self.law.backward and number >= first.number for number, _ in program.uses[value]):
+                    if any(number in self.law.backward and number >= first.number for number, _ in inside(program, value)):
                         return [value]
         return []
 
     def compute(self, value: int, before: Before) -> None:
-        """The op that makes a value, a second time."""
+        """The op that makes a value, a second time; a name stands for the first one only."""
+        node = self.node(value)
+        if node.signature.instance.moves and params(node.op).get("name") is not None:
+            self.made[value] = self.made[node.operands[0]]
         if value not in self.made:
-            node = self.node(value)
             op = again(node.op, [self.made[each] for each in node.operands])
             before.append(op)
             self.made.update(zip(node.results, op.results, strict=True))
+
+
+def params(op: Operation) -> ParamsAttr:
+    return cast(ParamsAttr, op.properties.get("params", NO_PARAMS))
+
+
+def inside(program: Program, value: int) -> Iterator[tuple[int, int]]:
+    """The uses of a value by ops of its region, without those by loops and branches."""
+    for number, at in program.uses[value]:
+        node = program.nodes[number] if number < len(program.nodes) else None
+        if (
+            node is not None
+            and not node.is_border
+            and node.region == program.region[value]
+            and program.together(node) == [node]
+        ):
+            yield number, at
 
 
 def again(op: Operation, operands: Sequence[SSAValue]) -> Operation:

@@ -103,7 +103,7 @@ def test_what_a_tactic_has_placed_is_not_removed() -> None:
     [
         ("reasociate", {}, "no law is called `reasociate`"),
         (3, {}, "expected a law, got 3"),
-        ("reassociate", {"trips": 2}, "`reassociate` takes no 'trips'"),
+        ("reassociate", {"trips": 2}, "`reassociate` takes no `trips`"),
         ("chunk", {}, "`chunk` takes one value, one of its dims and a number of trips, got no values, dim None and None trips"),
         ("sum_product", {}, "`sum_product` applies nowhere in this program"),
         ("a: exp(x) => x", {}, "`a` is not a law: its sides differ, 1 and 0"),
