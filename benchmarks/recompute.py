@@ -1,4 +1,4 @@
-"""What `recompute` saves on a TPU: the layers of a GPT computed again, by a rewrite of its training step and by `jax.checkpoint`.
+"""What `recompute` saves on a TPU: the layers of a GPT computed again, by a rewrite of its step and by `jax.checkpoint`.
 
     pip install 'partita[tpu]'
     python -m benchmarks.recompute      # no TPU is needed: five minutes on two cores

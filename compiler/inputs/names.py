@@ -125,7 +125,7 @@ class Tree:
     avals: tuple[Shaped, ...]
 
     @property
-    def kind(self) -> Hashable:
+    def kind(self) -> tuple[Hashable, tuple[Hashable, ...]]:
         """Equal for trees that can succeed one another."""
         return self.structure, tuple((tuple(aval.shape), str(aval.dtype)) for aval in self.avals)
 
@@ -135,20 +135,20 @@ def successors(arguments: Sequence[Tree], results: Sequence[Tree]) -> Mapping[st
 
     A result succeeds an argument if structure and avals are equal. Among several candidates, a result of the same name
     (`params` and `result/params`) comes first. The rest are paired in order if equally many results and arguments are left;
-    otherwise they have no successors.
+    otherwise they have no successors. A result never succeeds two arguments.
 
         step(params, opt, batch) -> (params, opt, loss)    -->    params/w: result/0/w, opt/m/w: result/1/m/w, ...
     """
+    arguments = [tree for tree in arguments if tree.names]
     found: dict[str, str] = {}
-    for kind in dict.fromkeys(tree.kind for tree in arguments if tree.names):
-        before = [tree for tree in arguments if tree.kind == kind]
-        after = [tree for tree in results if tree.kind == kind]
-        pairs = [(old, new) for old in before for new in after if parts(old.names[0])[0] == _root(new)]
-        before = [tree for tree in before if all(tree is not old for old, _ in pairs)]
-        after = [tree for tree in after if all(tree is not new for _, new in pairs)]
-        if len(before) == len(after):
-            pairs += zip(before, after, strict=True)
-        for old, new in pairs:
+    for old in arguments:
+        for new in (new for new in results if new.kind == old.kind and parts(old.names[0])[0] == _root(new)):
+            found.update(zip(old.names, new.names, strict=True))
+    # Larger trees first: an array that has the shape of a parameter by chance does not take its result.
+    for kind in sorted(dict.fromkeys(tree.kind for tree in arguments), key=lambda kind: -len(kind[1])):
+        before = [tree for tree in arguments if tree.kind == kind and found.keys().isdisjoint(tree.names)]
+        after = [tree for tree in results if tree.kind == kind and set(found.values()).isdisjoint(tree.names)]
+        for old, new in zip(before, after, strict=True) if len(before) == len(after) else ():
             found.update(zip(old.names, new.names, strict=True))
     return found
 

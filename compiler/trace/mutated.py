@@ -8,7 +8,7 @@ JAX calls a function on copies of its arguments: what it writes into them is los
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -31,29 +31,44 @@ class Given:
     names: Sequence[str]
     values: Sequence[object]
     leaves: Sequence[object]
+    attributes: Mapping[str, object]
+    """Those of them that are attributes of objects, by name."""
 
     @classmethod
     def of(cls, names: Sequence[str], values: Sequence[object]) -> Given:
-        return cls(names, values, tree.tree_leaves(values))
+        return cls(names, values, tree.tree_leaves(values), _attributes(names, values))
 
-    def changed(self) -> dict[str, object]:
+    def changed(self, function: Function) -> dict[str, object]:
         """The attributes of objects that hold another value after the call: the leaf's name, and what it holds now.
 
         Dicts and lists are not among them. A function that writes into those has its own copy, as every user of JAX knows.
+        Raises Error if one of them is not an array any more, since no result can be that.
         """
         now = tree.tree_leaves(self.values)
         if len(now) == len(self.leaves) and all(a is b for a, b in zip(now, self.leaves, strict=True)):
             return {}
-        before = set(map(id, self.leaves))
-        return {name: leaf for name, leaf in self._attributes().items() if id(leaf) not in before}
+        found = _attributes(self.names, self.values)
+        changed = {name: leaf for name, leaf in found.items() if leaf is not self.attributes.get(name)}
+        if others := [name for name, leaf in changed.items() if not _is_array(leaf)]:
+            raise _lost(function, others)
+        return changed
 
-    def _attributes(self) -> dict[str, object]:
-        found: dict[str, object] = {}
-        for name, value in zip(self.names, self.values, strict=True):
-            for keys, leaf in tree.tree_flatten_with_path(value)[0]:
-                if keys and isinstance(keys[-1], jax.tree_util.GetAttrKey):
-                    found[join(escape(name), *path(keys))] = leaf
-        return found
+
+def _attributes(names: Sequence[str], values: Sequence[object]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for name, value in zip(names, values, strict=True):
+        for keys, leaf in tree.tree_flatten_with_path(value)[0]:
+            if keys and isinstance(keys[-1], jax.tree_util.GetAttrKey):
+                found[join(escape(name), *path(keys))] = leaf
+    return found
+
+
+def _is_array(leaf: object) -> bool:
+    try:
+        jax.typeof(leaf)
+    except TypeError:
+        return False
+    return True
 
 
 def without(closed: ClosedJaxpr, count: int) -> ClosedJaxpr:
@@ -63,12 +78,17 @@ def without(closed: ClosedJaxpr, count: int) -> ClosedJaxpr:
     return ClosedJaxpr(jaxpr, closed.consts)
 
 
-def check_lost(function: Function, importer: Importer, changed: Sequence[str]) -> None:
-    """Raises Error if a changed leaf, which are the last results of the program, is neither an argument nor another result."""
+def check_lost(function: Function, importer: Importer, names: Sequence[str], changed: Sequence[str]) -> None:
+    """Raises Error if a changed leaf, which are the last results of the program, is not among the other results.
+
+    `nnx.jit` and `nnx.remat` put each leaf back as it was: that is no change. `names` are those of the arguments.
+    """
     block = importer.frame.block
+    own = dict(zip(names, block.args, strict=False))
     results = cast(Operation, block.last_op).operands
-    kept = {*block.args, *results[: len(results) - len(changed)]}
-    if lost := [name for name, value in zip(changed, results[-len(changed) :], strict=True) if value not in kept]:
+    kept = set(results[: len(results) - len(changed)])
+    pairs = zip(changed, results[-len(changed) :], strict=True)
+    if lost := [name for name, value in pairs if value not in kept and value is not own.get(name)]:
         raise _lost(function, lost)
 
 

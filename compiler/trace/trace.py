@@ -198,7 +198,7 @@ def trace(fn: Callable[..., object], /, *args: object, static_argnames: str | Se
     def flat(*values: object) -> list[object]:
         given = Given.of(tuple(bound.arguments), values)
         found, structure, paths = _flattened(function, function.call(values, given.names, static))
-        changed = given.changed()
+        changed = given.changed(function)
         results.append((structure, paths, list(changed)))
         return [*found, *changed.values()]
 
@@ -206,7 +206,7 @@ def trace(fn: Callable[..., object], /, *args: object, static_argnames: str | Se
         closed = _checked(function, _jaxpr(function, function.names(flat, bound.arguments), in_tree, avals))
         out_tree, result_names, changed = results[-1]
         if changed:
-            check_lost(function, _import(closed, names)[0], changed)
+            check_lost(function, _import(closed, names)[0], names, changed)
             closed = without(closed, len(changed))
         importer, arg_names = _import(closed, names)
     return Traced(

@@ -83,6 +83,13 @@ def test_a_successor_is_a_result_that_matches_only_one_argument():
     }
 
 
+def test_an_array_of_the_shape_of_a_parameter_does_not_take_its_result() -> None:
+    params, batch = {"a": np.ones((2, 3)), "b": np.ones((3, 2))}, np.ones((3, 2))
+    parts = [tree("result/a", params["a"]), tree("result/b", params["b"])]
+    for arguments in ([tree("p", params), tree("x", batch)], [tree("x", batch), tree("p", params)]):
+        assert successors(arguments, [tree("result", params), *parts]) == {"p/a": "result/a", "p/b": "result/b"}
+
+
 def test_among_equal_results_the_one_of_the_same_name_is_the_successor_then_the_rest_in_order() -> None:
     w = {"w": np.ones(3)}
     named = successors([tree("p", w), tree("m", w)], [tree("result/m", w), tree("result/p", w)])

@@ -105,6 +105,41 @@ def test_a_module_that_is_only_read_is_not_changed(inside):
     assert pt.plan(lambda net, x: inside(lambda net, x: jnp.sum(net(x) ** 2))(net, x), MESH, net, X).check(net, X) < 2e-4
 
 
+class Agent(nnx.Module):
+    def __init__(self) -> None:
+        rngs = nnx.Rngs(0)
+        self.online, self.target = nnx.Linear(4, 4, rngs=rngs), nnx.Linear(4, 4, rngs=rngs)
+        self.last = nnx.Variable(jnp.zeros((8, 4)))
+
+
+def synchronised(agent, x):
+    agent.target.kernel[...] = agent.online.kernel[...]
+    return agent.online(x)
+
+
+def remembered(agent, x):
+    agent.last[...] = x
+    return agent.online(x)
+
+
+@pytest.mark.parametrize(("step", "name"), [(synchronised, "agent/target/kernel/value"), (remembered, "agent/last/value")])
+def test_what_is_changed_to_another_argument_is_lost_too(step, name):
+    with pytest.raises(pt.Error, match=f"changes `{name}` in place, and does not return what it changes"):
+        pt.plan(step, MESH, Agent(), X)
+    plan = pt.plan(lambda agent, x: (agent, step(agent, x)), MESH, Agent(), X)
+    assert plan.check(Agent(), X) < 2e-4
+
+
+def test_an_attribute_that_is_no_array_any_more_is_refused():
+    def named(state, x):
+        y = state.count + x
+        state.count = "seven"
+        return y
+
+    with pytest.raises(pt.Error, match="changes `state/count` in place"):
+        pt.plan(named, MESH, Counter(jnp.zeros(())), X)
+
+
 def test_a_module_that_a_function_closes_over_and_changes_is_refused_and_stays_as_it_was():
     net = Net()
     before = jax.tree.leaves(net)
