@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from ...dialects.errors import Error, Location, Span
 from ...dialects.grammar import Node, phrases, words
+from ...dialects.mesh import Mesh
 from ..notation.addresses import addresses, known
 from ..notation.check import Program
 from ..notation.diagnostics import Where
@@ -40,6 +41,8 @@ class Block:
     function: str | None
     lines: tuple[Line, ...]
     layouts: tuple[str, ...] = ()
+    mesh: Mesh | None = None
+    """The mesh of the file, on which its layouts are read."""
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -106,12 +109,14 @@ def block(program: Program, name: str, node: Node) -> Block:
     if program.mesh is None:
         text.fail("plan_mesh", word, name=name)
     if not program.functions:
-        return Block(name, str(given[0]) if given else None, *_read(program, node, None))
+        return Block(name, str(given[0]) if given else None, *_read(program, node, None), program.mesh)
     if given and given[0] not in program.functions:
         text.fail("plan_of", given[0], program.functions, name=given[0])
     function = program.functions[str(given[0]) if given else list(program.functions)[-1]]
     labels = dict.fromkeys(name for array in function.arguments for name in array.extents if name is not None)
-    return Block(name, function.name, *_read(program, node, Known(function.name, known(program, function), labels)))
+    return Block(
+        name, function.name, *_read(program, node, Known(function.name, known(program, function), labels)), program.mesh
+    )
 
 
 def _read(program: Program, node: Node, names: Known | None) -> tuple[tuple[Line, ...], tuple[str, ...]]:

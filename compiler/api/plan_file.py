@@ -17,7 +17,7 @@ from ...dialects.errors import Error
 from ...dialects.layouts import parse_array
 from ...dialects.mesh import Mesh
 from ..inputs.checks import mesh_given
-from ..plan.saved import layout_rows, records
+from ..plan.saved import layout_rows, records, start_mesh
 from .notation import Notation, load
 from .notation_plans import Block, Line
 from .plan import Plan, plan
@@ -62,7 +62,8 @@ def replay(
     A trace is the text of `plan.trace`; blank lines and lines that begin with `#` are skipped. A file ends in `.partita`.
 
     Warns (`pt.ReplayWarning`) if a file was saved from a program on which its tactics did something else, and says at which
-    tactic, what, and how the program has changed. Raises Error for a tactic that is refused, at its line.
+    tactic, what, and how the program has changed; on another mesh than the file's, if arguments or results are not the same.
+    Raises Error for a tactic that is refused, at its line.
 
         replay(train_step, "plan.partita", params, batch)
         replay(train_step, pt.Mesh(data=8), "plan.partita", params, batch)      the same tactics on another mesh
@@ -76,7 +77,7 @@ def replay(
     block = saved.block(function=getattr(fn, "__name__", ""))
     over = saved.mesh if isinstance(mesh, str | Path) else mesh
     made = Replayed.of(block, start(mesh_given(over), *rest))
-    if over is saved.mesh and (problem := made.problem(saved.file)):
+    if problem := made.problem(saved.file):
         warnings.warn(str(problem), ReplayWarning, stacklevel=2)
     return made.plan
 
@@ -113,8 +114,8 @@ class Replayed:
             try:
                 plan = plan.apply(*line.steps)
             except Error as error:
-                notes = [*error.notes, *_program_note(block, plan)]
-                raise Error(error.title, location=error.location, label=error.label, notes=notes, helps=error.helps) from error
+                notes, helps = [*error.notes, *_program_note(block, plan)], _renamed(block, plan, error.title) or error.helps
+                raise Error(error.title, location=error.location, label=error.label, notes=notes, helps=helps) from error
             spans.append((before, len(plan.actions)))
         return cls(block, plan, tuple(spans))
 
@@ -126,15 +127,19 @@ class Replayed:
         return [(line, now) for line, now in found if line.record is not None and line.record != now]
 
     def problem(self, file: str) -> Error | None:
-        """What is not as it was when the file was saved; None if all of it is."""
-        lines, moved = self.changed(), _layouts_changed(self.block, self.plan)
+        """What is not as it was when the file was saved; None if all of it is.
+
+        On another mesh, tactics do something else and layouts differ in any case: there, only the program is compared.
+        """
+        same = self.block.mesh == start_mesh(self.plan)
+        lines, moved = (self.changed(), _layouts_changed(self.block, self.plan)) if same else ([], [])
         program = _program_note(self.block, self.plan)
         if not lines and not moved and not program:
             return None
         some = f"{len(lines)} of its {len(self.block.lines)} tactics {'do' if len(lines) > 1 else 'does'} something else"
         if program:
             title = f"the program has changed since `{file}` was saved" + (
-                f": {some}" if lines else ", and its tactics do the same"
+                f": {some}" if lines else ", and its tactics do the same" if same else ""
             )
         else:
             title = f"`{file}` was saved from another program: {some if lines else 'it has other layouts now'}"
@@ -187,11 +192,21 @@ class Row:
 
 def _program_note(block: Block, plan: Plan) -> list[str]:
     """How arguments and results differ from those of the file: names, how many layers there are, types."""
-    if not block.layouts:
-        return []
-    was = [row.on(plan.mesh) for row in map(Row.read, block.layouts)]
-    now = [row.on(plan.mesh) for row in map(Row.read, layout_rows(plan))]
-    return _noted("its arguments and results are not the same", _differences(_joined(was), _joined(now)))
+    return _noted("its arguments and results are not the same", _differences(*_types(block, plan))) if block.layouts else []
+
+
+def _types(block: Block, plan: Plan) -> tuple[dict[str, Row], dict[str, Row]]:
+    """The global types of the file, each layout read on the file's own mesh, and those of the plan."""
+    was = [row.on(block.mesh or plan.mesh) for row in map(Row.read, block.layouts)]
+    return _joined(was), _joined([row.on(plan.mesh) for row in map(Row.read, layout_rows(plan))])
+
+
+def _renamed(block: Block, plan: Plan, title: str) -> list[str]:
+    """The new values of the type of one that is gone, if an error says that this one is not found."""
+    was, now = _types(block, plan)
+    missing = next((row for name, row in was.items() if name not in now and f"`{name}`" in title), None)
+    new = [row.name for name, row in now.items() if missing and name not in was and row.layout == missing.layout]
+    return [f"did you mean {' or '.join(f'`{name}`' for name in new[:MOST])}?"] if new else []
 
 
 def _layouts_changed(block: Block, plan: Plan) -> list[str]:

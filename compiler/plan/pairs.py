@@ -21,7 +21,7 @@ from ..inputs.lines import Source, place_of
 from ..views.listing import Listing, Shape
 from ..views.view import Cell
 from .collectives import line_of
-from .products import Passes, flops, is_product, sums
+from .products import Passes, argument, flops, is_product, sums
 from .state import State
 
 
@@ -205,7 +205,7 @@ class Search:
             claim = self.table.axes[part].nodes[node.number]
             if claim is None or node.signature.instance.indices[claim.at].folds is None:
                 continue
-            if not is_product(node) or not any(self.program.parameter[value] for value in node.operands):
+            if not is_product(node) or not any(argument(self.program, value) is not None for value in node.operands):
                 raise NoPair(f"`{node.kind}` folds the range", node)
 
     def judged(self, trial: Trial, value: int, dim: int) -> Pair | None:

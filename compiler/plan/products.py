@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from ...rewrites.program.program import Node
+from ...rewrites.program.program import Node, Program
 from .range_names import BATCH
 from .state import State
 
@@ -31,6 +31,23 @@ def is_product(node: Node) -> bool:
 def sums(node: Node, index: int) -> bool:
     """Whether an index of an op is in no result."""
     return all(index not in at for at in node.signature.result_at)
+
+
+def is_seen_through(node: Node) -> bool:
+    """Whether what an op makes is its one operand, moved, cast, or a part of it: a layer of a stack, also by its number."""
+    if node.passes_on or node.kind in BORDERS:
+        return True
+    return not node.is_border and node.signature.instance.definition.moves and len(node.operands) == len(node.results) == 1
+
+
+def argument(program: Program, value: int) -> int | None:
+    """The argument that a value is, seen through such ops; None if it is computed."""
+    while (number := program.producer[value]) >= 0:
+        node = program.nodes[number]
+        if not is_seen_through(node):
+            return None
+        (value,) = node.operands
+    return value
 
 
 def flops(node: Node) -> int:
@@ -64,8 +81,7 @@ class Passes:
 
     def parameter(self, value: int) -> int | None:
         """The argument that a value is, perhaps moved, cast or one layer of it; None if it is computed."""
-        program = self.plan.source.program
-        return program.source(value, BORDERS) if program.parameter[value] else None
+        return argument(self.plan.source.program, value)
 
     @cached_property
     def inputs(self) -> frozenset[int]:
@@ -84,17 +100,33 @@ class Passes:
         return (argument, same[0]) if len(same) == 1 else None
 
     def shared(self) -> list[Spot]:
-        """The parameters with a range that products share with what they multiply, and keep, as experts and their tokens."""
-        found = dict[Spot, None]()
+        """The parameters with a range that products share with what they multiply, and keep, as experts and their tokens.
+
+        A range over which a product with a parameter sums is a width, as that of a depthwise convolution between dense layers.
+        """
+        found, of = dict[Spot, None](), self.plan.source.classes.of
         for node in self.products():
             for position, value in enumerate(node.operands):
                 other, made = node.signature.operand_at[1 - position], node.signature.result_at[0]
                 for dim, digits in enumerate(node.signature.operand_dims[position]):
                     is_shared = len(digits) == 1 and digits[0].at in other and digits[0].at in made
                     spot = self.on_parameter(value, dim) if is_shared else None
-                    if spot is not None and spot[0] not in self.inputs:
+                    if spot is not None and spot[0] not in self.inputs and of(*spot) not in self.widths:
                         found[spot] = None
         return list(found)
+
+    @cached_property
+    def widths(self) -> frozenset[int]:
+        """The classes of dims over which a product with a parameter sums."""
+        of = self.plan.source.classes.of
+        return frozenset(
+            of(value, position.dim)
+            for node in self.products()
+            if any(self.parameter(value) is not None for value in node.operands)
+            for value, at in zip(node.operands, node.signature.operand_at, strict=True)
+            for index, position in at.items()
+            if sums(node, index)
+        )
 
     def first_fold(self, value: int, dim: int) -> Node | None:
         """The first op of the forward pass that folds a dim of a value, or what becomes of it."""

@@ -21,16 +21,17 @@ def range_names(
     """Name -> class of dims, for all classes that an argument has.
 
     `batch` is the leading dim of the inputs, and `length` the next one of integers. The inputs are the arguments of integers of
-    the highest rank; without any, they are the arguments of a training step that no result replaces. No dim is the batch if
-    these do not all lead with the same one. Random keys have no ranges. Any other range is named after the first argument that
-    has it, and its dim there.
+    the highest rank; without any, they are the arguments of a training step that no result replaces. What no op reads does not
+    count. No dim is the batch if these do not all lead with the same one. Random keys have no ranges. Any other range is named
+    after the first argument that has it, and its dim there.
     """
     named = {name: value for name, value in arguments.items() if value not in keys and program.shape(value)}
-    integers = [value for value in named.values() if program.types[value].dtype.startswith(("int", "uint"))]
+    read = {name: value for name, value in named.items() if program.is_read(value)}
+    integers = [value for value in read.values() if program.types[value].dtype.startswith(("int", "uint"))]
     most = max((len(program.shape(value)) for value in integers), default=0)
     inputs = [value for value in integers if len(program.shape(value)) == most]
     if not inputs and len(replaced) >= FEWEST:
-        inputs = [value for name, value in named.items() if name not in replaced]
+        inputs = [value for name, value in read.items() if name not in replaced]
     found = dict[str, int]()
     if len(leading := {classes.of(value, 0) for value in inputs}) == 1:
         found[BATCH] = leading.pop()

@@ -90,7 +90,7 @@ class Source:
         """The same program, in which patterns match only these values, and claims are made for no others."""
         found = replace(self, addresses=self.addresses.within(values, self.traced.successors))
         # What is known of the program is known of it here.
-        vars(found).update({name: getattr(self, name) for name in ("classes", "range_names", "keys")})
+        vars(found).update({name: getattr(self, name) for name in ("classes", "range_names", "keys", "replaced")})
         return found
 
     def shape(self, value: int) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from ...rewrites.decide.table import Claim
 from ...rewrites.program.program import Node
 from .collectives import line_of, use_of
 from .cures import cure
-from .products import is_product, sums
+from .products import argument, is_product, is_seen_through, sums
 from .state import State
 
 
@@ -74,7 +74,7 @@ def _products(plan: State, value: int, axis: str) -> Iterator[Product]:
     for each in ahead:
         for number, operand in program.uses[each]:
             node = program.nodes[number]
-            if node.passes_on or node.kind in ("trip", "optimization_barrier"):
+            if is_seen_through(node):
                 ahead += node.results
             claim, source = claims[number], plan.source.traced.sources.get(node.op)
             if is_product(node) and claim is not None and (source is None or source.direction != "backward"):
@@ -109,7 +109,12 @@ def _summed(plan: State, axis: str) -> Error | None:
     """
     program, number = plan.source.program, len(plan.actions) - 1
     for node, claim in zip(program.nodes, plan.table.axes[axis].nodes, strict=True):
-        if claim is None or claim.tactic != number or not is_product(node) or any(program.parameter[v] for v in node.operands):
+        if (
+            claim is None
+            or claim.tactic != number
+            or not is_product(node)
+            or any(argument(program, v) is not None for v in node.operands)
+        ):
             continue
         source = line_of(plan, node.results[0], node)
         if Product(node, 0, claim).sums and (source is None or source.direction != "backward"):

@@ -4,7 +4,10 @@ tile w1.1 @model; tile x.0 @data   -->   two steps, and what has changed
 explain w1                         -->   the answer of the plan
 """
 
-from ...dialects.errors import did_you_mean
+import traceback
+from pathlib import Path
+
+from ...dialects.errors import Error, did_you_mean
 from ..gc_pause import without_collector
 from . import helping, looking, moving, running, tactics
 from .answers import Answer
@@ -37,12 +40,30 @@ def do(session: Session, typed: Typed) -> Answer:
         return Answer(session)
     # A session is large and stays alive: the collector would walk all of it in the middle of an answer.
     with typed.located(), without_collector():
-        found = find(typed)
-        if found is None:
-            return tactics.apply(session, typed)
-        given = typed.words[1:]
-        if len(given) > found.most:
-            typed.fail(given[found.most], f"expected {'the end' if found.most else 'nothing'} here", f"write `{found.usage}`")
-        if len(given) < found.least:
-            typed.fail(None, f"`{found.name}` needs more words", f"write `{found.usage}`, as `{found.example}`")
-        return found.run(session, typed, given)
+        try:
+            return _done(session, typed)
+        except Error:
+            raise
+        except Exception as problem:
+            # A defect of ours must not end a session, and with it work that is not saved.
+            raise defect(problem) from problem
+
+
+def defect(problem: Exception) -> Error:
+    """The error for an exception that no line of a session should cause."""
+    frame = traceback.extract_tb(problem.__traceback__)[-1]
+    title = f"this line failed inside Partita: {type(problem).__name__}: {problem}"
+    helps = ["the session is as it was before the line", "this is a defect of Partita: report it with this line"]
+    return Error(title, notes=[f"in {frame.name}, {Path(frame.filename).name}:{frame.lineno}"], helps=helps)
+
+
+def _done(session: Session, typed: Typed) -> Answer:
+    found = find(typed)
+    if found is None:
+        return tactics.apply(session, typed)
+    given = typed.words[1:]
+    if len(given) > found.most:
+        typed.fail(given[found.most], f"expected {'the end' if found.most else 'nothing'} here", f"write `{found.usage}`")
+    if len(given) < found.least:
+        typed.fail(None, f"`{found.name}` needs more words", f"write `{found.usage}`, as `{found.example}`")
+    return found.run(session, typed, given)

@@ -30,7 +30,9 @@ def _moved(session: Session, steps: int, word: str) -> Answer:
 
 
 def _steps(typed: Typed, words: Words) -> int:
-    return number(typed, words[0], "steps", 1_000_000) if words else 1
+    if words and not (words[0].text.isdecimal() and int(words[0].text)):
+        typed.fail(words[0], f"expected a number of steps above 0, got `{words[0].text}`")
+    return int(words[0].text) if words else 1
 
 
 @command("move", "undo [STEPS]", "undo", "number")

@@ -5,6 +5,7 @@ explain params/w3     -->     error: no value is named `params/w3`
 """
 
 import re
+import traceback
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -51,12 +52,29 @@ class Typed:
 
     @contextmanager
     def located(self) -> Generator[None]:
-        """Points the errors of a command, which have no place of their own, at the word that they are about."""
+        """Points the errors of a command, which have no place of their own, at the word that they are about.
+
+        A defect of Partita becomes an error too: it must not take a session with it.
+        """
         try:
             yield
         except Error as error:
             if error.location is not None:
                 raise
-            first = len(self.text) - len(self.text.lstrip())
-            location = self.location(first, len(self.text.rstrip())).narrowed(error.title)
+            location = self._whole().narrowed(error.title)
             raise Error(error.title, location=location, label=error.label, notes=error.notes, helps=error.helps) from error
+        except Exception as error:
+            raise defect(error, self._whole()) from error
+
+    def _whole(self) -> Location:
+        """The whole line."""
+        return self.location(len(self.text) - len(self.text.lstrip()), len(self.text.rstrip()))
+
+
+def defect(error: Exception, location: Location) -> Error:
+    """The error that asks to report an exception that no command should raise, with its type, its text and where it was."""
+    at = traceback.extract_tb(error.__traceback__)[-1]
+    notes = [f"raised at {at.filename}:{at.lineno}, in {at.name}", "the plan is as it was before this line"]
+    helps = ["this is a defect of Partita: please report it, with this line and the tactics before it, which `history` lists"]
+    title = f"an internal exception: {type(error).__name__}: {error}".rstrip(": ")
+    return Error(title, location=location, notes=notes, helps=helps)

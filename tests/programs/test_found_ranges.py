@@ -173,3 +173,34 @@ def test_the_positions_of_a_flat_stream_have_to_be_named() -> None:
     with pytest.raises(pt.Error, match=r"has no dim of positions: its shape is \[8, 16\]"):
         tensor.apply(pt.SequenceParallel("model"))
     assert kinds(tensor.apply(pt.SequenceParallel("model", dim=0))) == {"reduce_scatter": 1}
+
+
+def test_the_channels_of_a_depthwise_convolution_are_no_experts() -> None:
+    def loss(w: Any, x: jax.Array) -> jax.Array:
+        h = jax.lax.conv_general_dilated(
+            x, w["k"], (1,), "SAME", feature_group_count=16, dimension_numbers=("NWC", "WIO", "NWC")
+        )
+        return jnp.sum(jnp.tanh(h @ w["out"]))
+
+    w = {"k": np.ones((3, 1, 16), np.float32), "out": np.ones((16, 8), np.float32)}
+    plan = pt.plan(jax.grad(loss), pt.Mesh(data=4), w, np.ones((8, 12, 16), np.float32))
+    with pytest.raises(pt.Error, match="`ExpertParallel` finds no experts"):
+        plan.apply(pt.ExpertParallel("data"))
+
+
+def test_an_input_that_no_op_reads_has_no_say_in_what_the_batch_is() -> None:
+    def step(w: jax.Array, batch: Any) -> jax.Array:
+        return w - jax.grad(lambda w: jnp.sum(w[batch["tokens"]] ** 2))(w)
+
+    batch = {"labels": np.zeros((16, 4), np.int32), "tokens": np.zeros((16, 4), np.int32)}
+    plan = pt.plan(step, pt.Mesh(data=4), np.ones((32, 8), np.float32), batch).apply(pt.DataParallel("data"))
+    assert plan.layout("batch/tokens") == {"batch/tokens": "i32[data*4, 4]"}
+
+
+def test_inputs_that_lead_with_different_ranges_are_named() -> None:
+    def loss(w: jax.Array, a: jax.Array, b: jax.Array) -> jax.Array:
+        return jnp.sum(w[a]) + jnp.sum(w[b])
+
+    arrays = np.ones((32, 8), np.float32), np.zeros((16, 4), np.int32), np.zeros((8, 4), np.int32)
+    with pytest.raises(pt.Error, match=r"`a` \[16, 4\] and `b` \[8, 4\] do not lead with the same range"):
+        pt.plan(jax.grad(loss), pt.Mesh(data=4), *arrays).apply(pt.DataParallel("data"))

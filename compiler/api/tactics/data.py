@@ -10,7 +10,7 @@ from ....dialects.errors import Error
 from ...inputs.checks import axes_of, flag_of
 from ...inputs.names import Patterns, as_patterns
 from ...plan.claims import Seed
-from ...plan.range_names import BATCH
+from ...plan.range_names import BATCH, FEWEST
 from ...plan.undone import in_parts
 from ..plan import Plan
 from .base import Axes, Tactic
@@ -41,8 +41,10 @@ class DataParallel(Tactic):
         return placed
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
-        found = plan.source.addresses.inputs(self.inputs) if as_patterns(self.inputs) else batches(plan)
         shape, axes = plan.source.shape, axes_of(self.axis)
+        for axis in axes:
+            plan.mesh.parts(axis)
+        found = plan.source.addresses.inputs(self.inputs) if as_patterns(self.inputs) else batches(plan)
         if not any(map(shape, found.values())):
             names = ", ".join(f"`{name}`" for name in list(found)[:3])
             raise Error(f"`DataParallel` has nothing to tile: {names} are scalars", helps=["give inputs that have a batch dim"])
@@ -59,9 +61,23 @@ def batches(plan: Plan) -> dict[str, int]:
     arguments = plan.source.addresses.arguments
     found = {name: value for name, value in arguments.items() if shape(value) and of(value, 0) == root}
     if root is None or not found:
-        title = "`DataParallel` finds no batch: the inputs do not all lead with the same range"
+        title = f"`DataParallel` finds no batch: {disagreement(plan)}"
         raise Error(title, helps=['name them: inputs="batch/*"', 'or name their range: plan.name("x", 0, "batch")'])
     return found
+
+
+def disagreement(plan: Plan) -> str:
+    """Which inputs do not lead with the same range."""
+    of, program = plan.source.classes.of, plan.source.program
+    given = {name: v for name, v in plan.source.addresses.arguments.items() if name not in plan.successors and program.shape(v)}
+    integers = {name: value for name, value in given.items() if "int" in program.types[value].dtype}
+    given = integers or (given if len(plan.successors) >= FEWEST else {})
+    first: dict[int, str] = {}
+    for name, value in given.items():
+        if program.is_read(value) and value not in plan.source.keys:
+            first.setdefault(of(value, 0), f"`{name}` {list(program.shape(value))}")
+    shown = " and ".join(list(first.values())[:2])
+    return f"{shown} do not lead with the same range" if len(first) > 1 else "the inputs do not all lead with the same range"
 
 
 def blocks(plan: Plan, value: int, dim: int, axes: Sequence[str]) -> int:

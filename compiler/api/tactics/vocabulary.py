@@ -38,6 +38,7 @@ class VocabularyParallel(Tactic):
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
         padded = flag_of("padded", self.padded)
+        plan.mesh.parts(axis_of(self.axis))
         for given, dim in ((self.embedding, 0), (self.head, -1)):
             if given:
                 yield from tiles(plan, given, dim, self.axis, padded)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from ....dialects.errors import Error
 from ....rewrites.decide.table import WHOLE
-from ...inputs.checks import axes_of, axis_of, flag_of
+from ...inputs.checks import axes_of, axis_of, flag_of, shown
 from ...inputs.names import Patterns, as_patterns, parts
 from ...plan.claims import Seed
 from ...plan.succession import mistaken
@@ -138,11 +138,20 @@ class FSDP(Tactic):
             if dim is not None:
                 yield Seed(found[name], dim, axis, name, padded=flag_of("padded", self.padded))
 
+    def least(self) -> int | None:
+        """The fewest elements of what is sharded. Raises Error for what is not a number of elements."""
+        given: object = self.smallest
+        is_count = isinstance(given, int) and not isinstance(given, bool) and given >= 0  # pyright: ignore[reportUnnecessaryIsInstance]
+        if given is not None and not is_count:
+            raise Error(f"`smallest` is a number of elements, got {shown(given)}", helps=["write smallest=4096"])
+        return self.smallest
+
     def is_large(self, plan: Plan, value: int) -> bool:
         """Whether a value is worth a collective; of a stack that a loop iterates over, a layer."""
         iterated = plan.source.classes.is_iterated
         extents = [extent for dim, extent in enumerate(plan.source.shape(value)) if not iterated(value, dim)]
-        return len(extents) > 1 if self.smallest is None else math.prod(extents) >= self.smallest
+        least = self.least()
+        return len(extents) > 1 if least is None else math.prod(extents) >= least
 
     def stored(self, plan: Plan) -> dict[str, int]:
         """What is stored from call to call, by name. Raises Error if nothing is."""

@@ -190,3 +190,22 @@ def test_fused_parts_have_a_cure_that_works() -> None:
     placed = plan.apply(pt.Tile({"params/qkv": 1}, "model", block=4))
     assert placed.layout("params/o") == {"params/o": "f32[model*4, 16]"} and placed.counts()["all_reduce"] == 1
     assert placed.check(params, X) < 2e-4
+
+
+def by_number(w: Tree, x: jax.Array) -> jax.Array:
+    """Layers of a stack, in a Python loop."""
+    for layer in range(3):
+        x = x + jnp.tanh(x @ w["up"][layer]) @ w["down"][layer]
+    return jnp.mean(x**2)
+
+
+@pytest.mark.parametrize(
+    "tactic", [pt.Megatron("model"), pt.Megatron("model", column="w/up", row="w/down")], ids=["found", "named"]
+)
+def test_layers_of_a_stack_that_are_taken_by_number_pair_up(tactic: pt.Tactic) -> None:
+    w, x = {"up": 0.2 * normal(3, 16, 64), "down": 0.2 * normal(3, 64, 16)}, normal(8, 16)
+    plan = pt.plan(jax.value_and_grad(by_number, (0, 1)), MESH, w, x).apply(tactic)
+    assert plan.layout("w/*") == {"w/down": "f32[3, model*16, 16]", "w/up": "f32[3, 16, model*16]"}
+    # One forward and one backward for each layer.
+    assert plan.counts()["all_reduce"] == sum(plan.counts().values()) == 2 * 3
+    assert plan.check(w, x) < 2e-4

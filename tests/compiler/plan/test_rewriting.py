@@ -122,7 +122,7 @@ def test_a_value_in_parts_keeps_its_tiles_in_each_trip(trips: int) -> None:
         return jnp.sum(jnp.exp(pt.tag(x @ w, "logits")))
 
     plan = pt.plan(loss, MESH, f32(64, 8), f32(8, 32))
-    given = {"at": "logits", "dim": 0, "trips": trips}
+    given: Any = {"at": "logits", "dim": 0, "trips": trips}
     before, after = (
         plan.tile("logits", 0, "data").rewrite("chunk", **given),
         plan.rewrite("chunk", **given).tile("logits", 0, "data"),

@@ -154,7 +154,7 @@ WRONG = {
     "explain collective 3": ("expected the number of a collective, got `3`", 20, "there are none"),
     "undo": ("nothing to undo", 1, "`history`"),
     "undo 1 2": ("expected the end here", 8, "write `undo [STEPS]`"),
-    "undo x": ("expected the number of steps, got `x`", 6, ""),
+    "undo x": ("expected a number of steps above 0, got `x`", 6, ""),
     "diff wide": ("there is no branch `wide`", 6, "the branches are main"),
     "resolve 1": ("expected the number of an open conflict, got `1`", 9, "there are none"),
     "lower smpd": ("`smpd` is not a lowered form", 7, "spmd"),
@@ -174,6 +174,16 @@ def test_an_error_points_at_what_was_typed_and_changes_nothing(session: Session,
     assert (caught.value.location.file, caught.value.location.line, caught.value.location.text) == ("tactics.txt", 3, line)
     assert caught.value.location.column == column, str(caught.value)
     assert help in " ".join(caught.value.helps)
+
+
+def test_a_defect_ends_no_session(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("%7")
+
+    monkeypatch.setattr(pt.Plan, "blocked", property(broken))
+    with pytest.raises(pt.Error, match="this line failed inside Partita: KeyError: '%7'") as error:
+        do(session, Typed("blocked"))
+    assert error.value.helps[0] == "the session is as it was before the line"
 
 
 def test_branches_are_plans_of_their_own(session: Session) -> None:
