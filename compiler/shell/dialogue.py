@@ -4,10 +4,7 @@ tile w1.1 @model; tile x.0 @data   -->   two steps, and what has changed
 explain w1                         -->   the answer of the plan
 """
 
-import traceback
-from pathlib import Path
-
-from ...dialects.errors import Error, did_you_mean
+from ...dialects.errors import did_you_mean
 from ..gc_pause import without_collector
 from . import helping, looking, moving, running, tactics
 from .answers import Answer
@@ -40,21 +37,7 @@ def do(session: Session, typed: Typed) -> Answer:
         return Answer(session)
     # A session is large and stays alive: the collector would walk all of it in the middle of an answer.
     with typed.located(), without_collector():
-        try:
-            return _done(session, typed)
-        except Error:
-            raise
-        except Exception as problem:
-            # A defect of ours must not end a session, and with it work that is not saved.
-            raise defect(problem) from problem
-
-
-def defect(problem: Exception) -> Error:
-    """The error for an exception that no line of a session should cause."""
-    frame = traceback.extract_tb(problem.__traceback__)[-1]
-    title = f"this line failed inside Partita: {type(problem).__name__}: {problem}"
-    helps = ["the session is as it was before the line", "this is a defect of Partita: report it with this line"]
-    return Error(title, notes=[f"in {frame.name}, {Path(frame.filename).name}:{frame.lineno}"], helps=helps)
+        return _done(session, typed)
 
 
 def _done(session: Session, typed: Typed) -> Answer:

@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NoReturn
 
 from ...dialects.errors import Error, Location
@@ -74,7 +75,7 @@ class Typed:
 def defect(error: Exception, location: Location) -> Error:
     """The error that asks to report an exception that no command should raise, with its type, its text and where it was."""
     at = traceback.extract_tb(error.__traceback__)[-1]
-    notes = [f"raised at {at.filename}:{at.lineno}, in {at.name}", "the plan is as it was before this line"]
+    notes = [f"raised at {Path(at.filename).name}:{at.lineno}, in {at.name}", "the plan is as it was before this line"]
     helps = ["this is a defect of Partita: please report it, with this line and the tactics before it, which `history` lists"]
     title = f"an internal exception: {type(error).__name__}: {error}".rstrip(": ")
     return Error(title, location=location, notes=notes, helps=helps)

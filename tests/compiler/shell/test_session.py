@@ -181,9 +181,9 @@ def test_a_defect_ends_no_session(session: Session, monkeypatch: pytest.MonkeyPa
         raise KeyError("%7")
 
     monkeypatch.setattr(pt.Plan, "blocked", property(broken))
-    with pytest.raises(pt.Error, match="this line failed inside Partita: KeyError: '%7'") as error:
+    with pytest.raises(pt.Error, match="an internal exception: KeyError: '%7'") as error:
         do(session, Typed("blocked"))
-    assert error.value.helps[0] == "the session is as it was before the line"
+    assert error.value.notes[1] == "the plan is as it was before this line"
 
 
 def test_branches_are_plans_of_their_own(session: Session) -> None:
