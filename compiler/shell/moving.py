@@ -95,8 +95,8 @@ def load(session: Session, typed: Typed, words: Words) -> Answer:
     saved = load_file(words[0].text)
     origin = session.origin
     made = Replayed.of(saved.block(function=origin.source.traced.name), origin)
-    problem = made.problem(saved.file) if origin.mesh is saved.mesh else None
+    problem = made.problem(saved.file)
     after = _said(session, session.then(made.plan))
-    note = [] if origin.mesh is saved.mesh else [f"`{saved.file}` is for {saved.mesh}; here the mesh is {origin.mesh}"]
+    note = [] if origin.mesh == saved.mesh else [f"`{saved.file}` is for {saved.mesh}; here the mesh is {origin.mesh}"]
     warned = [f"warning: {problem}"] if problem else []
     return Answer(after.session, "\n".join([after.text, *note, *warned]))

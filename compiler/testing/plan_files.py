@@ -49,7 +49,7 @@ def difference(plan: Plan, path: Path) -> Error | None:
     saved = load(path)
     block, mesh = saved.block(function=plan.source.traced.name), start_mesh(plan)
     title = f"the plan of {plan.source.traced.name} is not that of `{path.name}`"
-    if mesh is not saved.mesh:
+    if mesh != saved.mesh:
         return Error(f"{title}: its mesh is {mesh}, not {saved.mesh}", helps=[UPDATE])
     try:
         made = Replayed.of(block, plain(plan))

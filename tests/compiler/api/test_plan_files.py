@@ -253,6 +253,35 @@ def refactored(weights: dict[str, jax.Array], x: jax.Array) -> jax.Array:
     return up(x) @ weights["out"]
 
 
+def test_a_replay_on_another_mesh_reads_the_layouts_on_that_of_the_file(tmp_path: Path) -> None:
+    plan = pt.plan(chain, MESH, *SHAPES).tile("x", 0, "data").tile("w1", 1, "model")
+    plan.tile("x", 1, "model.0:2").save(tmp_path / "plan.partita")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pt.replay(chain, pt.Mesh(data=2, model=4), tmp_path / "plan.partita", *SHAPES)
+    more = [jax.ShapeDtypeStruct((512, 8), "float32"), *SHAPES[1:]]
+    with pytest.warns(pt.ReplayWarning) as caught:
+        pt.replay(chain, pt.Mesh(data=2, model=4), tmp_path / "plan.partita", *more)
+    assert str(caught[0].message) == (
+        "the program has changed since `plan.partita` was saved\n"
+        "note: its arguments and results are not the same:\n"
+        "      `x` was f32[256, 8], is f32[512, 8]\n"
+        "      `result` was f32[256, 8], is f32[512, 8]\n"
+        'help: to keep what it does now: plan.save("plan.partita")'
+    )
+
+
+def test_a_value_that_was_renamed_is_suggested_by_its_type(tmp_path: Path) -> None:
+    def logits(params: dict[str, jax.Array], x: jax.Array) -> jax.Array:
+        return jnp.tanh(x @ params["embed"]) @ params[next(name for name in params if name != "embed")]
+
+    x, embed, head = SHAPES
+    pt.plan(logits, MESH, {"embed": embed, "head": head}, x).tile("params/head", 0, "model").save(tmp_path / "plan.partita")
+    with pytest.raises(pt.Error, match="no value is named `params/head`") as caught:
+        pt.replay(logits, tmp_path / "plan.partita", {"embed": embed, "lm": head}, x)
+    assert caught.value.helps == ("did you mean `params/lm`?",)
+
+
 def test_tags_scopes_and_ranges_survive_a_refactoring_of_the_model(tmp_path: Path) -> None:
     plan = pt.plan(mlp, MESH, *SHAPES).tile("h", 1, "model").name("up", 0, "B").apply(pt.TileRange("B", "data"))
     plan.save(tmp_path / "plan.partita")
