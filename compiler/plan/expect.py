@@ -43,7 +43,9 @@ def expect(plan: State, wanted: Mapping[str, int | str]) -> None:
     wrong, notes = list[str](), list[str]()
     for name, quantity, limit in asked:
         if not limit.holds(have := quantity.of(plan)):
-            wrong.append(f"{name}: {quantity.shown(have)}, expected {limit}")
+            exact = not limit.sign and name in QUANTITIES
+            bound = f"exactly {limit} (a bound is written '<{limit}')" if exact else limit
+            wrong.append(f"{name}: {quantity.shown(have)}, expected {bound}")
             notes += map(str, quantity.parts(plan))
     if wrong:
         more = [f"and {len(notes) - MOST} more"] if len(notes) > MOST else []

@@ -28,6 +28,15 @@ OF_PLANS = {"chunk": ("dim", "trips"), "recompute": ()}
 """The laws that need more than the program, and what else they are given."""
 
 
+def described() -> dict[str, str]:
+    """What each law that has a name says: a rule, or what it does."""
+    values = {
+        "chunk": "chunk: a large value in parts, in a loop, with what is computed from it; for a dim and a number of trips",
+        "recompute": "recompute: the values of a layer are not stored, and computed again where the backward pass reads them",
+    }
+    return {**{name: law.text for name, law in library().items()}, **values}
+
+
 def rule(text: str) -> Law:
     """A law of your own, for `plan.rewrite`: `name: left => right`, in the language of `rewrites/rules/programs.rules`.
 

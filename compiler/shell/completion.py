@@ -9,11 +9,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 
-from ...rewrites.rules.files import rules
 from ..api.plan import Plan
 from ..api.tactics import Tactic
 from ..plan.conflicts import open_keys
 from ..plan.counts import KINDS
+from ..plan.laws import described
 from .commands import TABLE, known
 from .names import Node
 from .running import FORMS
@@ -127,18 +127,12 @@ def _both(first: Found, second: Found) -> Found:
 def _in_call(session: Session, name: str, inside: str) -> Found:
     """Inside of a call: names and axes in quotes, otherwise its parameters."""
     if (quoted := _QUOTED.search(inside)) is not None and len(re.findall("[\"']", inside)) % 2:
-        yield from _starting(quoted[1], _laws() if name == "rewrite" and "," not in inside else _axes(session))
+        yield from _starting(quoted[1], described() if name == "rewrite" and "," not in inside else _axes(session))
         yield from _values(session, quoted[1])
         return
     typed, made = re.split(r"[\s,(\[{]", inside)[-1], Tactic.known.get(name)
     if made is not None and is_dataclass(made):
         yield from _starting(typed, {f"{each.name}=": str(each.type) for each in fields(made)})
-
-
-def _laws() -> dict[str, str]:
-    """The laws by which a program may be rewritten. (To ask the library for them would try each on random arrays.)"""
-    others = {"stack": "products that have a side in common", "chunk": "a value in parts", "recompute": "instead of stored"}
-    return {**{each.rule.name: str(each.rule) for each in rules("programs")}, **others}
 
 
 def _values(session: Session, typed: str) -> Found:

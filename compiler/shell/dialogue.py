@@ -23,7 +23,8 @@ def find(typed: Typed) -> Command | None:
         return None
     if first.text not in TABLE:
         names = (*known(), *tactics.calls())
-        called = [f'{first.text} is a tactic: call it, `{first.text}("data", ...)`; `help {first.text}` describes it']
+        example = "reassociate" if first.text == "rewrite" else "data"
+        called = [f'{first.text} is a tactic: call it, `{first.text}("{example}", ...)`; `help {first.text}` describes it']
         helps = (
             called if first.text in tactics.calls() else did_you_mean(first.text, names, "`help` lists the commands", most=3)
         )

@@ -7,6 +7,7 @@ from textwrap import wrap
 from ...dialects.errors import did_you_mean
 from ..api.plan import Plan
 from ..api.tactics import Tactic
+from ..plan.laws import OF_PLANS, described
 from .answers import Answer
 from .commands import GROUPS, TABLE, command, known
 from .session import Session
@@ -30,9 +31,12 @@ def help(session: Session, typed: Typed, words: Sequence[Word]) -> Answer:
     if not words:
         return Answer(session, "\n".join(_overview(session.width)))
     name = words[0].text
+    if (law := described().get(name)) is not None and name not in TABLE:
+        given = "".join(f", {each}=..." for each in OF_PLANS.get(name, ()))
+        return Answer(session, f'rewrite("{name}", at="..."{given})\n\n{law}')
     documented = _documented(name)
     if documented is None:
-        names = (*known(), *calls())
+        names = (*known(), *calls(), *described())
         typed.fail(words[0], f"there is no help on `{name}`", *did_you_mean(name, names, "`help` lists what there is", most=3))
     said = inspect.cleandoc(documented.__doc__ or "")
     usage = TABLE[name].usage if name in TABLE else next((each for each in STATEMENTS if each.split()[0] == name), "")

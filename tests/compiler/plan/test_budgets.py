@@ -45,7 +45,7 @@ def test_a_plan_within_its_budget_is_returned(plan: pt.Plan, wanted: dict[str, A
         ({"bytes_per_device": "<2KiB"}, "bytes_per_device: 2,048 bytes, expected <2KiB"),
         ({"memory": "<1kB", "all_reduce": 1}, "memory: .* bytes, expected <1kB"),
         ({"all_reduce": "<1"}, "all_reduce: 1, expected <1"),
-        ({"flops_per_device": 1}, "flops_per_device: 16,384 flops, expected 1"),
+        ({"flops_per_device": 1}, "flops_per_device: 16,384 flops, expected exactly 1"),
         ({"replicated_flops": ">1%"}, "replicated_flops: 0.00%, expected >1%"),
     ],
 )
