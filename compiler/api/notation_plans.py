@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 
 from ...dialects.errors import Error, Location, Span
 from ...dialects.grammar import Node, phrases, words
+from ...dialects.layouts import parse_array
 from ...dialects.mesh import Mesh
 from ..notation.addresses import addresses, known
 from ..notation.check import Program
-from ..notation.diagnostics import Where
+from ..notation.diagnostics import Text, Where, span
 from ..notation.statements import Known, Statements, moved
 from ..notation.terms import Function
 from .plan import Plan
@@ -130,10 +131,24 @@ def _read(program: Program, node: Node, names: Known | None) -> tuple[tuple[Line
             case "record":
                 text.fail("record_first", each)
             case "layout":
-                layouts.append(said.removeprefix("layout").strip())
+                layouts.append(_row(program.text, each))
             case _:
                 lines.append(Line(said, text.location(each), steps_of(program, each, names)))
     return tuple(lines), tuple(layouts)
+
+
+def _row(text: Text, node: Node) -> str:
+    """A row of the layouts: `params/w1 x 4: f32[64, model*16]`. Raises `Wrong` for what is none."""
+    said, at = text.said(node), span(node)
+    row = said.removeprefix("layout").strip()
+    name, _, layout = row.rpartition(": ")
+    if not name.strip():
+        text.fail("layout_row", node)
+    try:
+        parse_array(layout)
+    except Error:
+        text.fail("layout_text", replace(at, column=at.column + said.rindex(layout)), layout=layout)
+    return row
 
 
 def steps_of(program: Program, node: Node, names: Known | None = None) -> tuple[Step, ...]:

@@ -17,7 +17,8 @@ from ...dialects.errors import Error
 from ...dialects.layouts import parse_array
 from ...dialects.mesh import Mesh
 from ..inputs.checks import mesh_given
-from ..plan.saved import layout_rows, records, start_mesh
+from ..plan.prefixes import start_mesh
+from ..plan.saved import layout_rows, records
 from .notation import Notation, load
 from .notation_plans import Block, Line
 from .plan import Plan, plan

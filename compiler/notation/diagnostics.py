@@ -264,6 +264,10 @@ DIAGNOSTICS = {
     "plan_twice": Diagnostic("plan `{name}` is defined twice", "rename one of them", "first defined in line {line}"),
     "plan_mesh": Diagnostic("plan `{name}` has no mesh", "declare it first: `mesh data=4, model=2`"),
     "record_first": Diagnostic("expected a tactic before `=>`", "`plan.save` writes below a tactic what it does"),
+    "layout_row": Diagnostic("expected a name, a colon and a layout", "write `layout x: f32[data*64, 8]`, as `plan.save` does"),
+    "layout_text": Diagnostic(
+        "`{layout}` is not a layout", "write a dtype and its dims, `f32[data*64, 8]`, as `plan.save` does"
+    ),
     "plan_of": Diagnostic("there is no function `{name}`", "name a function of this file after `of`"),
     "plan_value": Diagnostic("`{function}` has no value `{name}`", "it has {known}"),
     "plan_dim": Diagnostic("`{name}` has no dim {dim}", "its dims are {dims}", "it is {type}"),

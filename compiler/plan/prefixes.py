@@ -9,7 +9,9 @@ the tactics took.
 from dataclasses import replace
 from typing import cast
 
+from ...dialects.array import mesh_of
 from ...dialects.errors import Error
+from ...dialects.mesh import Mesh
 from ...rewrites.decide.table import Table
 from .claims import Some, place_own
 from .state import State
@@ -21,9 +23,9 @@ def prefixes(plan: Some) -> list[Some]:
     Where a tactic cannot be applied again as it was, because it came to be in another order, the plans between the first and
     the last one are left out.
     """
-    first = _start(plan)
+    first = plain(plan)
     found = [first]
-    for action in plan.actions[len(first.actions) :]:
+    for action in plan.actions[plan.own :]:
         if action.redo is None:
             return [first, plan]
         try:
@@ -33,12 +35,17 @@ def prefixes(plan: Some) -> list[Some]:
     return [*found[:-1], plan] if _same(found[-1], plan) else [first, plan]
 
 
-def _start(plan: Some) -> Some:
+def plain(plan: Some) -> Some:
     """The plan of the program as it was traced, on which only the program's own claims are placed."""
-    root, mesh = plan.source.root, plan.mesh.whole()
-    if root is not plan.source.traced:
-        return place_own(type(plan).start(root, mesh))
-    return place_own(replace(plan, mesh=mesh, table=Table(plan.source.program, mesh), actions=(), labels={}))
+    source, mesh = plan.source, start_mesh(plan)
+    if source.root is not source.traced:
+        return place_own(type(plan).start(source.root, mesh))
+    return place_own(replace(plan, mesh=mesh, table=Table(source.program, mesh), actions=(), labels={}))
+
+
+def start_mesh(plan: State) -> Mesh:
+    """The mesh on which the plan began: its tactics refine it again when they are replayed."""
+    return mesh_of(plan.source.root.module)
 
 
 def _same(left: State, right: State) -> bool:

@@ -16,16 +16,12 @@ other values, or if the program around these values has changed.
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
-from ...dialects.array import mesh_of
-from ...dialects.mesh import Mesh
-from ...rewrites.decide.table import Table
 from ..notation.statements import AXIS, statement
 from ..views.listing import merged
-from .claims import Some, place_own
 from .collectives import by_cause
 from .counts import Counts
+from .prefixes import start_mesh
 from .queries import layouts
 from .state import State
 
@@ -36,35 +32,17 @@ MOST = 4
 def written(plan: State) -> str:
     """The text of a plan's file; equal plans have the same text."""
     lines = [f"mesh {start_mesh(plan)}", "", f"plan {name_of(plan)} {{"]
-    own = _own(plan)
-    for number, record in enumerate(records(plan, [(at, at + 1) for at in range(own, len(plan.actions))]), own):
+    spans = [(at, at + 1) for at in range(plan.own, len(plan.actions))]
+    for number, record in enumerate(records(plan, spans), plan.own):
         lines += [f"  {statement(plan.actions[number].text)}", *([f"    => {record}"] if record else [])]
     lines += [f"  layout {row}" for row in layout_rows(plan)]
     return "\n".join([*lines, "}", ""])
-
-
-def plain(plan: Some) -> Some:
-    """The plan of the same program before its tactics."""
-    source, mesh = plan.source, start_mesh(plan)
-    if source.root is not source.traced:
-        return place_own(type(plan).start(source.root, mesh))
-    return place_own(replace(plan, mesh=mesh, table=Table(source.program, mesh), actions=(), labels={}))
-
-
-def start_mesh(plan: State) -> Mesh:
-    """The mesh on which the plan began: its tactics refine it again when they are replayed."""
-    return mesh_of(plan.source.root.module)
 
 
 def name_of(plan: State) -> str:
     """The name of the plan's function, as the notation can write it."""
     name = re.sub(r"\W+", "_", plan.source.traced.name).strip("_")
     return name if AXIS.fullmatch(name) and name[0].isalpha() else f"plan_{name}".rstrip("_")
-
-
-def _own(plan: State) -> int:
-    """How many of the first actions are the program's own, which a replay makes again."""
-    return sum(action.text.startswith("#") for action in plan.actions)
 
 
 def records(plan: State, spans: Iterable[tuple[int, int]]) -> list[str]:

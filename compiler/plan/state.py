@@ -144,6 +144,11 @@ class State:
             self._known[make] = make(self)
         return cast(T, self._known[make])
 
+    @property
+    def own(self) -> int:
+        """How many of the first actions are the program's own: a replay makes them again, and its text leaves them out."""
+        return sum(action.text.startswith("#") for action in self.actions)
+
     def cited(self, number: int) -> str:
         """A tactic of the trace by its number and its text: `2: ZeRO(stage=3, axis='data', params='params')`."""
         return f"{number + 1}: {self.actions[number].text}"

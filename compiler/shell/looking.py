@@ -10,7 +10,7 @@ from ..notation.statements import statement
 from ..plan.collectives import Collective, bytes_by_axes
 from ..plan.conflicts import conflict, open_keys
 from ..plan.counts import KINDS
-from ..plan.saved import start_mesh
+from ..plan.prefixes import start_mesh
 from ..views.listing import Listing, Shape, Table
 from ..views.view import Cell
 from .answers import Answer, shown, size

@@ -53,6 +53,8 @@ def branch(session: Session, typed: Typed, words: Words) -> Answer:
 
     branch wide     -->     another plan from here on; `branch main` goes back, `diff main` compares the two
     """
+    if words and not words[0].text.strip():
+        typed.fail(words[0], "a branch needs a name", "write `branch wide`, or `branch` alone to list the branches")
     if words:
         moved = session.on(words[0].text)
         return _said(session, moved) if words[0].text in session.branches else Answer(moved, f"`{moved.here}` begins here")

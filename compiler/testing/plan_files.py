@@ -22,7 +22,8 @@ from ..inputs.files import read_text, write_text
 from ..notation.statements import statement
 from ..plan.collectives import Collective
 from ..plan.counts import KINDS
-from ..plan.saved import plain, start_mesh, written
+from ..plan.prefixes import plain, start_mesh
+from ..plan.saved import written
 
 MOST = 8
 """The most collectives that a failure shows."""

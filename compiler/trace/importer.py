@@ -18,6 +18,7 @@ import numpy as np
 from jax import Array
 from jax.core import ShapedArray
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...dialects.definitions.registry import definitions
@@ -28,6 +29,7 @@ from ...dialects.regions import BORDERS
 from ...dialects.types import ArrayType
 from ..define.by_call import DERIVED, derive
 from ..inputs.lines import Origin
+from ..jax_private import dce_jaxpr
 from ..ops.params import Foreign, encode, op_name
 from ..ops.primitives import check, name_of
 from ..ops.prng_keys import Aval, implementation, is_key, is_void, physical, unwrap
@@ -282,6 +284,17 @@ class Importer:
             frame.captured[id(array)] = found
             frame.arrays.append(array)
         return found
+
+
+def imported(closed: ClosedJaxpr) -> Importer:
+    """The live part of a jaxpr as the operations of one block; the arrays that it captures are its last arguments."""
+    jaxpr, _ = dce_jaxpr(closed.jaxpr, True, True)
+    importer = Importer([var.aval for var in jaxpr.invars])
+    arguments = importer.frame.block.args
+    consts = [importer.capture(const) for const in closed.consts]
+    results = importer.run(jaxpr, [*consts, *arguments])
+    importer.end(ReturnOp.create(operands=results))
+    return importer
 
 
 @cache

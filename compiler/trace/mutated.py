@@ -19,7 +19,7 @@ from ...dialects.errors import Error
 from ..inputs.arguments import Function
 from ..inputs.names import escape, join, path
 from ..jax_private import dce_jaxpr, jax, tree
-from .importer import Importer
+from .importer import Importer, imported
 
 _SHOWN = 3
 
@@ -69,6 +69,14 @@ def _is_array(leaf: object) -> bool:
     except TypeError:
         return False
     return True
+
+
+def kept(function: Function, closed: ClosedJaxpr, names: Sequence[str], changed: Sequence[str]) -> ClosedJaxpr:
+    """The program without its last results, which are the changed leaves. Raises Error if one of them is lost."""
+    if not changed:
+        return closed
+    check_lost(function, imported(closed), names, changed)
+    return without(closed, len(changed))
 
 
 def without(closed: ClosedJaxpr, count: int) -> ClosedJaxpr:

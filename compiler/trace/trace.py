@@ -29,11 +29,11 @@ from ..gc_pause import without_collector
 from ..inputs.arguments import Function, said
 from ..inputs.lines import Origin, Sources, resolve
 from ..inputs.names import Tree, join, path, successors
-from ..jax_private import PyTreeDef, Tracer, dce_jaxpr, jax, lax, ordered_effects, tree
+from ..jax_private import PyTreeDef, Tracer, jax, lax, ordered_effects, tree
 from ..ops.prng_keys import implementation, is_key, is_void, text, unwrap, wrap
 from .annotations import Annotation, of_arguments
-from .importer import Importer
-from .mutated import Given, captured, check_lost, without
+from .importer import Importer, imported
+from .mutated import Given, captured, kept
 from .references import check_references, with_effect, without_references
 from .scopes import addresses, value_names
 
@@ -205,10 +205,9 @@ def trace(fn: Callable[..., object], /, *args: object, static_argnames: str | Se
     with without_collector():
         closed = _checked(function, _jaxpr(function, function.names(flat, bound.arguments), in_tree, avals))
         out_tree, result_names, changed = results[-1]
-        if changed:
-            check_lost(function, _import(closed, names)[0], names, changed)
-            closed = without(closed, len(changed))
-        importer, arg_names = _import(closed, names)
+        closed = kept(function, closed, names, changed)
+        importer = imported(closed)
+    arg_names = (*names, *(f"const/{number}" for number in range(len(importer.frame.arrays))))
     return Traced(
         function=function,
         module=_module(importer, arg_names, result_names),
@@ -265,17 +264,6 @@ def _checked(function: Function, closed: ClosedJaxpr) -> ClosedJaxpr:
     _check_effects(function, closed)
     _check_captured(function, closed)
     return without_references(function, closed)
-
-
-def _import(closed: ClosedJaxpr, names: Sequence[str]) -> tuple[Importer, tuple[str, ...]]:
-    """The live part of a jaxpr as the operations of one block, and the names of its arguments, captured arrays last."""
-    jaxpr, _ = dce_jaxpr(closed.jaxpr, True, True)
-    importer = Importer([var.aval for var in jaxpr.invars])
-    arguments = importer.frame.block.args
-    consts = [importer.capture(const) for const in closed.consts]
-    results = importer.run(jaxpr, [*consts, *arguments])
-    importer.end(func.ReturnOp.create(operands=results))
-    return importer, (*names, *(f"const/{number}" for number in range(len(importer.frame.arrays))))
 
 
 def _unwrapped(arrays: Sequence[Array]) -> tuple[Array, ...]:

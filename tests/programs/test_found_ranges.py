@@ -204,3 +204,18 @@ def test_inputs_that_lead_with_different_ranges_are_named() -> None:
     arrays = np.ones((32, 8), np.float32), np.zeros((16, 4), np.int32), np.zeros((8, 4), np.int32)
     with pytest.raises(pt.Error, match=r"`a` \[16, 4\] and `b` \[8, 4\] do not lead with the same range"):
         pt.plan(jax.grad(loss), pt.Mesh(data=4), *arrays).apply(pt.DataParallel("data"))
+
+
+def test_a_batch_of_the_shape_of_a_parameter_is_the_batch_and_is_not_stored() -> None:
+    def step(p: Any, x: jax.Array) -> Any:
+        grads = jax.grad(lambda p: jnp.sum(jnp.tanh(x @ p["a"]) @ p["b"]))(p)
+        return jax.tree.map(jnp.subtract, p, grads)
+
+    p, x = {"a": np.ones((8, 16), np.float32), "b": np.ones((16, 8), np.float32)}, np.ones((16, 8), np.float32)
+    plan = pt.plan(step, pt.Mesh(data=4), p, x)
+    assert plan.successors == {"p/a": "result/a", "p/b": "result/b"}
+    placed = plan.apply(pt.DataParallel("data"), pt.FSDP("data"))
+    assert placed.actions[0].values == (plan.source.addresses.arguments["x"],)
+    assert plan.source.addresses.arguments["x"] not in placed.actions[1].values
+    assert placed.layout(["p/*", "x"]) == {"p/a": "f32[data*2, 16]", "p/b": "f32[data*4, 8]", "x": "f32[data*4, 8]"}
+    assert placed.check(p, x) < 1e-4

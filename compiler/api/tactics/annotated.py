@@ -42,7 +42,7 @@ class Annotated(Tactic):
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
         wanted, said = set(plan.source.addresses.find(self.values).values()), set[int]()
-        everything, replaced = self.values == "**", {plan.source.addresses.arguments[name] for name in plan.successors}
+        everything, replaced = self.values == "**", plan.source.replaced
         for value, each in of_program(plan):
             if value not in said and (everything or value in wanted) and self.stored in (None, value in replaced):
                 # Of one value, what is said first counts; the shardings of arguments come before those of calls.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ....dialects.errors import Error
-from ...inputs.checks import flag_of
+from ...inputs.checks import axis_of, flag_of
 from ...plan.claims import Seed
 from ...plan.products import Passes
 from ..plan import Plan
@@ -36,6 +36,7 @@ class ExpertParallel(Tactic):
     holds: ClassVar[bool] = True
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
+        plan.mesh.parts(axis_of(self.axis))
         if self.experts:
             yield from tiles(plan, self.experts, 0, self.axis, self.padded)
             return

@@ -85,7 +85,9 @@ class ContextParallel(Tactic):
     dim: int | str = LENGTH
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
-        named, axis, names = self.named(plan), axis_of(self.axis), plan.source.addresses.names
+        axis, names = axis_of(self.axis), plan.source.addresses.names
+        plan.mesh.parts(axis)
+        named = self.named(plan)
         for name, value in named.items():
             for each, dim in divisible(plan, value, plan.dim_of(value, self.dim, name), axis):
                 yield Seed(each, dim, axis, names[each])

@@ -52,22 +52,10 @@ class ZeRO(Tactic):
             sharded = {**params, **sharded}
         else:
             yield from self.kept(plan, params, axis)
-        dims = {name: free_dim(plan, value, axis, self.padded) for name, value in sharded.items()}
-        if all(dim is None for dim in dims.values()) and not any(is_tiled(plan, value, axis) for value in sharded.values()):
-            raise self.nothing(plan, sharded, axis)
-        for name, dim in dims.items():
-            if dim is not None:
-                yield Seed(sharded[name], dim, axis, name, padded=flag_of("padded", self.padded))
-
-    def nothing(self, plan: Plan, sharded: Mapping[str, int], axis: str) -> Error:
-        """The error for a tactic that would do nothing."""
         if not sharded:
             title = f"`ZeRO({self.stage}, ...)` shards optimizer state, but `optimizer` names none"
-            return Error(title, helps=['name it: optimizer="opt"', "or take stage 3, which shards the parameters"])
-        shapes = [f"`{name}` {list(plan.source.shape(value))}" for name, value in sharded.items()]
-        title = f"`ZeRO({self.stage}, ...)` shards nothing over `{axis}` ({plan.mesh[axis]} devices)"
-        notes = [f"no free dim of {', '.join(shapes[:4])} {'is as long' if self.padded else 'divides over it'}"]
-        return Error(title, notes=notes, helps=["take an axis of another size", *([] if self.padded else ["or padded=True"])])
+            raise Error(title, helps=['name it: optimizer="opt"', "or take stage 3, which shards the parameters"])
+        yield from shards(plan, sharded, axis, self.padded, f"ZeRO({self.stage}, ...)")
 
     def kept(self, plan: Plan, params: Mapping[str, int], axis: str) -> Iterator[Seed]:
         """Replicate the parameters, and the results that become the parameters of the next step."""
@@ -127,16 +115,9 @@ class FSDP(Tactic):
         return plan.apply(*(replace(self, axis=axis) for axis in axes_of(self.axis)))
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
-        axis, shape = axis_of(self.axis), plan.source.shape
+        axis = axis_of(self.axis)
         found = {name: value for name, value in self.stored(plan).items() if self.is_large(plan, value)}
-        dims = {name: free_dim(plan, value, axis, self.padded) for name, value in found.items()}
-        if all(dim is None for dim in dims.values()) and not any(is_tiled(plan, value, axis) for value in found.values()):
-            notes = [f"`{name}` {list(shape(value))}" for name, value in list(found.items())[:4]]
-            helps = ["take an axis of another size", *([] if self.padded else ["or padded=True"])]
-            raise Error(f"`FSDP` shards nothing over `{axis}` ({plan.mesh[axis]} devices)", notes=notes, helps=helps)
-        for name, dim in dims.items():
-            if dim is not None:
-                yield Seed(found[name], dim, axis, name, padded=flag_of("padded", self.padded))
+        yield from shards(plan, found, axis, self.padded, "FSDP")
 
     def least(self) -> int | None:
         """The fewest elements of what is sharded. Raises Error for what is not a number of elements."""
@@ -162,6 +143,20 @@ class FSDP(Tactic):
             return found
         notes = ["a result succeeds the argument of the same name, or the only one with the same tree, shapes and dtypes"]
         raise Error("`FSDP` finds nothing that is stored from call to call", notes=notes, helps=['name it: values="params"'])
+
+
+def shards(plan: Plan, values: Mapping[str, int], axis: str, padded: bool, tactic: str) -> Iterator[Seed]:
+    """A seed for each value that has a free dim. Raises Error if none has one, and none is tiled on the axis already."""
+    padded = flag_of("padded", padded)
+    dims = {name: free_dim(plan, value, axis, padded) for name, value in values.items()}
+    if all(dim is None for dim in dims.values()) and not any(is_tiled(plan, value, axis) for value in values.values()):
+        shapes = ", ".join(f"`{name}` {list(plan.source.shape(value))}" for name, value in list(values.items())[:4])
+        notes = [f"no free dim of {shapes} {'is as long' if padded else 'divides over it'}"] if values else []
+        helps = ["take an axis of another size", *([] if padded else ["or padded=True"])]
+        raise Error(f"`{tactic}` shards nothing over `{axis}` ({plan.mesh[axis]} devices)", notes=notes, helps=helps)
+    for name, dim in dims.items():
+        if dim is not None:
+            yield Seed(values[name], dim, axis, name, padded=padded)
 
 
 def is_tiled(plan: Plan, value: int, axis: str) -> bool:

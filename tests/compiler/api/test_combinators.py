@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from models import Transformer, chain, gram, train_step
@@ -109,3 +111,19 @@ def test_they_print_as_they_are_written() -> None:
     assert repr(made) == (
         "or_else(then(Tile(values={'x': 0}, axis='data'), by_rows), repeat(at('x', Tile(values={'w1': 1}, axis='model'))))"
     )
+
+
+def test_what_is_stored_is_known_at_some_values_too() -> None:
+    plan = pt.plan(train_step, MESH, *Transformer(1).shapes())
+    within = plan.source.within("batch")
+    assert within.replaced == plan.source.replaced == {plan.source.addresses.arguments[name] for name in plan.successors}
+    assert plan.source.within("params").replaced == within.replaced
+
+
+def test_what_the_program_says_of_some_values_is_taken_at_these() -> None:
+    def step(w: jax.Array, b: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return w - jnp.sum(pt.constrain(x, "data, _") @ w), b * 2
+
+    plan = pt.plan(step, MESH, *(np.ones(shape, np.float32) for shape in ((8, 16), (3,), (256, 8))))
+    assert set(plan.successors) == {"w", "b"}
+    assert plan.apply(pt.at("x", pt.Annotated())).layout("x") == {"x": "f32[data*64, 8]"}

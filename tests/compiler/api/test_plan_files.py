@@ -23,8 +23,9 @@ from partita.compiler.notation.check import Program
 from partita.compiler.notation.diagnostics import Text
 from partita.compiler.notation.read import tree
 from partita.compiler.notation.statements import Statements, statement
+from partita.compiler.plan.prefixes import plain
 from partita.compiler.plan.refusals import Seed
-from partita.compiler.plan.saved import plain, written
+from partita.compiler.plan.saved import written
 from partita.dialects.grammar import phrases
 
 MESH = pt.Mesh(data=4, model=2)

@@ -167,3 +167,26 @@ def test_an_object_of_any_class_counts_and_a_dict_is_the_function_s_own_copy():
         pt.plan(counts, MESH, Counter(jnp.zeros(())), X)
     batch = {"x": X}
     assert pt.plan(scales, MESH, batch).check(batch) < 2e-4
+
+
+@jax.tree_util.register_dataclass
+@dataclass
+class Pair:
+    first: jax.Array
+    second: jax.Array
+
+
+def test_leaves_that_change_places_are_lost_and_one_that_is_put_back_is_not():
+    def swaps(pair, x):
+        pair.first, pair.second = pair.second, pair.first
+        return x @ pair.first
+
+    def puts_back(pair, x):
+        before, pair.second = pair.second, pair.first * 2
+        y, pair.second = x @ pair.second, before
+        return y
+
+    pair = Pair(jnp.ones((4, 4)), jnp.zeros((4, 4)))
+    with pytest.raises(pt.Error, match="changes `pair/first`, `pair/second` in place"):
+        pt.plan(swaps, MESH, pair, X)
+    assert pt.plan(puts_back, MESH, pair, X).check(pair, X) < 2e-4
