@@ -335,7 +335,11 @@ class CoordinateOp(Coordinate):
 
 @irdl_op_definition
 class BarrierOp(Barrier):
-    """Ties a gather to the value that starts its use, so that the device's compiler does not merge it with another gather."""
+    """Says in which order a device's compiler runs ops: all that make its operands before all that read its results.
+
+    It ties a gather to the value that starts its use, or the two are merged with another gather and another use. It ties to a
+    loop what frees memory before it.
+    """
 
     name = "spmd.barrier"
 

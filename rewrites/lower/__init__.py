@@ -10,6 +10,7 @@
       scan_blocks   combines scans of blocks into a scan of the whole
       swapped       products that only their transposes read
       gathered_folds  folds across devices without a collective
+      before_loops    what frees memory is computed before a loop
     to_flow         the placed program as a graph of kernels
 
 Imports `decide`, `redistribute`, `program`, `rules` and `emit`.

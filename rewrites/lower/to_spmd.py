@@ -35,6 +35,7 @@ from ...dialects.module import Module
 from ...dialects.names import keep_names
 from ...dialects.types import ArrayType
 from ..redistribute.search import Step, joint, path
+from .before_loops import free_before_loops
 from .gathered_folds import fold_parts
 from .scan_blocks import Across
 from .swapped import product_of, swapped
@@ -71,6 +72,7 @@ class Lowering:
         self.locals.update(zip(source.args, target.args, strict=True))
         for op in list(source.ops):
             self.op(op, target)
+        free_before_loops(target)
 
     def op(self, op: Operation, target: Block) -> None:
         match op:
