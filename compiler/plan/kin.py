@@ -62,15 +62,14 @@ def replicated_first(root: Some, values: Patterns, axis: str) -> Some:
     tile('x', 0, 'data')   -->   replicate(['keys', 'values'], 'data'), tile('x', 0, 'data')
     """
     program, kept = root.source.program, root.source.addresses.find(values)
-    own = sum(action.text.startswith("#") for action in root.actions)
-    for action in root.actions[own:]:
+    for action in root.actions[root.own :]:
         if action.kind not in ("place", "name", "each_trip") or action.again or root.mesh is not root.mesh.whole():
             raise Error(f"`{action.text}` depends on what was placed before it")
         if not set(kept.values()).isdisjoint(action.values):
             raise Error(f"`{action.text}` tiles what is to be replicated")
     start = replace(root, table=Table(program, root.mesh, each_trip=root.table.each_trip), actions=())
     plan = replicate(place_own(start), values, axis)
-    for number, action in enumerate(root.actions[own:], own):
+    for number, action in enumerate(root.actions[root.own :], root.own):
         kin = {value: Kin(root.table, value, tuple(range(len(program.shape(value))))) for value in action.values}
         plan = replace(plan, table=placed_as(plan, kin, number, action, later=1), actions=(*plan.actions, action))
     return plan
