@@ -294,6 +294,13 @@ class _Search:
 
 def _is_even(node: Node, placement: Placement) -> bool:
     """Whether what is placed fits, every device has a block, and not a window, of each index, and no index is padded."""
+    known, key = node.signature.fitting, (placement,)
+    if (even := known.get(key)) is None:
+        even = known[key] = _fits_evenly(node, placement)
+    return even
+
+
+def _fits_evenly(node: Node, placement: Placement) -> bool:
     factors: dict[int, list[Factor]] = {}
     for index, factor in placement:
         factors.setdefault(index, []).append(factor)

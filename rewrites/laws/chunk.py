@@ -16,7 +16,7 @@ from typing import TypeVar, cast
 from xdsl.ir import Block, Operation, OpResult
 
 from ..program.dim_classes import Classes
-from ..program.program import Node, Program
+from ..program.program import Node, Program, Signature
 from .chunk_loop import Loop
 from .chunk_part import FOLDS, Part, arrays, at_dim
 from .draft import Draft
@@ -101,23 +101,33 @@ def _between(program: Program, ends: Sequence[Operation]) -> list[Node]:
 
 def _read(op: Operation) -> Iterator[Operation]:
     """The ops that make what an op reads, also inside its regions."""
-    return (operand.op for inner in op.walk() for operand in inner.operands if isinstance(operand, OpResult))
+    every = op.walk() if op.regions else (op,)
+    return (operand.op for inner in every for operand in inner.operands if isinstance(operand, OpResult))
 
 
 def _indices(program: Program, value: int, dim: int, inside: set[int]) -> dict[int, int]:
     """For each op the index that the range is, found from the large value outwards; -1 if it is two of them."""
-    found: dict[int, int] = {}
+    found, done = dict[int, int](), set[tuple[int, int]]()
+    tables = dict[Signature, list[list[int | None]]]()
     left = {(value, dim): None}
     for value, dim in _growing(left):
         for node in _around(program, value, inside):
-            for other, dims in arrays(node):
-                index = at_dim(dims, dim) if other == value else None
-                if index is None:
+            ends, table = (*node.operands, *node.results), tables.get(node.signature)
+            if table is None:
+                table = tables[node.signature] = [[at_dim(dims, at) for at in range(len(dims))] for _, dims in arrays(node)]
+            for other, its in zip(ends, table, strict=True):
+                index = its[dim] if other == value else None
+                if index is None or (node.number, index) in done:
                     continue
+                done.add((node.number, index))
                 found[node.number] = index if found.get(node.number, index) == index else -1
-                same = ((end, at) for end, its in arrays(node) for at in range(len(its)) if at_dim(its, at) == index)
-                left.update(dict.fromkeys(same))
+                left.update({(end, at): None for end, its in zip(ends, table, strict=True) for at in _places(its, index)})
     return found
+
+
+def _places(indices: Sequence[int | None], index: int) -> Iterator[int]:
+    """The dims that are an index."""
+    return (at for at, each in enumerate(indices) if each == index)
 
 
 def _growing(items: dict[T, None]) -> Iterator[T]:

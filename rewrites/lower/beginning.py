@@ -37,6 +37,7 @@ class _Beginning(Writer):
         self.last = max((self.when(move) for move in decisions.moves if _communicates(move)), default=-1)
         """The op after which nothing is redistributed."""
         self.end = len(self.program.nodes)
+        self.results = set(self.program.returned)
 
     def when(self, move: Move) -> int:
         """The op that reads what is moved, or, if the value has its own layout, the one that makes it."""
@@ -55,8 +56,10 @@ class _Beginning(Writer):
     def returned(self, outputs: Sequence[ArrayType], into: Constructor) -> list[SSAValue]:
         if self.is_whole:
             return super().returned(outputs, into)
-        uses = self.program.uses
-        return [into.force(made) for value, made in self.values.items() if any(number >= self.end for number, _ in uses[value])]
+        return [into.force(made) for value, made in self.values.items() if self.is_read_later(value)]
+
+    def is_read_later(self, value: int) -> bool:
+        return value in self.results or any(number >= self.end for number, _ in self.program.uses[value])
 
 
 def _communicates(move: Move) -> bool:

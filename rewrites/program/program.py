@@ -108,7 +108,7 @@ class Signature:
         """Whether the op only moves elements, by windows: that costs nothing, so its result is made where it is read."""
         self.placed: dict[object, object] = {}
         self.fitting: dict[object, bool] = {}
-        """Whether factors fit an index together, for those that were tried."""
+        """Whether factors fit an index together, and placements evenly, for those that were tried."""
         self.own: dict[str, int] = {}
         """For an op with its own mesh axes: axis -> the index that is always placed on it."""
         self.once = False

@@ -34,12 +34,14 @@ def test_they_are_those_of_the_whole_text(name: str) -> None:
         assert lines == (every if is_whole else every[:most]), most
 
 
-def test_a_product_that_is_read_again_later_is_not_taken_for_its_transpose() -> None:
-    def twice(x: jax.Array, y: jax.Array) -> jax.Array:
+@pytest.mark.parametrize("is_returned", [False, True])
+def test_a_product_that_is_read_again_later_is_not_taken_for_its_transpose(is_returned: bool) -> None:
+    def twice(x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
         product = x @ y
-        for _ in range(20):
-            y = jnp.sin(y) + product.T
-        return y * product.sum()
+        y = product.T
+        for _ in range(40):
+            y = jnp.sin(y)
+        return y, product if is_returned else product * 2
 
     shape = jax.ShapeDtypeStruct((8, 8), "float32")
     plan = pt.plan(twice, MESH, shape, shape)
