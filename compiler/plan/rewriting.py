@@ -77,7 +77,7 @@ def carried(plan: Some, draft: Draft) -> Some:
     known = traced.sources.origins
     origins = {op: known[old] for op, old in draft.origins.items() if old in known}
     annotations = tuple((draft.values[value], said) for value, said in traced.annotations if value in draft.values)
-    written = replace(traced, module=module, sources=Sources(origins), annotations=annotations)
+    written = traced.rewritten(module, Sources(origins), annotations)
     made = place_own(type(plan).start(written, plan.mesh, program.bound()))
     made = replace(made, source=replace(made.source, root=plan.source.root))
     numbers = made.source.program.numbers
