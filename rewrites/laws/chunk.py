@@ -9,7 +9,7 @@ folded over the range, accumulated.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
@@ -42,6 +42,12 @@ class Chunk:
     trips: int
     name: str = "chunk"
     text: str = "chunk: f(x) => loop over parts of a range of x"
+
+    @property
+    def loop(self) -> Hashable:
+        """Equal for two values of one program whose parts are in the same loop."""
+        indices = self.part.indices
+        return self.trips, tuple((node.number, indices.get(node.number)) for node in self.part.nodes)
 
     def sites(self, program: Program) -> Iterator[Site]:
         del program
