@@ -75,10 +75,11 @@ class Trials(View):
     found: Listing[Rewriting]
     left: Sequence[Candidate]
     of: int
-    whole: bool = False
+    whole: bool
+    is_done: bool = False
 
     def parts(self) -> Sequence[Part]:
-        if not self.left:
+        if self.is_done:
             return self.found.all().parts() if self.whole else self.found.parts()
         shape: Shape[Rewriting | Candidate] = Shape("rewritings", COLUMNS, _row, merges=False)
         return [*shape.parts([*self.found, *self.left], self.whole), f"{self.of - len(self.left):,} of {self.of:,} tried"]
@@ -90,10 +91,10 @@ def rewrites(plan: State) -> Listing[Rewriting]:
     return last.found
 
 
-def tried(plan: State) -> Iterator[Trials]:
+def tried(plan: State, whole: bool = False) -> Iterator[Trials]:
     """The rewritings as they are tried: first the places that match, and what each saves as it becomes known."""
     left = matched(plan)
-    yield Trials(_best(()), left, len(left))
+    yield Trials(_best(()), left, len(left), whole)
     left = [*searched(plan), *left]
     found, total = list[Rewriting](), len(left)
     while left:
@@ -102,8 +103,8 @@ def tried(plan: State) -> Iterator[Trials]:
         if saved is not None and (max(saved) > 0 or each.law in SHOWN):
             found.append(Rewriting(each.law, each.at, each.places, *saved, each.line, each.given))
         if saved is not None and left:
-            yield Trials(_best(found), tuple(left), total)
-    yield Trials(_best(found), (), total)
+            yield Trials(_best(found), tuple(left), total, whole)
+    yield Trials(_best(found), (), total, whole, is_done=True)
 
 
 def _saved(plan: State, each: Candidate) -> Saved | None:

@@ -111,7 +111,7 @@ class State:
 
     @classmethod
     def start(cls, traced: Traced, mesh: Mesh, bound: Signatures | None = None) -> Self:
-        """The plan on which nothing is placed; `bound` are those definitions that another program on this mesh shares with it."""
+        """The plan on which nothing is placed; it shares `bound` definitions with another program on this mesh."""
         with without_collector():
             set_mesh(traced.module, mesh_given(mesh))
             program = flatten(traced.module, bound)
