@@ -1,22 +1,26 @@
 """The beginning of a lowered program, made without the rest: what fits on a screen.
 
 Materialising only adds to the end of the program's block and to the nest that is open there. What is before this nest stays as
-it is, and once nothing is redistributed any more, so does what is in it. What the rest reads is returned instead.
+it is, and once nothing is redistributed any more, so does what is in it. What the rest reads is returned instead. What stands
+before a loop may depend on what is read behind it (`before_loops.py`): a program that begins with a loop is made whole.
 
     the first 40 lines of 33,000 ops   -->   the placed program of their first nests
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.array import SliceOp
+from ...dialects.lax import ScanOp, WhileOp
 from ...dialects.mesh import Mesh
 from ...dialects.types import ArrayType
 from ..decide.decide import Decisions, Move, first_use
+from ..program.program import Control
 from .constructors import Constructor, Fusing, Global
 from .materialise import Writer
 
@@ -48,6 +52,8 @@ class _Beginning(Writer):
             if region == 0 and isinstance(into, _Counting) and self.is_enough(entry.number, into):
                 self.is_whole, self.end = False, entry.number
                 return
+            if region == 0 and isinstance(entry, Control) and isinstance(entry.op, (ScanOp, WhileOp)):
+                self.most = sys.maxsize
             self.entry(entry, into)
 
     def is_enough(self, number: int, into: _Counting) -> bool:
