@@ -47,9 +47,14 @@ def do(session: Session, typed: Typed) -> Answer:
 
 
 def _later(later: Iterator[View], typed: Typed) -> Iterator[View]:
-    """What an answer says later, with errors as those of what it says at once."""
-    with typed.located(), without_collector():
-        yield from later
+    """What an answer says later, with errors as those of what it says at once. Between two views, memory is given back."""
+    with typed.located():
+        while True:
+            with without_collector():
+                view = next(later, None)
+            if view is None:
+                return
+            yield view
 
 
 def _done(session: Session, typed: Typed) -> Answer:

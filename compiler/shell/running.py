@@ -38,7 +38,10 @@ FORMS: Mapping[str, Callable[[Plan], object]] = {
 
 @command("try", "lower [FORM] [FILE]", "lower spmd", "form", "file", slow="lowering")
 def lower(session: Session, typed: Typed, words: Words) -> Answer:
-    """The lowered plan: `spmd`, the program of each device; `ir`, `graph`, `json`, `dot`. A file takes all of it."""
+    """The lowered plan: `spmd`, the program of each device; `ir`, `graph`, `json`, `dot`. A file takes all of it.
+
+    Without a file, you see the first lines. Of `spmd`, no more is lowered than these.
+    """
     form = words[0].text if words else "spmd"
     if form not in FORMS:
         typed.fail(words[0], f"`{form}` is not a lowered form", f"write one of {', '.join(FORMS)}")
