@@ -5,7 +5,8 @@
 
 A session of almost all commands, in one process for each size. A figure is the time of one line, with the prompt that follows
 it, as long as nobody has asked for the same before. It is the time of the processor, which is that of the clock on an idle
-machine: a session has one thread. `rewrites`, `run` and `check` try out laws or compile, and are not measured.
+machine: a session has one thread. `rewrites` answers at once with the places, and later with what each law saves there: both
+are measured. `run` and `check` compile, and are not measured.
 """
 
 import sys
@@ -45,6 +46,7 @@ SESSION = (
     "bytes",
     "memory",
     "plan",
+    "rewrites",
     "history",
     "help",
     "help tile",
@@ -53,6 +55,8 @@ SESSION = (
     "lower spmd",
 )
 """The lines of the session."""
+COMPLETE = ", complete"
+"""What marks the time until an answer that comes in parts is complete, for which there is no bound."""
 TYPED = ("ti", "tile ", "tile params/", "tile params/blocks/", "tile params/blocks/3/w1.", "tile params/blocks/3/w1.1 @")
 """What is completed, in the state after the session."""
 
@@ -78,9 +82,13 @@ def measure(layers: int) -> dict[str, float]:
         for number, line in enumerate(SESSION, 1):
             vars(session.plan).pop("_known", None)  # What other lines have asked of this plan.
             start = process_time()
-            session = do(session, Typed(line.replace("FOLDER", folder), number)).session
+            answer = do(session, Typed(line.replace("FOLDER", folder), number))
+            session = answer.session
             prompt(session)
             figures[line.replace("FOLDER/", "")] = process_time() - start
+            if answer.later is not None:
+                answer.final()
+                figures[f"{line}{COMPLETE}"] = process_time() - start
     for typed in TYPED:
         start = process_time()
         list(completions(session, typed))
@@ -102,6 +110,8 @@ def table() -> Table:
         [
             "A GPT-3-shaped training step: forward, backward and Adam; 96 layers are about 33,000 equations.",
             "Each line with the prompt that follows it, which shows the collectives and their bytes.",
+            "`rewrites` shows the places first, within the bound, and then, one after another, what each law saves there.",
+            "`run` and `check` compile, and are not measured.",
             f"Each session in a fresh process, the median of {REPEATS}; times of the processor.",
             machine(),
         ],

@@ -121,7 +121,7 @@ class Layout(Interned):
 
     def with_pending(self, pending: tuple[Pending, ...]) -> Layout:
         """The same dims with these pending reductions."""
-        return Layout(self.dims, pending)
+        return self if pending == self.pending else Layout(self.dims, pending)
 
     def natural(self, mesh: Mesh) -> Layout:
         """The same axes on the same dims, in blocks of consecutive elements: `2*data*64 --> data*128`.

@@ -33,6 +33,7 @@
     rewriting      a law applied to the program, which is planned by the same tactics
       laws         the law that is asked for
       rewrites     where which law applies, and what it saves
+        candidates the places that are tried
     conflicts      claims that cannot all hold, and the ways out of them
       seconds      about how long a device receives and computes, slow links weighed
 

@@ -1,7 +1,12 @@
 """The lowering of a plan, one step per line: the decisions, the placed program, the device-local module."""
 
-from xdsl.dialects.builtin import ModuleOp
+from contextlib import suppress
+from io import StringIO
 
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.printer import Printer
+
+from ...rewrites.lower.beginning import beginning
 from ...rewrites.lower.materialise import materialise
 from ...rewrites.lower.to_spmd import to_spmd
 from ..define.block_sizes import try_block_sizes
@@ -22,3 +27,40 @@ def spmd(plan: State) -> ModuleOp:
     with without_collector():
         placed = ir(plan)
         return to_spmd(placed)
+
+
+def first_lines(plan: State, most: int) -> tuple[list[str], bool]:
+    """The first lines of the text of `spmd`, and whether these are all. A long program is not lowered farther than that."""
+    with without_collector():
+        decisions = plan.decisions
+        try_block_sizes(decisions.placements, plan.source.traced.foreign)
+        # A product and its transpose become one op.
+        placed, is_whole = beginning(decisions, 2 * most)
+        module = to_spmd(placed)
+        return (str(module).splitlines(), True) if is_whole else (_printed(module, most), False)
+
+
+def _printed(module: ModuleOp, most: int) -> list[str]:
+    """The first lines of the text of a module."""
+    page = _Page(most)
+    with suppress(_Full):
+        Printer(stream=page).print_op(module)
+    return page.getvalue().splitlines()[:most]
+
+
+class _Full(Exception):
+    """A page has all its lines."""
+
+
+class _Page(StringIO):
+    """Takes the first lines of a text, and ends its printing then."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.left = most
+
+    def write(self, text: str) -> int:
+        if self.left <= 0:
+            raise _Full
+        self.left -= text.count("\n")
+        return super().write(text)

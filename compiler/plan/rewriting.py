@@ -27,8 +27,9 @@ def rewrite(plan: Some, rule: object, at: Patterns, given: Mapping[str, object])
     """The plan of the program in which the law was applied wherever the patterns match."""
     law = law_of(plan, rule, at, given)
     with without_collector():
+        sites = chosen(plan, law, at)
         draft = Draft(plan.source.program)
-        law.apply(plan.source.program, draft, chosen(plan, law, at))
+        law.apply(plan.source.program, draft, sites)
         made = carried(plan, draft)
     action = Action(text_of(law, at, given), "rewrite", redo=partial(rewrite, rule=rule, at=at, given=given))
     return replace(made, actions=(*made.actions, action))
@@ -76,8 +77,8 @@ def carried(plan: Some, draft: Draft) -> Some:
     known = traced.sources.origins
     origins = {op: known[old] for op, old in draft.origins.items() if old in known}
     annotations = tuple((draft.values[value], said) for value, said in traced.annotations if value in draft.values)
-    written = replace(traced, module=module, sources=Sources(origins), annotations=annotations)
-    made = place_own(type(plan).start(written, plan.mesh))
+    written = traced.rewritten(module, Sources(origins), annotations)
+    made = place_own(type(plan).start(written, plan.mesh, program.bound()))
     made = replace(made, source=replace(made.source, root=plan.source.root))
     numbers = made.source.program.numbers
     to = {number: numbers[new] for old, number in program.numbers.items() if (new := draft.values.get(old)) is not None}
@@ -99,6 +100,8 @@ def _itself(plan: State, value: int) -> Kin:
 
 def _labels(plan: State, made: State, to: Mapping[int, int]) -> dict[str, int]:
     """The named ranges, each found by a dim that is left of it."""
+    if not plan.labels:
+        return {}
     old, new, found = plan.source.classes, made.source.classes, dict[str, int]()
     names = {old.root(root): name for name, root in plan.labels.items()}
     for value, there in to.items():

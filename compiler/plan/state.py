@@ -22,7 +22,7 @@ from ...rewrites.decide.op_layouts import Pend
 from ...rewrites.decide.table import Table
 from ...rewrites.program.dim_classes import Classes, classes
 from ...rewrites.program.flatten import flatten
-from ...rewrites.program.program import Program
+from ...rewrites.program.program import Program, Signatures
 from ..gc_pause import without_collector
 from ..inputs.checks import dim_number, mesh_given
 from ..inputs.names import Patterns, pattern
@@ -110,11 +110,11 @@ class State:
     labels: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @classmethod
-    def start(cls, traced: Traced, mesh: Mesh) -> Self:
-        """The plan on which nothing is placed."""
+    def start(cls, traced: Traced, mesh: Mesh, bound: Signatures | None = None) -> Self:
+        """The plan on which nothing is placed; it shares `bound` definitions with another program on this mesh."""
         with without_collector():
             set_mesh(traced.module, mesh_given(mesh))
-            program = flatten(traced.module)
+            program = flatten(traced.module, bound)
         return cls(Source(traced, program, Addresses(traced, program), traced), mesh, Table(program, mesh))
 
     def __copy__(self) -> Self:

@@ -1,6 +1,8 @@
 """What a command answers: the session after it, and a text that is the same in a terminal and in a script."""
 
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from rich.console import RenderableType
 
@@ -12,11 +14,20 @@ UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The session after a command, and what it says. With `ends`, the session is over."""
+    """The session after a command, and what it says. With `ends`, the session is over.
+
+    What it says may be known in part at first: each of `later` takes the place of what was said before.
+    """
 
     session: Session
     text: str = ""
     ends: bool = False
+    later: Iterator[View] | None = field(default=None, compare=False)
+
+    def final(self) -> str:
+        """What it says in the end."""
+        last = deque(self.later or (), maxlen=1)
+        return shown(last[0], self.session.width) if last else self.text
 
 
 def shown(what: object, width: int) -> str:

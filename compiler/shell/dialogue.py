@@ -4,8 +4,12 @@ tile w1.1 @model; tile x.0 @data   -->   two steps, and what has changed
 explain w1                         -->   the answer of the plan
 """
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from ...dialects.errors import did_you_mean
 from ..gc_pause import without_collector
+from ..views.view import View
 from . import helping, looking, moving, running, tactics
 from .answers import Answer
 from .commands import TABLE, Command, known
@@ -38,7 +42,19 @@ def do(session: Session, typed: Typed) -> Answer:
         return Answer(session)
     # A session is large and stays alive: the collector would walk all of it in the middle of an answer.
     with typed.located(), without_collector():
-        return _done(session, typed)
+        answer = _done(session, typed)
+    return answer if answer.later is None else replace(answer, later=_later(answer.later, typed))
+
+
+def _later(later: Iterator[View], typed: Typed) -> Iterator[View]:
+    """What an answer says later, with errors as those of what it says at once. Between two views, memory is given back."""
+    with typed.located():
+        while True:
+            with without_collector():
+                view = next(later, None)
+            if view is None:
+                return
+            yield view
 
 
 def _done(session: Session, typed: Typed) -> Answer:

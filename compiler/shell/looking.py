@@ -11,6 +11,7 @@ from ..plan.collectives import Collective, bytes_by_axes
 from ..plan.conflicts import conflict, open_keys
 from ..plan.counts import KINDS
 from ..plan.prefixes import start_mesh
+from ..plan.rewrites import tried
 from ..views.listing import Listing, Shape, Table
 from ..views.view import Cell
 from .answers import Answer, shown, size
@@ -141,9 +142,12 @@ def conflicts(session: Session, typed: Typed, words: Words) -> Answer:
 def rewrites(session: Session, typed: Typed, words: Words) -> Answer:
     """Where which law applies to the program, and what that would save, best first. `rewrite("LAW", at="...")` applies one.
 
+    A terminal shows the places at once, and what each saves as it is tried. Ctrl-C stops that and keeps what is known.
+
     rewrites     -->     reassociate  dot_general#3  1  1,024  65,536  4,096
     """
-    return _all(session, session.plan.rewrites(), words)
+    trials = tried(session.plan, whole=bool(words))
+    return Answer(session, shown(next(trials), session.width), later=trials)
 
 
 @command("look", "memory", "memory", slow="laying out the memory of a device")

@@ -8,6 +8,7 @@ from rich.text import Text
 from ...dialects.errors import Error
 from ..api.plan import Plan
 from ..inputs.files import write_text
+from ..plan.lowered import first_lines
 from ..run.trial import enough_devices, errors, inputs
 from ..views.view import Grid
 from .answers import Answer, wide
@@ -20,7 +21,9 @@ Words = Sequence[Word]
 TOLERANCE = 0.01
 """The largest |a-b|/(1e-3+|b|) that agrees."""
 MOST_LINES = 40
-"""The most lines of a lowered form that the terminal shows."""
+"""The most lines of a lowered form that are shown."""
+MOST_ROWS = 4
+"""The most rows of the screen that a line of it takes: the first one has the types of all arguments and results."""
 
 FORMS: Mapping[str, Callable[[Plan], object]] = {
     "spmd": lambda plan: plan.spmd(),
@@ -35,18 +38,40 @@ FORMS: Mapping[str, Callable[[Plan], object]] = {
 
 @command("try", "lower [FORM] [FILE]", "lower spmd", "form", "file", slow="lowering")
 def lower(session: Session, typed: Typed, words: Words) -> Answer:
-    """The lowered plan: `spmd`, the program of each device; `ir`, `graph`, `json`, `dot`. A file takes all of it."""
+    """The lowered plan: `spmd`, the program of each device; `ir`, `graph`, `json`, `dot`. A file takes all of it.
+
+    Without a file, you see the first lines. Of `spmd`, no more is lowered than these.
+    """
     form = words[0].text if words else "spmd"
     if form not in FORMS:
         typed.fail(words[0], f"`{form}` is not a lowered form", f"write one of {', '.join(FORMS)}")
-    text = str(FORMS[form](session.plan))
     if len(words) > 1:
+        text = str(FORMS[form](session.plan))
         write_text(words[1].text, text.rstrip("\n") + "\n")
         return Answer(session, f"{len(text.splitlines()):,} lines in {words[1].text}")
-    lines = text.splitlines()
-    left = len(lines) - MOST_LINES
-    more = [f"and {left:,} more lines: `lower {form} FILE` writes all"] if left > 0 else []
-    return Answer(session, "\n".join([*lines[:MOST_LINES], *more]))
+    return Answer(session, "\n".join(_screen(session, form)))
+
+
+def _screen(session: Session, form: str) -> list[str]:
+    """The lines of a lowered form that fit on a screen, and what says how to see all of it.
+
+    Of `spmd`, no more is lowered than is shown: all of a large program would take seconds.
+    """
+    plan = session.plan
+    lines, is_whole = first_lines(plan, MOST_LINES) if form == "spmd" else (str(FORMS[form](plan)).splitlines(), True)
+    left, ops = len(lines) - MOST_LINES, len(plan.source.program.nodes)
+    more = f"and {left:,} more lines" if is_whole else f"and so on, for {ops:,} ops of the program"
+    shown = [_cut(line, session.width * MOST_ROWS) for line in lines[:MOST_LINES]]
+    is_cut = left > 0 or not is_whole or shown != lines
+    return [
+        *shown,
+        *([f"{more if left > 0 or not is_whole else 'lines are cut'}: `lower {form} FILE` writes all"] if is_cut else []),
+    ]
+
+
+def _cut(line: str, most: int) -> str:
+    """A line, or, if it is longer, as much of it as that."""
+    return line if len(line) <= most else f"{line[:most]} ... and {len(line) - most:,} more characters"
 
 
 def _compared(plan: Plan) -> Mapping[str, float]:

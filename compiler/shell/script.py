@@ -22,8 +22,8 @@ def run(session: Session, lines: Iterable[str], file: str, write: Write) -> Sess
             continue
         write(f"{prompt(session)}{typed.text}")
         answer = do(session, typed)
-        if answer.text:
-            write(answer.text)
+        if text := answer.final():
+            write(text)
         session = answer.session
         if answer.ends:
             break

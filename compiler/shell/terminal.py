@@ -5,7 +5,7 @@ The answers are those of a script; a terminal adds colours, and says that someth
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
@@ -17,11 +17,12 @@ from prompt_toolkit.input import Input
 from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.output import Output
 from rich.console import Console
+from rich.status import Status
 from rich.text import Text
 
 from ...dialects.errors import Error
 from . import completion
-from .answers import Answer, prompt
+from .answers import Answer, prompt, shown
 from .colours import pieces, styles
 from .commands import TABLE
 from .dialogue import do
@@ -29,6 +30,9 @@ from .session import Session
 from .typed import Typed
 
 GREETING = "Tactics as in a plan file; `help` lists the commands, Tab completes, Ctrl-D ends."
+
+SIGN = 3
+"""The columns that the sign of work takes."""
 
 
 class Terminal(Completer, Lexer):
@@ -63,28 +67,44 @@ class Terminal(Completer, Lexer):
     def answer(self, typed: Typed) -> Answer:
         """Does a line and shows the answer, or the error."""
         try:
-            with self._patience(typed):
+            with self._patience(typed) as status:
                 answer = do(self.session, typed)
+                text = self._followed(answer, typed, status)
         except Error as error:
-            answer = Answer(self.session, f"error: {error}")
+            answer, text = Answer(self.session), f"error: {error}"
         except KeyboardInterrupt:
-            answer = Answer(self.session, "stopped; the plan is as it was")
+            answer, text = Answer(self.session), "stopped; the plan is as it was"
         self.session = answer.session
-        if answer.text:
-            self.show(answer.text)
+        if text:
+            self.show(text)
         return answer
 
     def show(self, text: str) -> None:
         """Writes a text in its colours."""
+        self.console.print(self._text(text), soft_wrap=True)
+
+    def _text(self, text: str) -> Text:
         made = Text()
         for piece, style in pieces(text, styles(text, self.session.plan.mesh)):
             made.append(piece, style)
-        self.console.print(made, soft_wrap=True)
+        return made
 
-    def _patience(self, typed: Typed) -> "nullcontext[None]":
+    def _followed(self, answer: Answer, typed: Typed, status: Status | None) -> str:
+        """What an answer says in the end, or at Ctrl-C; until then it is shown beside the sign of work."""
+        text, width = answer.text, answer.session.width
+        try:
+            for view in answer.later or ():
+                if status is not None:
+                    status.update(self._text(shown(view, width - SIGN)))
+                text = shown(view, width)
+        except KeyboardInterrupt:
+            return f"{text}\nstopped: `{typed.text.strip()}` goes on from here"
+        return text
+
+    def _patience(self, typed: Typed) -> AbstractContextManager[Status | None]:
         """Shows that a slow command is at work."""
         slow = TABLE[typed.words[0].text].slow if typed.words and typed.words[0].text in TABLE else ""
-        return self.console.status(slow) if slow and self.console.is_terminal else nullcontext()  # pyright: ignore
+        return self.console.status(slow) if slow and self.console.is_terminal else nullcontext()
 
     def _coloured(self, text: str) -> StyleAndTextTuples:
         found = pieces(text, styles(text, self.session.plan.mesh))

@@ -10,7 +10,7 @@ JAX traces the function to a jaxpr, and `importer` turns that into operations; t
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -93,6 +93,12 @@ class Traced:
         result = Tree(self.out_tree, self.result_names, self.out_avals)
         parts = _parts(self.out_tree, self.result_names, self.out_avals)
         return successors(_parts(self.in_tree, self.arg_names, self.in_avals), [result, *parts])
+
+    def rewritten(self, module: ModuleOp, sources: Sources, annotations: tuple[Annotation, ...]) -> "Traced":
+        """The same function as another program."""
+        made = replace(self, module=module, sources=sources, annotations=annotations)
+        vars(made)["successors"] = self.successors
+        return made
 
     def flatten(self, args: Sequence[object] = (), kwargs: Mapping[str, object] | None = None) -> list[Array]:
         """The leaves of a call's arguments in the program's form, without `consts`.

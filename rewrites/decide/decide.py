@@ -137,9 +137,9 @@ class _Mover:
         for move in self.result.moves:
             for use in move.uses:
                 self.result.at_use[use] = move
-        self.result.moves.sort(key=_first_use)
+        self.result.moves.sort(key=first_use)
         self.share(lambda move: move.value)
-        self.share(lambda move: _first_use(move)[0])
+        self.share(lambda move: first_use(move)[0])
         return self.result
 
     def share(self, key: Callable[[Move], int]) -> None:
@@ -323,5 +323,5 @@ def _cost(moves: Iterable[Move]) -> tuple[Bytes, int]:
     )
 
 
-def _first_use(move: Move) -> tuple[int, int]:
+def first_use(move: Move) -> tuple[int, int]:
     return min(move.uses, default=(NO_NODE, move.value))

@@ -70,6 +70,8 @@ class _Search:
         self.found = dict[int, dict[str, Instead]]()
         self.tried: set[tuple[int, str, Claim | None]] = set()
         self.known: dict[object, bool] = {}
+        self.movable: dict[tuple[int, str], bool] = {}
+        """Whether ops may move along an axis, as long as none moves."""
         self.in_conflict = {node for node, _, _ in self.table.conflicts}
 
     def try_around(self, each: Mismatch) -> None:
@@ -89,7 +91,10 @@ class _Search:
             return
         self.tried |= keys
         ways = self.ways(axis, claims)
-        for number in sorted(TwoPlaces(self.placements, self.carried, ways).best()):
+        chosen = sorted(TwoPlaces(self.placements, self.carried, ways).best())
+        if chosen:
+            self.movable.clear()
+        for number in chosen:
             node, way = self.program.nodes[number], ways[number]
             self.placements.results.update(zip(node.results, self.placements.nodes[number].produced, strict=True))
             self.placements.put(node, way.placed)
@@ -209,6 +214,12 @@ class _Search:
 
         One that is held and carries a sum may be placed where it is held.
         """
+        key = node.number, axis
+        if (known := self.movable.get(key)) is None:
+            known = self.movable[key] = self.is_movable(node, axis)
+        return known
+
+    def is_movable(self, node: Node, axis: str) -> bool:
         if not self.is_free(node) or node.signature.rivals or axis in self.found.get(node.number, {}):
             return False
         claims = [table.nodes[node.number] for table in self.table.axes.values()]
@@ -294,6 +305,13 @@ class _Search:
 
 def _is_even(node: Node, placement: Placement) -> bool:
     """Whether what is placed fits, every device has a block, and not a window, of each index, and no index is padded."""
+    known, key = node.signature.fitting, (placement,)
+    if (even := known.get(key)) is None:
+        even = known[key] = _fits_evenly(node, placement)
+    return even
+
+
+def _fits_evenly(node: Node, placement: Placement) -> bool:
     factors: dict[int, list[Factor]] = {}
     for index, factor in placement:
         factors.setdefault(index, []).append(factor)

@@ -46,7 +46,7 @@ class Network:
         if len(self.residual) > FEW:
             self.flood(source, sink)
         while True:
-            parents = self.reach(source)
+            parents = self.reach(source, sink)
             if sink not in parents:
                 return set(parents)
             self.augment(parents, source, sink)
@@ -97,7 +97,8 @@ class Network:
         self.residual[start][end] -= flow
         self.residual[end][start] += flow
 
-    def reach(self, source: Hashable) -> dict[Hashable, Hashable]:
+    def reach(self, source: Hashable, sink: Hashable) -> dict[Hashable, Hashable]:
+        """The node before each one that is reached, up to the sink."""
         parents: dict[Hashable, Hashable] = {source: source}
         queue = deque([source])
         while queue:
@@ -105,6 +106,8 @@ class Network:
             for end, capacity in self.residual.get(node, {}).items():
                 if capacity > 0 and end not in parents:
                     parents[end] = node
+                    if end == sink:
+                        return parents
                     queue.append(end)
         return parents
 

@@ -141,7 +141,7 @@ class TwoPlaces:
         maker = self.program.producer[value]
         movable = maker in self.ways
         places = (False, True) if movable else (False,)
-        moves = {key: self.together(value, key) for key in dict.fromkeys(map(_key, self.wants[value]))}
+        moves = self.together(value)
         same = {
             place: sum((self.price(value, place, w[0]) for k, w in moves.items() if k[3] == place), start=0) for place in places
         }
@@ -165,12 +165,12 @@ class TwoPlaces:
             ends = (meets, maker) if other else (maker, meets)
             network.edge(*ends, int(price * UNITS))
 
-    def together(self, value: int, key: tuple[Layout, int, int, bool | None]) -> list[Want]:
-        return [want for want in self.wants[value] if _key(want) == key]
-
-
-def _key(want: Want) -> tuple[Layout, int, int, bool | None]:
-    return want.layout, want.group, want.trips, want.otherwise
+    def together(self, value: int) -> dict[tuple[Layout, int, int, bool | None], list[Want]]:
+        """The wants of a value that one move serves."""
+        found: dict[tuple[Layout, int, int, bool | None], list[Want]] = {}
+        for want in self.wants[value]:
+            found.setdefault((want.layout, want.group, want.trips, want.otherwise), []).append(want)
+        return found
 
 
 def _unary(network: Network, node: object, otherwise: bool, price: Bytes) -> None:

@@ -2,6 +2,7 @@
 
     by_rule          a law that a rule says: where it applies, and what it makes there
       match          the left side of a rule, found in a program
+      alike          places of which the same would be found
       made           either side of a rule, made of any kind of term
         build        of ops
         meaning      of random arrays: whether the two sides are equal

@@ -6,9 +6,9 @@ reassociate: dot(dot(x, y), z) => dot(x, dot(y, z))
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
-from typing import cast
+from typing import NamedTuple, cast
 
 from ...dialects.definitions.flops import flops
 from ...dialects.errors import Error
@@ -17,12 +17,13 @@ from ..emit import Emitter
 from ..program.program import Node, Program
 from ..rules import firing
 from ..rules.rule import Apply, Rule, Symbol, Term, subterms
+from .alike import Key, around, levels
 from .build import Ops
 from .draft import Before, Draft
 from .heads import NAMES, arity, form
 from .law import Site
 from .made import Costs, Ids, NoTerm, made
-from .match import Match, dtype_at, matches
+from .match import Match, dtype_at, is_root, matches
 from .meaning import kinds_of, problem
 
 
@@ -31,6 +32,8 @@ class ByRule:
     """The law of a rule, for the kinds of numbers for which its two sides are equal."""
 
     rule: Rule
+    proved: frozenset[str] = field(default=frozenset(), compare=False)
+    """The kinds for which that has been tried before: by the tests, for a law of the library."""
 
     @property
     def name(self) -> str:
@@ -41,11 +44,23 @@ class ByRule:
         return str(self.rule)
 
     def sites(self, program: Program) -> Iterator[Site]:
+        """Where it applies. Of places that are alike, the first one is looked at."""
+        depth, known = levels(self.rule.left), dict[Key, _Found | None]()
         for node in program.nodes:
-            found = self.match(program, node)
-            if found is not None:
-                inside = tuple(program.nodes[number].results[0] for number in found.nodes)
-                yield Site(node.results[0], inside, *self.saved(program, found))
+            if not is_root(self.rule.left, node):
+                continue
+            key, values = around(program, node.results[0], depth)
+            if key not in known:
+                known[key] = self.found(program, node, values)
+            if (found := known[key]) is not None:
+                yield Site(node.results[0], tuple(values[at] for at in found.inside), found.flops, found.elements)
+
+    def found(self, program: Program, node: Node, values: Sequence[int]) -> _Found | None:
+        """How it applies to an op, by the positions of the values around it."""
+        if (match := self.match(program, node)) is None:
+            return None
+        inside = tuple(values.index(program.nodes[number].results[0]) for number in match.nodes)
+        return _Found(inside, *self.saved(program, match))
 
     def saved(self, program: Program, found: Match) -> tuple[int, int]:
         """The flops and the elements that the right side saves: what is read elsewhere has to be computed all the same."""
@@ -62,9 +77,13 @@ class ByRule:
     def match(self, program: Program, node: Node) -> Match | None:
         """The way in which it applies to an op: of several, the one that saves most."""
         ways = [each for each in matches(program, self.rule.left, node) if self.makes_sense(each)]
-        if not ways or problem(self.rule, _kind(dtype_at(program, node))) is not None:
+        if not ways or not self.holds(_kind(dtype_at(program, node))):
             return None
         return max(ways, key=lambda each: self.saved(program, each))
+
+    def holds(self, kind: str) -> bool:
+        """Whether it is a law for a kind of numbers."""
+        return kind in self.proved or problem(self.rule, kind) is None
 
     def makes_sense(self, found: Match) -> bool:
         """Whether the right side has the indices of the result, or fewer."""
@@ -87,6 +106,14 @@ class ByRule:
         bound = {name: ops.plain(draft[seen.value], seen.ids) for name, seen in found.bound.items()}
         draft.replace(value, ops.whole(made(self.rule.right, bound, found.keep, ops), found.ids))
         firing.count(self.name)
+
+
+class _Found(NamedTuple):
+    """How a law applies to ops that are alike: the positions of the values that are not needed then, and what is saved."""
+
+    inside: tuple[int, ...]
+    flops: int
+    elements: int
 
 
 def _flops(node: Node) -> int:

@@ -9,14 +9,14 @@ folded over the range, accumulated.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import TypeVar
 
-from xdsl.ir import Block, Operation, OpResult
+from xdsl.ir import Block, Operation
 
 from ..program.dim_classes import Classes
-from ..program.program import Node, Program
+from ..program.program import Node, Program, Signature
 from .chunk_loop import Loop
 from .chunk_part import FOLDS, Part, arrays, at_dim
 from .draft import Draft
@@ -42,6 +42,12 @@ class Chunk:
     trips: int
     name: str = "chunk"
     text: str = "chunk: f(x) => loop over parts of a range of x"
+
+    @property
+    def loop(self) -> Hashable:
+        """Equal for two values of one program whose parts are in the same loop."""
+        indices = self.part.indices
+        return self.trips, tuple((node.number, indices.get(node.number)) for node in self.part.nodes)
 
     def sites(self, program: Program) -> Iterator[Site]:
         del program
@@ -69,7 +75,7 @@ def part_of(program: Program, classes: Classes, value: int, dim: int) -> Part:
     return part
 
 
-def _large(program: Program, classes: Classes, value: int, dim: int) -> list[Operation]:
+def _large(program: Program, classes: Classes, value: int, dim: int) -> list[Node]:
     """The ops that make or read a value with both ranges of the large one: of the dim, and of its largest other dim."""
     shape = program.shape(value)
     largest = sorted((each for each in range(len(shape)) if each != dim), key=lambda each: shape[each])[-1:]
@@ -80,44 +86,67 @@ def _large(program: Program, classes: Classes, value: int, dim: int) -> list[Ope
         if len(type.shape) >= len(ranges) and ranges <= {classes.of(each, at) for at in range(len(type.shape))}
     }
     nodes = (node for node in program.nodes if not node.is_border and node.region == program.region[value])
-    return [node.op for node in nodes if not large.isdisjoint((*node.operands, *node.results))]
+    return [node for node in nodes if not large.isdisjoint((*node.operands, *node.results))]
 
 
-def _between(program: Program, ends: Sequence[Operation]) -> list[Node]:
+def _between(program: Program, ends: Sequence[Node]) -> list[Node]:
     """These ops of a block, and all on the way from one of them to another; of those with regions, the borders."""
     if not ends:
         return []
-    block, ahead, behind = cast(Block, ends[0].parent), set(ends), set(ends)
-    ops = list(block.ops)
-    for op in ops:
-        if any(owner in ahead for owner in _read(op)):
+    block, producer = ends[0].op.parent, program.producer
+    ops = _ops_of(program, block)
+    read = [[ops[producer[value]] for value in node.operands if producer[value] >= 0] for node in program.nodes]
+    ahead = {ops[node.number] for node in ends}
+    behind = set(ahead)
+    for op, its in zip(ops, read, strict=True):
+        if op >= 0 and not ahead.isdisjoint(its):
             ahead.add(op)
-    for op in reversed(ops):
+    for op, its in zip(reversed(ops), reversed(read), strict=True):
         if op in behind:
-            behind.update(owner for owner in _read(op) if owner.parent is block)
+            behind.update(each for each in its if each >= 0)
     between = ahead & behind
-    return [node for node in program.nodes if node.op in between]
+    return [node for node in program.nodes if ops[node.number] in between and node.op.parent is block]
 
 
-def _read(op: Operation) -> Iterator[Operation]:
-    """The ops that make what an op reads, also inside its regions."""
-    return (operand.op for inner in op.walk() for operand in inner.operands if isinstance(operand, OpResult))
+def _ops_of(program: Program, block: Block | None) -> list[int]:
+    """For each op, also those in regions, the number of the op of a block that it is or is in; -1 for others."""
+    found, around = list[int](), dict[Operation, int]()
+    for node in program.nodes:
+        op: Operation | None = node.op
+        while op is not None and op.parent is not block:
+            op = op.parent_op()
+        if op is None:
+            found.append(-1)
+        elif node.is_border or op is not node.op or node.signature.instance.definition.apart:
+            found.append(around.setdefault(op, node.number))
+        else:
+            found.append(node.number)
+    return found
 
 
 def _indices(program: Program, value: int, dim: int, inside: set[int]) -> dict[int, int]:
     """For each op the index that the range is, found from the large value outwards; -1 if it is two of them."""
-    found: dict[int, int] = {}
+    found, done = dict[int, int](), set[tuple[int, int]]()
+    tables = dict[Signature, list[list[int | None]]]()
     left = {(value, dim): None}
     for value, dim in _growing(left):
         for node in _around(program, value, inside):
-            for other, dims in arrays(node):
-                index = at_dim(dims, dim) if other == value else None
-                if index is None:
+            ends, table = (*node.operands, *node.results), tables.get(node.signature)
+            if table is None:
+                table = tables[node.signature] = [[at_dim(dims, at) for at in range(len(dims))] for _, dims in arrays(node)]
+            for other, its in zip(ends, table, strict=True):
+                index = its[dim] if other == value else None
+                if index is None or (node.number, index) in done:
                     continue
+                done.add((node.number, index))
                 found[node.number] = index if found.get(node.number, index) == index else -1
-                same = ((end, at) for end, its in arrays(node) for at in range(len(its)) if at_dim(its, at) == index)
-                left.update(dict.fromkeys(same))
+                left.update({(end, at): None for end, its in zip(ends, table, strict=True) for at in _places(its, index)})
     return found
+
+
+def _places(indices: Sequence[int | None], index: int) -> Iterator[int]:
+    """The dims that are an index."""
+    return (at for at, each in enumerate(indices) if each == index)
 
 
 def _growing(items: dict[T, None]) -> Iterator[T]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 
 from ..program.program import Program
 
@@ -29,9 +29,30 @@ class Draft:
 
     def __post_init__(self) -> None:
         self.ssa = list(self.program.numbers)
-        self.module = self.program.module.clone(value_mapper=self.values)
-        for old, new in zip(self.program.module.walk(), self.module.walk(), strict=True):
-            self.origins[new], self.ops[old] = old, new
+        self.module = cast(ModuleOp, self._copied(self.program.module))
+
+    def _copied(self, op: Operation) -> Operation:
+        """A copy of an op, with what it reads replaced by the copies of that, which is before it."""
+        values = self.values
+        regions = [Region([self._copied_block(block) for block in region.blocks]) for region in op.regions]
+        # Not `Operation.clone`, which walks both modules once more to set operands.
+        new = type(op).create(
+            operands=[values[value] for value in op.operands],
+            result_types=op.result_types,
+            properties=op.properties,
+            attributes=op.attributes,
+            location=op.location,
+            regions=regions,
+        )
+        values.update(zip(op.results, new.results, strict=True))
+        self.origins[new], self.ops[op] = op, new
+        return new
+
+    def _copied_block(self, block: Block) -> Block:
+        new = Block(arg_types=block.arg_types)
+        self.values.update(zip(block.args, new.args, strict=True))
+        new.add_ops([self._copied(op) for op in block.ops])
+        return new
 
     def __getitem__(self, value: int) -> SSAValue:
         """What stands for a value of the original now."""

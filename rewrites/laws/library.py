@@ -10,8 +10,11 @@ from .by_rule import ByRule
 from .law import Law
 from .stack import Stack
 
+PROVED = frozenset({"f"})
+"""The kinds of numbers for which a test shows that all rules of the library are laws."""
+
 
 @cache
 def library() -> Mapping[str, Law]:
-    """Those that rules say, each tried when it is first applied, and `stack`."""
-    return {**{each.rule.name: ByRule(each.rule) for each in rules("programs")}, "stack": Stack()}
+    """Those that rules say, and `stack`. For numbers that no test has tried, a rule is tried when it is first applied."""
+    return {**{each.rule.name: ByRule(each.rule, PROVED) for each in rules("programs")}, "stack": Stack()}

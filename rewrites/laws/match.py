@@ -39,12 +39,14 @@ class Match:
         return tuple(each for each in self.ids if each is not None)
 
 
+def is_root(left: Apply, node: Node) -> bool:
+    """Whether an op is of the kind that a left side is."""
+    return SAME.get(node.kind, node.kind) == NAMES.get(left.head, left.head) and not node.is_border and len(node.results) == 1
+
+
 def matches(program: Program, left: Apply, root: Node) -> Iterator[Match]:
     """Every way in which an op is the root of a left side."""
-    if len(root.results) != 1 or root.is_border:
-        return
-    kind, given = NAMES.get(left.head, left.head), SAME.get(root.kind, root.kind)
-    if kind != given:
+    if not is_root(left, root):
         return
     shape, numbers = program.shape(root.results[0]), count()
     ids = tuple(None if extent == 1 else next(numbers) for extent in shape)

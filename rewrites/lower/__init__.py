@@ -3,6 +3,7 @@
     materialise     the decisions as placed builders and slicers
       picked        lookups whose elements arrive bit by bit
       constructors  how these are built: as written, or fused by the builder rules
+      beginning     as much of it as a screen shows
       localise      the device-local form of an op, with the offsets and masks that its definition asks for
       lookups       looked-up indices, counted from a block's first element
     fuse            the same from text, for the pass `fuse` of `partita-opt`

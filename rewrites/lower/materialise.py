@@ -8,7 +8,7 @@ its results. Each move becomes a redistribution. The gather of a parameter waits
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
@@ -31,11 +31,11 @@ from .picked import picked
 
 def materialise(decisions: Decisions, fused: bool = True) -> ModuleOp:
     """The placed program as a new module. The unfused form is easier to read and means the same."""
-    writer = _Writer(decisions, Fusing if fused else Plain)
+    writer = Writer(decisions, Fusing if fused else Plain)
     return writer.module()
 
 
-class _Writer:
+class Writer:
     """Walks the program once; `values` maps (value, move or None) to its value in the new IR."""
 
     def __init__(self, decisions: Decisions, constructor: Callable[[Block, Mesh], Constructor]) -> None:
@@ -61,13 +61,16 @@ class _Writer:
         for value, arg in zip(program.arguments, block.args, strict=True):
             self.define(value, arg, into)
         self.body(0, into)
-        end = len(program.nodes)
-        read = [self.read(value, end, at, into) for at, value in enumerate(program.returned)]
-        out = [into.force(self.cut(made, type, into)) for made, type in zip(read, outputs, strict=True)]
-        into.finish_into(func.ReturnOp(*out))
+        into.finish_into(func.ReturnOp(*self.returned(outputs, into)))
         module = Module([main])
         set_mesh(module, self.mesh)
         return module
+
+    def returned(self, outputs: Sequence[ArrayType], into: Constructor) -> list[SSAValue]:
+        """What the program returns, in these types."""
+        end = len(self.program.nodes)
+        read = [self.read(value, end, at, into) for at, value in enumerate(self.program.returned)]
+        return [into.force(self.cut(made, type, into)) for made, type in zip(read, outputs, strict=True)]
 
     def type_at(self, value: int, layout: Layout, pending: Pend = ()) -> ArrayType:
         whole = self.program.types[value]
@@ -87,10 +90,13 @@ class _Writer:
     def body(self, region: int, into: Constructor) -> None:
         """The ops of one region, including nested ops with regions."""
         for entry in self.entries[region]:
-            if isinstance(entry, Node):
-                self.node(entry, into)
-            else:
-                self.control(entry, into)
+            self.entry(entry, into)
+
+    def entry(self, entry: Node | Control, into: Constructor) -> None:
+        if isinstance(entry, Node):
+            self.node(entry, into)
+        else:
+            self.control(entry, into)
 
     def node(self, node: Node, into: Constructor) -> None:
         """One op: its operands sliced, its local form emitted, its results built."""

@@ -23,7 +23,7 @@ from ...dialects.names import ARGUMENTS, RESULTS, names_of
 from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.regions import BORDERS
 from .executions import Marks, trips
-from .program import Control, Node, Program, Region, Signature
+from .program import Control, Node, Program, Region, Signature, Signatures
 from .runs_once import once_signature
 from .shard_maps import fits, own_signature
 
@@ -31,9 +31,9 @@ UNKNOWN_TRIPS = 16
 """How often a loop is taken to run if its trip count is unknown."""
 
 
-def flatten(module: ModuleOp) -> Program:
-    """Build the tables of a module whose first function is the program."""
-    program = Program(module)
+def flatten(module: ModuleOp, bound: Signatures | None = None) -> Program:
+    """Build the tables of a module whose first function is the program; `bound` are definitions that are bound already."""
+    program = Program(module, signatures=bound or {})
     flattener = _Flattener(program)
     flattener.region(0, 1, 1, "")
     main = program.main

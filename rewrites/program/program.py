@@ -108,7 +108,7 @@ class Signature:
         """Whether the op only moves elements, by windows: that costs nothing, so its result is made where it is read."""
         self.placed: dict[object, object] = {}
         self.fitting: dict[object, bool] = {}
-        """Whether factors fit an index together, for those that were tried."""
+        """Whether factors fit an index together, and placements evenly, for those that were tried."""
         self.own: dict[str, int] = {}
         """For an op with its own mesh axes: axis -> the index that is always placed on it."""
         self.once = False
@@ -150,6 +150,10 @@ class Signature:
         return [digit.reach for digit in every if digit.at == index and digit.reach is not None]
 
 
+def _is_by_identity(key: object) -> bool:
+    return isinstance(cast("tuple[object, ...]", key)[1], int)
+
+
 def _dims(value: Dims, extents: list[int]) -> Digits:
     """The digits of each dim; a block is only minor to others."""
     dims: list[tuple[Digit, ...]] = []
@@ -167,6 +171,9 @@ def _dims(value: Dims, extents: list[int]) -> Digits:
 
 def _at(dims: Digits) -> dict[int, Position]:
     return {digit.at: Position(dim, digit.minor, digit.reach) for dim, digits in enumerate(dims) for digit in digits}
+
+
+Signatures = dict[object, Signature]
 
 
 @dataclass(slots=True, eq=False)
@@ -252,7 +259,8 @@ class Program:
     returned: tuple[int, ...] = ()
     argument_names: tuple[str, ...] = ()
     result_names: tuple[str, ...] = ()
-    signatures: dict[object, Signature] = field(default_factory=dict[object, Signature])
+    signatures: Signatures = field(default_factory=dict[object, Signature])
+    """Those that are bound, by op, parameters and types; also by the identity of these, while the program keeps them."""
     shifting: set[int] = field(default_factory=set[int])
     """The nodes that only move elements, by windows."""
 
@@ -263,6 +271,10 @@ class Program:
     def has_regions(self) -> bool:
         """Whether the program has loops or branches."""
         return len(self.regions) > 1
+
+    def bound(self) -> Signatures:
+        """The signatures that another program on the same mesh can share."""
+        return {key: found for key, found in self.signatures.items() if not _is_by_identity(key)}
 
     def together(self, node: Node) -> list[Node]:
         """The nodes of the node's op: one, but for an op whose values are placed apart."""

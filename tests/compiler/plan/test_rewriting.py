@@ -15,7 +15,11 @@ import pytest
 
 import partita as pt
 from partita.compiler.api.plan import Plan
+from partita.compiler.plan import rewrites as rewrites_module
+from partita.compiler.plan.rewrites import tried
+from partita.compiler.plan.rewriting import rewrite
 from partita.examples import gpt
+from partita.rewrites.laws.law import Law
 
 Array = Any
 MESH = pt.Mesh(data=4, model=2)
@@ -202,3 +206,37 @@ def test_rewritings_are_listed_with_what_they_save_and_are_tactics() -> None:
     assert after.trace.splitlines()[-1] == best.tactic
     assert after.check(*args) < 2e-4
     assert "memory saved" in str(found)
+
+
+def test_a_listing_begins_with_the_places_and_grows_with_what_each_saves() -> None:
+    plan, _ = training()
+    first, *later, last = tried(plan)
+    assert not first.found
+    assert {each.law for each in first.left} == {"distribute", "divide_last", "scale_first", "scale_last", "sum_product"}
+    assert str(first).endswith(f"0 of {len(first.left)} tried")
+    left = [len(each.left) for each in later]
+    assert left == sorted(left, reverse=True)
+    assert str(later[0]).endswith(f"{last.of - left[0]} of {last.of} tried")
+    assert str(last) == str(plan.rewrites())
+    assert [*last.found] == [*plan.rewrites()]
+
+
+def test_what_has_been_tried_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = training()[0].tile("params/embed", 1, "model")
+    places: list[object] = []
+
+    def counted(plan: Plan, law: Law, at: object, given: object) -> Plan:
+        places.append((law.name, at))
+        return rewrite(plan, law, at, given)  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr(rewrites_module, "rewrite", counted)
+    trials = tried(plan)
+    for _ in range(3):
+        next(trials)
+    # Two large values name the same loop.
+    assert len(places) == 1
+    found = plan.rewrites()
+    assert len(places) == len(set(map(str, places)))
+    tries = len(places)
+    assert [*plan.rewrites()] == [*found]
+    assert len(places) == tries

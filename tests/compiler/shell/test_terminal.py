@@ -14,12 +14,17 @@ from rich.console import Console
 from strategies import strategy
 
 import partita as pt
+from partita.compiler.plan import rewrites
+from partita.compiler.plan.candidates import Candidate
+from partita.compiler.plan.state import State
 from partita.compiler.shell import script
 from partita.compiler.shell.colours import pieces, styles
 from partita.compiler.shell.completion import completions
 from partita.compiler.shell.recording import picture
 from partita.compiler.shell.session import Session
 from partita.compiler.shell.terminal import GREETING, Terminal
+from partita.compiler.shell.typed import Typed
+from partita.rewrites.laws.law import Law
 
 MESH = pt.Mesh(data=4, model=2)
 SHAPES = [jax.ShapeDtypeStruct(shape, "float32") for shape in ((256, 8), (8, 16), (16, 8))]
@@ -168,3 +173,30 @@ def test_a_session_is_recorded_as_a_picture() -> None:
     assert svg == picture(small(), ["tile x.0 @data", "show"], "tactics.txt", "partita shell")
     with pytest.raises(pt.Error, match="unknown command"):
         picture(small(), ["tiel"], "tactics.txt", "partita shell")
+
+
+def test_ctrl_c_keeps_what_has_been_tried(monkeypatch: pytest.MonkeyPatch, transformer: Session) -> None:
+    tried: list[str] = []
+
+    def tries(plan: State, law: Law, each: Candidate) -> tuple[int, int, int]:
+        if len(tried) == 2:
+            tried.append("stopped")
+            raise KeyboardInterrupt
+        tried.append(each.law)
+        return 1_000, 0, 0
+
+    monkeypatch.setattr(rewrites, "_tried", tries)
+    session = Session.start(transformer.plan.replicate("batch/x", "model"))
+    with create_pipe_input() as keyboard:
+        shown = Console(file=io.StringIO(), width=100, force_terminal=True, color_system=None)
+        terminal = Terminal(session, shown, keyboard, DummyOutput())
+        terminal.answer(Typed("rewrites"))
+        terminal.answer(Typed("rewrites all"))
+    assert isinstance(shown.file, io.StringIO)
+    begun, _, rest = shown.file.getvalue().partition("stopped: `rewrites` goes on from here\n")
+    assert begun.rstrip().endswith(" tried")
+    assert "1,000" in begun
+    assert tried.count("stopped") == 1
+    assert "1,000" in rest
+    assert not rest.rstrip().endswith(" tried")
+    assert terminal.session.plan is session.plan

@@ -20,13 +20,15 @@ from figures import Figures
 from generated import Case, cases, examples
 from hypothesis import given
 from lowered import interpreted
+from models import Transformer, train_step
 from tolerance import differs
 
 import partita as pt
 from partita.compiler.api.plan import Plan
 from partita.dialects.reference.interpret import interpret
-from partita.rewrites.laws.by_rule import checked
-from partita.rewrites.laws.library import library
+from partita.rewrites.laws.by_rule import ByRule, checked
+from partita.rewrites.laws.law import Site
+from partita.rewrites.laws.library import PROVED, library
 from partita.rewrites.laws.meaning import kinds_of
 from partita.rewrites.rules.compile import CompiledRule
 from partita.rewrites.rules.files import rules
@@ -131,7 +133,7 @@ def test_a_rule_is_a_law_for_some_dtypes(law: str, kinds: str) -> None:
 @pytest.mark.parametrize("law", rules("programs").rules, ids=lambda law: law.name)
 def test_a_rule_of_the_library_is_a_law_for_floats(law: CompiledRule) -> None:
     assert checked(law.rule) == library()[law.name]
-    assert "f" in kinds_of(law.rule)
+    assert kinds_of(law.rule) >= PROVED
 
 
 @pytest.mark.parametrize(
@@ -337,6 +339,8 @@ def test_a_generated_plan_means_the_same_after_any_laws(kind: str, figures: Figu
     @given(cases(kind == "gradients"), st.lists(st.sampled_from(sorted(library())), min_size=1, max_size=3), st.randoms())
     def run(case: Case, laws: list[str], random: Random) -> None:
         plan = any_laws(case.plan, laws, random)
+        for law in (law for law in library().values() if isinstance(law, ByRule)):
+            assert [*law.sites(case.plan.source.program)] == each_alone(case.plan, law)
         seen.update(programs=1, rewritten=plan is not case.plan)
         if plan is case.plan or case.start.whole:
             return
@@ -349,6 +353,34 @@ def test_a_generated_plan_means_the_same_after_any_laws(kind: str, figures: Figu
     run()
     figures.add("generated programs that laws rewrote", seen["rewritten"], of=seen["programs"])
     assert 3 * seen["rewritten"] >= seen["programs"]
+
+
+def each_alone(plan: Plan, law: ByRule) -> list[Site]:
+    """The places of a law, each op looked at by itself."""
+    program = plan.source.program
+    found = ((node, match) for node in program.nodes if (match := law.match(program, node)) is not None)
+    return [
+        Site(node.results[0], tuple(program.nodes[n].results[0] for n in match.nodes), *law.saved(program, match))
+        for node, match in found
+    ]
+
+
+@pytest.mark.parametrize("law", rules("programs").rules, ids=lambda law: law.name)
+def test_of_places_that_are_alike_one_tells_where_the_law_applies(law: CompiledRule) -> None:
+    plan, by_rule = pt.plan(train_step, MESH, *Transformer(3).shapes()), checked(law.rule)
+    assert [*by_rule.sites(plan.source.program)] == each_alone(plan, by_rule)
+
+
+def test_places_that_differ_only_in_how_often_a_value_is_read_are_not_alike() -> None:
+    def fn(x: Array, a: Array, b: Array) -> tuple[Array, ...]:
+        once, twice = x @ a, (x + 1) @ a
+        return once @ b, twice @ b, jnp.exp(twice)
+
+    plan, law = pt.plan(fn, MESH, *arrays((64, 32), (32, 4), (4, 32))), library()["reassociate"]
+    assert isinstance(law, ByRule)
+    places = [*law.sites(plan.source.program)]
+    assert places == each_alone(plan, law)
+    assert len({each.flops for each in places}) == 2
 
 
 def any_laws(plan: Plan, laws: list[str], random: Random) -> Plan:

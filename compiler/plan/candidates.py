@@ -1,0 +1,103 @@
+"""What `plan.rewrites` tries: laws at kinds of places, those that are alike together.
+
+reassociate   jvp(block*)/dot_general#3   12 places, found by matching
+chunk         logits, dim 1, trips 8       one of the largest values at the peak of memory
+recompute     block*                       the outermost scopes
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ...rewrites.laws.law import Law, Site
+from ...rewrites.laws.library import library
+from ..inputs.names import Patterns
+from .collectives import line_of
+from .laws import made_by, scope_of
+from .memory import at_peak
+from .state import State
+
+MOST = 8
+"""The most kinds of places of library laws that are tried: those that save most flops and elements by themselves."""
+TRIPS = 8
+"""The number of parts in which a large value is tried to be computed."""
+LARGEST = 4
+"""How many kinds of the largest values at the peak of memory are tried to be computed in parts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A law at some places that are alike, which has not been tried."""
+
+    law: str
+    at: tuple[str, ...]
+    places: int
+    line: str = ""
+    given: Mapping[str, int | str] = field(default_factory=dict[str, int | str])
+
+    @property
+    def patterns(self) -> Patterns:
+        return self.at[0] if len(self.at) == 1 else list(self.at)
+
+
+def matched(plan: State) -> list[Candidate]:
+    """The laws of the library where they save most by themselves: by matching alone, nothing is tried."""
+    groups = [group for law in library().values() for group in _groups(plan, law)]
+    best = sorted(groups, key=lambda each: each[1:], reverse=True)[:MOST]
+    return [_candidate(plan, law, at, len(at)) for (law, at), *_ in best]
+
+
+def searched(plan: State) -> list[Candidate]:
+    """Where the laws that need more of a plan than its program could apply."""
+    return [*_in_parts(plan), *_again(plan)]
+
+
+def _candidate(plan: State, law: str, at: tuple[str, ...], places: int, **given: int | str) -> Candidate:
+    return Candidate(law, at, places, _line(plan, at), given)
+
+
+def _groups(plan: State, law: Law) -> Iterator[tuple[tuple[str, tuple[str, ...]], int, int]]:
+    """The places of a law, those that differ only in the numbers of layers together, with the flops and elements saved."""
+    alike: dict[object, list[Site]] = {}
+    program, names = plan.source.program, plan.source.addresses.names
+    for site in law.sites(program):
+        ends = (value for each in (site.value, *site.inside) for value in (*made_by(plan, each).operands, each))
+        alike.setdefault((unnumbered(names[site.value]), *(program.types[value] for value in ends)), []).append(site)
+    for sites in alike.values():
+        at = tuple(names[site.value] for site in sites)
+        yield (law.name, at), sum(site.flops for site in sites), sum(site.elements for site in sites)
+
+
+def unnumbered(name: str) -> str:
+    """The name without numbers, which tell layers apart: `block*/dot_general#*`."""
+    return re.sub(r"\d+", "*", name)
+
+
+def _in_parts(plan: State) -> Iterator[Candidate]:
+    """The largest values at the peak of memory, in parts of each of their dims."""
+    program, names = plan.source.program, plan.source.addresses.names
+    computed = [value for value in at_peak(plan) if program.producer[value] >= 0 and not made_by(plan, value).is_border]
+    alike = {(unnumbered(names[value]), program.types[value]): value for value in reversed(computed)}
+    for value in list(alike.values())[: -LARGEST - 1 : -1]:
+        for dim, extent in enumerate(program.shape(value)):
+            if extent % TRIPS == 0 and extent > TRIPS:
+                yield _candidate(plan, "chunk", (names[value],), 1, dim=dim, trips=TRIPS)
+
+
+def _again(plan: State) -> Iterator[Candidate]:
+    """The outermost scopes of the program, those of layers that are alike together."""
+    scopes = dict.fromkeys(scope_of(plan, node).split("/")[0] for node in plan.source.program.nodes if not node.is_border)
+    alike: dict[str, list[str]] = {}
+    for scope in scopes:
+        alike.setdefault(unnumbered(scope), []).append(scope)
+    for some in (some for name, some in alike.items() if name):
+        yield _candidate(plan, "recompute", tuple(some), len(some))
+
+
+def _line(plan: State, at: Sequence[str]) -> str:
+    """The source line of the first place."""
+    value = plan.source.addresses.by_name(at[0])
+    source = None if value is None else line_of(plan, value, made_by(plan, value))
+    return "" if source is None else source.place
