@@ -34,7 +34,7 @@ class Grid:
         made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
         numbers = {at for row in self.rows for at, cell in enumerate(row) if isinstance(cell, int)}
         for at, column in enumerate(self.columns):
-            made.add_column(column, justify="right" if at in numbers else "left", overflow="fold")
+            made.add_column(column, justify="right" if at in numbers else "left", overflow="fold", no_wrap=at in numbers)
         for row in self.rows:
             # A plain text, since the brackets of a layout are not markup.
             made.add_row(*(Text(_text(cell)) for cell in row))
