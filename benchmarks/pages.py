@@ -4,8 +4,8 @@
     python -m benchmarks.pages 96          # one measurement, as JSON
 
 The program is the GPT-3-shaped training step, with data parallelism, Megatron and ZeRO-3. Each measurement runs in a process
-of its own; `plan.html` is measured in CPU seconds. The page is measured in headless Chromium without a GPU: from its load to its
-first drawing, then the median time from an input to the drawing that follows it.
+of its own; `plan.html` is measured in CPU seconds. The page is measured in headless Chromium without a GPU: from its load to
+its first drawing, then the median time from an input to the drawing that follows it.
 """
 
 import sys
