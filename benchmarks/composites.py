@@ -31,6 +31,7 @@ ROWS: dict[str, Sequence[Callable[[pt.Plan], pt.Plan]]] = {
     "VocabularyParallel": [DATA, MODEL, pt.VocabularyParallel("model")],
     "ContextParallel": [pt.ContextParallel("data")],
     "FSDP": [DATA, MODEL, pt.FSDP("data")],
+    "FSDP of every vector": [DATA, MODEL, pt.FSDP("data", smallest=1)],
     "Tensor2D": [pt.Tensor2D("data", "model")],
 }
 

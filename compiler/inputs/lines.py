@@ -134,9 +134,12 @@ class Sources(Mapping[Operation, Source]):
     found: dict[Operation, Source] = field(default_factory=dict[Operation, Source], init=False)
 
     def __getitem__(self, op: Operation) -> Source:
-        if op not in self.found:
-            self.found[op] = resolve(self.origins[op])
-        return self.found[op]
+        if (found := self.found.get(op)) is None:
+            found = self.found[op] = resolve(self.origins[op])
+        return found
+
+    def __contains__(self, op: object) -> bool:
+        return op in self.origins
 
     def __iter__(self) -> Iterator[Operation]:
         return iter(self.origins)

@@ -106,6 +106,9 @@ def most(rows: Iterable[tuple[Bytes, str]]) -> Bytes:
     total: Bytes = 0
     choices: dict[str, dict[str, list[tuple[Bytes, str]]]] = {}
     for size, where in rows:
+        if not where:
+            total += size
+            continue
         first, rest = _inside(where)
         op, _, branch = first.partition(":")
         if branch:

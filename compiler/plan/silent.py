@@ -141,14 +141,20 @@ def _excesses(plan: State) -> Sequence[Excess]:
 
 def _each_excess(plan: State) -> Iterator[Excess]:
     program, placements, on_device = plan.source.program, plan.decisions.placements, plan.once(of_each_op)
-    for node in program.nodes:
+    known: dict[int, tuple[tuple[str, ...], bool]] = {}
+    for node, placed in zip(program.nodes, placements.nodes, strict=True):
         flops = on_device[node.number] if node.kind != "whole" and node.results else 0
-        axes = _whole_on(plan, placements.axes(node)) if flops != 0 else ()
+        if flops == 0:
+            continue
+        # Ops that are alike share where they are placed.
+        if id(placed) not in known:
+            halos = any(factor.has_halo for _, factor in placed.placement)
+            known[id(placed)] = _whole_on(plan, placements.axes(node)), halos
+        axes, overlaps = known[id(placed)]
         if flops is None:
             if axes:
                 yield Excess(node, UNKNOWN, axes, 0)
             continue
-        overlaps = any(factor.has_halo for _, factor in placements.nodes[node.number].placement)
         rim = flops - (in_blocks(plan, node) or flops) if overlaps else 0
         if excess := (_excess(plan, flops - rim, axes) + rim) * program.trips(node.region):
             yield Excess(node, REDUNDANT, axes, excess)

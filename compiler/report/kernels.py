@@ -49,10 +49,13 @@ def _alike(graph: Graph) -> tuple[list[Alike], dict[int, int]]:
     groups: dict[object, Alike] = {}
     of: dict[int, int] = {}
     makers = _makers(graph.nodes)
+    details: dict[str, str] = {}
     for node in graph.nodes:
         if node.kind == "barrier":
             continue
-        name, detail = _name(node), _detail(graph, node)
+        if node.kind == "kernel" and node.name not in details:
+            details[node.name] = _ops(graph, node)
+        name, detail = _name(node), details[node.name] if node.kind == "kernel" else _sent(node)
         before = [of[makers[value.name]] for value in node.operands if node.kind == "redistribute"]
         key = node.kind, name, detail, tuple(before)
         group = groups.setdefault(key, Alike(len(groups), node.kind, name, detail))
@@ -85,11 +88,14 @@ def _name(node: Node) -> str:
     return node.name if node.kind == "kernel" else ""
 
 
-def _detail(graph: Graph, node: Node) -> str:
-    """What a kernel computes, or what a redistribution sends."""
-    if node.kind == "kernel":
-        ops = Counter(op.name.partition(".")[2] for op in graph.kernels[node.name].body.walk() if op.results)
-        return ", ".join(name if count == 1 else f"{count} {name}" for name, count in ops.most_common(5))
+def _ops(graph: Graph, node: Node) -> str:
+    """What a kernel computes."""
+    ops = Counter(op.name.partition(".")[2] for op in graph.kernels[node.name].body.walk() if op.results)
+    return ", ".join(name if count == 1 else f"{count} {name}" for name, count in ops.most_common(5))
+
+
+def _sent(node: Node) -> str:
+    """What a redistribution sends."""
     return ", ".join(starred(str(each)) for each in node.collectives)
 
 

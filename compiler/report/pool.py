@@ -32,6 +32,7 @@ class Pools:
     def __init__(self) -> None:
         self.texts = Pool[str](str)
         self.lines = Pool[tuple[str, str, str]](list)
+        self._known: dict[tuple[str, int, str], int] = {}
 
     def text(self, text: str) -> int:
         return self.texts.number(text)
@@ -40,7 +41,11 @@ class Pools:
         """The number of a source line: its place, its function and its code; -1 without one."""
         if source is None or not source.line:
             return -1
-        return self.lines.number((source.place, function_of(source), code_of(source)))
+        # Thousands of ops come from a few hundred lines, whose text takes longer to find than their number.
+        key = source.file, source.line, source.function
+        if (found := self._known.get(key)) is None:
+            found = self._known[key] = self.lines.number((source.place, function_of(source), code_of(source)))
+        return found
 
 
 def function_of(source: Source) -> str:

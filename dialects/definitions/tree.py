@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain
 from typing import ClassVar, Generic, TypeAlias, TypeVar, cast
 
@@ -397,6 +397,7 @@ def _has_one_term(fold: Fold[Var, Expr]) -> bool:
     return set(fold.indices) <= {each.variable for each in factors(fold.body) if isinstance(each, Guard)}
 
 
+@cache
 def titled(name: str) -> str:
     """The name of an op without the parts that distinguish it from others of that name."""
     return next(part for part in reversed(name.split(".")) if not part.isdecimal())

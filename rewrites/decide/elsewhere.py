@@ -22,13 +22,13 @@ from ...dialects.definitions.flops import flops
 from ...dialects.layouts import Layout
 from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.ranges.factor import Factor, is_padded
-from ..program.program import Node
+from ..program.program import Node, Signature
 from ..redistribute.steps import Bytes
 from .op_layouts import Instead, Pend, Placement, Placements, place
 from .pending import Carry, is_linear
 from .propagate import Sweep
 from .table import AxisTable, Claim, Table, fits_index
-from .two_places import Otherwise, TwoPlaces
+from .two_places import AsItIs, Otherwise, TwoPlaces
 
 LARGEST = 200
 """How many ops around a value are tried together."""
@@ -70,8 +70,11 @@ class _Search:
         self.found = dict[int, dict[str, Instead]]()
         self.tried: set[tuple[int, str, Claim | None]] = set()
         self.known: dict[object, bool] = {}
+        self.now = AsItIs(placements, self.carried)
         self.movable: dict[tuple[int, str], bool] = {}
-        """Whether ops may move along an axis, as long as none moves."""
+        """Whether ops may move along an axis; this and the next two hold as long as none moves."""
+        self.patient: dict[tuple[int, frozenset[int]], bool] = {}
+        self.known_ways: dict[tuple[int, str, Claim | None, Pend | None], Otherwise | None] = {}
         self.in_conflict = {node for node, _, _ in self.table.conflicts}
 
     def try_around(self, each: Mismatch) -> None:
@@ -91,9 +94,11 @@ class _Search:
             return
         self.tried |= keys
         ways = self.ways(axis, claims)
-        chosen = sorted(TwoPlaces(self.placements, self.carried, ways).best())
+        chosen = sorted(TwoPlaces(self.now, ways).best())
         if chosen:
-            self.movable.clear()
+            self.now.forget()
+            for known in (self.movable, self.patient, self.known_ways):
+                known.clear()
         for number in chosen:
             node, way = self.program.nodes[number], ways[number]
             self.placements.results.update(zip(node.results, self.placements.nodes[number].produced, strict=True))
@@ -214,9 +219,8 @@ class _Search:
 
         One that is held and carries a sum may be placed where it is held.
         """
-        key = node.number, axis
-        if (known := self.movable.get(key)) is None:
-            known = self.movable[key] = self.is_movable(node, axis)
+        if (known := self.movable.get((node.number, axis))) is None:
+            known = self.movable[node.number, axis] = self.is_movable(node, axis)
         return known
 
     def is_movable(self, node: Node, axis: str) -> bool:
@@ -229,7 +233,7 @@ class _Search:
         asked = {(claim.at, claim.factor) for claim in claims if claim is not None and claim.factor.name not in axes}
         placement = self.placements.nodes[node.number].placement
         held = own is not None and own.held and carry is None
-        return not held and asked == set(placement) and _is_even(node, placement)
+        return not held and asked == set(placement) and _is_even(node.signature, placement)
 
     def looks_up(self, node: Node, axis: str) -> bool:
         """Whether the op only looks elements up, in parts on the axis of an array that the program makes.
@@ -245,6 +249,11 @@ class _Search:
 
     def may_wait(self, number: int, positions: frozenset[int]) -> bool:
         """Whether an op could carry a sum, and computes so little that every device may do all of it."""
+        if (known := self.patient.get((number, positions))) is None:
+            known = self.patient[number, positions] = self.waits(number, positions)
+        return known
+
+    def waits(self, number: int, positions: frozenset[int]) -> bool:
         if number == len(self.program.nodes) or number in self.carried:
             return False
         node = self.program.nodes[number]
@@ -266,23 +275,31 @@ class _Search:
 
     def ways(self, axis: str, claims: Claims) -> dict[int, Otherwise]:
         """How ops are placed under these claims, and those after them in which their sums may wait."""
-        found, ahead = dict[int, Otherwise](), sorted(claims)
+        found, ahead, last = dict[int, Otherwise](), sorted(claims), -1
         while ahead:
             node = self.program.nodes[number := heapq.heappop(ahead)]
-            if number in found:
+            if number == last:
                 continue
+            last = number
             waits = None if number in claims else self.carrying(node, axis, found)
-            if number not in claims and waits is None:
+            way = None if number not in claims and waits is None else self.way(node, axis, claims.get(number), waits)
+            if way is None:
                 continue
-            placed = place(node.signature, self.placement(node, axis, claims.get(number)))
-            pend = placed.pending[0] if placed.pending else ()
-            if (waits and pend) or not _is_plain(placed.pending) or not _is_even(node, placed.placement):
-                continue
-            found[number] = Otherwise(placed, pend if waits is None else waits, waits is not None)
-            if found[number].pend:
-                for user in {user for user, _ in self.program.uses[node.results[0]]} - found.keys():
+            found[number] = way
+            if way.pend:
+                for user in {user for user, _ in self.program.uses[node.results[0]]}:
                     heapq.heappush(ahead, user)
         return found
+
+    def way(self, node: Node, axis: str, claim: Claim | None, waits: Pend | None) -> Otherwise | None:
+        """How an op is placed under a claim, or to let a sum wait; None if not."""
+        key = node.number, axis, claim, waits
+        if key not in self.known_ways:
+            placed = place(node.signature, self.placement(node, axis, claim))
+            pend = placed.pending[0] if placed.pending else ()
+            even = not (waits and pend) and _is_plain(placed.pending) and _is_even(node.signature, placed.placement)
+            self.known_ways[key] = Otherwise(placed, pend if waits is None else waits, waits is not None) if even else None
+        return self.known_ways[key]
 
     def carrying(self, node: Node, axis: str, found: Mapping[int, Otherwise]) -> Pend | None:
         """The sum that an op could carry of what others would make."""
@@ -303,21 +320,21 @@ class _Search:
         return tuple(kept[name] for name in self.mesh if name in kept)
 
 
-def _is_even(node: Node, placement: Placement) -> bool:
+def _is_even(signature: Signature, placement: Placement) -> bool:
     """Whether what is placed fits, every device has a block, and not a window, of each index, and no index is padded."""
-    known, key = node.signature.fitting, (placement,)
+    known, key = signature.fitting, (placement,)
     if (even := known.get(key)) is None:
-        even = known[key] = _fits_evenly(node, placement)
+        even = known[key] = _fits_evenly(signature, placement)
     return even
 
 
-def _fits_evenly(node: Node, placement: Placement) -> bool:
+def _fits_evenly(signature: Signature, placement: Placement) -> bool:
     factors: dict[int, list[Factor]] = {}
     for index, factor in placement:
         factors.setdefault(index, []).append(factor)
-    indices = node.signature.instance.indices
+    indices = signature.instance.indices
     return not any(each.has_halo for _, each in placement) and all(
-        fits_index(node.signature, at, own) and not is_padded(indices[at].extent, own) for at, own in factors.items()
+        fits_index(signature, at, own) and not is_padded(indices[at].extent, own) for at, own in factors.items()
     )
 
 

@@ -3,8 +3,8 @@
 Of all minimum cuts the one nearest the source is returned, so that ties resolve earlier. The graphs are tiny (a
 gradient's transpose and cast, two gradients that meet in an add) and there are hundreds of them in a training step, so
 the plain augmenting-path algorithm (Ford and Fulkerson, 1956) on dictionaries is enough and a graph library's set-up
-would cost more than the cut. A table that is looked up a thousand times is one graph with a thousand long paths; there the
-initial flood does all the work.
+would cost more than the cut. A table that is looked up a thousand times is one graph with a thousand long paths; there a
+flood does nearly all the work, and a preflow (`preflow.py`) the rest, as in the graph of the ops around a residual stream.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from collections import deque
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-ENDLESS = 1 << 90
-"""The capacity of an edge that no cut may take."""
+from .preflow import ENDLESS as ENDLESS, Residual, push
 
 FEW = 50
 """The size below which paths are few and are found one by one."""
@@ -24,7 +23,7 @@ FEW = 50
 class Network:
     """A directed graph with integer capacities."""
 
-    residual: dict[Hashable, dict[Hashable, int]] = field(default_factory=dict[Hashable, dict[Hashable, int]])
+    residual: Residual = field(default_factory=Residual)
     turns: set[tuple[Hashable, Hashable]] = field(default_factory=set[tuple[Hashable, Hashable]])
     """Edges that only keep nodes together: they lead back, and no sum moves along them."""
 
@@ -44,7 +43,9 @@ class Network:
     def source_side(self, source: Hashable, sink: Hashable) -> set[Hashable]:
         """The nodes on the source's side of the minimum cut nearest the source."""
         if len(self.residual) > FEW:
-            self.flood(source, sink)
+            if self.turns:
+                self.flood(source, sink)
+            push(self.residual, source, sink)
         while True:
             parents = self.reach(source, sink)
             if sink not in parents:
@@ -54,7 +55,7 @@ class Network:
     def flood(self, source: Hashable, sink: Hashable) -> None:
         """Sends all flow straight ahead, one node at a time, and sends back the flow that cannot go on.
 
-        This handles nearly all flow in one walk. Augmenting paths handle only the rest.
+        This handles nearly all flow in one walk, if the graph has no cycles without its turns.
         """
         order = self.order(source)
         rank = {node: at for at, node in enumerate(order)}

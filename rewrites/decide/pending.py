@@ -448,4 +448,6 @@ def _received(layout: Layout, pend: Pend, sliced: frozenset[str], mesh: Mesh) ->
     """The elements that a device receives to resolve a value of this layout, and to slice it on some of the axes."""
     size, parts = prod(layout.local_shape(mesh)), devices(sliced, mesh)
     rest = devices({each.axis for each in pend} - sliced, mesh)
-    return share(size, parts) + Fraction(share(size, rest, times=2), parts)
+    bytes = share(size, parts) + Fraction(share(size, rest, times=2), parts)
+    # Whole numbers are added and compared much faster.
+    return bytes.numerator if bytes.denominator == 1 else bytes

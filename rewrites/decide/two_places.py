@@ -8,6 +8,7 @@ own op makes it. So the bytes depend on pairs of choices, and the best ones are 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -40,67 +41,116 @@ class Price(NamedTuple):
         return before.bytes - self.bytes > START * max(1, self.collectives - before.collectives)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Otherwise:
-    """How an op could be placed, and the sum that its result is then; `carries` if it comes from its operands."""
+    """How an op could be placed, and the sum that its result is then; `carries` if it comes from its operands.
+
+    What two ops could do is never equal, so that what follows from it is kept by it.
+    """
 
     placed: Placed
     pend: Pend
     carries: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Want:
-    """A use that wants a layout of a value if its op is in one of the two places; None: in any case."""
+class Want(NamedTuple):
+    """A layout in which a value is read, and how often. Uses of one group share what is moved to one layout."""
 
     layout: Layout
     group: int
-    """Uses of one group share what is moved to one layout."""
-    op: int
-    otherwise: bool | None
     trips: int
+
+
+Edge = tuple[object, object, int]
+
+Moves = dict[tuple[Want, bool | None], list[int]]
+"""What a value is moved to if one of these ops is in this place: otherwise, or as it is; None: in any case."""
+
+
+class AsItIs:
+    """The layouts in which values are read where their ops are now: each value is asked once, for all that is tried."""
+
+    def __init__(self, placements: Placements, carried: Mapping[int, Carry]) -> None:
+        self.placements, self.program, self.carried = placements, placements.program, carried
+        self.known: dict[int, dict[tuple[int, int], Want]] = {}
+        self.counted: dict[int, Counter[Want]] = {}
+        self.edges: dict[tuple[int, Otherwise | None, *tuple[Otherwise, ...]], list[Edge]] = {}
+        """A value, what its op could do, and what the ops could do that read it -> what this adds to a network."""
+
+    def forget(self) -> None:
+        """Ops have moved."""
+        self.known.clear()
+        self.counted.clear()
+        self.edges.clear()
+
+    def wants(self, value: int) -> dict[tuple[int, int], Want]:
+        """What each use of a value wants."""
+        if (found := self.known.get(value)) is None:
+            apart = self.is_stored(value)
+            found = {use: self.want(value, use, apart) for use in self.placements.uses(value)}
+            self.known[value], self.counted[value] = found, Counter(found.values())
+        return found
+
+    def want(self, value: int, use: tuple[int, int], apart: bool) -> Want:
+        carry = self.carried.get(use[0]) if value in self.placements.sources else None
+        layout = self.placements.wanted(*use).with_pending(() if carry is None else carry.pend)
+        return Want(layout, use[0] if apart else 0, self.program.likely_trips(self.program.use_region(*use)))
+
+    def is_stored(self, value: int) -> bool:
+        """Whether each op that reads the value gathers it for itself."""
+        return self.program.parameter[value] and is_stored(self.placements, value)
 
 
 class TwoPlaces:
     """Ops that may be placed otherwise, and the values that they read and make."""
 
-    def __init__(self, placements: Placements, carried: Mapping[int, Carry], ways: Mapping[int, Otherwise]) -> None:
-        self.placements, self.program = placements, placements.program
-        self.carried = carried
+    def __init__(self, now: AsItIs, ways: Mapping[int, Otherwise]) -> None:
+        self.now, self.placements, self.program = now, now.placements, now.program
         self.ways = ways
 
     def best(self) -> set[int]:
         """The ops that are placed otherwise; none, if that does not pay."""
-        network = Network()
+        network, edges = Network(), self.now.edges
         network.edge(OTHERWISE, AS_IT_IS, 0)
-        for value in self.values:
-            self.add(network, value)
+        for value, uses in self.reads.items():
+            # Regions overlap: what one of them tells of a value is not worked out again.
+            key = value, self.ways.get(self.program.producer[value]), *(self.ways[number] for number, _ in uses)
+            if (found := edges.get(key)) is None:
+                found = edges[key] = list(self.added(value, self.moved(value, uses)))
+            for edge in found:
+                network.edge(*edge)
         side = network.source_side(OTHERWISE, AS_IT_IS)
         chosen = {number for number in self.ways if number in side}
-        return chosen if self.received(chosen).pays(self.received(())) else set()
+        return chosen if chosen and self.received(chosen).pays(self.received(())) else set()
 
     @cached_property
-    def values(self) -> list[int]:
-        nodes = (self.program.nodes[number] for number in self.ways)
-        return list(dict.fromkeys(value for node in nodes for value in (*node.operands, *node.results)))
+    def reads(self) -> dict[int, list[tuple[int, int]]]:
+        """The values, with their uses by ops that may be placed otherwise."""
+        reads = dict[int, list[tuple[int, int]]]()
+        for number in self.ways:
+            node = self.program.nodes[number]
+            for position, value in enumerate(node.operands):
+                reads.setdefault(value, []).append((number, position))
+            for value in node.results:
+                reads.setdefault(value, [])
+        return reads
 
     @cached_property
-    def wants(self) -> dict[int, list[Want]]:
-        """The layouts in which each value is read."""
-        return {value: list(self.wanted(value)) for value in self.values}
+    def moves(self) -> dict[int, Moves]:
+        """What each value is moved to."""
+        return {value: self.moved(value, uses) for value, uses in self.reads.items()}
 
-    def wanted(self, value: int) -> Iterator[Want]:
-        program, end = self.program, len(self.program.nodes)
-        apart = program.parameter[value] and is_stored(self.placements, value)
-        for number, position in self.placements.uses(value):
-            group, trips = number if apart else 0, program.likely_trips(program.use_region(number, position))
-            carry = self.carried.get(number) if number < end and value in self.placements.sources else None
-            now = self.placements.wanted(number, position).with_pending(() if carry is None else carry.pend)
-            way = self.ways.get(number)
-            yield Want(now, group, number, None if way is None else False, trips)
-            if way is not None:
-                pend = way.pend if way.carries and self.pend(value) else ()
-                yield Want(way.placed.wanted[position].with_pending(pend), group, number, True, trips)
+    def moved(self, value: int, uses: list[tuple[int, int]]) -> Moves:
+        """What a value is moved to, if these of its uses are by ops that may be placed otherwise."""
+        wants, found, pend = self.now.wants(value), Moves(), self.pend(value)
+        others = self.now.counted[value].copy()
+        for number, position in uses:
+            want, way = wants[number, position], self.ways[number]
+            others[want] -= 1
+            after = way.placed.wanted[position].with_pending(pend and way.pend if way.carries else ())
+            found.setdefault((want, False), []).append(number)
+            found.setdefault((want._replace(layout=after), True), []).append(number)
+        return found | {(want, None): [] for want, count in others.items() if count}
 
     def pend(self, value: int) -> Pend:
         """The sum that a value is if its op is placed otherwise."""
@@ -115,67 +165,54 @@ class TwoPlaces:
         at = self.program.nodes[number].results.index(value)
         return self.ways[number].placed.produced[at].with_pending(self.ways[number].pend)
 
-    def price(self, value: int, otherwise: bool, want: Want) -> Bytes:
-        """What a device receives for a use of the value."""
-        return self.placements.received(value, self.home(value, otherwise), want.layout) * want.trips
-
     def received(self, chosen: Collection[int]) -> Price:
         """What a device receives for all the values if these ops are placed otherwise."""
         bytes: Bytes = 0
         collectives = 0
-        for value, wants in self.wants.items():
+        for value, moves in self.moves.items():
             home = self.home(value, self.program.producer[value] in chosen)
-            moved = ((w.layout, w.group, w.trips) for w in wants if w.otherwise is None or w.otherwise == (w.op in chosen))
-            for layout, _, trips in dict.fromkeys(moved):
-                way = self.placements.way(value, home, layout)
-                bytes += way.bytes * trips
-                collectives += way.collectives * trips
+            for want in {w for (w, place), ops in moves.items() if place is None or any((op in chosen) == place for op in ops)}:
+                way = self.placements.way(value, home, want.layout)
+                bytes += way.bytes * want.trips
+                collectives += way.collectives * want.trips
         return Price(bytes, collectives)
 
-    def add(self, network: Network, value: int) -> None:
-        """Adds what moves of a value to the network.
+    def added(self, value: int, moves: Moves) -> Iterator[Edge]:
+        """What the moves of a value add to the network.
 
         A move happens if the value's op is in one place and any of those that want the layout in a certain place. If both are
         the same place, it is taken to happen in any case, and to make a move to the other one cheaper: an estimate.
         """
         maker = self.program.producer[value]
         movable = maker in self.ways
-        places = (False, True) if movable else (False,)
-        moves = self.together(value)
-        same = {
-            place: sum((self.price(value, place, w[0]) for k, w in moves.items() if k[3] == place), start=0) for place in places
-        }
-        for place in places:
-            fixed = sum((self.price(value, place, wants[0]) for key, wants in moves.items() if key[3] is None), start=0)
-            if movable:
-                _unary(network, maker, place, fixed + same[place])
-        for key, wants in moves.items():
-            other = key[3]
-            if other is None:
+        prices = {made: self.prices(value, made, moves) for made in ((False, True) if movable else (False,))}
+        same = {made: sum(price for (_, place), price in each.items() if place == made) for made, each in prices.items()}
+        for made, each in prices.items() if movable else ():
+            yield _unary(maker, made, same[made] + sum(price for (_, place), price in each.items() if place is None))
+        for (want, place), ops in moves.items():
+            if place is None:
                 continue
-            meets = value, *key
-            for want in wants:
+            made = movable and not place
+            price = prices[made][want, place] - (same[made] if movable else 0)
+            if price > 0:
+                meets = ops[0] if len(ops) == 1 else (value, want, place)
                 # If one of the ops is in its place, the move happens.
-                ends = (want.op, meets) if other else (meets, want.op)
-                network.edge(*ends, ENDLESS)
-            if not movable:
-                _unary(network, meets, other, self.price(value, False, wants[0]))
-                continue
-            price = max(self.price(value, not other, wants[0]) - same[not other], 0)
-            ends = (meets, maker) if other else (maker, meets)
-            network.edge(*ends, int(price * UNITS))
+                yield from ((op, meets, ENDLESS) if place else (meets, op, ENDLESS) for op in ops if op != meets)
+                yield _between(meets, maker, place, price) if movable else _unary(meets, place, price)
 
-    def together(self, value: int) -> dict[tuple[Layout, int, int, bool | None], list[Want]]:
-        """The wants of a value that one move serves."""
-        found: dict[tuple[Layout, int, int, bool | None], list[Want]] = {}
-        for want in self.wants[value]:
-            found.setdefault((want.layout, want.group, want.trips, want.otherwise), []).append(want)
-        return found
+    def prices(self, value: int, otherwise: bool, moves: Moves) -> dict[tuple[Want, bool | None], Bytes]:
+        """What a device receives for each move of a value."""
+        home = self.home(value, otherwise)
+        return {key: self.placements.received(value, home, key[0].layout) * key[0].trips for key in moves}
 
 
-def _unary(network: Network, node: object, otherwise: bool, price: Bytes) -> None:
+def _between(node: object, maker: int, otherwise: bool, price: Bytes) -> Edge:
+    """What it costs that a node is in a place, and the op that makes the value is in the other one."""
+    start, end = (node, maker) if otherwise else (maker, node)
+    return start, end, int(price * UNITS)
+
+
+def _unary(node: object, otherwise: bool, price: Bytes) -> Edge:
     """What it costs that a node is in a place."""
-    if otherwise:
-        network.edge(node, AS_IT_IS, int(price * UNITS))
-    else:
-        network.edge(OTHERWISE, node, int(price * UNITS))
+    start, end = (node, AS_IT_IS) if otherwise else (OTHERWISE, node)
+    return start, end, int(price * UNITS)

@@ -346,13 +346,13 @@ class Program:
 
     def trips(self, region: int) -> int:
         """How often one call runs a region; unknown trip counts count as 1."""
-        return prod(each.trips for each in self.around(region))
+        return prod(each.trips for each in self.around(region)) if region else 1
 
     def likely_trips(self, region: int) -> int:
         """How often one call is taken to run a region, to choose between collectives in a loop and others outside of it."""
-        return prod(each.likely for each in self.around(region))
+        return prod(each.likely for each in self.around(region)) if region else 1
 
     def where(self, region: int) -> str:
         """The loops and branches on which the number of runs of a region depends: `while#0/cond#1:0`, or empty."""
-        marks = [each.mark for each in self.around(region) if each.mark]
+        marks = [each.mark for each in self.around(region) if each.mark] if region else ()
         return "/".join(reversed(marks))

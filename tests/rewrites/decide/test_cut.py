@@ -5,6 +5,7 @@ from itertools import combinations
 from hypothesis import given, strategies as st
 
 from partita.rewrites.decide.min_cut import ENDLESS, Network
+from partita.rewrites.decide.preflow import push
 
 Edges = list[tuple[int, int, int]]
 
@@ -25,8 +26,8 @@ def cuts() -> list[set[int]]:
     return [{SOURCE, *some} for size in range(len(inner) + 1) for some in combinations(inner, size)]
 
 
-@given(edges, st.booleans())
-def test_a_cut_is_the_smallest_of_the_cheapest(graph: Edges, flood: bool):
+@given(edges, st.booleans(), st.booleans())
+def test_a_cut_is_the_smallest_of_the_cheapest(graph: Edges, flood: bool, pushed: bool):
     network = Network()
     for start, end, capacity in graph:
         if start != end and capacity == ALWAYS:
@@ -35,6 +36,8 @@ def test_a_cut_is_the_smallest_of_the_cheapest(graph: Edges, flood: bool):
             network.edge(start, end, capacity)
     if flood:
         network.flood(SOURCE, SINK)
+    if pushed:
+        push(network.residual, SOURCE, SINK)
     found = network.source_side(SOURCE, SINK)
     cheapest = min(price(side, graph) for side in cuts())
     assert found == min((side for side in cuts() if price(side, graph) == cheapest), key=len)
@@ -49,3 +52,15 @@ def test_each_of_many_sources_is_cut_at_its_own_price():
         network.edge((source, "kept"), "sum")
     network.edge("sum", "sink", 5000)
     assert network.source_side("source", "sink") == {"source", *range(2000)}
+
+
+def test_a_sum_of_a_thousand_terms_is_cut_once_behind_the_last():
+    network = Network()
+    for number in range(1000):
+        network.edge("source", ("term", number))
+        network.edge(("term", number), ("sum", number), 2)
+        network.edge(("sum", number), ("sum", number + 1), 7)
+        network.follows(("sum", number), ("term", number))
+    network.edge(("sum", 1000), "sink")
+    terms = {("term", number) for number in range(1000)}
+    assert network.source_side("source", "sink") == {"source", *terms, *(("sum", number) for number in range(1000))}

@@ -1,0 +1,94 @@
+"""The largest flow of a network, pushed from node to node; each node keeps what it cannot send on yet.
+
+From A. Goldberg and R. Tarjan, "A new approach to the maximum-flow problem", 1988, section 4.2: first in, first out; with exact
+heights at the start, and again when many nodes have been lifted.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable
+
+ENDLESS = 1 << 90
+"""The capacity of an edge that no cut may take."""
+
+Residual = dict[Hashable, dict[Hashable, int]]
+"""Node -> node -> the capacity that is left; each edge has an entry in both directions."""
+
+
+def push(residual: Residual, source: Hashable, sink: Hashable) -> None:
+    """Turns the capacities of a network into those that a largest flow leaves.
+
+    a -> b: 5, b -> c: 3   -->   a -> b: 2, b -> a: 3, c -> b: 3
+    """
+    if source in residual and sink in residual:
+        _Preflow(residual, source, sink).run()
+
+
+class _Preflow:
+    """A flow of which more may arrive at a node than leaves it."""
+
+    def __init__(self, residual: Residual, source: Hashable, sink: Hashable) -> None:
+        self.residual, self.source, self.sink = residual, source, sink
+        self.excess = dict.fromkeys(residual, 0)
+        """What has arrived at a node and was not sent on yet."""
+        self.height: dict[Hashable, int] = {}
+        """At most the number of edges to the sink; if it cannot be reached, to the source, which is above all of those."""
+        self.active = deque[Hashable]()
+        """The nodes with an excess."""
+
+    def run(self) -> None:
+        """Sends on what arrives at each node, until all of it is at the sink or back at the source."""
+        for end, capacity in self.residual[self.source].items():
+            self.send(self.source, end, min(capacity, self.room(end)))
+        self.measure()
+        lifted = 0
+        while self.active:
+            lifted += self.discharge(self.active.popleft())
+            if lifted > len(self.residual) // 2:
+                self.measure()
+                lifted = 0
+
+    def room(self, node: Hashable) -> int:
+        """What can leave a node, not counting the way back to the source: more would only come back."""
+        return ENDLESS if node == self.sink else sum(self.residual[node].values()) - self.residual[node][self.source]
+
+    def discharge(self, node: Hashable) -> int:
+        """Sends a node's excess on to lower nodes, and lifts it where that is needed; returns how often it was lifted."""
+        out, height, lifted = self.residual[node], self.height, 0
+        while True:
+            below = height[node] - 1
+            for end, capacity in out.items():
+                if capacity > 0 and height.get(end) == below:
+                    self.send(node, end, min(capacity, self.excess[node]))
+                    if not self.excess[node]:
+                        return lifted
+            height[node] = min(height[end] for end, capacity in out.items() if capacity > 0 and end in height) + 1
+            lifted += 1
+
+    def send(self, start: Hashable, end: Hashable, flow: int) -> None:
+        """Uses capacity, which becomes capacity in the other direction."""
+        if not flow:
+            return
+        self.residual[start][end] -= flow
+        self.residual[end][start] += flow
+        if not self.excess[end] and end not in (self.source, self.sink):
+            self.active.append(end)
+        self.excess[start] -= flow
+        self.excess[end] += flow
+
+    def measure(self) -> None:
+        """Sets all heights to the numbers of edges: to the sink, or else back to the source."""
+        self.height = {self.source: len(self.residual), self.sink: 0}
+        self.spread(self.sink)
+        self.spread(self.source)
+
+    def spread(self, root: Hashable) -> None:
+        """Sets the heights of the nodes without one from which flow can get to the root."""
+        ahead = [root]
+        for node in ahead:
+            height = self.height[node] + 1
+            for start in self.residual[node]:
+                if start not in self.height and self.residual[start][node] > 0:
+                    self.height[start] = height
+                    ahead.append(start)
