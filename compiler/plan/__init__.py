@@ -29,6 +29,7 @@
     explain, diff, expect     why, what changed, and what a test expects
     prefixes       the plans on the way to a plan, after each of its tactics
     saved          the text of a plan file
+      program_changes    how a program differs from that of a file
     kin            the tactics of a plan on another program: a derivative, a batched function
     rewriting      a law applied to the program, which is planned by the same tactics
       laws         the law that is asked for
