@@ -203,8 +203,9 @@ def trace(fn: Callable[..., object], /, *args: object, static_argnames: str | Se
 
     def flat(*values: object) -> list[object]:
         given = Given.of(tuple(bound.arguments), values)
-        found, structure, paths = _flattened(function, function.call(values, given.names, static))
-        changed = given.changed(function)
+        returned = function.call(values, given.names, static)
+        found, structure, paths = _flattened(function, returned)
+        changed = given.changed(function, returned)
         results.append((structure, paths, list(changed)))
         return [*found, *changed.values()]
 
