@@ -135,7 +135,9 @@ class Replayed:
         program = _program_note(self.block, self.plan)
         if not lines and not moved and not program:
             return None
-        some = f"{len(lines)} of its {len(self.block.lines)} tactics {'do' if len(lines) > 1 else 'does'} something else"
+        total = len(self.block.lines)
+        which = f"{len(lines)} of its {total} tactics" if total > 1 else "its tactic"
+        some = f"{which} {'do' if len(lines) > 1 else 'does'} something else"
         if program:
             title = f"the program has changed since `{file}` was saved" + (
                 f": {some}" if lines else ", and its tactics do the same" if same else ""

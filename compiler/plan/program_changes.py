@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from ...dialects.dtypes import short
-from ...dialects.english import counted
+from ...dialects.english import counted, there_are
 from ...dialects.errors import Error
 from ...dialects.layouts import parse_array
 from ...dialects.mesh import Mesh
@@ -100,7 +100,7 @@ class Types:
         found += [_sentence(tree, "new") for tree in new if len(alike[tree]) != 1]
         for key, row in self.was.items():
             other = self.now.get(key, row)
-            found += [f"{row.counted}: {_are(other.count)} now"] if other.count != row.count else []
+            found += [f"{row.counted}: {there_are(other.count)} now"] if other.count != row.count else []
             found += [f"{row.counted} was {row.layout}, is {other.layout}"] if other.layout != row.layout else []
         return found
 
@@ -152,10 +152,6 @@ def _alike(rows: Sequence[Row], mesh: Mesh) -> dict[tuple[str, str], dict[str, i
 
 def _said(layouts: Mapping[str, int]) -> str:
     return " and ".join(layout if len(layouts) == 1 else f"{layout} x {count}" for layout, count in layouts.items())
-
-
-def _are(count: int) -> str:
-    return f"there {'is' if count == 1 else 'are'} {count}"
 
 
 def _joined(rows: Sequence[Row]) -> dict[str, Row]:

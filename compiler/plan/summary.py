@@ -10,6 +10,7 @@ a device stores 241,664 bytes at the peak: 98,304 of arguments, ...
 
 from collections.abc import Iterator, Sequence
 
+from ...dialects.english import counted
 from ..gc_pause import without_collector
 from .annotations import unapplied
 from .collectives import bytes_by_axes, bytes_per_device, counts
@@ -71,7 +72,7 @@ def cut(text: str) -> str:
 
 
 def _tactics(plan: State) -> Iterator[str]:
-    count = "1 tactic" if len(plan.actions) == 1 else f"{len(plan.actions) or 'no'} tactics"
+    count = counted(len(plan.actions), "tactic") if plan.actions else "no tactics"
     yield f"Plan of {plan.source.traced.name} on {plan.mesh}: {count}"
     yield from (f"  {cut(plan.cited(number))}" for number in range(len(plan.actions))[:MOST_TACTICS])
     if (more := len(plan.actions) - MOST_TACTICS) > 0:

@@ -56,7 +56,7 @@ a layer more in moe:
 help: save
 
 a layer more in graph_network:
-...: 1 of its 1 tactics does something else
+...: its tactic does something else
 `params/steps/*/edge/b1` x 2: there are 3 now
 `params/steps/*/edge/w1` x 2: there are 3 now
 help: save
@@ -102,7 +102,7 @@ a layer more in heat:
 help: save
 
 a layer more in decode:
-...: 1 of its 1 tactics does something else
+...: its tactic does something else
 `params/layers/*/w1` x 2: there are 3 now
 `params/layers/*/w2` x 2: there are 3 now
 help: save
@@ -222,7 +222,7 @@ help: did you mean `u_renamed`?
 help: if the program has none any more: take `u` out of this line
 
 renamed in decode:
-...: 1 of its 1 tactics does something else
+...: its tactic does something else
 `params/layers/1/w2_renamed` is new
 `params/layers/*/w2` x 2: there is 1 now
 help: save

@@ -16,6 +16,7 @@ import pytest
 import partita as pt
 from partita.compiler.api.plan import Plan
 from partita.compiler.plan import rewrites as rewrites_module
+from partita.compiler.plan.candidates import places
 from partita.compiler.plan.rewrites import tried
 from partita.compiler.plan.rewriting import rewrite
 from partita.examples import gpt
@@ -240,3 +241,26 @@ def test_what_has_been_tried_is_not_tried_again(monkeypatch: pytest.MonkeyPatch)
     tries = len(places)
     assert [*plan.rewrites()] == [*found]
     assert len(places) == tries
+
+
+def test_a_rewriting_names_a_value_by_its_tag() -> None:
+    def loss(x: Array, w: Array, out: Array, y: Array) -> Array:
+        with jax.named_scope("body"):
+            x = pt.tag((x @ w) @ w, "hidden")
+        logits = pt.tag(x @ out, "logits")
+        return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(logits), y[:, None], axis=-1))
+
+    shapes = f32(512, 64), f32(64, 64), f32(64, 1024), jax.ShapeDtypeStruct((512,), jnp.int32)
+    plan = pt.plan(jax.value_and_grad(loss, (1, 2)), MESH, *shapes)
+    found = {(each.law, each.at) for each in plan.rewrites()}
+    assert ("chunk", ("logits",)) in found
+    assert "logits" in places(plan, "chunk")
+    assert places(plan, "reassociate").keys() >= {"hidden"}
+    assert "body" in places(plan, "recompute")
+    assert places(plan, "dot(x, y) => dot(x, y)") == {}
+    assert plan.rewrite("reassociate", at="hidden").flops_per_device() != plan.flops_per_device()
+
+
+def test_a_law_is_shown_in_a_line() -> None:
+    law = pt.rule("halves: dot(x + x, y) => dot(x, y) + dot(x, y)")
+    assert repr(law) == "<law halves: dot(x + x, y) => dot(x, y) + dot(x, y)>"
