@@ -35,6 +35,7 @@
       laws         the law that is asked for
       rewrites     where which law applies, and what it saves
         candidates the places that are tried
+      in_parts     whether a large value fills the memory
     conflicts      claims that cannot all hold, and the ways out of them
       seconds      about how long a device receives and computes, slow links weighed
 

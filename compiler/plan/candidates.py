@@ -15,14 +15,12 @@ from ...rewrites.laws.law import Law, Site
 from ...rewrites.laws.library import library
 from ..inputs.names import Patterns
 from .collectives import line_of
+from .in_parts import TRIPS, dims_in_parts, large
 from .laws import OF_PLANS, made_by, named, scope_of
-from .memory import at_peak
 from .state import State
 
 MOST = 8
 """The most kinds of places of library laws that are tried: those that save most flops and elements by themselves."""
-TRIPS = 8
-"""The number of parts in which a large value is tried to be computed."""
 LARGEST = 4
 """How many kinds of the largest values at the peak of memory are tried to be computed in parts."""
 
@@ -78,12 +76,10 @@ def unnumbered(name: str) -> str:
 def _in_parts(plan: State) -> Iterator[Candidate]:
     """The largest values at the peak of memory, in parts of each of their dims."""
     program = plan.source.program
-    computed = [value for value in at_peak(plan) if program.producer[value] >= 0 and not made_by(plan, value).is_border]
-    alike = {(unnumbered(named(plan, value)), program.types[value]): value for value in reversed(computed)}
+    alike = {(unnumbered(named(plan, value)), program.types[value]): value for value in reversed(large(plan))}
     for value in list(alike.values())[: -LARGEST - 1 : -1]:
-        for dim, extent in enumerate(program.shape(value)):
-            if extent % TRIPS == 0 and extent > TRIPS:
-                yield _candidate(plan, "chunk", (named(plan, value),), 1, dim=dim, trips=TRIPS)
+        for dim in dims_in_parts(program.shape(value)):
+            yield _candidate(plan, "chunk", (named(plan, value),), 1, dim=dim, trips=TRIPS)
 
 
 def _again(plan: State) -> Iterator[Candidate]:

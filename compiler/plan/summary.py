@@ -15,6 +15,7 @@ from ..gc_pause import without_collector
 from .annotations import unapplied
 from .collectives import bytes_by_axes, bytes_per_device, counts
 from .conflicts import conflict, open_keys, warning
+from .in_parts import in_parts
 from .memory import memory
 from .silent import silent
 from .state import State
@@ -57,6 +58,7 @@ def _lines(plan: State) -> list[str]:
         f"a device receives {received:,} bytes in a call" + (f": {by_axes}" if parts else ""),
         f"a device computes in a call {flops.text()}{share}",
         f"a device stores {stored.bytes:,} bytes at the peak: {stored.sums}",
+        *_in_parts(plan),
         *_section("silent", [cut(str(each)) for each in excessive[:MOST_SHOWN]], len(excessive), "in excess"),
         *_conflicts(plan),
         *_stops(plan),
@@ -64,6 +66,13 @@ def _lines(plan: State) -> list[str]:
     if (line := unapplied(plan)) is not None:
         lines.append(line)
     return lines
+
+
+def _in_parts(plan: State) -> Iterator[str]:
+    """The help for a large value that fills the memory: the one thing that no tactic of placement cures."""
+    if (found := in_parts(plan)) is not None:
+        text, size = found
+        yield f"  help: {size:,} of these bytes can be computed in parts: plan.{text}"
 
 
 def cut(text: str) -> str:
