@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from ...rewrites.laws.chunk import NotInParts, part_of
 from ...rewrites.laws.chunk_part import Part
 from .laws import made_by, named
-from .memory import at_peak, held_at_peak
+from .memory import at_peak, held_at_peak, peak_bytes
 from .state import State
 
 TRIPS = 8
@@ -37,7 +37,7 @@ def in_parts(plan: State) -> tuple[str, int] | None:
     values = large(plan)[:1] if len(plan.source.program.nodes) <= MOST_OPS else []
     for value in values:
         held = {each: size for size, each in held_at_peak(plan)}
-        peak = sum(held.values())
+        peak = peak_bytes(plan)
         for dim in dims_in_parts(plan.source.program.shape(value)):
             part = None if plan.table.on_dim(value, dim) else _part(plan, value, dim)
             size = 0 if part is None else sum(size for each, size in held.items() if _is_freed(plan, part, each))

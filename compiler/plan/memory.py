@@ -136,7 +136,7 @@ def at_peak(plan: State) -> list[int]:
 
 
 def held_at_peak(plan: State) -> list[tuple[int, int]]:
-    """The bytes that one device stores at the peak, and the value that each of them are, the largest first."""
+    """The bytes of what is computed and stored at the peak, and the value that each of them are, the largest first."""
     return [(size, value) for size, value, _ in plan.once(_peak).arrays]
 
 

@@ -69,8 +69,8 @@ def _lines(plan: State) -> list[str]:
 
 
 def _in_parts(plan: State) -> Iterator[str]:
-    """The help for a large value that fills the memory: the one thing that no tactic of placement cures."""
-    if (found := in_parts(plan)) is not None:
+    """The help for a large value that fills the memory even after tactics."""
+    if plan.actions and (found := in_parts(plan)) is not None:
         text, size = found
         yield f"  help: {size:,} of these bytes can be computed in parts: plan.{text}"
 

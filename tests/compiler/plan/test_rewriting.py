@@ -272,7 +272,8 @@ def loss_over(shapes: Any, mesh: pt.Mesh = MESH) -> Plan:
 
 def test_the_text_of_a_plan_says_how_a_large_value_is_computed_in_parts() -> None:
     large = f32(512, 64), f32(64, 4096), jax.ShapeDtypeStruct((512,), jnp.int32)
-    plan = loss_over(large)
+    assert "in parts" not in str(loss_over(large))
+    plan = loss_over(large).tile("out", 1, "model")
     (said,) = [line for line in str(plan).splitlines() if "in parts" in line]
     text = said.partition("plan.")[2]
     assert text == "rewrite('chunk', at='logits', dim=0, trips=8)"
@@ -281,7 +282,7 @@ def test_the_text_of_a_plan_says_how_a_large_value_is_computed_in_parts() -> Non
     assert "in parts" not in str(after)
     # A loop over the rows that a device has only a part of would gather them.
     assert "dim=0" not in str(plan.tile(["x", "y"], 0, "data"))
-    assert "in parts" not in str(loss_over((f32(512, 1024), f32(1024, 8), large[2])))
+    assert "in parts" not in str(loss_over((f32(512, 1024), f32(1024, 8), large[2])).tile("out", 1, "model"))
 
 
 def test_a_law_is_shown_in_a_line() -> None:
