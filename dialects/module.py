@@ -2,6 +2,8 @@
 
 from xdsl.dialects.builtin import ModuleOp
 
+from .english import counted
+
 
 class Module(ModuleOp):
     """What a plan lowers to: `print` it for its text, which has a line for each op."""
@@ -10,4 +12,4 @@ class Module(ModuleOp):
         functions = [op for op in self.body.block.ops if op.name == "func.func"]
         count = len(list(self.walk())) - 1 - len(functions)
         names = ", ".join(str(op.properties["sym_name"]).strip('"') for op in functions[:3])
-        return f"<module of {names}: {count:,} ops; print it for its text>"
+        return f"<module of {names}: {counted(count, 'op')}; print it for its text>"

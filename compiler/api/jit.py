@@ -17,6 +17,7 @@ from jax import Array
 from jax.stages import Lowered, Wrapped as JitWrapped
 
 from ...dialects.definitions.registry import definitions
+from ...dialects.english import counted
 from ...dialects.errors import Error, did_you_mean
 from ...dialects.mesh import Mesh
 from ..inputs.argument_numbers import names_at
@@ -69,7 +70,7 @@ class Jitted(Generic[R]):
     def __repr__(self) -> str:
         name = getattr(self.fn, "__name__", "function")
         of = f" of {shown(self.bound[0])}" if self.bound else ""
-        return f"<{name}{of}, partitioned for {self.mesh} by {len(self.tactics)} tactics>"
+        return f"<{name}{of}, partitioned for {self.mesh} by {counted(len(self.tactics), 'tactic')}>"
 
     def __get__(self, instance: object, owner: type | None = None) -> Jitted[R]:
         """As a method: `self` is the first argument, like any other."""

@@ -7,25 +7,21 @@ pt.replay(train_step, "plan.partita", params, batch)   the same plan; or, if the
 import re
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import cast, overload
 
-from ...dialects.dtypes import short
 from ...dialects.errors import Error
-from ...dialects.layouts import parse_array
 from ...dialects.mesh import Mesh
 from ..inputs.checks import mesh_given
 from ..plan.prefixes import start_mesh
+from ..plan.program_changes import MOST, Types, layouts_changed, types
 from ..plan.saved import layout_rows, records
 from .notation import Notation, load
 from .notation_plans import Block, Line
 from .plan import Plan, plan
 from .replay import tactics_of
-
-MOST = 6
-"""The most changes of one kind that a report shows."""
 
 
 class ReplayWarning(UserWarning):
@@ -115,7 +111,7 @@ class Replayed:
             try:
                 plan = plan.apply(*line.steps)
             except Error as error:
-                notes, helps = [*error.notes, *_program_note(block, plan)], _renamed(block, plan, error.title) or error.helps
+                notes, helps = [*error.notes, *_program_note(block, plan)], _cures(block, plan, error.title) or error.helps
                 raise Error(error.title, location=error.location, label=error.label, notes=notes, helps=helps) from error
             spans.append((before, len(plan.actions)))
         return cls(block, plan, tuple(spans))
@@ -133,11 +129,15 @@ class Replayed:
         On another mesh, tactics do something else and layouts differ in any case: there, only the program is compared.
         """
         same = self.block.mesh == start_mesh(self.plan)
-        lines, moved = (self.changed(), _layouts_changed(self.block, self.plan)) if same else ([], [])
+        lines, moved = (
+            (self.changed(), layouts_changed(self.block.layouts, layout_rows(self.plan), self.plan.mesh)) if same else ([], [])
+        )
         program = _program_note(self.block, self.plan)
         if not lines and not moved and not program:
             return None
-        some = f"{len(lines)} of its {len(self.block.lines)} tactics {'do' if len(lines) > 1 else 'does'} something else"
+        total = len(self.block.lines)
+        which = f"{len(lines)} of its {total} tactics" if total > 1 else "its tactic"
+        some = f"{which} {'do' if len(lines) > 1 else 'does'} something else"
         if program:
             title = f"the program has changed since `{file}` was saved" + (
                 f": {some}" if lines else ", and its tactics do the same" if same else ""
@@ -163,83 +163,16 @@ def _noted(title: str, changes: Sequence[str]) -> list[str]:
     return ["\n".join([f"{title}:", *changes[:MOST], *more])] if changes else []
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A row of the layouts of a file: alike values, how many there are, and their layout."""
-
-    name: str
-    count: int
-    layout: str
-
-    @classmethod
-    def read(cls, text: str) -> "Row":
-        name, _, layout = text.rpartition(": ")
-        counted = re.fullmatch(r"(.*) x (\d+)", name)
-        return cls(counted[1], int(counted[2]), layout) if counted else cls(name, 1, layout)
-
-    def on(self, mesh: Mesh) -> "Row":
-        """With its global type instead of the layout, if that can be read on this mesh."""
-        try:
-            dtype, layout = parse_array(self.layout)
-            shape = layout.global_shape(mesh)
-        except Error:
-            return self
-        return replace(self, layout=f"{short(dtype)}{[*shape]}")
-
-    @property
-    def counted(self) -> str:
-        return f"`{self.name}` x {self.count}" if self.count > 1 else f"`{self.name}`"
-
-
 def _program_note(block: Block, plan: Plan) -> list[str]:
     """How arguments and results differ from those of the file: names, how many layers there are, types."""
-    return _noted("its arguments and results are not the same", _differences(*_types(block, plan))) if block.layouts else []
+    return _noted("its arguments and results are not the same", _types(block, plan).differences()) if block.layouts else []
 
 
-def _types(block: Block, plan: Plan) -> tuple[dict[str, Row], dict[str, Row]]:
-    """The global types of the file, each layout read on the file's own mesh, and those of the plan."""
-    was = [row.on(block.mesh or plan.mesh) for row in map(Row.read, block.layouts)]
-    return _joined(was), _joined([row.on(plan.mesh) for row in map(Row.read, layout_rows(plan))])
+def _types(block: Block, plan: Plan) -> Types:
+    return types(block.layouts, block.mesh or plan.mesh, layout_rows(plan), plan.mesh)
 
 
-def _renamed(block: Block, plan: Plan, title: str) -> list[str]:
-    """The new values of the type of one that is gone, if an error says that this one is not found."""
-    was, now = _types(block, plan)
-    missing = next((row for name, row in was.items() if name not in now and f"`{name}`" in title), None)
-    new = [row.name for name, row in now.items() if missing and name not in was and row.layout == missing.layout]
-    return [f"did you mean {' or '.join(f'`{name}`' for name in new[:MOST])}?"] if new else []
-
-
-def _layouts_changed(block: Block, plan: Plan) -> list[str]:
-    """The values of the same type that have another layout."""
-    if not block.layouts:
-        return []
-    was, now = (list(map(Row.read, rows)) for rows in (block.layouts, layout_rows(plan)))
-    return [
-        f"`{old.name}` was {old.layout}, is {new.layout}"
-        for old in was
-        for new in now
-        if old.name == new.name and old.layout != new.layout and old.on(plan.mesh).layout == new.on(plan.mesh).layout
-    ]
-
-
-def _joined(rows: Sequence[Row]) -> dict[str, Row]:
-    """One row for values of one name, in whatever layouts they are."""
-    found = dict[str, Row]()
-    for row in rows:
-        found[row.name] = replace(row, count=row.count + (found[row.name].count if row.name in found else 0))
-    return found
-
-
-def _differences(was: dict[str, Row], now: dict[str, Row]) -> list[str]:
-    gone = [row for name, row in was.items() if name not in now]
-    new = [row for name, row in now.items() if name not in was]
-    found = [f"{row.counted} is gone" for row in gone]
-    for row in new:
-        alike = [each for each in gone if (each.layout, each.count) == (row.layout, row.count)]
-        found.append(f"{row.counted} is new" + (f": was it {alike[0].counted}?" if len(alike) == 1 else ""))
-    for name, row in was.items():
-        other = now.get(name, row)
-        found += [f"{row.counted}: there are {other.count} now"] if other.count != row.count else []
-        found += [f"{row.counted} was {row.layout}, is {other.layout}"] if other.layout != row.layout else []
-    return found
+def _cures(block: Block, plan: Plan, title: str) -> list[str]:
+    """What to write instead of a name that is not found, if the program of the file had it."""
+    named = re.search(r"^no \w+ is named `(.+)`$", title) if block.layouts else None
+    return _types(block, plan).cures(named[1]) if named else []

@@ -33,8 +33,12 @@ def scripted(plan: Plan) -> None:
 
 
 def recorded(plan: Plan, file: str, title: str) -> None:
-    """Writes a picture of the session whose lines are the standard input."""
-    write_text(file, picture(_session(plan), sys.stdin, _file(), f"partita shell {title}"))
+    """Writes a picture of the session whose lines are the standard input. Raises Error for the line at which it ends."""
+    made, failed = picture(_session(plan), sys.stdin, _file(), f"partita shell {title}")
+    write_text(file, made)
+    if failed is not None:
+        notes = [*failed.notes, f"the session up to this line is in {file}"]
+        raise Error(failed.title, location=failed.location, label=failed.label, notes=notes, helps=failed.helps) from failed
     click.echo(f"the session is in {file}")
 
 

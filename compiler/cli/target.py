@@ -15,6 +15,7 @@ from types import ModuleType
 import jax
 
 from ...dialects.dtypes import short
+from ...dialects.english import counted
 from ...dialects.errors import Error, did_you_mean
 from ...dialects.layouts import parse_array
 from ...dialects.mesh import Mesh
@@ -23,6 +24,8 @@ from ..api.plan import Plan, plan
 from ..api.replay import tactics_of
 
 NOTATION = ".partita"
+MOST = 8
+"""The most functions of a file that an error lists."""
 
 
 def find(target: str) -> Callable[..., object]:
@@ -36,9 +39,16 @@ def find(target: str) -> Callable[..., object]:
     module = module_of(path)
     found = vars(module).get(name)
     if not callable(found):
-        functions = [each for each, value in vars(module).items() if callable(value)]
-        raise Error(f"`{file}` has no function `{name}`", helps=did_you_mean(name, functions, most=3))
+        raise Error(f"`{file}` has no function `{name}`", helps=_functions_of(module, name))
     return found
+
+
+def _functions_of(module: ModuleType, name: str) -> list[str]:
+    """The helps for an unknown name: the nearest functions, and those that the file defines itself."""
+    every = [each for each, value in vars(module).items() if callable(value)]
+    own = [each for each in every if getattr(vars(module)[each], "__module__", None) == module.__name__]
+    listed = ", ".join(f"`{each}`" for each in own[:MOST]) + (", ..." if len(own) > MOST else "")
+    return [*did_you_mean(name, every, most=3), f"its functions: {listed}" if own else "it defines no function"]
 
 
 def find_plan(target: str, shapes: Sequence[str], mesh: str, tactics: str) -> Plan:
@@ -53,7 +63,7 @@ def find_plan(target: str, shapes: Sequence[str], mesh: str, tactics: str) -> Pl
         inspect.signature(function).bind(*arguments)
     except TypeError as error:
         helps = [f"its arguments are {inspect.signature(function)}: give the shape of each, like `f32[256,8]`, and --mesh"]
-        raise Error(f"`{target}` cannot be called with {len(shapes)} shapes: {error}", helps=helps) from None
+        raise Error(f"`{target}` cannot be called with {counted(len(shapes), 'shape')}: {error}", helps=helps) from None
     if shapes and not mesh:
         raise Error(f"`{target}` is given shapes but no mesh", helps=["give one: --mesh data=4,model=2"])
     made = plan(function, Mesh.parse(mesh), *arguments) if mesh else function()

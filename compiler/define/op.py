@@ -22,6 +22,7 @@ from ...dialects.definitions.dims import groups
 from ...dialects.definitions.parse import parse_definitions
 from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.tree import Definition, Group, Reading, Var, Whole, names, titled, with_reads
+from ...dialects.english import counted
 from ...dialects.errors import Error
 from ...dialects.lax_shapes import disagreement
 from ...dialects.params import ParamsAttr
@@ -97,7 +98,7 @@ class Op:
             for at in bound.positions(read.array):
                 rank = len(avals[at].shape)
                 if rank < named or (rank > named and not free):
-                    wanted = f"{'at least ' if free else ''}{named} dim{'s' if named != 1 else ''}"
+                    wanted = f"{'at least ' if free else ''}{counted(named, 'dim')}"
                     title = f"operand `{read.array}` of `{self.title}` is {text(avals[at])}, but its definition names {wanted}"
                     self.written.fail(read.array, title, "`i..` stands for any number of dims, including none")
 
@@ -125,7 +126,7 @@ class Op:
         wanted = len(self.definition.results)
         if len(outs) != wanted and not (variadic and len(outs) >= wanted - 1):
             told = ", ".join(f"`{formal.name}`" for formal in self.definition.results)
-            title = f"`{self.title}` returns {len(outs)} arrays, but its definition has {wanted} ({told})"
+            title = f"`{self.title}` returns {counted(len(outs), 'array')}, but its definition has {wanted} ({told})"
             help = "name each result left of `=`: `out[..], more[..] = @(...)`"
             self.written.fail(self.definition.results[-1].name, title, help)
         if problem := disagreement(self.name, encode(params, Foreign(), self.definition), _types(avals), _types(outs)):

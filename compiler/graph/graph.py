@@ -47,7 +47,7 @@ class Graph(GraphModule):
     """
 
     def __repr__(self) -> str:
-        return f"<graph of {len(self.kernels)} kernels>"
+        return f"<graph of {len(self.kernels)} kernel{'s' if len(self.kernels) != 1 else ''}>"
 
     @staticmethod
     def parse(text: str) -> Graph:

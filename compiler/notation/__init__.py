@@ -1,6 +1,7 @@
 """Index notation: programs in `*.partita` files, with the mesh and the plans that partition them.
 
     read           text to lark's tree, by the grammar `program.lark`, or the error with its likely meaning
+      unclosed     a call or a text that does not end
       diagnostics  every way in which a text can be wrong, and where in it
     check          the tree to terms: every index has one range, every value one type
       functions, equations, expressions     a function for each kind of phrase

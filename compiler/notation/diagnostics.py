@@ -97,7 +97,12 @@ DIAGNOSTICS = {
     ),
     "no_sign": Diagnostic("the notation has no sign `{sign}`", "{cure}"),
     "unfinished": Diagnostic("the text ends too early", "{cure}", "expected {expected}"),
-    "empty": Diagnostic("`{file}` is empty", "begin with `fn name(x: f32[B=8]) -> f32[B] {{ ... }}`"),
+    "unclosed": Diagnostic("`{opened}` is not closed", "close it: `{wanted}`", "expected `{wanted}`"),
+    "merge": Diagnostic(
+        "a merge conflict is left in the text: `{mark}`",
+        "keep the lines of one side, or write those that both want, and remove the marks of git",
+    ),
+    "empty": Diagnostic("`{file}` {state}", "{contents}"),
     # --- meshes and extents
     "mesh_twice": Diagnostic(
         "the mesh is declared twice", "declare all axes at once: `mesh data=4, model=2`", "the first is {first}"

@@ -10,11 +10,12 @@ from lark import Token
 
 from ...dialects.definitions.tree import Apply, Group, Number, Value
 from ...dialects.dtypes import short
+from ...dialects.english import counted
 from ...dialects.grammar import Node, kinds, phrases, words
 from ..ops.primitives import names
 from . import scalars
 from .diagnostics import Text, span
-from .expressions import Expressions, counted, reason
+from .expressions import Expressions, reason
 from .runtime import made_of
 from .scope import Scope
 from .sizes import check_bytes, extent_of, size

@@ -12,6 +12,7 @@ from lark import Token
 from ...dialects.definitions.signs import ARITHMETIC, COMPARISONS, SIGNS
 from ...dialects.definitions.tree import Apply, Fold, Group, Number, Read
 from ...dialects.dtypes import dtype_of, long, short
+from ...dialects.english import counted
 from ...dialects.grammar import Node, phrases, words
 from ...dialects.monoids import MONOIDS
 from ..jax_private import jax
@@ -297,11 +298,6 @@ def check_dtype(text: Text, word: Token, wanted: str) -> None:
         text.fail("dtype_unknown", word, ["f32", "f16", "bf16", "f64", "i32", "i8", "i64", "u32", "u8", "bool"], name=word)
     if taken != wanted:
         text.fail("dtype_wide", word, name=word, short=short(taken))
-
-
-def counted(count: int, one: str, many: str = "") -> str:
-    """`1 dim`, `2 dims`."""
-    return f"{count} {one if count == 1 else many or one + 's'}"
 
 
 def reason(error: Exception) -> str:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from lark import Token
 
 from ...dialects.dtypes import long
+from ...dialects.english import counted
 from ...dialects.errors import Span
 from ...dialects.grammar import Node, kinds, phrases, words
 from ...dialects.mesh import Mesh
 from .diagnostics import Text, span
 from .equations import Equations
-from .expressions import check_dtype, counted
+from .expressions import check_dtype
 from .sizes import bind, check_bytes, extent_of, size
 from .terms import Array, Calling, Equation, Function
 

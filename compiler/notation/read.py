@@ -16,6 +16,7 @@ from ...dialects import grammar
 from ...dialects.errors import Span
 from ...dialects.grammar import Node, phrases
 from .diagnostics import Text, Wrong
+from .unclosed import unclosed
 
 GRAMMAR = Path(__file__).with_name("program.lark")
 STARTS = "start", "line"
@@ -80,6 +81,10 @@ CURES = {
     "PROPAGATE": "a plan contains `tile x.0 @data`, `replicate x @data`, `name x.0 as B`, `propagate data`, or a tactic's call",
 }
 """The cures where it allows this terminal."""
+CONTENTS = (
+    "a program has functions, `fn name(x: f32[B=8]) -> f32[B] { ... }`; "
+    "a plan file, which `plan.save` writes, has a mesh and tactics: `mesh data=4` and `plan step { tile x.0 @data }`"
+)
 BESIDE = "write an operator between two values, `a * b`, and a function's argument in parentheses, `exp(x[i])`"
 
 
@@ -90,7 +95,8 @@ def tree(text: Text, start: str = "start") -> Node:
     except UnexpectedInput as error:
         raise misread(text, error) from None
     if not found.children:
-        text.fail("empty", Span(1, 1, 1, 1), file=Path(text.file).name)
+        state = "has nothing but comments" if text.source.strip() else "is empty"
+        text.fail("empty", Span(1, 1, 1, 1), file=Path(text.file).name, state=state, contents=CONTENTS)
     return found
 
 
@@ -104,6 +110,8 @@ def left_spine(node: Node, among: Collection[str]) -> list[Node]:
 
 def misread(text: Text, error: UnexpectedInput) -> Wrong:
     """The error for a text that the grammar does not accept."""
+    if (mark := CONFLICT.search(text.source)) is not None:
+        return text.wrong("merge", _at(text, *mark.span()), mark=mark[0])
     if not isinstance(error, UnexpectedToken):
         at = error.pos_in_stream or 0
         sign = text.source[at]
@@ -111,6 +119,8 @@ def misread(text: Text, error: UnexpectedInput) -> Wrong:
         return text.wrong("no_sign", _at(text, at, at + 1), sign=sign, cure=said)
     token, names = cast(Token, error.token), set(error.accepts or ())  # pyright: ignore
     start = len(text.source) if token.type == "$END" else token.start_pos or 0
+    if "CALL" in names and (left := unclosed(text.source, start)) is not None:
+        return text.wrong("unclosed", _at(text, left.at, left.at + 1), opened=left.opened, wanted=left.wanted)
     if names <= {"COMMA", "EQUAL", "LSQB"} and (found := LEFT_BEHIND.search(text.source, 0, start)) is not None:
         said = next((HABITS[each] for each in (found["word"], found["name"]) if each in HABITS), BESIDE)
         words = {"expected": "an operator, or the equation's end", "cure": said}
@@ -122,6 +132,8 @@ def misread(text: Text, error: UnexpectedInput) -> Wrong:
     return text.wrong("unexpected", token, found=str(token), **words)
 
 
+CONFLICT = re.compile(r"^(<{7}|\|{7}|={7}|>{7})(?= |$)", re.MULTILINE)
+"""What git writes into a file where two branches change the same lines."""
 UPPER = re.compile(r"[A-Z]\w*")
 LEFT_BEHIND = re.compile(
     r"""

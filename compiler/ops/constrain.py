@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 from jax import Array
 from jax.extend.core import Primitive
 
+from ...dialects.english import counted
 from ...dialects.errors import Error, Location
 from ..inputs.checks import shown
 from ..jax_private import ad, batching, mlir
@@ -35,7 +36,7 @@ def constrain(x: Array, text: str) -> Array:
     """
     dims = parse(text)
     if len(dims) != (rank := len(getattr(x, "shape", ()))):
-        title = f"the constraint `{text}` has {len(dims)} dims, but the value has {rank}"
+        title = f"the constraint `{text}` has {counted(len(dims), 'dim')}, but the value has {rank}"
         raise Error(title, helps=[f'write one for each dim, and `_` for any layout: "{", ".join(["_"] * rank) or ""}"'])
     return cast(Array, constrain_p.bind(x, layout=dims))
 

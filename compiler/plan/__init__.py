@@ -29,11 +29,13 @@
     explain, diff, expect     why, what changed, and what a test expects
     prefixes       the plans on the way to a plan, after each of its tactics
     saved          the text of a plan file
+      program_changes    how a program differs from that of a file
     kin            the tactics of a plan on another program: a derivative, a batched function
     rewriting      a law applied to the program, which is planned by the same tactics
       laws         the law that is asked for
       rewrites     where which law applies, and what it saves
         candidates the places that are tried
+      in_parts     whether a large value fills the memory
     conflicts      claims that cannot all hold, and the ways out of them
       seconds      about how long a device receives and computes, slow links weighed
 

@@ -6,6 +6,7 @@ plan.annotations    h (_, model): applied;  w (data, expert): not applied, becau
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ...dialects.english import counted
 from ...rewrites.decide.table import WHOLE
 from ..inputs.lines import Source
 from ..trace.annotations import Said
@@ -73,7 +74,7 @@ def unapplied(plan: State) -> str | None:
     count = sum(not each.problem for _, each in of_program(plan))
     if not count or any(action.text.startswith(TACTIC) for action in plan.actions):
         return None
-    return f"{count} annotation{'s' if count > 1 else ''} of the program not applied: pt.Annotated()"
+    return f"{counted(count, 'annotation')} of the program not applied: pt.Annotated()"
 
 
 def _state(plan: State, value: int, each: Said) -> str:

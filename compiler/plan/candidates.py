@@ -15,14 +15,12 @@ from ...rewrites.laws.law import Law, Site
 from ...rewrites.laws.library import library
 from ..inputs.names import Patterns
 from .collectives import line_of
-from .laws import made_by, scope_of
-from .memory import at_peak
+from .in_parts import TRIPS, dims_in_parts, large
+from .laws import OF_PLANS, made_by, named, scope_of
 from .state import State
 
 MOST = 8
 """The most kinds of places of library laws that are tried: those that save most flops and elements by themselves."""
-TRIPS = 8
-"""The number of parts in which a large value is tried to be computed."""
 LARGEST = 4
 """How many kinds of the largest values at the peak of memory are tried to be computed in parts."""
 
@@ -61,12 +59,12 @@ def _candidate(plan: State, law: str, at: tuple[str, ...], places: int, **given:
 def _groups(plan: State, law: Law) -> Iterator[tuple[tuple[str, tuple[str, ...]], int, int]]:
     """The places of a law, those that differ only in the numbers of layers together, with the flops and elements saved."""
     alike: dict[object, list[Site]] = {}
-    program, names = plan.source.program, plan.source.addresses.names
+    program = plan.source.program
     for site in law.sites(program):
         ends = (value for each in (site.value, *site.inside) for value in (*made_by(plan, each).operands, each))
-        alike.setdefault((unnumbered(names[site.value]), *(program.types[value] for value in ends)), []).append(site)
+        alike.setdefault((unnumbered(named(plan, site.value)), *(program.types[value] for value in ends)), []).append(site)
     for sites in alike.values():
-        at = tuple(names[site.value] for site in sites)
+        at = tuple(named(plan, site.value) for site in sites)
         yield (law.name, at), sum(site.flops for site in sites), sum(site.elements for site in sites)
 
 
@@ -77,13 +75,11 @@ def unnumbered(name: str) -> str:
 
 def _in_parts(plan: State) -> Iterator[Candidate]:
     """The largest values at the peak of memory, in parts of each of their dims."""
-    program, names = plan.source.program, plan.source.addresses.names
-    computed = [value for value in at_peak(plan) if program.producer[value] >= 0 and not made_by(plan, value).is_border]
-    alike = {(unnumbered(names[value]), program.types[value]): value for value in reversed(computed)}
+    program = plan.source.program
+    alike = {(unnumbered(named(plan, value)), program.types[value]): value for value in reversed(large(plan))}
     for value in list(alike.values())[: -LARGEST - 1 : -1]:
-        for dim, extent in enumerate(program.shape(value)):
-            if extent % TRIPS == 0 and extent > TRIPS:
-                yield _candidate(plan, "chunk", (names[value],), 1, dim=dim, trips=TRIPS)
+        for dim in dims_in_parts(program.shape(value)):
+            yield _candidate(plan, "chunk", (named(plan, value),), 1, dim=dim, trips=TRIPS)
 
 
 def _again(plan: State) -> Iterator[Candidate]:
@@ -94,6 +90,20 @@ def _again(plan: State) -> Iterator[Candidate]:
         alike.setdefault(unnumbered(scope), []).append(scope)
     for some in (some for name, some in alike.items() if name):
         yield _candidate(plan, "recompute", tuple(some), len(some))
+
+
+def places(plan: State, law: str) -> dict[str, str]:
+    """The names of the places where a law applies, each with its source line: values, or the scopes that are computed again.
+
+    For `chunk` these are the large values that are stored at the peak of memory. Empty for what is no law of the library.
+    """
+    if law == "recompute":
+        scopes = dict.fromkeys(scope_of(plan, node) for node in plan.source.program.nodes if not node.is_border)
+        return {scope: "a scope" for scope in scopes if scope}
+    if law in OF_PLANS:
+        return {each.at[0]: each.line for each in _in_parts(plan)}
+    sites = library()[law].sites(plan.source.program) if law in library() else ()
+    return {name: _line(plan, [name]) for name in dict.fromkeys(named(plan, site.value) for site in sites)}
 
 
 def _line(plan: State, at: Sequence[str]) -> str:

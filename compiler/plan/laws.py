@@ -9,8 +9,10 @@ pt.rule("halves: dot(x, y + y) => ...")         a user's rule, tried on random a
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
+from math import prod
 from typing import cast
 
+from ...dialects.english import counted
 from ...dialects.errors import Error, did_you_mean
 from ...rewrites.laws.by_rule import ByRule, checked
 from ...rewrites.laws.chunk import Chunk, NotInParts, part_of
@@ -26,6 +28,8 @@ from .state import State
 
 OF_PLANS = {"chunk": ("dim", "trips"), "recompute": ()}
 """The laws that need more than the program, and what else they are given."""
+SHOWN = 3
+"""How many values of a scope an error names."""
 
 
 def described() -> dict[str, str]:
@@ -84,18 +88,41 @@ def law_of(plan: State, rule: object, at: Patterns, given: Mapping[str, object])
 
 
 def chunk(plan: State, at: Patterns, dim: object = None, trips: object = None) -> Chunk:
-    """The law that computes a large value in parts. Raises Error unless it is one value, with a dim and a number of trips."""
-    found = plan.source.addresses.find(at) if at != "**" else {}
-    if len(found) != 1 or not isinstance(trips, int) or not isinstance(dim, int | str):
-        what = f"{len(found) or 'no'} values, dim {shown(dim)} and {shown(trips)} trips"
-        helps = ["write it as " + 'plan.rewrite("chunk", at="logits", dim="length", trips=8)']
-        raise Error(f"`chunk` takes one value, one of its dims and a number of trips, got {what}", helps=helps)
-    (name, value), *_ = found.items()
+    """The law that computes a large value in parts. Raises Error unless it is one value, with a dim and a number of trips.
+
+    The helps of an error about a scope name the largest values that are computed in it.
+    """
+    try:
+        found = plan.source.addresses.find(at) if at != "**" else {}
+        if len(found) != 1 or not isinstance(trips, int) or not isinstance(dim, int | str):
+            what = f"{counted(len(found), 'value') if found else 'no values'}, dim {shown(dim)} and {shown(trips)} trips"
+            helps = ["write it as " + 'plan.rewrite("chunk", at="logits", dim="length", trips=8)']
+            raise Error(f"`chunk` takes one value, one of its dims and a number of trips, got {what}", helps=helps)
+        return _chunk(plan, *next(iter(found.items())), dim, trips)
+    except Error as error:
+        within = _within(plan, at)
+        if len(within) < 2:
+            raise
+        names = " or ".join(f"at={name!r}" for name in within)
+        helps = [f"`{at}` is a scope: name one value of it, {names}", *error.helps]
+        raise Error(error.title, location=error.location, label=error.label, notes=error.notes, helps=helps) from None
+
+
+def _chunk(plan: State, name: str, value: int, dim: int | str, trips: int) -> Chunk:
     at_dim, shape = plan.dim_of(value, dim, name), plan.source.program.shape(value)
     if trips < 2 or shape[at_dim] % trips:
-        title = f"`{name}` cannot be computed in {trips} parts: its dim {at_dim} has {shape[at_dim]} elements"
+        title = f"`{name}` cannot be computed in {trips} parts: its dim {at_dim} has {counted(shape[at_dim], 'element')}"
         raise Error(title, helps=["give a number of trips above 1 that divides them"])
     return Chunk(value, _part(plan, name, value, at_dim), trips)
+
+
+def _within(plan: State, at: Patterns) -> list[str]:
+    """The names of the largest values that are computed in a scope, those with a tag by their tag."""
+    nodes = [node for node in plan.source.program.nodes if node.results and not node.is_border] if at != "**" else []
+    values = [node.results[0] for node in nodes if _matched(scope_of(plan, node), at)]
+    sizes = {value: prod(plan.source.program.shape(value)) for value in values}
+    largest = sorted(sizes, key=lambda value: (-sizes[value], "#" in named(plan, value)))
+    return list(dict.fromkeys(named(plan, value) for value in largest))[:SHOWN]
 
 
 def _part(plan: State, name: str, value: int, dim: int) -> Part:
@@ -134,6 +161,24 @@ def _unnamed(program: Program, value: int) -> Iterator[int]:
         if not program.nodes[number].passes_on:
             break
         (value,) = program.nodes[number].operands
+
+
+def named(plan: State, value: int) -> str:
+    """The name of a value: that of its tag, if it has no other than its op's."""
+    program, names = plan.source.program, plan.source.addresses.names
+    tags = [user.results[0] for user, _ in _users(program, value) if user.kind == "tag"]
+    return names[tags[0]] if tags and "#" in names[value] else names[value]
+
+
+def _users(program: Program, value: int) -> Iterator[tuple[Node, int]]:
+    return ((program.nodes[number], position) for number, position in program.uses[value])
+
+
+def untagged(program: Program, value: int) -> int:
+    """The value that an op makes, before it gets a tag."""
+    while (number := program.producer[value]) >= 0 and program.nodes[number].kind == "tag":
+        (value,) = program.nodes[number].operands
+    return value
 
 
 def _matched(scope: str, at: Patterns) -> str | None:

@@ -135,6 +135,11 @@ def at_peak(plan: State) -> list[int]:
     return [value for _, value, _ in plan.once(_peak).arrays]
 
 
+def held_at_peak(plan: State) -> list[tuple[int, int]]:
+    """The bytes of what is computed and stored at the peak, and the value that each of them are, the largest first."""
+    return [(size, value) for size, value, _ in plan.once(_peak).arrays]
+
+
 def _peak(plan: State) -> _Peak:
     with without_collector():
         return _left_by(peak(_body(plan)))

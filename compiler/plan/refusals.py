@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from math import isqrt, prod
 
+from ...dialects.english import counted
 from ...dialects.errors import Error
 from ...dialects.mesh import Mesh
 from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor
@@ -74,7 +75,7 @@ def uneven(plan: State, table: Table, seed: Seed, dim: int) -> Error:
     here = " * ".join(f"`{factor.place}` ({factor.size})" for factor in on)
     left = f" ({min(factor.stride for factor in on)} in each part of {here})" if on else ""
     return Error(
-        f"`{seed.name}` cannot be tiled: dim {dim} has {extent} elements{left}, which do not divide over "
+        f"`{seed.name}` cannot be tiled: dim {dim} has {counted(extent, 'element')}{left}, which do not divide over "
         f"`{seed.axis}` ({size} devices)",
         notes=[f"its shape is {list(shape)}"],
         helps=[*(_batch if seed.multiple else _instead)(plan, table, seed, dim), *_pads(table, seed, dim)],

@@ -144,7 +144,7 @@ def _best(found: Sequence[Rewriting]) -> Listing[Rewriting]:
     """The listing; of large values that are computed in parts together, one."""
     unlike = {
         (each.law, each.bytes, each.flops, each.memory, *each.given.items()) if each.given else each.tactic: each
-        for each in found
+        for each in sorted(found, key=lambda each: "#" in each.at[0], reverse=True)
     }
     best = sorted(unlike.values(), key=lambda each: (-each.seconds, -each.memory))
     return Listing(best, Shape("rewritings", COLUMNS, _row, merges=False))

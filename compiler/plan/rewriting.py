@@ -19,7 +19,7 @@ from ..inputs.lines import Sources
 from ..inputs.names import Patterns, pattern
 from .claims import Some, place_own
 from .kin import Kin, placed_as
-from .laws import law_of, made_by, scope_of, text_of
+from .laws import law_of, made_by, named, scope_of, text_of, untagged
 from .state import Action, State
 
 
@@ -49,7 +49,7 @@ def chosen(plan: State, law: Law, at: Patterns) -> list[Site]:
             found.append(site)
             taken |= values
     if not found:
-        known = dict.fromkeys(plan.source.addresses.names[site.value] for site in sites)
+        known = dict.fromkeys(named(plan, site.value) for site in sites)
         helps = did_you_mean(str(at), known, f"it applies at {', '.join(list(known)[:5])}", most=3)
         raise Error(f"`{law.name}` does not apply at {at!r}", label=law.text, helps=helps)
     return found
@@ -59,7 +59,8 @@ def _accepts(plan: State, at: Patterns) -> Callable[[Site], bool]:
     """Whether the patterns match a place: the value, or the scope that its op is in."""
     globs = [pattern(glob).fullmatch for glob in patterns_of(at)]
     try:
-        values = set(plan.source.addresses.find(at).values())
+        found = plan.source.addresses.find(at).values()
+        values = {*found, *(untagged(plan.source.program, value) for value in found)}
     except Error:
         # It may be the scope of values that have no name.
         values = set[int]()

@@ -10,10 +10,12 @@ a device stores 241,664 bytes at the peak: 98,304 of arguments, ...
 
 from collections.abc import Iterator, Sequence
 
+from ...dialects.english import counted
 from ..gc_pause import without_collector
 from .annotations import unapplied
 from .collectives import bytes_by_axes, bytes_per_device, counts
 from .conflicts import conflict, open_keys, warning
+from .in_parts import in_parts
 from .memory import memory
 from .silent import silent
 from .state import State
@@ -56,6 +58,7 @@ def _lines(plan: State) -> list[str]:
         f"a device receives {received:,} bytes in a call" + (f": {by_axes}" if parts else ""),
         f"a device computes in a call {flops.text()}{share}",
         f"a device stores {stored.bytes:,} bytes at the peak: {stored.sums}",
+        *_in_parts(plan),
         *_section("silent", [cut(str(each)) for each in excessive[:MOST_SHOWN]], len(excessive), "in excess"),
         *_conflicts(plan),
         *_stops(plan),
@@ -65,13 +68,20 @@ def _lines(plan: State) -> list[str]:
     return lines
 
 
+def _in_parts(plan: State) -> Iterator[str]:
+    """The help for a large value that fills the memory even after tactics."""
+    if plan.actions and (found := in_parts(plan)) is not None:
+        text, size = found
+        yield f"  help: {size:,} of these bytes can be computed in parts: plan.{text}"
+
+
 def cut(text: str) -> str:
     """A text that fits a line; what is left out is marked."""
     return text if len(text) <= WIDTH else f"{text[: WIDTH - 3]}..."
 
 
 def _tactics(plan: State) -> Iterator[str]:
-    count = "1 tactic" if len(plan.actions) == 1 else f"{len(plan.actions) or 'no'} tactics"
+    count = counted(len(plan.actions), "tactic") if plan.actions else "no tactics"
     yield f"Plan of {plan.source.traced.name} on {plan.mesh}: {count}"
     yield from (f"  {cut(plan.cited(number))}" for number in range(len(plan.actions))[:MOST_TACTICS])
     if (more := len(plan.actions) - MOST_TACTICS) > 0:

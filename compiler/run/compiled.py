@@ -14,6 +14,7 @@ from jax.extend.core import ClosedJaxpr
 from jax.sharding import AxisType, Mesh as DeviceMesh, NamedSharding
 from jax.stages import Lowered, Wrapped
 
+from ...dialects.english import counted, there_are
 from ...dialects.errors import Error
 from ...dialects.mesh import Mesh
 from ..inputs.checks import shown
@@ -111,7 +112,7 @@ def misplaced(
             continue
         own = cast("set[Device]", cast(Any, leaf.sharding).device_set)
         if own != set(devices):
-            there, here = ", ".join(sorted(map(str, own))), f"on {len(devices)} devices"
+            there, here = ", ".join(sorted(map(str, own))), f"on {counted(len(devices), 'device')}"
         elif isinstance(leaf.sharding, NamedSharding) and list(cast(Any, leaf.sharding.mesh).devices.flat) != devices:
             there, here = "the same devices in another order", "in the order of its mesh"
         else:
@@ -151,14 +152,14 @@ def device_mesh(mesh: Mesh, devices: Sequence[Device] | None) -> DeviceMesh:
     found = _distinct(jax.devices() if devices is None else devices)
     if len(found) < mesh.size and devices is None:
         raise Error(
-            f"the mesh {mesh} needs {mesh.size} devices, but there are {len(found)}",
+            f"the mesh {mesh} needs {mesh.size} devices, but {there_are(len(found))}",
             helps=[
                 f'on a host without accelerators: jax.config.update("jax_num_cpu_devices", {mesh.size}) before first use',
                 "a plan can be made, looked at and lowered without devices",
             ],
         )
     if devices is not None and len(found) != mesh.size:
-        title = f"the mesh {mesh} has {mesh.size} devices, but {len(found)} are given"
+        title = f"the mesh {mesh} has {counted(mesh.size, 'device')}, but got {len(found)}"
         raise Error(title, helps=["give as many as the mesh has"])
     shape = tuple(mesh.axes.values())
     auto = (AxisType.Auto,) * len(shape)

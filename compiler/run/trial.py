@@ -14,6 +14,7 @@ import numpy as np
 from jax import Array
 from jax.core import ShapedArray
 
+from ...dialects.english import there_are
 from ...dialects.errors import Error
 from ..inputs.arguments import passed
 from ..inputs.names import match
@@ -34,7 +35,7 @@ def enough_devices(plan: State) -> None:
     wanted, there = plan.mesh.size, len(jax.devices())
     if wanted > there:
         helps = [f"on a host without accelerators: --devices {wanted}", "or try it on a smaller mesh: --mesh data=2"]
-        raise Error(f"the mesh {plan.mesh} needs {wanted} devices, but there are {there}", helps=helps)
+        raise Error(f"the mesh {plan.mesh} needs {wanted} devices, but {there_are(there)}", helps=helps)
 
 
 def inputs(plan: State, given: Sequence[str], seed: int) -> list[Array | np.ndarray]:

@@ -8,6 +8,7 @@ a device receives 1.5 MiB in a call, before 0 bytes; it holds 3.0 MiB of argumen
 
 from collections.abc import Iterator, Mapping
 
+from ...dialects.english import counted
 from ..plan.collectives import bytes_per_device, counts
 from ..plan.conflicts import conflict, open_keys
 from ..plan.diff import argument_bytes
@@ -71,7 +72,7 @@ def _conflicts(before: State, after: State) -> Iterator[str]:
         more = f", and {len(new) - 1} more" if len(new) > 1 else ""
         yield f"{conflict(after, new[0])!r}{more}: `conflicts {now.index(new[0]) + 1}` shows ways out"
     elif solved := len(was) - len(was.intersection(now)):
-        yield f"{solved} conflicts resolved, {len(now)} open" if now or solved > 1 else "the conflict is resolved"
+        yield f"{counted(solved, 'conflict')} resolved, {len(now)} open" if now or solved > 1 else "the conflict is resolved"
 
 
 def _stops(before: State, after: State) -> Iterator[str]:

@@ -9,8 +9,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 
+from ...dialects.english import counted
 from ..api.plan import Plan
 from ..api.tactics import Tactic
+from ..plan.candidates import places
 from ..plan.conflicts import open_keys
 from ..plan.counts import KINDS
 from ..plan.laws import described
@@ -33,6 +35,8 @@ class Completion:
 _CALL = re.compile(r"(\w+)\s*\(([^()]*(?:\([^()]*\)[^()]*)*)$")
 _QUOTED = re.compile(r"[\"']([^\"']*)$")
 _WORD = re.compile(r"[^\s,;]*$")
+_LAW = re.compile(r"""\s*["']([^"']*)["']\s*,""")
+_DIM = re.compile(r"""dim\s*=\s*["'][^"']*$""")
 
 
 def completions(session: Session, before: str) -> Iterator[Completion]:
@@ -127,12 +131,23 @@ def _both(first: Found, second: Found) -> Found:
 def _in_call(session: Session, name: str, inside: str) -> Found:
     """Inside of a call: names and axes in quotes, otherwise its parameters."""
     if (quoted := _QUOTED.search(inside)) is not None and len(re.findall("[\"']", inside)) % 2:
-        yield from _starting(quoted[1], described() if name == "rewrite" and "," not in inside else _axes(session))
+        if name == "rewrite":
+            yield from _starting(quoted[1], _in_rewrite(session, inside))
+            return
+        yield from _starting(quoted[1], _axes(session))
         yield from _values(session, quoted[1])
         return
     typed, made = re.split(r"[\s,(\[{]", inside)[-1], Tactic.known.get(name)
     if made is not None and is_dataclass(made):
         yield from _starting(typed, {f"{each.name}=": str(each.type) for each in fields(made)})
+
+
+def _in_rewrite(session: Session, inside: str) -> Mapping[str, str]:
+    """What a law is given: its name, where it applies, the ranges of a value's dims."""
+    law = _LAW.match(inside)
+    if law is None:
+        return described()
+    return _ranges(session) if _DIM.search(inside) else places(session.plan, law[1])
 
 
 def _values(session: Session, typed: str) -> Found:
@@ -142,12 +157,12 @@ def _values(session: Session, typed: str) -> Found:
 def _meta(plan: Plan, node: Node, goes_on: bool) -> str:
     """How many values there are under a part of names, or the layout of the value."""
     if goes_on:
-        return f"{node.count - (node.value is not None):,} values"
+        return counted(node.count - (node.value is not None), "value")
     return plan.layout_text(node.value) if node.value is not None else ""
 
 
 def _axes(session: Session) -> dict[str, str]:
-    return {axis: f"{size} devices" for axis, size in session.plan.mesh.axes.items()}
+    return {axis: counted(size, "device") for axis, size in session.plan.mesh.axes.items()}
 
 
 def _ranges(session: Session) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ...dialects.english import counted
 from ...dialects.errors import Error
 from ..api.notation import load as load_file
 from ..api.plan_file import Replayed
@@ -84,8 +85,7 @@ def resolve(session: Session, typed: Typed, words: Words) -> Answer:
 def save(session: Session, typed: Typed, words: Words) -> Answer:
     """Writes the plan as a file: mesh, tactics, what each does, layouts. `pt.replay(fn, "plan.partita", *args)` reads it."""
     session.plan.save(words[0].text)
-    tactics = len(session.plan.actions)
-    return Answer(session, f"{tactics} tactics in {words[0].text}" if tactics != 1 else f"1 tactic in {words[0].text}")
+    return Answer(session, f"{counted(len(session.plan.actions), 'tactic')} in {words[0].text}")
 
 
 @command("change", "load FILE", "load plan.partita", "file")

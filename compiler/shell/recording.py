@@ -7,13 +7,14 @@ from io import StringIO
 from rich.console import Console
 from rich.text import Text
 
+from ...dialects.errors import Error
 from .colours import pieces, styles
 from .script import run
 from .session import Session
 
 
-def picture(session: Session, lines: Iterable[str], file: str, title: str) -> str:
-    """The SVG of a session. Raises Error for a line that fails."""
+def picture(session: Session, lines: Iterable[str], file: str, title: str) -> tuple[str, Error | None]:
+    """The SVG of a session, and the error of the line at which it ends, if one fails: the picture shows it too."""
     console = Console(record=True, width=session.width, file=StringIO(), force_terminal=True, color_system="truecolor")
 
     def write(text: str) -> None:
@@ -22,8 +23,13 @@ def picture(session: Session, lines: Iterable[str], file: str, title: str) -> st
             made.append(piece, style)
         console.print(made)
 
-    run(session, lines, file, write)
+    failed = None
+    try:
+        run(session, lines, file, write)
+    except Error as error:
+        failed = error
+        write(f"error: {error}")
     svg = console.export_svg(title=title, unique_id="shell")
     # The fonts of the system: a picture loads nothing.
     svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
-    return re.sub(r"[ \t]+$", "", svg, flags=re.MULTILINE)
+    return re.sub(r"[ \t]+$", "", svg, flags=re.MULTILINE), failed

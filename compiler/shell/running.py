@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from rich.console import Group
 from rich.text import Text
 
+from ...dialects.english import counted
 from ...dialects.errors import Error
 from ..api.plan import Plan
 from ..inputs.files import write_text
@@ -87,7 +88,8 @@ def check(session: Session, typed: Typed, words: Words) -> Answer:
     if found.get(worst, 0.0) > TOLERANCE:
         helps = ["narrow floats and long sums round: compare in f32"]
         raise Error(f"`{worst}` differs from the unpartitioned run by {found[worst]:.1e}", helps=helps)
-    return Answer(session, f"{len(found)} results agree with the unpartitioned run, to {found.get(worst, 0.0):.0e}")
+    agree = f"{counted(len(found), 'result')} {'agrees' if len(found) == 1 else 'agree'}"
+    return Answer(session, f"{agree} with the unpartitioned run, to {found.get(worst, 0.0):.0e}")
 
 
 @command("try", "run", "run", slow="compiling and running both")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from ...dialects.english import there_are
 from ...dialects.errors import Error, did_you_mean
 from ...dialects.grammar import grammar
 from ..api.plan import Plan
@@ -44,7 +45,11 @@ class Branch:
         """The branch some steps on, or back. Raises Error if it is not that long."""
         if not 0 <= self.at + steps < len(self.plans):
             what, there = ("undo", self.at) if steps < 0 else ("redo", len(self.plans) - 1 - self.at)
-            title = f"nothing to {what}" if not there else f"there are {there} steps to {what}, not {abs(steps)}"
+            title = (
+                f"nothing to {what}"
+                if not there
+                else f"{there_are(there)} {'step' if there == 1 else 'steps'} to {what}, not {abs(steps)}"
+            )
             raise Error(title, helps=["`history` lists the tactics", "`branch` lists the branches"])
         return replace(self, at=self.at + steps)
 

@@ -3,6 +3,7 @@
     trace              traces the function, and knows how it is called
       references       mutable references become values
       mutated          arguments that the function changes in place
+        restructured   objects to which it gives other attributes
     importer           the jaxpr as operations, one pass
       expansions       primitives that are traced again into others (`custom_reduce`, `pool_gradients`, `vmapped_while`)
         constant_positions    reads and updates at positions that are constants (`constants`) become slices

@@ -18,8 +18,9 @@ from xdsl.ir import Operation
 from ...dialects.errors import Error
 from ..inputs.arguments import Function
 from ..inputs.names import escape, join, path
-from ..jax_private import dce_jaxpr, jax, tree
+from ..jax_private import PyTreeDef, dce_jaxpr, jax, tree
 from .importer import Importer, imported
+from .restructured import equal, restructured
 
 _SHOWN = 3
 
@@ -31,20 +32,27 @@ class Given:
     names: Sequence[str]
     values: Sequence[object]
     leaves: Sequence[object]
+    structure: PyTreeDef
     attributes: Mapping[str, object]
     """Those of them that are attributes of objects, by name."""
 
     @classmethod
     def of(cls, names: Sequence[str], values: Sequence[object]) -> Given:
-        return cls(names, values, tree.tree_leaves(values), _attributes(names, values))
+        leaves, structure = tree.tree_flatten(values)
+        return cls(names, values, leaves, structure, _attributes(names, values))
 
-    def changed(self, function: Function) -> dict[str, object]:
+    def changed(self, function: Function, returned: object) -> dict[str, object]:
         """The attributes of objects that hold another value after the call: the leaf's name, and what it holds now.
 
         Dicts and lists are not among them. A function that writes into those has its own copy, as every user of JAX knows.
-        Raises Error if one of them is not an array any more, since no result can be that.
+        Raises Error if one of them is not an array any more, since no result can be that, and for another attribute that is
+        changed, unless the function returns its object.
         """
-        now = tree.tree_leaves(self.values)
+        now, structure = tree.tree_flatten(self.values)
+        if not equal(structure, self.structure):
+            before = tree.tree_unflatten(self.structure, self.leaves)
+            if others := restructured(self.names, before, self.values, returned):
+                raise _lost(function, others)
         if len(now) == len(self.leaves) and all(a is b for a, b in zip(now, self.leaves, strict=True)):
             return {}
         found = _attributes(self.names, self.values)

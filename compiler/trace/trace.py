@@ -22,6 +22,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, Region, SSAValue
 
+from ...dialects.english import counted
 from ...dialects.errors import Error
 from ...dialects.module import Module
 from ...dialects.names import set_names
@@ -71,7 +72,7 @@ class Traced:
         return self.function.name
 
     def __repr__(self) -> str:
-        return f"<{self.name}, traced: {len(self.arg_names)} arguments, {len(self.result_names)} results>"
+        return f"<{self.name}, traced: {counted(len(self.arg_names), 'argument')}, {counted(len(self.result_names), 'result')}>"
 
     @property
     def main(self) -> func.FuncOp:
@@ -203,8 +204,9 @@ def trace(fn: Callable[..., object], /, *args: object, static_argnames: str | Se
 
     def flat(*values: object) -> list[object]:
         given = Given.of(tuple(bound.arguments), values)
-        found, structure, paths = _flattened(function, function.call(values, given.names, static))
-        changed = given.changed(function)
+        returned = function.call(values, given.names, static)
+        found, structure, paths = _flattened(function, returned)
+        changed = given.changed(function, returned)
         results.append((structure, paths, list(changed)))
         return [*found, *changed.values()]
 

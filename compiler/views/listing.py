@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from ...dialects.english import counted
 from .view import Cell, Grid, Part, View
 
 T = TypeVar("T")
@@ -75,7 +76,7 @@ class Shape(Generic[T]):
         rows = merged(map(self.row, items)) if self.merges else list(map(self.row, items))
         most = len(rows) if whole else MOST if self.columns else MOST_TEXTS
         shown, left = rows[:most], len(rows) - most
-        more = [f"and {left:,} rows more: .all() shows all {len(items):,} {self.of}"] if left > 0 else []
+        more = [f"and {counted(left, 'row')} more: .all() shows all {len(items):,} {self.of}"] if left > 0 else []
         if self.columns:
             return [Grid(self.columns, shown), *more, *self.notes(items)]
         return [*(str(row[0]) for row in shown), *more, *self.notes(items)]

@@ -18,6 +18,7 @@ from xdsl.traits import SymbolTable
 from .. import array, flow, lax, spmd
 from ..array import MESH, Barrier, Coordinate, around, mesh_of
 from ..dtypes import Array, dtype_of
+from ..english import counted
 from ..errors import Error
 from ..mesh import Mesh
 from ..types import ArrayType
@@ -37,7 +38,7 @@ def interpret(program: Operation, args: Sequence[Array], mesh: Mesh | None = Non
     machine = Machine(mesh)
     block = entry.regions[0].block
     if len(args) != len(block.args):
-        raise Error(f"the program takes {len(block.args)} arguments, not {len(args)}")
+        raise Error(f"the program takes {counted(len(block.args), 'argument')}, not {len(args)}")
     inputs = [
         machine.enter(np.asarray(arg), _type(value), position)
         for position, (arg, value) in enumerate(zip(args, block.args, strict=True))

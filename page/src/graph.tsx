@@ -3,9 +3,9 @@ import { computed } from "@preact/signals";
 import { colours } from "./axes";
 import { arrangeToFit, HEAD, smooth, type Item, type Link } from "./arrange";
 import { Canvas } from "./canvas";
-import { drawing, foldLabel, folds, inFold, layoutNow, makes, opLabel, opsOf, sizeOf, type Box, type Chips, type Flow } from "./model";
+import { conflicts, drawing, foldLabel, folds, inFold, layoutNow, makes, opLabel, opsOf, sizeOf, type Box, type Chips, type Flow } from "./model";
 import { toggle } from "./moves";
-import { expanded, selection } from "./state";
+import { expanded, selection, tab } from "./state";
 import { bytes, count } from "./units";
 
 const MOST_EDGES = 260;
@@ -63,7 +63,8 @@ function shape(box: Box): Shape {
   const subtitle = more ? "of the same fold" : layout || (place ? `${place} · ${ops}` : kind === "result" ? ops.replace("op", "array") : ops);
   const chips = said(box.inside);
   const shown = shorten(title, 30);
-  const width = Math.max(96, shown.length * 7.3 + (fold ? 46 : 24), Math.min(subtitle.length, 40) * WIDTH + 24, widthOf(chips) + 16);
+  const marked = conflicts.value.boxes.has(box.id) ? 22 : 0;
+  const width = Math.max(96, shown.length * 7.3 + (fold ? 46 : 24) + marked, Math.min(subtitle.length, 40) * WIDTH + 24, widthOf(chips) + 16);
   return {
     id: box.id,
     width,
@@ -195,6 +196,7 @@ function Swatch({ axes }: { axes: string[] }) {
 function Node({ shape, x, y, lit }: { shape: Shape; x: number; y: number; lit: boolean }) {
   const { box, title, subtitle, chips, width, height } = shape;
   const folded = box.id[0] === "f";
+  const open = conflicts.value.boxes.get(box.id) ?? 0;
   const side = folds().kind[box.fold] === "argument" || folds().kind[box.fold] === "result" || folds().kind[box.fold] === "path";
   const choose = () => {
     if (box.op >= 0) selection.value = { what: "op", op: box.op };
@@ -202,7 +204,7 @@ function Node({ shape, x, y, lit }: { shape: Shape; x: number; y: number; lit: b
   };
   return (
     <g
-      class={`node${lit ? " lit" : ""}${side ? " side" : ""}${folded ? " folded" : ""}`}
+      class={`node${lit ? " lit" : ""}${side ? " side" : ""}${folded ? " folded" : ""}${open ? " conflict" : ""}`}
       transform={`translate(${x},${y})`}
       data-box={box.id}
       onClick={choose}
@@ -232,7 +234,28 @@ function Node({ shape, x, y, lit }: { shape: Shape; x: number; y: number; lit: b
           </text>
         </g>
       )}
+      {open > 0 && <Mark x={width - (folded ? 46 : 24)} count={open} />}
       {chips.length > 0 && <Labels x={6} y={40} width={width - 12} chips={chips} />}
+    </g>
+  );
+}
+
+/** A box whose ops have an open conflict says so; a click leads to its ways out. */
+function Mark({ x, count: open }: { x: number; count: number }) {
+  return (
+    <g
+      class="mark"
+      transform={`translate(${x},5)`}
+      onClick={(event) => {
+        event.stopPropagation();
+        tab.value = "Conflicts & stops";
+      }}
+    >
+      <title>{open === 1 ? "An open conflict" : `${count(open)} open conflicts`}</title>
+      <rect width={18} height={18} rx={4} />
+      <text x={9} y={13} text-anchor="middle">
+        !
+      </text>
     </g>
   );
 }

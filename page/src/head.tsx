@@ -2,7 +2,7 @@
 import { colour, colours } from "./axes";
 import { opCount } from "./model";
 import { go } from "./moves";
-import { at, before, data, otherTheme, step, theme } from "./state";
+import { at, before, data, otherTheme, step, theme, wide } from "./state";
 import type { Step } from "./data";
 import { bytes, change, exact, flops, percent, shortKind } from "./units";
 
@@ -118,15 +118,22 @@ function short(tactic: string): string {
 
 type Room = "wide" | "middle" | "narrow";
 /** The least width of a column: for a text, for a figure, for a bar. */
-const LEAST: Record<Room, number> = { wide: 150, middle: 92, narrow: 26 };
+const LEAST: Record<Room, number> = { wide: 195, middle: 92, narrow: 26 };
+const FIRST = 170;
+
+/** What there is room for in each column, so that nothing is cut off. */
+function roomFor(columns: number): Room {
+  const each = (wide.value - FIRST - 40) / columns;
+  return each >= LEAST.wide ? "wide" : each >= LEAST.middle ? "middle" : "narrow";
+}
 
 export function Tactics() {
   const steps = data.steps;
-  const room: Room = steps.length <= 6 ? "wide" : steps.length <= 9 ? "middle" : "narrow";
-  const wide = room !== "narrow";
-  const columns = { gridTemplateColumns: `minmax(170px, 220px) repeat(${steps.length}, minmax(${LEAST[room]}px, 1fr))` };
+  const room = roomFor(steps.length);
+  const figures = room !== "narrow";
+  const columns = { gridTemplateColumns: `minmax(${FIRST}px, 220px) repeat(${steps.length}, minmax(${LEAST[room]}px, 1fr))` };
   return (
-    <section class={`tactics${wide ? "" : " narrow"}`} aria-label="Tactics">
+    <section class={`tactics${figures ? "" : " narrow"}`} aria-label="Tactics">
       <div class="grid" style={columns}>
         <div class="corner">
           <span class="strong">
@@ -159,7 +166,7 @@ export function Tactics() {
             onClick={() => go(index)}
           >
             <span class="number">{index}</span>
-            {wide && <span class="what">{each.tactic ? short(each.tactic) : "nothing placed"}</span>}
+            {figures && <span class="what">{each.tactic ? short(each.tactic) : "nothing placed"}</span>}
           </button>
         ))}
         {METRICS.map((metric) => (
@@ -176,7 +183,7 @@ export function Tactics() {
 }
 
 function Line({ metric, room }: { metric: Metric; room: Room }) {
-  const wide = room !== "narrow";
+  const figures = room !== "narrow";
   const brief = (each: Step) => (metric.brief ?? metric.shown)(each);
   const most = Math.max(1, ...data.steps.map(metric.value));
   const now = metric.value(step.value);
@@ -186,7 +193,7 @@ function Line({ metric, room }: { metric: Metric; room: Room }) {
     <>
       <div class="metric" title={metric.title} data-metric={metric.name}>
         <span>{metric.name}</span>
-        {!wide && <b title={metric.shown(step.value)}>{brief(step.value)}</b>}
+        {room !== "wide" && <b title={metric.shown(step.value)}>{brief(step.value)}</b>}
         {changed && <span class={`delta ${now < then ? "less" : "more"}`}>{changed}</span>}
       </div>
       {data.steps.map((each, index) => (
@@ -199,12 +206,12 @@ function Line({ metric, room }: { metric: Metric; room: Room }) {
           data-cell={`${metric.name} ${index}`}
           onClick={() => go(index)}
         >
-          {wide && <span class="figure">{room === "wide" ? metric.shown(each) : brief(each)}</span>}
+          {figures && <span class="figure">{room === "wide" ? metric.shown(each) : brief(each)}</span>}
           <span class="track">
             {metric.segments(each).map((segment, number) => (
               <i
                 key={number}
-                style={{ [wide ? "width" : "height"]: `${(100 * segment.size) / most}%`, background: segment.fill }}
+                style={{ [figures ? "width" : "height"]: `${(100 * segment.size) / most}%`, background: segment.fill }}
                 title={segment.title}
               />
             ))}

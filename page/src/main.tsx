@@ -8,7 +8,7 @@ import { Layouts } from "./layouts";
 import { Memory } from "./memory";
 import { go } from "./moves";
 import { OpenEnds } from "./open";
-import { at, search, selection, step, tab, TABS, type Tab } from "./state";
+import { address, asked, at, search, selection, step, tab, TABS, type Tab } from "./state";
 import { Tree } from "./tree";
 import { count } from "./units";
 
@@ -71,6 +71,14 @@ function App() {
     </>
   );
 }
+
+// Another address in the same window: a link, a bookmark, what the reader types.
+window.addEventListener("hashchange", () => {
+  const [to, which] = asked();
+  go(to);
+  tab.value = which;
+  address();
+});
 
 document.addEventListener("keydown", (event) => {
   const target = event.target as HTMLElement;

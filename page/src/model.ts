@@ -189,6 +189,20 @@ export const cut = computed(() => {
   return { of, boxes, flows };
 });
 
+/** How many open conflicts there are at the ops that each box stands for, and in each fold. */
+export const conflicts = computed(() => {
+  const { of } = cut.value;
+  const { parent } = folds();
+  const boxes = new Map<string, number>();
+  const inside = new Map<number, number>();
+  for (const { at: op } of step.value.open.conflicts) {
+    if (op < 0) continue;
+    boxes.set(of[op], (boxes.get(of[op]) ?? 0) + 1);
+    for (let fold = program().fold[op]; fold >= 0; fold = parent[fold]) inside.set(fold, (inside.get(fold) ?? 0) + 1);
+  }
+  return { boxes, inside };
+});
+
 /** The same, with the collectives of the step on the edges and in the boxes. */
 export const drawing = computed(() => {
   const { of, boxes, flows } = cut.value;

@@ -16,13 +16,27 @@ export type Selection =
   | null;
 
 // The address has the step and the view, so that a link leads to them: plan.html#2/Memory
-const [asked = "", wanted = ""] = decodeURIComponent(location.hash.slice(1)).split("/");
-const last = data.steps.length - 1;
-const first = /^\d+$/.test(asked) ? Math.min(Number(asked), last) : last;
+export function asked(): [number, Tab] {
+  let said = location.hash.slice(1);
+  try {
+    said = decodeURIComponent(said);
+  } catch {
+    // A broken address, such as `#%`, leads nowhere in particular.
+  }
+  const [number = "", wanted = ""] = said.split("/");
+  const last = data.steps.length - 1;
+  return [/^\d+$/.test(number) ? Math.min(Number(number), last) : last, TABS.find((each) => each === wanted) ?? "Program"];
+}
 
-export const at = signal(first);
-export const tab = signal<Tab>(TABS.find((each) => each === wanted) ?? "Program");
-effect(() => history.replaceState(null, "", `#${at.value}/${encodeURIComponent(tab.value)}`));
+const [firstStep, firstTab] = asked();
+export const at = signal(firstStep);
+export const tab = signal<Tab>(firstTab);
+export const address = () => history.replaceState(null, "", `#${at.value}/${encodeURIComponent(tab.value)}`);
+effect(address);
+
+/** The width of the window, by which the columns of the tactics are chosen. */
+export const wide = signal(window.innerWidth);
+window.addEventListener("resize", () => (wide.value = window.innerWidth));
 export const selection = signal<Selection>(null);
 export const expanded = signal<ReadonlySet<number>>(new Set([0]));
 export const search = signal("");

@@ -1,6 +1,6 @@
 // The program by scope as a list: what each fold has, how often it communicates, and how much it receives.
 import { canUnfold } from "./graph";
-import { foldLabel, folds, inFold, MOST_OPS, opLabel, opsOf, received, sizeOf } from "./model";
+import { conflicts, foldLabel, folds, inFold, MOST_OPS, opLabel, opsOf, received, sizeOf } from "./model";
 import { toggle } from "./moves";
 import { expanded, selection } from "./state";
 import { bytes, count } from "./units";
@@ -63,6 +63,7 @@ function Fold({ fold, depth, most }: { fold: number; depth: number; most: number
               place
             )}
           </span>
+          {conflicts.value.inside.has(fold) && <span class="mark" title="An open conflict"> !</span>}
         </td>
         <td class="right faint">{count(sizeOf(fold))}</td>
         <td class="right">{times ? count(times) : ""}</td>

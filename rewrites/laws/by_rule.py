@@ -27,7 +27,7 @@ from .match import Match, dtype_at, is_root, matches
 from .meaning import kinds_of, problem
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ByRule:
     """The law of a rule, for the kinds of numbers for which its two sides are equal."""
 
@@ -42,6 +42,9 @@ class ByRule:
     @property
     def text(self) -> str:
         return str(self.rule)
+
+    def __repr__(self) -> str:
+        return f"<law {self.text}>"
 
     def sites(self, program: Program) -> Iterator[Site]:
         """Where it applies. Of places that are alike, the first one is looked at."""

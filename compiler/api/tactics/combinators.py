@@ -112,7 +112,8 @@ class OrElse(Composable):
             except Error as error:
                 refused.append(f"{called(tactic)}: {error.title}")
         helps = ["end with a tactic that always applies, such as `lambda plan: plan`"]
-        raise Error(f"none of {len(self.tactics)} tactics applies", notes=refused, helps=helps)
+        title = f"none of {len(self.tactics)} tactics applies" if len(self.tactics) > 1 else "the tactic does not apply"
+        raise Error(title, notes=refused, helps=helps)
 
     def __repr__(self) -> str:
         return f"or_else({', '.join(map(called, self.tactics))})"

@@ -280,7 +280,10 @@ def test_a_value_that_was_renamed_is_suggested_by_its_type(tmp_path: Path) -> No
     pt.plan(logits, MESH, {"embed": embed, "head": head}, x).tile("params/head", 0, "model").save(tmp_path / "plan.partita")
     with pytest.raises(pt.Error, match="no value is named `params/head`") as caught:
         pt.replay(logits, tmp_path / "plan.partita", {"embed": embed, "lm": head}, x)
-    assert caught.value.helps == ("did you mean `params/lm`?",)
+    assert caught.value.helps == (
+        "did you mean `params/lm`?",
+        "if the program has none any more: take `params/head` out of this line",
+    )
 
 
 def test_tags_scopes_and_ranges_survive_a_refactoring_of_the_model(tmp_path: Path) -> None:

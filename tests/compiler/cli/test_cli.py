@@ -108,6 +108,7 @@ def test_rules_without_a_name_prints_them_all(run: Run):
         (["show", "mlp.py:chain", "512,256", *MESH], "expected a shape, got `512,256`", "f32[512,256]"),
         (["explain", "mlp.py:made", "w1"], "`explain` needs the name of a value", "--value w1"),
         (["show", "mlp.py:chian"], "`mlp.py` has no function `chian`", "did you mean `chain`"),
+        (["show", "mlp.py:xyz"], "`mlp.py` has no function `xyz`", "its functions: `chain`, `nothing`, `made`"),
         (["show", "mlp.py:chain"], "`mlp.py:chain` cannot be called with 0 shapes", "(x, w1, w2)"),
         (["show", "mlp.py:chain", *SHAPES], "`mlp.py:chain` is given shapes but no mesh", "--mesh data=4,model=2"),
         (["show", "mlp.py:nothing"], "`mlp.py:nothing` returned dict, expected a plan", "give --mesh"),

@@ -77,6 +77,13 @@ def test_a_session_is_drawn() -> None:
     assert Path("session.svg").read_text().startswith("<svg")
 
 
+def test_a_session_is_drawn_up_to_the_line_that_fails() -> None:
+    result = shell("tile x.0 @data\ntile x.9 @data\n", "mlp.py:plan", "--record", "session.svg")
+    assert result.exit_code == 1
+    assert "`x` has no dim 9" in result.output and "the session up to this line is in session.svg" in result.output
+    assert "no&#160;dim&#160;9" in Path("session.svg").read_text()
+
+
 def test_a_terminal_needs_prompt_toolkit_and_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     class Missing:
         def find_spec(self, name: str, *_: Any) -> None:

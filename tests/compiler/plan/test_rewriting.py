@@ -15,7 +15,9 @@ import pytest
 
 import partita as pt
 from partita.compiler.api.plan import Plan
+from partita.compiler.api.replay import tactics_of
 from partita.compiler.plan import rewrites as rewrites_module
+from partita.compiler.plan.candidates import places
 from partita.compiler.plan.rewrites import tried
 from partita.compiler.plan.rewriting import rewrite
 from partita.examples import gpt
@@ -240,3 +242,49 @@ def test_what_has_been_tried_is_not_tried_again(monkeypatch: pytest.MonkeyPatch)
     tries = len(places)
     assert [*plan.rewrites()] == [*found]
     assert len(places) == tries
+
+
+def test_a_rewriting_names_a_value_by_its_tag() -> None:
+    def loss(x: Array, w: Array, out: Array, y: Array) -> Array:
+        with jax.named_scope("body"):
+            x = pt.tag((x @ w) @ w, "hidden")
+        logits = pt.tag(x @ out, "logits")
+        return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(logits), y[:, None], axis=-1))
+
+    shapes = f32(512, 64), f32(64, 64), f32(64, 1024), jax.ShapeDtypeStruct((512,), jnp.int32)
+    plan = pt.plan(jax.value_and_grad(loss, (1, 2)), MESH, *shapes)
+    found = {(each.law, each.at) for each in plan.rewrites()}
+    assert ("chunk", ("logits",)) in found
+    assert "logits" in places(plan, "chunk")
+    assert places(plan, "reassociate").keys() >= {"hidden"}
+    assert "body" in places(plan, "recompute")
+    assert places(plan, "dot(x, y) => dot(x, y)") == {}
+    assert plan.rewrite("reassociate", at="hidden").flops_per_device() != plan.flops_per_device()
+
+
+def loss_over(shapes: Any, mesh: pt.Mesh = MESH) -> Plan:
+    def loss(x: Array, out: Array, y: Array) -> Array:
+        logits = pt.tag(x @ out, "logits")
+        return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(logits), y[:, None], axis=-1))
+
+    return pt.plan(jax.value_and_grad(loss, 1), mesh, *shapes)
+
+
+def test_the_text_of_a_plan_says_how_a_large_value_is_computed_in_parts() -> None:
+    large = f32(512, 64), f32(64, 4096), jax.ShapeDtypeStruct((512,), jnp.int32)
+    assert "in parts" not in str(loss_over(large))
+    plan = loss_over(large).tile("out", 1, "model")
+    (said,) = [line for line in str(plan).splitlines() if "in parts" in line]
+    text = said.partition("plan.")[2]
+    assert text == "rewrite('chunk', at='logits', dim=0, trips=8)"
+    after = plan.apply(*tactics_of(text))
+    assert after.memory().bytes < plan.memory().bytes / 2
+    assert "in parts" not in str(after)
+    # A loop over the rows that a device has only a part of would gather them.
+    assert "dim=0" not in str(plan.tile(["x", "y"], 0, "data"))
+    assert "in parts" not in str(loss_over((f32(512, 1024), f32(1024, 8), large[2])).tile("out", 1, "model"))
+
+
+def test_a_law_is_shown_in_a_line() -> None:
+    law = pt.rule("halves: dot(x + x, y) => dot(x, y) + dot(x, y)")
+    assert repr(law) == "<law halves: dot(x + x, y) => dot(x, y) + dot(x, y)>"

@@ -217,14 +217,63 @@ def test_the_theme_can_be_changed(opened: Opened) -> None:
     assert opened.page.evaluate(colour) == light
 
 
-@pytest.mark.parametrize("width", [900, 1600])
+@pytest.mark.parametrize("width", [700, 900, 1300, 1600])
 def test_the_page_fits_windows_of_other_sizes(width: int, chromium: Browser, folder: Path) -> None:
     found = Opened(chromium, written(folder, "a training step"), width=width)
     for tab in TABS:
         found.tab(tab)
         assert found.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), tab
         assert found.page.evaluate("document.documentElement.scrollHeight <= innerHeight"), tab
+        assert found.page.evaluate(CUT) == [], tab
     found.page.close()
+
+
+CUT = """[...document.querySelectorAll(".figure, .stop .what, .list td, .tabs button, .title > *, .tree td span")]
+    .filter((each) => each.clientWidth && each.scrollWidth > each.clientWidth + 1
+        || each.getBoundingClientRect().right > innerWidth)
+    .map((each) => each.textContent)"""
+"""The texts of figures, of tactics, of tables and tabs that are cut off, or that begin or end outside of the window."""
+
+
+def test_figures_are_shorter_where_many_tactics_have_little_room(chromium: Browser, folder: Path) -> None:
+    found = Opened(chromium, written(folder, "many tactics"), width=1300)
+    assert found.page.evaluate(CUT) == []
+    found.page.set_viewport_size({"width": 2600, "height": 800})
+    assert found.page.evaluate(CUT) == []
+    found.page.close()
+
+
+def test_another_address_in_the_same_window_leads_to_its_step_and_view(opened: Opened) -> None:
+    page = opened.page
+    for address, step, tab in (
+        ("#1/Memory", "1", "Memory"),
+        ("#2", "2", "Program"),
+        ("#%", "3", "Program"),
+        ("#900/x", "3", "Program"),
+    ):
+        page.evaluate("address => { location.hash = address }", address)
+        expect(page.get_by_role("slider")).to_have_value(step)
+        expect(page.get_by_role("tab", name=tab)).to_have_attribute("aria-selected", "true")
+        assert page.url.endswith(f"#{step}/{tab}")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_box_with_an_open_conflict_is_marked_and_leads_to_its_ways_out(theme: str, chromium: Browser, folder: Path) -> None:
+    found = Opened(chromium, written(folder, "a conflict"), "dark" if theme == "dark" else "light")
+    page = found.page
+    marked = page.locator(".node.conflict")
+    expect(marked).to_have_count(1)
+    expect(marked.locator(".mark title")).to_have_text("An open conflict")
+    expect(page.locator(".tree .mark")).to_have_count(1)
+    page.get_by_role("button", name="Unfold gram").click()
+    expect(page.locator(".node.conflict")).to_have_count(1)
+    page.locator(".node.conflict .mark").click()
+    expect(page.get_by_role("heading", name="Open conflicts")).to_be_visible()
+    page.get_by_role("slider").fill("0")
+    found.tab("Program")
+    expect(page.locator(".node.conflict")).to_have_count(0)
+    assert found.wrong == []
+    page.close()
 
 
 def test_the_slider_moves_between_programs_that_a_law_rewrites(chromium: Browser, folder: Path) -> None:

@@ -112,7 +112,7 @@ ANSWERS = {
     "rewrites": "reassociate   result        1         1,792         7,168          1,792",
     "lower": "spmd.all_reduce add",
     "lower graph": "flow.graph @main",
-    "check": "1 results agree with the unpartitioned run",
+    "check": "1 result agrees with the unpartitioned run",
     "run": "f32[data*64, 8]",
     "help": "Tactics change the plan",
     "help tile": 'tile("x", 0, "data"):',

@@ -100,6 +100,8 @@ COMPLETED = {
     'Megatron("': ["data", "model", "params/", "opt/", "batch/", "result/"],
     'ZeRO(3, "data", params="params/e': ["params/embed"],
     'rewrite("rea': ["reassociate"],
+    'rewrite("factor", at="': [],
+    'rewrite("chunk", at="x", dim="bat': ["batch"],
     "explain params/emb": ["params/embed"],
     "explain coll": ["collective"],
     "collectives all_": ["all_gather", "all_reduce", "all_to_all"],
@@ -168,11 +170,15 @@ def test_a_terminal_colours_what_is_typed() -> None:
 
 
 def test_a_session_is_recorded_as_a_picture() -> None:
-    svg = picture(small(), ["tile x.0 @data", "show"], "tactics.txt", "partita shell")
-    assert svg.startswith("<svg") and "data" in svg
-    assert svg == picture(small(), ["tile x.0 @data", "show"], "tactics.txt", "partita shell")
-    with pytest.raises(pt.Error, match="unknown command"):
-        picture(small(), ["tiel"], "tactics.txt", "partita shell")
+    svg, failed = picture(small(), ["tile x.0 @data", "show"], "tactics.txt", "partita shell")
+    assert svg.startswith("<svg") and "data" in svg and failed is None
+    assert (svg, None) == picture(small(), ["tile x.0 @data", "show"], "tactics.txt", "partita shell")
+
+
+def test_the_picture_of_a_session_that_fails_shows_it_up_to_the_error() -> None:
+    svg, failed = picture(small(), ["tile x.0 @data", "tiel", "show"], "tactics.txt", "partita shell")
+    assert failed is not None and failed.title == "unknown command `tiel`"
+    assert "unknown&#160;command" in svg and "memory" not in svg
 
 
 def test_ctrl_c_keeps_what_has_been_tried(monkeypatch: pytest.MonkeyPatch, transformer: Session) -> None:

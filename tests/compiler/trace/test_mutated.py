@@ -190,3 +190,105 @@ def test_leaves_that_change_places_are_lost_and_one_that_is_put_back_is_not():
     with pytest.raises(pt.Error, match="changes `pair/first`, `pair/second` in place"):
         pt.plan(swaps, MESH, pair, X)
     assert pt.plan(puts_back, MESH, pair, X).check(pair, X) < 2e-4
+
+
+class Stack(nnx.Module):
+    """Layers, statistics, random numbers, and a number that is no array."""
+
+    def __init__(self) -> None:
+        rngs = nnx.Rngs(0)
+        self.layers = nnx.List([nnx.Linear(4, 4, rngs=rngs), nnx.Linear(4, 4, rngs=rngs)])
+        self.norm, self.drop, self.calls = nnx.BatchNorm(4, rngs=rngs), nnx.Dropout(0.1, rngs=rngs), 0
+
+    def __call__(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def removes_a_bias(net):
+    net.layers[1].bias = None
+
+
+def deletes_statistics(net):
+    del net.norm.mean
+
+
+def adds_a_variable(net):
+    net.last = nnx.Variable(jnp.zeros(4))
+
+
+def adds_a_number(net):
+    net.best = 3
+
+
+def counts(net):
+    net.calls += 1
+
+
+def grows(net):
+    net.layers.append(nnx.Linear(4, 4, rngs=nnx.Rngs(1)))
+
+
+def shrinks(net):
+    net.layers.pop()
+
+
+def forgets_random_numbers(net):
+    net.drop.rngs = None
+
+
+def evaluates(net):
+    net.eval()
+
+
+def draws(net):
+    net.drop(X)
+
+
+def averages(net):
+    net.norm(X)
+
+
+CHANGES = {
+    removes_a_bias: "`net/layers/1/bias` in",
+    deletes_statistics: "`net/norm/mean` in",
+    adds_a_variable: "`net/last/value` in",
+    adds_a_number: "`net/best` in",
+    counts: "`net/calls` in",
+    grows: "`net/layers/2/bias/value`, `net/layers/2/kernel/value` in",
+    shrinks: "`net/layers/1` in",
+    forgets_random_numbers: "`net/drop/rngs` in",
+    evaluates: "`net/drop/deterministic`, `net/norm/use_running_average` in",
+    draws: "`net/drop/rngs/count/value` in",
+    averages: "`net/norm/mean/value`, `net/norm/var/value` in",
+}
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_what_becomes_of_a_module_is_lost_unless_it_is_returned(change):
+    def step(net, x):
+        y = net(x)
+        change(net)
+        return y
+
+    def returns(net, x):
+        return step(net, x), net
+
+    with pytest.raises(
+        pt.Error, match=f"`step` changes {CHANGES[change]} place, and does not return what it changes"
+    ) as caught:
+        pt.plan(step, MESH, Stack(), X)
+    assert caught.value.helps[0].startswith("return what is changed, `return net, ...`")
+    assert pt.plan(returns, MESH, Stack(), X).check(Stack(), X) < 2e-4
+
+
+def test_a_module_that_is_made_inside_or_put_back_is_not_changed():
+    def step(net, x):
+        other, mean = nnx.clone(net), net.norm.mean
+        other.norm.mean, net.norm.mean = None, None
+        y = net(x) + other(x)
+        net.norm.mean = mean
+        return y
+
+    assert pt.plan(step, MESH, Stack(), X).check(Stack(), X) < 2e-4

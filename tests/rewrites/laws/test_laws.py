@@ -237,7 +237,7 @@ def rows(x: Array, w: Array) -> Array:
         (
             second,
             {"dim": 0},
-            "got 1 values, dim 0 and None trips",
+            "got 1 value, dim 0 and None trips",
         ),
         (second, {"dims": 0, "trips": 2}, "`chunk` takes no `dims`"),
     ],

@@ -1,0 +1,219 @@
+"""How a program differs from the one whose plan was saved: what is gone, new, or of another type, in a few lines.
+
+was: params/w1, params/norm            `params/norm` is gone
+now: params/w1, params/block2/wq, wk   `params/block2` is new: 2 values
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+
+from ...dialects.dtypes import short
+from ...dialects.english import counted, there_are
+from ...dialects.errors import Error
+from ...dialects.layouts import parse_array
+from ...dialects.mesh import Mesh
+from ..inputs.names import parts, pattern
+from ..views.listing import starred
+
+MOST = 6
+"""The most changes of one kind that a report shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the layouts of a file: alike values, how many there are, and their layout."""
+
+    name: str
+    count: int
+    layout: str
+
+    @classmethod
+    def read(cls, text: str) -> "Row":
+        name, _, layout = text.rpartition(": ")
+        counted = re.fullmatch(r"(.*) x (\d+)", name)
+        return cls(counted[1], int(counted[2]), layout) if counted else cls(name, 1, layout)
+
+    def on(self, mesh: Mesh) -> "Row":
+        """With its global type instead of the layout, if that can be read on this mesh."""
+        try:
+            dtype, layout = parse_array(self.layout)
+            shape = layout.global_shape(mesh)
+        except Error:
+            return self
+        return replace(self, layout=f"{short(dtype)}{[*shape]}")
+
+    @property
+    def counted(self) -> str:
+        return f"`{self.name}` x {self.count}" if self.count > 1 else f"`{self.name}`"
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """Values that only one of two programs has: all of those under a name, or one value."""
+
+    root: str
+    rows: tuple[Row, ...]
+
+    @property
+    def counted(self) -> str:
+        return self.rows[0].counted if self.is_value else f"`{self.root}`"
+
+    @property
+    def is_value(self) -> bool:
+        return self.rows[0].name == self.root
+
+    @property
+    def kind(self) -> frozenset[tuple[tuple[str, ...], int, str]]:
+        """Equal for trees of which one may be the other under a new name."""
+        depth = len(parts(self.root))
+        return frozenset((tuple(parts(starred(row.name))[depth:]), row.count, row.layout) for row in self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Types:
+    """The arguments and results of the program that was saved, and of the program now, with their global types.
+
+    Their keys are names without the numbers of layers: a layer more or less does not make another value.
+    """
+
+    was: Mapping[str, Row]
+    now: Mapping[str, Row]
+
+    @property
+    def gone(self) -> list[Tree]:
+        return _apart(_trees(self.was, self.now), _trees(self.now, self.was))
+
+    @property
+    def new(self) -> list[Tree]:
+        return _apart(_trees(self.now, self.was), _trees(self.was, self.now))
+
+    def differences(self) -> list[str]:
+        """One line for each tree that is gone or new, for each value whose type, or number of layers, is another one."""
+        gone, new = self.gone, self.new
+        alike = {tree: _nearest(tree.root, [each for each in gone if each.kind == tree.kind]) for tree in new}
+        found = list[str]()
+        for tree in gone:
+            found.append(_sentence(tree, "gone"))
+            found += [f"{_sentence(each, 'new')}: was it {tree.counted}?" for each in new if alike[each] == [tree]]
+        found += [_sentence(tree, "new") for tree in new if len(alike[tree]) != 1]
+        for key, row in self.was.items():
+            other = self.now.get(key, row)
+            found += [f"{row.counted}: {there_are(other.count)} now"] if other.count != row.count else []
+            found += [f"{row.counted} was {row.layout}, is {other.layout}"] if other.layout != row.layout else []
+        return found
+
+    def cures(self, pattern_of: str) -> list[str]:
+        """What to write for a pattern that matched values of the program that was saved, and now matches none."""
+        accepts = pattern(starred(pattern_of)).fullmatch
+        lost = [tree for tree in self.gone if any(accepts(starred(row.name)) for row in tree.rows)]
+        if not lost:
+            return []
+        names = dict.fromkeys(name for tree in lost for name in self._instead(tree, pattern_of, accepts))
+        renamed = [f"did you mean {' or '.join(f'`{name}`' for name in list(names)[:MOST])}?"] if names else []
+        return [*renamed, f"if the program has none any more: take `{pattern_of}` out of this line"]
+
+    def _instead(self, tree: Tree, pattern_of: str, accepts: Callable[[str], object]) -> Iterator[str]:
+        """The names of what is new and of the same type, where this tree was."""
+        begins = parts(pattern_of)[: len(parts(tree.root))] == parts(tree.root)
+        types = {row.layout for row in tree.rows if accepts(starred(row.name))}
+        whole = [other for other in self.new if begins and not tree.is_value and other.kind == tree.kind]
+        for other in _nearest(tree.root, whole):
+            yield other.root + pattern_of.removeprefix(tree.root)
+        if not whole:
+            values = [Tree(row.name, (row,)) for other in self.new for row in other.rows if row.layout in types]
+            yield from (each.root for each in _nearest(tree.rows[0].name, values))
+
+
+def types(rows: Sequence[str], on: Mesh, now: Sequence[str], mesh: Mesh) -> Types:
+    """The types of the rows of a file, each layout read on its own mesh, and those of a plan."""
+    return Types(_joined([Row.read(row).on(on) for row in rows]), _joined([Row.read(row).on(mesh) for row in now]))
+
+
+def layouts_changed(rows: Sequence[str], now: Sequence[str], mesh: Mesh) -> list[str]:
+    """The values of the same type that have another layout; those of a layer more have none to compare with."""
+    before, after = (_alike(list(map(Row.read, some)), mesh) for some in (rows, now))
+    pairs = [(name, old, after[name, kind]) for (name, kind), old in before.items() if (name, kind) in after]
+    return [
+        f"`{name}` was {_said(old)}, is {_said(new)}"
+        for name, old, new in pairs
+        if (old != new if sum(old.values()) == sum(new.values()) else old.keys() != new.keys())
+    ]
+
+
+def _alike(rows: Sequence[Row], mesh: Mesh) -> dict[tuple[str, str], dict[str, int]]:
+    """The layouts of the values of one name and one type: layers that are alike may have several."""
+    found = dict[tuple[str, str], dict[str, int]]()
+    for row in rows:
+        found.setdefault((row.name, row.on(mesh).layout), {})[row.layout] = row.count
+    return found
+
+
+def _said(layouts: Mapping[str, int]) -> str:
+    return " and ".join(layout if len(layouts) == 1 else f"{layout} x {count}" for layout, count in layouts.items())
+
+
+def _joined(rows: Sequence[Row]) -> dict[str, Row]:
+    """One row for values of one name, with all of their types."""
+    alike = dict[str, list[Row]]()
+    for row in rows:
+        alike.setdefault(starred(row.name), []).append(row)
+    return {
+        name: Row(_name(some), sum(row.count for row in some), " and ".join(dict.fromkeys(row.layout for row in some)))
+        for name, some in alike.items()
+    }
+
+
+def _name(rows: Sequence[Row]) -> str:
+    """The name of the rows, without the numbers in which they differ."""
+    return rows[0].name if len({row.name for row in rows}) == 1 else starred(rows[0].name)
+
+
+def _trees(these: Mapping[str, Row], others: Mapping[str, Row]) -> list[Tree]:
+    """What the others have not, each value under the shortest name under which they have none."""
+    taken = {"/".join(split[:depth]) for split in map(parts, others) for depth in range(1, len(split) + 1)}
+    found = dict[str, list[Row]]()
+    for name, row in these.items():
+        if name not in others:
+            split = parts(name)
+            names = ["/".join(split[:depth]) for depth in range(1, len(split) + 1)]
+            found.setdefault(next((each for each in names if each not in taken), name), []).append(row)
+    return [Tree(rows[0].name if len(rows) == 1 else _root(key, rows), tuple(rows)) for key, rows in found.items()]
+
+
+def _nearest(name: str, trees: Sequence[Tree]) -> list[Tree]:
+    """Those of which no other shares more of the name's beginning: of `params/w2` and `opt/mu/w2` the first for `params/w1`."""
+    found = parts(name)
+    shared = [
+        len(list(takewhile(lambda pair: pair[0] == pair[1], zip(found, parts(tree.root), strict=False)))) for tree in trees
+    ]
+    return [tree for tree, count in zip(trees, shared, strict=True) if count == max(shared)]
+
+
+def _root(key: str, rows: Sequence[Row]) -> str:
+    """The name that the rows begin with, or its key if they differ in the numbers of layers."""
+    found = {"/".join(parts(row.name)[: len(parts(key))]) for row in rows}
+    return found.pop() if len(found) == 1 else key
+
+
+def _apart(trees: Sequence[Tree], others: Sequence[Tree]) -> list[Tree]:
+    """The trees, value by value those that may be what is left of others: `w1`, `w2`   -->   `weights/in`, `weights/out`."""
+    kinds = {tree.kind for tree in others}
+    found = {row.layout for tree in others for row in tree.rows}
+    return [
+        each
+        for tree in trees
+        for each in (
+            [Tree(row.name, (row,)) for row in tree.rows]
+            if tree.kind not in kinds and all(row.layout in found for row in tree.rows)
+            else [tree]
+        )
+    ]
+
+
+def _sentence(tree: Tree, what: str) -> str:
+    said = f"{tree.counted} is {what}"
+    if parts(tree.root)[0] == "const":
+        return f"{said}, an array that the function closes over"
+    return said if tree.is_value else f"{said}: {counted(sum(row.count for row in tree.rows), 'value')}"

@@ -1,0 +1,112 @@
+"""Objects to which a function gives other attributes: None for an array, one less, another number.
+
+A module is a tree for JAX, and its structure is a part of that tree. What a function makes of it is lost, as an array is,
+unless the function returns the object.
+
+    net.up.bias = None         -->   `net/up/bias`
+    del net.norm.mean          -->   `net/norm/mean`
+    net.calls = net.calls + 1  -->   `net/calls`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from operator import is_not
+from typing import cast
+
+from ..inputs.names import escape, join, path
+from ..jax_private import jax, tree
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What stands at a name: an array, a node of the tree, or, if it is `static`, a part of the structure."""
+
+    value: object
+    within: tuple[str, ...]
+    """The names around it, from the argument inwards."""
+    static: bool = False
+    arrays: int = 0
+    """How many arrays are at this name and below it."""
+
+
+def restructured(names: Sequence[str], before: Sequence[object], after: Sequence[object], returned: object) -> list[str]:
+    """The attributes that objects had only before a call, or with another value; not those of objects that it returns.
+
+    What is new and has arrays is left to the comparison of arrays: it is not lost if they are returned.
+    """
+    was, now = _held(names, before), _held(names, after)
+    kept, found = _nodes(returned), dict[str, None]()
+    for name in {**was, **now}:
+        around = (was.get(name) or now[name]).within
+        if (
+            _differs(was.get(name), now.get(name))
+            and all(each in was and each in now and each not in found for each in around)
+            and not any(id(now[each].value) in kept for each in around)
+        ):
+            found[name] = None
+    return list(found)
+
+
+def _differs(was: Held | None, now: Held | None) -> bool:
+    if was is None or now is None:
+        return now is None or not now.arrays
+    return was.static != now.static or (was.static and not equal(was.value, now.value))
+
+
+def equal(one: object, other: object) -> bool:
+    """Whether two values are the same. Those that cannot be compared, such as arrays in a structure, count as the same."""
+    try:
+        return one is other or bool(one == other)
+    except Exception:
+        return True
+
+
+def _held(names: Sequence[str], values: Sequence[object]) -> dict[str, Held]:
+    return {at: held for name, value in zip(names, values, strict=True) for at, held in _walk(escape(name), value, ())}
+
+
+def _walk(name: str, node: object, within: tuple[str, ...]) -> Iterator[tuple[str, Held]]:
+    children: list[tuple[Sequence[object], object]] = tree.tree_flatten_with_path(node, is_leaf=partial(is_not, node))[0]
+    if node is None or (len(children) == 1 and not children[0][0]):
+        yield name, Held(node, within, static=node is None, arrays=int(node is not None))
+        return
+    yield name, Held(node, within, arrays=len(tree.tree_leaves(node)))
+    inside = (*within, name)
+    for keys, child in children:
+        if not _is_private(keys):
+            yield from _walk(join(name, *path(keys)), child, inside)
+    for attribute, value in _statics(node, [keys[-1] for keys, _ in children]).items():
+        yield join(name, escape(attribute)), Held(value, inside, static=True)
+
+
+def _is_private(keys: Sequence[object]) -> bool:
+    return isinstance(keys[-1], jax.tree_util.GetAttrKey) and path(keys)[-1].startswith("_")
+
+
+def _statics(node: object, keys: Sequence[object]) -> dict[str, object]:
+    """The attributes of an object of which JAX sees only the others as children."""
+    if not hasattr(node, "__dict__") or not any(isinstance(key, jax.tree_util.GetAttrKey) for key in keys):
+        return {}
+    children = set(path(keys))
+    return {
+        name: value
+        for name, value in cast(dict[str, object], vars(node)).items()
+        if name not in children
+        and not name.startswith("_")
+        and not isinstance(getattr(type(node), name, None), cached_property)
+    }
+
+
+def _nodes(returned: object) -> set[int]:
+    """All objects in what a function returns, by their id: what becomes of them is not lost."""
+    found = set[int]()
+
+    def seen(node: object) -> bool:
+        found.add(id(node))
+        return False
+
+    tree.tree_leaves(returned, is_leaf=seen)
+    return found
