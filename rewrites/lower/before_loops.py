@@ -9,7 +9,7 @@ the loop. A gradient of the head of a model, for one, is read by the optimizer o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, pairwise
 from math import prod
 from typing import cast
@@ -18,23 +18,19 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import spmd
 from ...dialects.dtypes import itemsize
-from ...dialects.lax import ScanOp, WhileOp
 from ...dialects.types import ArrayType
 
 MUCH = 1 << 20
 """The bytes that a device must save before a value is tied to a loop."""
 
 
-def free_before_loops(block: Block) -> None:
-    """Tie what a loop passes by, and what would keep more than itself, to what the loop starts with."""
+def free_before_loops(block: Block, loops: Iterable[Operation]) -> None:
+    """Tie what a loop of the block passes by, and what would keep more than itself, to what the loop starts with."""
     ops = list(block.ops)
-    loops = [number for number, op in enumerate(ops) if isinstance(op, (ScanOp, WhileOp))]
-    if not loops:
-        return
     order = Order(ops)
     early = {
         loop: [op.results[0] for op in ops[before + 1 : loop] if len(op.results) == 1 and order.keeps_more(op, before, loop)]
-        for before, loop in pairwise([-1, *loops])
+        for before, loop in pairwise([-1, *(order.numbers[loop] for loop in loops)])
     }
     for loop, values in early.items():
         _tie(values, ops[loop], order)

@@ -29,7 +29,7 @@ from ...dialects.array import (
     set_mesh,
 )
 from ...dialects.dtypes import itemsize
-from ...dialects.lax import RegionOp
+from ...dialects.lax import RegionOp, ScanOp, WhileOp
 from ...dialects.mesh import Mesh
 from ...dialects.module import Module
 from ...dialects.names import keep_names
@@ -62,6 +62,7 @@ class Lowering:
     def __init__(self, mesh: Mesh) -> None:
         self.mesh = mesh
         self.locals: dict[SSAValue, SSAValue] = {}
+        self.loops: dict[Block, list[Operation]] = {}
 
     def local(self, type: object) -> ArrayType:
         """The local type of a value of this type."""
@@ -72,7 +73,8 @@ class Lowering:
         self.locals.update(zip(source.args, target.args, strict=True))
         for op in list(source.ops):
             self.op(op, target)
-        free_before_loops(target)
+        if loops := self.loops.pop(target, None):
+            free_before_loops(target, loops)
 
     def op(self, op: Operation, target: Block) -> None:
         match op:
@@ -128,6 +130,8 @@ class Lowering:
         results = [self.local(type) for type in op.result_types]
         new = type(op).of([self.get(value) for value in op.operands], results, op.params, list(map(Region, blocks)))
         self.replace(op, new, target)
+        if isinstance(new, (ScanOp, WhileOp)):
+            self.loops.setdefault(target, []).append(new)
 
     def redistribute(self, op: Redistribute, target: Block) -> None:
         """The steps of each value; those of several values may share their collectives."""
