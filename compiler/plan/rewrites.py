@@ -146,7 +146,7 @@ def _best(found: Sequence[Rewriting]) -> Listing[Rewriting]:
         (each.law, each.bytes, each.flops, each.memory, *each.given.items()) if each.given else each.tactic: each
         for each in sorted(found, key=lambda each: "#" in each.at[0], reverse=True)
     }
-    best = sorted(unlike.values(), key=lambda each: (-each.seconds, -each.memory))
+    best = sorted(unlike.values(), key=lambda each: (-max(each.seconds, 0.0), -each.memory))
     return Listing(best, Shape("rewritings", COLUMNS, _row, merges=False))
 
 

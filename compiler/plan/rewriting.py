@@ -25,6 +25,7 @@ from .state import Action, State
 
 def rewrite(plan: Some, rule: object, at: Patterns, given: Mapping[str, object]) -> Some:
     """The plan of the program in which the law was applied wherever the patterns match."""
+    check_names(plan, at)
     law = law_of(plan, rule, at, given)
     with without_collector():
         sites = chosen(plan, law, at)
@@ -33,6 +34,29 @@ def rewrite(plan: Some, rule: object, at: Patterns, given: Mapping[str, object])
         made = carried(plan, draft)
     action = Action(text_of(law, at, given), "rewrite", redo=partial(rewrite, rule=rule, at=at, given=given))
     return replace(made, actions=(*made.actions, action))
+
+
+def check_names(plan: State, at: Patterns) -> None:
+    """Raises Error if one of several patterns names no value and no scope: only what the others name would be rewritten."""
+    globs, addresses = patterns_of(at), plan.source.addresses
+    unknown = [glob for glob in globs if addresses.by_name(glob) is None] if len(globs) > 1 else []
+    if not unknown:
+        return
+    scopes = _scopes(plan)
+    for glob in unknown:
+        if any(map(pattern(glob).fullmatch, scopes)):
+            continue
+        try:
+            addresses.one(glob)
+        except Error as error:
+            helps = did_you_mean(glob, scopes, *error.helps, most=3)
+            raise Error(f"no value and no scope is named `{glob}`", helps=helps) from None
+
+
+def _scopes(plan: State) -> list[str]:
+    """The scopes of the program, and those around them."""
+    parts = [scope.split("/") for scope in dict.fromkeys(scope_of(plan, node) for node in plan.source.program.nodes)]
+    return list(dict.fromkeys("/".join(each[:depth]) for each in parts for depth in range(1, len(each) + 1)))
 
 
 def chosen(plan: State, law: Law, at: Patterns) -> list[Site]:

@@ -20,7 +20,7 @@ from ..inputs.arguments import Function
 from ..inputs.names import escape, join, path
 from ..jax_private import PyTreeDef, dce_jaxpr, jax, tree
 from .importer import Importer, imported
-from .restructured import equal, restructured
+from .restructured import Held, equal, held, restructured
 
 _SHOWN = 3
 
@@ -33,13 +33,14 @@ class Given:
     values: Sequence[object]
     leaves: Sequence[object]
     structure: PyTreeDef
+    held: Mapping[str, Held]
     attributes: Mapping[str, object]
     """Those of them that are attributes of objects, by name."""
 
     @classmethod
     def of(cls, names: Sequence[str], values: Sequence[object]) -> Given:
         leaves, structure = tree.tree_flatten(values)
-        return cls(names, values, leaves, structure, _attributes(names, values))
+        return cls(names, values, leaves, structure, held(names, values), _attributes(names, values))
 
     def changed(self, function: Function, returned: object) -> dict[str, object]:
         """The attributes of objects that hold another value after the call: the leaf's name, and what it holds now.
@@ -49,10 +50,10 @@ class Given:
         changed, unless the function returns its object.
         """
         now, structure = tree.tree_flatten(self.values)
-        if not equal(structure, self.structure):
-            before = tree.tree_unflatten(self.structure, self.leaves)
-            if others := restructured(self.names, before, self.values, returned):
-                raise _lost(function, others)
+        if not equal(structure, self.structure) and (
+            others := restructured(self.held, held(self.names, self.values), returned)
+        ):
+            raise _lost(function, others)
         if len(now) == len(self.leaves) and all(a is b for a, b in zip(now, self.leaves, strict=True)):
             return {}
         found = _attributes(self.names, self.values)

@@ -10,7 +10,7 @@ unless the function returns the object.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from operator import is_not
@@ -32,22 +32,25 @@ class Held:
     """How many arrays are at this name and below it."""
 
 
-def restructured(names: Sequence[str], before: Sequence[object], after: Sequence[object], returned: object) -> list[str]:
+def restructured(was: Mapping[str, Held], now: Mapping[str, Held], returned: object) -> list[str]:
     """The attributes that objects had only before a call, or with another value; not those of objects that it returns.
 
-    What is new and has arrays is left to the comparison of arrays: it is not lost if they are returned.
+    What is new and has arrays is left to the comparison of arrays: it is not lost if they are returned. Attributes whose names
+    begin with `_`, and those that a `cached_property` fills, are an object's own matter. What is written into a dict or a list
+    is too: a function has its own copy of these.
     """
-    was, now = _held(names, before), _held(names, after)
-    kept, found = _nodes(returned), dict[str, None]()
+    kept, others, found = _nodes(returned), set[str](), list[str]()
     for name in {**was, **now}:
         around = (was.get(name) or now[name]).within
-        if (
-            _differs(was.get(name), now.get(name))
-            and all(each in was and each in now and each not in found for each in around)
-            and not any(id(now[each].value) in kept for each in around)
+        if not _differs(was.get(name), now.get(name)) or not all(
+            each in was and each in now and each not in others for each in around
         ):
-            found[name] = None
-    return list(found)
+            continue
+        others.add(name)
+        nodes = [now[each].value for each in around]
+        if not (nodes and isinstance(nodes[-1], (dict, list, tuple))) and kept.isdisjoint(map(id, nodes)):
+            found.append(name)
+    return found
 
 
 def _differs(was: Held | None, now: Held | None) -> bool:
@@ -64,8 +67,9 @@ def equal(one: object, other: object) -> bool:
         return True
 
 
-def _held(names: Sequence[str], values: Sequence[object]) -> dict[str, Held]:
-    return {at: held for name, value in zip(names, values, strict=True) for at, held in _walk(escape(name), value, ())}
+def held(names: Sequence[str], values: Sequence[object]) -> dict[str, Held]:
+    """What arguments hold now, by name."""
+    return {at: each for name, value in zip(names, values, strict=True) for at, each in _walk(escape(name), value, ())}
 
 
 def _walk(name: str, node: object, within: tuple[str, ...]) -> Iterator[tuple[str, Held]]:

@@ -63,6 +63,10 @@ class Lowering:
         self.mesh = mesh
         self.locals: dict[SSAValue, SSAValue] = {}
         self.loops: dict[Block, list[Operation]] = {}
+        self.done: set[Operation] = set()
+        """The ops that are lowered; those that did not move still read what they read."""
+        self.exchanged: dict[Operation, Operation] = {}
+        """The transpose whose place a product has taken: ops that are not lowered yet read that."""
 
     def local(self, type: object) -> ArrayType:
         """The local type of a value of this type."""
@@ -77,6 +81,7 @@ class Lowering:
             free_before_loops(target, loops)
 
     def op(self, op: Operation, target: Block) -> None:
+        self.done.add(op)
         match op:
             case BuildOp():
                 for inner in list(op.body.block.ops):
@@ -114,13 +119,20 @@ class Lowering:
                 op.operands[position] = found
         product = product_of(op)
         op.detach()
-        if product is None:
+        if product is None or self.is_read_later(product):
             target.add_op(op)
             return
-        self.replace(op, swapped(op, product), target)
+        made = swapped(op, product)
+        self.exchanged[made] = op
+        self.replace(op, made, target)
         op.drop_all_references()
         product.detach()
         product.erase()
+
+    def is_read_later(self, product: Operation) -> bool:
+        """Whether ops read a product that has taken the place of its transpose, and are not lowered yet."""
+        transpose = self.exchanged.get(product)
+        return transpose is not None and any(use.operation not in self.done for use in transpose.results[0].uses)
 
     def regions(self, op: RegionOp, target: Block) -> None:
         blocks: list[Block] = []

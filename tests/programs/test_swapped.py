@@ -42,3 +42,11 @@ def test_the_gradient_of_a_weight_is_one_product() -> None:
 
     plan = pt.plan(jax.grad(loss), pt.Mesh(data=2), jnp.ones((6, 2, 3)), B).tile("x", 0, "data")
     assert "lax.transpose" not in str(plan.spmd())
+
+
+def test_a_transpose_of_a_transpose_keeps_what_else_is_read() -> None:
+    def function(a: Any) -> Any:
+        product = (a[0] @ a[0].T).T
+        return product.T, jnp.sin(product), product.T * 2
+
+    agrees(pt.plan(function, pt.Mesh(data=2), A).tile("a", 1, "data"), function, A, derived=True)

@@ -194,6 +194,13 @@ def test_a_training_step_with_layers_computed_again_gathers_as_jax_checkpoint_do
     assert after.check(*args) < 2e-4
 
 
+def test_a_name_among_several_that_names_nothing_is_refused() -> None:
+    plan, _ = training()
+    with pytest.raises(pt.Error, match="no value and no scope is named `blockk1`") as caught:
+        plan.rewrite("recompute", at=["block0", "blockk1"])
+    assert "`block1`" in caught.value.helps[0]
+
+
 def test_rewritings_are_listed_with_what_they_save_and_are_tactics() -> None:
     plan, args = training()
     found = plan.rewrites()

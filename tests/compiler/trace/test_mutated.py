@@ -292,3 +292,64 @@ def test_a_module_that_is_made_inside_or_put_back_is_not_changed():
         return y
 
     assert pt.plan(step, MESH, Stack(), X).check(Stack(), X) < 2e-4
+
+
+def pops(batch):
+    return batch.pop("y")
+
+
+def adds_to_a_dict(batch):
+    batch["mask"] = None
+
+
+def removes_from_a_list_inside(batch):
+    batch["more"].pop()
+
+
+@pytest.mark.parametrize("change", [pops, adds_to_a_dict, removes_from_a_list_inside])
+def test_a_dict_or_a_list_is_the_functions_own_copy(change):
+    batch = {"x": X, "y": Y, "more": [X, X]}
+
+    def step(net, batch):
+        change(batch)
+        return net(batch["x"])
+
+    net = Net()
+    net.eval()
+    assert pt.plan(step, MESH, net, batch).check(net, batch) < 2e-4
+
+
+def test_a_module_in_a_dict_that_loses_an_attribute_is_refused():
+    def step(nets, x):
+        y = nets["one"](x)
+        nets["one"].up.bias = nets["two"] = None
+        return y
+
+    one, two = Net(), Net()
+    one.eval()
+    with pytest.raises(pt.Error, match="`step` changes `nets/one/up/bias` in place"):
+        pt.plan(step, MESH, {"one": one, "two": two}, X)
+
+
+@jax.tree_util.register_pytree_with_keys_class
+class Hooked:
+    """Makes an object of its own whenever JAX rebuilds it."""
+
+    def __init__(self, w):
+        self.w, self.hook = w, object()
+
+    def tree_flatten_with_keys(self):
+        return [(jax.tree_util.GetAttrKey("w"), self.w)], None
+
+    @classmethod
+    def tree_unflatten(cls, aux, children):
+        del aux
+        return cls(*children)
+
+
+def test_what_an_object_makes_when_it_is_rebuilt_is_not_changed():
+    def step(hooked, batch):
+        batch["z"] = batch.pop("x")
+        return hooked.w @ batch["z"]
+
+    assert pt.plan(step, MESH, Hooked(X.T), {"x": X}).check(Hooked(X.T), {"x": X}) < 2e-4
