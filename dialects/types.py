@@ -8,6 +8,7 @@ from xdsl.ir import TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 
+from .dtypes import itemsize
 from .errors import Error
 from .layouts import Layout, parse_array
 from .mesh import Mesh
@@ -71,6 +72,11 @@ class ArrayType(TextAttr[tuple[str, Layout]], TypeAttribute):
         if not self.is_whole:
             raise Error(f"`{self.text}` has no plain shape", label="part of it is placed or pending")
         return tuple(dim.n for dim in self.layout.dims if isinstance(dim, Extent))
+
+    @cached_property
+    def nbytes(self) -> int:
+        """The bytes of an array of a plain type."""
+        return prod(self.shape) * itemsize(self.dtype)
 
     @cached_property
     def text(self) -> str:

@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import cast
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import flow, spmd
-from ...dialects.dtypes import itemsize
 from ...dialects.mesh import Mesh
 from ...dialects.signature import array_types
 from ...dialects.types import ArrayType
@@ -100,13 +98,9 @@ def _values(block: Block, mesh: Mesh) -> dict[SSAValue, Value]:
     all_of_them = [*block.args, *(result for op in block.ops for result in op.results)]
     types = array_types(all_of_them)
     return {
-        value: Value(f"%{number}", type.text, _size(type.local(mesh)))
+        value: Value(f"%{number}", type.text, type.local(mesh).nbytes)
         for number, (value, type) in enumerate(zip(all_of_them, types, strict=True))
     }
-
-
-def _size(local: ArrayType) -> int:
-    return prod(local.shape) * itemsize(local.dtype)
 
 
 def exchanges(kernel: FuncOp, mesh: Mesh, marks: Marks) -> Iterator[Exchange]:
@@ -114,5 +108,5 @@ def exchanges(kernel: FuncOp, mesh: Mesh, marks: Marks) -> Iterator[Exchange]:
     for op, times, where in executions(kernel.body.block, marks):
         if isinstance(op, spmd.Collective) and not isinstance(op, spmd.SliceOp | spmd.PickOp):
             kind, group = op.name.removeprefix("spmd."), op.over.size(mesh)
-            larger = max(_size(cast(ArrayType, value.type)) for value in (op.x, op.out))
+            larger = max(cast(ArrayType, value.type).nbytes for value in (op.x, op.out))
             yield Exchange(kind, op.axes, Step.known[kind].received(larger, group), times, where)

@@ -40,12 +40,16 @@ def parts(name: str) -> list[str]:
     return _PART.findall(name)
 
 
+def beginnings(split: Sequence[str]) -> list[str]:
+    """The names that the parts of a name begin with, the last one all of it: `a`, `b` --> `a`, `a/b`."""
+    return ["/".join(split[:depth]) for depth in range(1, len(split) + 1)]
+
+
 def inner(names: Iterable[str]) -> set[str]:
     """The names of the inner nodes of the trees whose leaves are `names`."""
     found: set[str] = set()
     for name in names:
-        split = parts(name)
-        found.update("/".join(split[:depth]) for depth in range(1, len(split)))
+        found.update(beginnings(parts(name))[:-1])
     return found
 
 

@@ -37,7 +37,12 @@ class Candidate:
 
     @property
     def patterns(self) -> Patterns:
-        return self.at[0] if len(self.at) == 1 else list(self.at)
+        return said(self.at)
+
+
+def said(at: tuple[str, ...]) -> Patterns:
+    """The names of places, as a user gives them to `plan.rewrite`."""
+    return at[0] if len(at) == 1 else list(at)
 
 
 def matched(plan: State) -> list[Candidate]:
@@ -84,12 +89,17 @@ def _in_parts(plan: State) -> Iterator[Candidate]:
 
 def _again(plan: State) -> Iterator[Candidate]:
     """The outermost scopes of the program, those of layers that are alike together."""
-    scopes = dict.fromkeys(scope_of(plan, node).split("/")[0] for node in plan.source.program.nodes if not node.is_border)
     alike: dict[str, list[str]] = {}
-    for scope in scopes:
+    for scope in dict.fromkeys(scope.split("/")[0] for scope in _scopes(plan)):
         alike.setdefault(unnumbered(scope), []).append(scope)
-    for some in (some for name, some in alike.items() if name):
+    for some in alike.values():
         yield _candidate(plan, "recompute", tuple(some), len(some))
+
+
+def _scopes(plan: State) -> list[str]:
+    """The scopes in which ops compute something."""
+    scopes = dict.fromkeys(scope_of(plan, node) for node in plan.source.program.nodes if not node.is_border)
+    return [scope for scope in scopes if scope]
 
 
 def places(plan: State, law: str) -> dict[str, str]:
@@ -98,8 +108,7 @@ def places(plan: State, law: str) -> dict[str, str]:
     For `chunk` these are the large values that are stored at the peak of memory. Empty for what is no law of the library.
     """
     if law == "recompute":
-        scopes = dict.fromkeys(scope_of(plan, node) for node in plan.source.program.nodes if not node.is_border)
-        return {scope: "a scope" for scope in scopes if scope}
+        return dict.fromkeys(_scopes(plan), "a scope")
     if law in OF_PLANS:
         return {each.at[0]: each.line for each in _in_parts(plan)}
     sites = library()[law].sites(plan.source.program) if law in library() else ()

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from math import prod
 from typing import TypeVar, cast
 
-from ...dialects.dtypes import itemsize
 from ...dialects.errors import Error
 from ...rewrites.decide.op_layouts import boundary
 from ..inputs.checks import shown
@@ -109,6 +108,6 @@ def padding_bytes(plan: State) -> int:
     for value in program.arguments:
         home = placements.home(value)
         parts = prod(factor.size for _, factor in home.factors(plan.mesh))
-        whole = prod(program.shape(value)) * itemsize(program.types[value].dtype)
+        whole = program.types[value].nbytes
         excess += placements.local_bytes(value, home) - -(-whole // parts)
     return excess

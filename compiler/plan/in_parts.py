@@ -34,15 +34,14 @@ def in_parts(plan: State) -> tuple[str, int] | None:
 
     It is a dim on which no axis is placed: a loop over parts of another one would gather it.
     """
-    values = large(plan)[:1] if len(plan.source.program.nodes) <= MOST_OPS else []
-    for value in values:
-        held = {each: size for size, each in held_at_peak(plan)}
-        peak = peak_bytes(plan)
-        for dim in dims_in_parts(plan.source.program.shape(value)):
-            part = None if plan.table.on_dim(value, dim) else _part(plan, value, dim)
-            size = 0 if part is None else sum(size for each, size in held.items() if _is_freed(plan, part, each))
-            if size * SHARE > peak:
-                return f"rewrite('chunk', at={_said(plan, part, value)!r}, dim={dim}, trips={TRIPS})", size
+    values = large(plan) if len(plan.source.program.nodes) <= MOST_OPS else []
+    if not values:
+        return None
+    value, peak = values[0], peak_bytes(plan)
+    for dim in dims_in_parts(plan.source.program.shape(value)):
+        part = None if plan.table.on_dim(value, dim) else _part(plan, value, dim)
+        if part is not None and (size := _freed(plan, part)) * SHARE > peak:
+            return f"rewrite('chunk', at={_said(plan, part, value)!r}, dim={dim}, trips={TRIPS})", size
     return None
 
 
@@ -54,17 +53,20 @@ def _part(plan: State, value: int, dim: int) -> Part | None:
     return part if part.nodes else None
 
 
-def _is_freed(plan: State, part: Part, value: int) -> bool:
-    """Whether only a part of the value is stored if it is computed in parts: nothing behind the loop reads it."""
-    numbers = {node.number for node in part.nodes}
-    program = plan.source.program
-    is_made = program.producer[value] in numbers and part.dims.get(value) is not None
-    return is_made and all(user in numbers for user, _ in program.uses[value])
+def _freed(plan: State, part: Part) -> int:
+    """The bytes of what is stored at the peak and, computed in parts, no longer whole: nothing behind the loop reads it."""
+    program, numbers = plan.source.program, {node.number for node in part.nodes}
+
+    def is_freed(value: int) -> bool:
+        is_made = program.producer[value] in numbers and part.dims.get(value) is not None
+        return is_made and all(user in numbers for user, _ in program.uses[value])
+
+    return sum({value: size for size, value in held_at_peak(plan) if is_freed(value)}.values())
 
 
-def _said(plan: State, part: Part | None, value: int) -> str:
+def _said(plan: State, part: Part, value: int) -> str:
     """The name of the value, or of one like it in the same loop that the user has named."""
     program = plan.source.program
-    made = [each for node in (part.nodes if part else ()) for each in node.results]
+    made = [each for node in part.nodes for each in node.results]
     names = [named(plan, each) for each in (value, *(each for each in made if program.types[each] == program.types[value]))]
     return next((name for name in names if "#" not in name and not name.startswith(("grad(", "tangent("))), names[0])

@@ -7,9 +7,7 @@ out = scores @ v  what is summed over it are the values
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import prod
 
-from ...dialects.dtypes import itemsize
 from ...rewrites.program.program import Node
 from .products import Passes, is_product, sums
 from .state import State
@@ -108,5 +106,4 @@ def _rank(plan: State, value: int) -> int:
 
 
 def _bytes(plan: State, value: int) -> int:
-    type = plan.source.program.types[value]
-    return prod(type.shape) * itemsize(type.dtype)
+    return plan.source.program.types[value].nbytes

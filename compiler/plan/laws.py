@@ -23,7 +23,7 @@ from ...rewrites.laws.recompute import Recompute
 from ...rewrites.program.program import Node, Program
 from ...rewrites.rules.parse import parse
 from ..inputs.checks import patterns_of, shown
-from ..inputs.names import Patterns, pattern
+from ..inputs.names import Patterns, beginnings, pattern
 from .state import State
 
 OF_PLANS = {"chunk": ("dim", "trips"), "recompute": ()}
@@ -183,8 +183,7 @@ def untagged(program: Program, value: int) -> int:
 
 def _matched(scope: str, at: Patterns) -> str | None:
     """The scope, or one around it, that a pattern matches."""
-    parts = scope.split("/") if scope else []
-    around = ("/".join(parts[:depth]) for depth in range(1, len(parts) + 1))
+    around = beginnings(scope.split("/")) if scope else []
     return next((each for each in around if any(pattern(glob, under=False).fullmatch(each) for glob in patterns_of(at))), None)
 
 

@@ -6,6 +6,7 @@ from io import StringIO
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.printer import Printer
 
+from ...rewrites.decide.decide import Decisions
 from ...rewrites.lower.beginning import beginning
 from ...rewrites.lower.materialise import materialise
 from ...rewrites.lower.to_spmd import to_spmd
@@ -17,9 +18,13 @@ from .state import State
 def ir(plan: State, fused: bool = True) -> ModuleOp:
     """The placed builders and slicers: claims --> decisions --> one nest for each kernel."""
     with without_collector():
-        decisions = plan.decisions
-        try_block_sizes(decisions.placements, plan.source.traced.foreign)
-        return materialise(decisions, fused)
+        return materialise(_decided(plan), fused)
+
+
+def _decided(plan: State) -> Decisions:
+    """The decisions; ops with blocks of their own are tried in them before they are lowered."""
+    try_block_sizes(plan.decisions.placements, plan.source.traced.foreign)
+    return plan.decisions
 
 
 def spmd(plan: State) -> ModuleOp:
@@ -32,10 +37,8 @@ def spmd(plan: State) -> ModuleOp:
 def first_lines(plan: State, most: int) -> tuple[list[str], bool]:
     """The first lines of the text of `spmd`, and whether these are all. A long program is not lowered farther than that."""
     with without_collector():
-        decisions = plan.decisions
-        try_block_sizes(decisions.placements, plan.source.traced.foreign)
         # A product and its transpose become one op.
-        placed, is_whole = beginning(decisions, 2 * most)
+        placed, is_whole = beginning(_decided(plan), 2 * most)
         module = to_spmd(placed)
         return (str(module).splitlines(), True) if is_whole else (_printed(module, most), False)
 

@@ -132,7 +132,7 @@ def peak_bytes(plan: State) -> int:
 
 def at_peak(plan: State) -> list[int]:
     """The values that one device stores at the peak, the largest first."""
-    return [value for _, value, _ in plan.once(_peak).arrays]
+    return [value for _, value in held_at_peak(plan)]
 
 
 def held_at_peak(plan: State) -> list[tuple[int, int]]:

@@ -14,7 +14,7 @@ from ...dialects.english import counted, there_are
 from ...dialects.errors import Error
 from ...dialects.layouts import parse_array
 from ...dialects.mesh import Mesh
-from ..inputs.names import parts, pattern
+from ..inputs.names import beginnings, parts, pattern
 from ..views.listing import starred
 
 MOST = 6
@@ -172,13 +172,12 @@ def _name(rows: Sequence[Row]) -> str:
 
 def _trees(these: Mapping[str, Row], others: Mapping[str, Row]) -> list[Tree]:
     """What the others have not, each value under the shortest name under which they have none."""
-    taken = {"/".join(split[:depth]) for split in map(parts, others) for depth in range(1, len(split) + 1)}
+    taken = {each for name in others for each in beginnings(parts(name))}
     found = dict[str, list[Row]]()
     for name, row in these.items():
         if name not in others:
-            split = parts(name)
-            names = ["/".join(split[:depth]) for depth in range(1, len(split) + 1)]
-            found.setdefault(next((each for each in names if each not in taken), name), []).append(row)
+            key = next((each for each in beginnings(parts(name)) if each not in taken), name)
+            found.setdefault(key, []).append(row)
     return [Tree(rows[0].name if len(rows) == 1 else _root(key, rows), tuple(rows)) for key, rows in found.items()]
 
 

@@ -15,7 +15,7 @@ from ...rewrites.laws.chunk import Chunk
 from ...rewrites.laws.law import Law
 from ..views.listing import Listing, Shape
 from ..views.view import Cell, Part, View
-from .candidates import Candidate, matched, searched, unnumbered
+from .candidates import Candidate, matched, said, searched, unnumbered
 from .claims import Some
 from .collectives import bytes_per_device
 from .laws import law_of
@@ -57,11 +57,12 @@ class Rewriting:
     @property
     def tactic(self) -> str:
         """The same as a line of a trace."""
-        at = self.at[0] if len(self.at) == 1 else list(self.at)
-        return f"rewrite({', '.join([repr(self.law), f'at={at!r}', *(f'{k}={v!r}' for k, v in self.given.items())])})"
+        return (
+            f"rewrite({', '.join([repr(self.law), f'at={said(self.at)!r}', *(f'{k}={v!r}' for k, v in self.given.items())])})"
+        )
 
     def __call__(self, plan: Some) -> Some:
-        return rewrite(plan, self.law, self.at[0] if len(self.at) == 1 else list(self.at), self.given)
+        return rewrite(plan, self.law, said(self.at), self.given)
 
     def __repr__(self) -> str:
         saves = f"{self.bytes:,} bytes received, {self.flops:,} flops and {self.memory:,} bytes of memory"

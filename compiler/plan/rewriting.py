@@ -16,7 +16,7 @@ from ...rewrites.laws.recompute import Recompute
 from ..gc_pause import without_collector
 from ..inputs.checks import patterns_of
 from ..inputs.lines import Sources
-from ..inputs.names import Patterns, pattern
+from ..inputs.names import Patterns, beginnings, pattern
 from .claims import Some, place_own
 from .kin import Kin, placed_as
 from .laws import law_of, made_by, named, scope_of, text_of, untagged
@@ -55,8 +55,8 @@ def check_names(plan: State, at: Patterns) -> None:
 
 def _scopes(plan: State) -> list[str]:
     """The scopes of the program, and those around them."""
-    parts = [scope.split("/") for scope in dict.fromkeys(scope_of(plan, node) for node in plan.source.program.nodes)]
-    return list(dict.fromkeys("/".join(each[:depth]) for each in parts for depth in range(1, len(each) + 1)))
+    scopes = dict.fromkeys(scope_of(plan, node) for node in plan.source.program.nodes)
+    return list(dict.fromkeys(each for scope in scopes for each in beginnings(scope.split("/"))))
 
 
 def chosen(plan: State, law: Law, at: Patterns) -> list[Site]:

@@ -28,8 +28,6 @@ class Held:
     within: tuple[str, ...]
     """The names around it, from the argument inwards."""
     static: bool = False
-    arrays: int = 0
-    """How many arrays are at this name and below it."""
 
 
 def restructured(was: Mapping[str, Held], now: Mapping[str, Held], returned: object) -> list[str]:
@@ -55,7 +53,7 @@ def restructured(was: Mapping[str, Held], now: Mapping[str, Held], returned: obj
 
 def _differs(was: Held | None, now: Held | None) -> bool:
     if was is None or now is None:
-        return now is None or not now.arrays
+        return now is None or now.static or not tree.tree_leaves(now.value)
     return was.static != now.static or (was.static and not equal(was.value, now.value))
 
 
@@ -75,9 +73,9 @@ def held(names: Sequence[str], values: Sequence[object]) -> dict[str, Held]:
 def _walk(name: str, node: object, within: tuple[str, ...]) -> Iterator[tuple[str, Held]]:
     children: list[tuple[Sequence[object], object]] = tree.tree_flatten_with_path(node, is_leaf=partial(is_not, node))[0]
     if node is None or (len(children) == 1 and not children[0][0]):
-        yield name, Held(node, within, static=node is None, arrays=int(node is not None))
+        yield name, Held(node, within, static=node is None)
         return
-    yield name, Held(node, within, arrays=len(tree.tree_leaves(node)))
+    yield name, Held(node, within)
     inside = (*within, name)
     for keys, child in children:
         if not _is_private(keys):

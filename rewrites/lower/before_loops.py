@@ -11,13 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, pairwise
-from math import prod
 from typing import cast
 
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import spmd
-from ...dialects.dtypes import itemsize
 from ...dialects.types import ArrayType
 
 MUCH = 1 << 20
@@ -90,5 +88,4 @@ def _tie(values: Sequence[SSAValue], loop: Operation, order: Order) -> None:
 
 
 def _bytes(value: SSAValue) -> int:
-    local = cast(ArrayType, value.type)
-    return prod(local.shape) * itemsize(local.dtype)
+    return cast(ArrayType, value.type).nbytes
