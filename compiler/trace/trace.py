@@ -180,6 +180,10 @@ def as_aval(leaf: Array, aval: ShapedArray) -> Array:
     return lax.convert_element_type_p.bind(leaf, new_dtype=aval.dtype, weak_type=True, sharding=None)
 
 
+Results = tuple[PyTreeDef, tuple[str, ...], list[str]]
+"""The structure of what a function returns, the names of its leaves, and those of the arguments that it changes."""
+
+
 def _parts(whole: PyTreeDef, names: Sequence[str], avals: Sequence[ShapedArray]) -> list[Tree]:
     found, start = list[Tree](), 0
     for child in whole.children():
@@ -200,16 +204,8 @@ def trace(fn: Callable[..., object], /, *args: object, static_argnames: str | Se
     names = function.leaf_names(bound.arguments)
     leaves, in_tree = tree.tree_flatten(tuple(bound.arguments.values()))
     avals = list(map(function.aval, leaves, names))
-    results: list[tuple[PyTreeDef, tuple[str, ...], list[str]]] = []
-
-    def flat(*values: object) -> list[object]:
-        given = Given.of(tuple(bound.arguments), values)
-        returned = function.call(values, given.names, static)
-        found, structure, paths = _flattened(function, returned)
-        changed = given.changed(function, returned)
-        results.append((structure, paths, list(changed)))
-        return [*found, *changed.values()]
-
+    results: list[Results] = []
+    flat = _flat(function, tuple(bound.arguments), static, results)
     with without_collector():
         closed = _checked(function, _jaxpr(function, function.names(flat, bound.arguments), in_tree, avals))
         out_tree, result_names, changed = results[-1]
@@ -233,6 +229,22 @@ def trace(fn: Callable[..., object], /, *args: object, static_argnames: str | Se
         jaxpr=closed,
         annotations=_annotations(importer, leaves, bound.arguments),
     )
+
+
+def _flat(
+    function: Function, names: tuple[str, ...], static: Mapping[str, object], results: list[Results]
+) -> Callable[..., list[object]]:
+    """The function with a list of arrays for a result, those last that it changes in place; `results` says what they are."""
+
+    def flat(*values: object) -> list[object]:
+        given = Given.of(names, values)
+        returned = function.call(values, names, static)
+        found, structure, paths = _flattened(function, returned)
+        changed = given.changed(function, returned)
+        results.append((structure, paths, list(changed)))
+        return [*found, *changed.values()]
+
+    return flat
 
 
 def _jaxpr(function: Function, flat: Callable[..., object], in_tree: PyTreeDef, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
