@@ -9,7 +9,7 @@
     pending       where a pending sum resolves
       linearity   through which ops it may move
       min_cut     where that is cheapest
-        preflow   the largest flow, of a graph with many nodes
+        preflow   the largest flow
     elsewhere     which ops run along a dim that a later tactic stores in parts, because that receives less
       two_places  of ops that may do that, those that do
     merges        whether sorted blocks are merged, or what is to be sorted is gathered

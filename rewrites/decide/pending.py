@@ -413,7 +413,7 @@ def _cheapest(placements: Placements, reach: _Reach, component: Component) -> di
     for node in component.nodes:
         for value in node.operands:
             if value in reach.pending:
-                network.follows(node.results[0], value)
+                network.edge(node.results[0], value)
     side = network.source_side("pending", "resolved")
     return {node.number: reach.carriers[node.number] for node in component.nodes if node.results[0] in side}
 

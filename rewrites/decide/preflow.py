@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Hashable
 
-ENDLESS = 1 << 90
-"""The capacity of an edge that no cut may take."""
-
 Residual = dict[Hashable, dict[Hashable, int]]
 """Node -> node -> the capacity that is left; each edge has an entry in both directions."""
 
@@ -40,7 +37,7 @@ class _Preflow:
     def run(self) -> None:
         """Sends on what arrives at each node, until all of it is at the sink or back at the source."""
         for end, capacity in self.residual[self.source].items():
-            self.send(self.source, end, min(capacity, self.room(end)))
+            self.send(self.source, end, capacity if end == self.sink else min(capacity, self.room(end)))
         self.measure()
         lifted = 0
         while self.active:
@@ -51,7 +48,7 @@ class _Preflow:
 
     def room(self, node: Hashable) -> int:
         """What can leave a node, not counting the way back to the source: more would only come back."""
-        return ENDLESS if node == self.sink else sum(self.residual[node].values()) - self.residual[node][self.source]
+        return sum(self.residual[node].values()) - self.residual[node][self.source]
 
     def discharge(self, node: Hashable) -> int:
         """Sends a node's excess on to lower nodes, and lifts it where that is needed; returns how often it was lifted."""
