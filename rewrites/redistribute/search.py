@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property, lru_cache
 from heapq import heappop, heappush
 from itertools import count, groupby
@@ -27,6 +28,7 @@ from ...dialects.layouts import Layout, Pending
 from ...dialects.mesh import Mesh
 from ...dialects.monoids import MONOIDS
 from ...dialects.ranges.factor import Factor, fit, joined
+from .bundles import Bundles
 from .collective_terms import Op
 from .kinds.alone import Cut, Pad
 from .kinds.folds import AllReduce
@@ -34,7 +36,7 @@ from .kinds.halo import Halo
 from .kinds.pieces import Pieces
 from .moves import Space, State
 from .shortcuts import moves, shortened
-from .steps import Bytes, Path, Step
+from .steps import Bytes, Path, Step, share
 
 __all__ = ["Path", "Step", "joint", "path", "sharing"]
 
@@ -176,12 +178,17 @@ def _through_runs(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> 
 
 
 def _searched(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path:
-    """The way through layouts between two."""
-    search = _Search(Space(source, target, itemsize, mesh), lambda: _spare(source, target, itemsize, mesh))
+    """The way through layouts between two, among many axes that of bundles."""
+    space, bundles = Space(source, target, itemsize, mesh), None
+    if space.is_wide and (together := Bundles(source, target, mesh)).joins:
+        bundles = together
+        space = Space(bundles.joined(source), bundles.joined(target), itemsize, bundles.mesh)
+    search = _Search(space, lambda: _spare(source, target, itemsize, mesh))
     if (found := search.steps()) is None:
         assert search.spare is not None, "it is the way"
         return search.spare
-    return Path(found, sum(step.bytes for step in found))
+    steps = found if bundles is None else bundles.apart(found)
+    return Path(steps, sum(step.bytes for step in steps))
 
 
 def _spare(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path | None:
@@ -333,7 +340,8 @@ class _Search:
                 left = self.missing(after)
                 if number > FEW and self.spare is not None and now[0] + left > self.spare.bytes:
                     continue
-                entry = (now[0] + left, now[1] + (left > 0), now[2]), number, now, _Way(after, op, way)
+                ahead = (left, now[1]) if space.is_wide else (now[1] + (left > 0), now[2])
+                entry = (now[0] + left, *ahead), number, now, _Way(after, op, way)
                 heappush(heap, entry)
                 if after == space.goal:
                     arrived.append(entry)
@@ -372,11 +380,15 @@ class _Search:
             return 0
         space, wanted = self.space, self.space.local(self.space.goal)
         pending = [axis for axis, spot in zip(space.size, at, strict=True) if isinstance(spot, str)]
+        free = tuple(axis for axis, spot in zip(space.size, at, strict=True) if spot is None)
+        have = space.local(at)
         if pending and space.put(at, free=tuple(pending)) == space.goal:
             return AllReduce.received(wanted, space.group(tuple(pending)))
-        if pending:
+        if pending and not space.is_wide:
             return wanted  # every element is still to be folded
-        have = space.local(at)
+        if pending:
+            # Every element that is wanted is still to be folded, and one device or another receives all parts of each but one.
+            return max(wanted, Fraction(share(have, space.group(tuple(pending))), space.group(free)))
         for axes, dim, stride, span in self.wanted:
             overlaps = [run for run in space.on(at, dim) if stride % run.span and run.stride % span]
             for run in overlaps:
