@@ -22,6 +22,7 @@ from functools import cached_property, lru_cache
 from heapq import heappop, heappush
 from itertools import count, groupby
 from math import prod
+from operator import ne
 from typing import TypeAlias, cast
 
 from ...dialects.layouts import Layout, Pending
@@ -276,6 +277,8 @@ FEW = 200
 
 _Paid: TypeAlias = tuple[Bytes, int, int]
 """Bytes, the number of collectives, and local sizes in bytes, all added up."""
+_Ahead: TypeAlias = tuple[Bytes, Bytes, int]
+"""The least bytes of a way through a state, and `next_to`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,8 +323,8 @@ class _Search:
     def way(self, most: int) -> _Way | None:
         """The least bytes, then the fewest collectives, then the smallest local sizes; after many steps the best so far."""
         space, tried, done, least = self.space, count(), set[State](), self.missing(self.space.start)
-        heap: list[tuple[_Paid, int, _Paid, _Way]] = [((0, 0, 0), 0, (0, 0, 0), _Way(space.start))]
-        arrived: list[tuple[_Paid, int, _Paid, _Way]] = []
+        heap: list[tuple[_Ahead, int, _Paid, _Way]] = [((0, 0, 0), 0, (0, 0, 0), _Way(space.start))]
+        arrived: list[tuple[_Ahead, int, _Paid, _Way]] = []
         while heap:
             _, number, paid, way = heappop(heap)
             if way.at == space.goal:
@@ -340,8 +343,7 @@ class _Search:
                 left = self.missing(after)
                 if number > FEW and self.spare is not None and now[0] + left > self.spare.bytes:
                     continue
-                ahead = (left, now[1]) if space.is_wide else (now[1] + (left > 0), now[2])
-                entry = (now[0] + left, *ahead), number, now, _Way(after, op, way)
+                entry = (now[0] + left, *self.next_to(after, left, now)), number, now, _Way(after, op, way)
                 heappush(heap, entry)
                 if after == space.goal:
                     arrived.append(entry)
@@ -351,12 +353,21 @@ class _Search:
                 return None
         return None
 
+    def next_to(self, at: State, left: Bytes, paid: _Paid) -> tuple[Bytes, int]:
+        """Of ways with as few bytes, which one to follow: the one with fewest collectives, and with small local sizes.
+
+        Of too many ways, the one that is nearest to the target.
+        """
+        if self.space.is_wide:
+            return left, sum(map(ne, at, self.space.goal))
+        return paid[1] + (left > 0), paid[2]
+
     def comes_before(self, op: Op, after: State, way: _Way) -> bool:
         """Whether a step and the last one may change places, and are as good or better the other way round.
 
         Not with padding, which the other way round may be sent with the rest.
         """
-        if way.before is None or self.space.is_padded:
+        if way.before is None or self.space.is_padded or self.space.is_wide:
             return False
         rank, last = RANKS.index(cast(str, op[0])), RANKS.index(cast(str, way.op[0]))
         space, before = self.space, way.before.at
