@@ -152,15 +152,17 @@ def line_of(plan: State, value: int, node: Node | None) -> Source | None:
 
 
 def _cause(plan: State, move: Move, step: Step) -> int | None:
-    """The tactic that causes the step, None for the program: that of the fold, of the tile that is moved, or of the use."""
-    axis = step.axes[0]
-    claims = plan.decisions.placements
+    """The tactic that causes the step, None for the program: that of the fold, of the tile that is moved, or of the use.
+
+    A step over an axis on which no tactic has placed anything is on the way of a move: the tactic of the move causes it.
+    """
     # A sum may be resolved by a scatter and a gather, with other steps between them.
-    folds = any(each.axis == axis for each in move.pending)
     use = use_of(plan, move) if move.uses else None
-    fold = use if is_own(move) else made_by(plan, move.value) if folds else None
-    placed, used = (None if node is None else claims.claim(node.number, axis) for node in (fold, use))
-    for claim in (placed, plan.table.claim(move.value, axis), used):
-        if claim is not None:
-            return claim.tactic
+    for axis in dict.fromkeys(axis for each in (step, *move.path.steps) for axis in each.axes):
+        folds = any(each.axis == axis for each in move.pending)
+        fold = use if is_own(move) else made_by(plan, move.value) if folds else None
+        placed, used = (None if node is None else plan.decisions.placements.claim(node.number, axis) for node in (fold, use))
+        for claim in (placed, plan.table.claim(move.value, axis), used):
+            if claim is not None:
+                return claim.tactic
     return None

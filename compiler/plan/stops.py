@@ -151,9 +151,14 @@ def _stop(plan: State, alike: list[Blocked], in_full: dict[int, list[Node]]) -> 
         line_of(plan, value, node),
         tuple(dict.fromkeys(op_name(each) for each in nodes if each is node or on_device(plan, each) != 0)),
         work(plan, nodes),
-        received_for(plan, [(each.node, each.operand) for each in alike], one.axis),
+        received_for(plan, [use for each in alike for use in _wanted(program.nodes[each.node], each)], one.axis),
         cure(plan, one),
     )
+
+
+def _wanted(node: Node, stop: Blocked) -> Iterator[tuple[int, int]]:
+    """The operands that an op needs whole where an axis stops: the one at which it stops, or all of them at a result."""
+    return _reads(node) if stop.operand < 0 else iter([(stop.node, stop.operand)])
 
 
 def _in_full(plan: State, axis: str) -> dict[int, list[Node]]:
