@@ -48,7 +48,7 @@ def taken(plan: State, seed: Seed, have: Claim) -> Error:
     """The axis is on another dim of the value, or the value is replicated along it."""
     if have.tactic == len(plan.actions):
         return _twice(seed, have)
-    by = plan.actions[have.tactic].text
+    by = plan.actions[have.tactic].said
     if have.at == WHOLE:
         title = f"`{seed.name}` cannot be tiled: it is replicated along `{seed.axis}` by {by}"
         return Error(title, helps=["tile it before it is replicated, or on another axis"])
@@ -156,7 +156,7 @@ def widened_late(plan: State, name: str, value: int, axis: str, have: Claim) -> 
     """The op that computes the value is placed already."""
     return Error(
         f"`{name}` cannot be widened: its dim {have.at} is on `{axis}` already ({plan.layout_text(value)}), "
-        f"by {plan.actions[have.tactic].text}",
+        f"by {plan.actions[have.tactic].said}",
         helps=["apply `widen` before the tactics that tile it"],
     )
 
