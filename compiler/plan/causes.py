@@ -49,19 +49,28 @@ def _tactics(plan: State, move: Move, axes: Iterable[str]) -> set[int]:
 
 
 def _claims(plan: State, move: Move, axis: str) -> Iterator[Claim]:
-    """The claims along an axis because of which a value changes its layout."""
+    """The claims along an axis because of which a value changes its layout: what it leaves, and what it reaches."""
     nodes, placements, table = plan.source.program.nodes, plan.decisions.placements, plan.table.axes.get(axis)
     uses = [(nodes[number], position) for number, position in move.uses if number < len(nodes)]
-    own = None if table is None or is_own(move) else table.values[move.value]
-    ran = list[Node]()
+    ran, claims = list[Node](), list[Claim | None]()
     if is_own(move):
         ran += [node for node, _ in uses]
-    elif any(each.axis == axis for each in move.pending):
-        ran += terms_of(plan, move)
-    elif axis in move.source.axes() and (own is None or not move.uses):
-        ran += [nodes[number]] if (number := plan.source.program.producer[move.value]) >= 0 else []
-    claims = [placements.claim(node.number, axis) for node in ran]
-    if axis in move.target.axes() and not is_own(move):
-        wanted = ((placements.claim(node.number, axis), node.signature.operand_at[position]) for node, position in uses)
-        claims += [claim for claim, at in wanted if claim is not None and claim.at in at]
-    yield from (claim for claim in (own, *claims) if claim is not None)
+    else:
+        own = None if table is None else table.values[move.value]
+        claims.append(own)
+        if any(each.axis == axis for each in move.pending):
+            ran += terms_of(plan, move)
+        elif axis in move.source.axes() and (own is None or not move.uses):
+            ran += [nodes[number]] if (number := plan.source.program.producer[move.value]) >= 0 else []
+        if axis in move.target.axes():
+            ran += [node for node, position in uses if _is_along(plan, node, position, axis)]
+            # A result has the layout of the table, wherever its op runs.
+            claims.append(plan.table.claim(move.value, axis) if len(uses) < len(move.uses) else None)
+    claims += [placements.claim(node.number, axis) for node in ran]
+    yield from (claim for claim in claims if claim is not None)
+
+
+def _is_along(plan: State, node: Node, position: int, axis: str) -> bool:
+    """Whether the op reads an operand in parts along the axis."""
+    claim = plan.decisions.placements.claim(node.number, axis)
+    return claim is not None and claim.at in node.signature.operand_at[position]

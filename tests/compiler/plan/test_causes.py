@@ -1,7 +1,7 @@
 """The tactics that cause a collective: all whose sums it resolves, and all whose layouts it leaves or reaches."""
 
 # JAX annotates its functions only in part.
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false, reportUnknownLambdaType=false
 
 from typing import Any
 
