@@ -39,6 +39,7 @@ ordered_effects: Any = import_module("jax._src.effects").ordered_effects
 lowerings: Any = import_module("jax._src.interpreters.mlir")._lowerings
 lower_fun: Any = import_module("jax._src.interpreters.mlir").lower_fun
 platform_lowerings: Any = import_module("jax._src.interpreters.mlir")._platform_specific_lowerings
+call_hi_primitive: Any = import_module("jax._src.hijax").call_hi_primitive_p
 discharge_state: Any = import_module("jax._src.state.discharge").discharge_state
 dce_jaxpr: Any = import_module("jax._src.interpreters.partial_eval").dce_jaxpr
 internal_mutable_array_effect: Any = import_module("jax._src.core").internal_mutable_array_effect
@@ -67,17 +68,23 @@ QUICK: Mapping[str, bool | int] = {
 
 _BROUGHT: Mapping[Version, str] = {
     (0, 11): "log2 one_minus_square program_order relayout unreduced_pmax unreduced_pmin",
-    (0, 12): "pbroadcast_dynamic polynomial reduced_vary_cast vary_unreduced_cast",
+    (0, 12): "pbroadcast_dynamic polynomial reduced_vary_cast thunky.inline_constant vary_unreduced_cast",
 }
 _DROPPED: Mapping[Version, str] = {
     (0, 11): """call closed_call core_map fusible pbroadcast_done pbroadcast_start psum_start shard_alike unreduced_psum_start
         unreduced_reduce_scatter_start""",
-    (0, 12): "program_order reduced_vary_cast_p vary_unreduced_cast_p",
+    (0, 12): "reduced_vary_cast_p vary_unreduced_cast_p",
 }
 FIRST_WITH: Mapping[str, Version] = {name: version for version, names in _BROUGHT.items() for name in names.split()}
 """The version of JAX that brought a primitive, if not all versions that Partita runs on have it."""
 FIRST_WITHOUT: Mapping[str, Version] = {name: version for version, names in _DROPPED.items() for name in names.split()}
 """The first version of JAX that no longer has a primitive."""
+ABSENT = frozenset(
+    name
+    for name in {*FIRST_WITH, *FIRST_WITHOUT}
+    if not FIRST_WITH.get(name, OLDEST) <= VERSION < FIRST_WITHOUT.get(name, (*VERSION, 1))
+)
+"""The primitives that only other versions of JAX have."""
 
 
 class Device(Protocol):
@@ -189,8 +196,11 @@ def pallas() -> Any:
 def python_lowering(primitive: Primitive) -> Callable[..., list[Array]] | None:
     """The function by which JAX lowers a primitive, returning a list of results; None if it emits operations itself.
 
-    JAX keeps only the rule that `lower_fun` makes of such a function, so the function is read from the rule's closure.
+    JAX keeps only the rule that `lower_fun` makes of such a function, so the function is read from the rule's closure. A call
+    that replaces itself by other primitives before it is lowered, as those of sparse arrays since JAX 0.12, has no rule.
     """
+    if primitive is call_hi_primitive:
+        return call_hi_primitive.to_lojax
     rule = getattr(lowerings.get(primitive), "rule", None)
     if rule is None or getattr(rule, "__qualname__", "") != _LOWERED_BY_TRACING:
         return None

@@ -446,18 +446,26 @@ def _jit(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin |
     return given("out", _call("jaxpr")(self, eqn, given("in", operands), call))
 
 
+def _ordered(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
+    """An inlined call whose ops should run in the order of the program; the plan lists that this is not applied."""
+    if operands and eqn.params.get("enforce"):
+        why = "the order of ops is the device compiler's"
+        self.annotations.append((operands[0], Said(by=name_of(eqn.primitive), problem=why)))
+    return _call("call_jaxpr")(self, eqn, operands, call)
+
+
 def _same(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
     """The operands themselves: for example, keys and the arrays that hold them are the same inside a program."""
     return operands
 
 
 _HANDLERS: Mapping[str, Handler] = {
-    **dict.fromkeys(("jit", "pjit"), _jit),
+    "jit": _jit,
     **dict.fromkeys(("composite", "compute_on", "fused_call", "partitioned", "xla_metadata_call"), _call("jaxpr")),
-    **dict.fromkeys(("closed_call", "core_call", "call", "custom_jvp_call", "custom_vjp_call", "program_order"), _call("call_jaxpr")),
-    "custom_vjp_call_jaxpr": _call("fun_jaxpr"),
+    **dict.fromkeys(("closed_call", "call", "custom_jvp_call", "custom_vjp_call"), _call("call_jaxpr")),
+    "program_order": _ordered,
     "custom_vmap_call": _call("call"),
-    **dict.fromkeys(("checkpoint", "remat", "remat2"), _remat),
+    "remat2": _remat,
     "scan": _scan,
     "while": _while,
     "cond": _cond,

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from importlib import import_module
+from importlib.util import find_spec
 
 from jax.extend.core import Primitive
 
@@ -20,12 +21,10 @@ from partita.compiler.jax_private import (
     FIRST_WITH,
     FIRST_WITHOUT,
     OLDEST,
-    VERSION,
     Version,
     fancy_primitive_batchers,
     lowerings,
     platform_lowerings,
-    python_evaluation,
 )
 from partita.compiler.ops.params import op_name
 from partita.compiler.ops.python_lowerings import written
@@ -73,12 +72,7 @@ def spelled(version: Version) -> str:
     return ".".join(map(str, version))
 
 
-def here(name: str) -> bool:
-    """Whether the JAX that runs should have this primitive."""
-    return FIRST_WITH.get(name, OLDEST) <= VERSION < FIRST_WITHOUT.get(name, (*VERSION, 1))
-
-
-# JAX modules with primitives that nothing else imports.
+# JAX modules with primitives that nothing else imports; some are only in some versions.
 _REST = (
     "jax.experimental.buffer_callback",
     "jax.experimental.compute_on",
@@ -86,6 +80,7 @@ _REST = (
     "jax.experimental.fused",
     "jax.experimental.key_reuse._core",
     "jax.experimental.multihost_utils",
+    "jax.experimental.overlap",
     "jax.experimental.pallas",
     "jax.experimental.pallas.fuser",
     "jax.experimental.pallas.mosaic_gpu",
@@ -93,7 +88,9 @@ _REST = (
     "jax.experimental.pallas.triton",
     "jax.experimental.rnn",
     "jax.experimental.scheduling_groups",
+    "jax.experimental.shard_alike",
     "jax.experimental.sparse",
+    "jax.experimental.thunky",
     "jax.experimental.xla_metadata",
     "jax.nn",
     "jax.random",
@@ -104,12 +101,12 @@ _REST = (
 
 def primitives() -> dict[str, Primitive]:
     """Every JAX primitive that JAX can lower or evaluate, or that is public, by name."""
-    for name in (*_REST, *(["jax.experimental.shard_alike"] if here("shard_alike") else []), "jax.extend.core.primitives"):
+    for name in (*filter(find_spec, _REST), "jax.extend.core.primitives"):
         import_module(name)
     tables: Iterable[Iterable[Primitive]] = [lowerings, *platform_lowerings.values()]
     lowered = set[Primitive]().union(*tables)
     # The tables of lowerings also have the primitives of other packages, including the user's.
-    found = {each.name: each for each, public in _held() if public or each in lowered or python_evaluation(each)}
+    found = {each.name: each for each, public in _held() if public or each in lowered or written(each)}
     return {name: found[name] for name in sorted(found) if found[name] is not tag_p}
 
 
