@@ -60,6 +60,14 @@ def write_text(file: str | Path, text: str) -> None:
         raise Error(f"{named(path)} cannot be written: {said(error)}", helps=helps) from None
 
 
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder of this name; also of what can be no name."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
 def said(error: OSError | ValueError) -> str:
     """Why a file cannot be used: `No such file or directory`, `embedded null byte`."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)

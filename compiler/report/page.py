@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ...dialects.errors import Error
 from ..gc_pause import without_collector
-from ..inputs.files import path_of, write_text
+from ..inputs.files import is_folder, path_of, write_text
 from ..plan.state import State
 from .data import data
 
@@ -45,12 +45,12 @@ def packed(found: object) -> str:
 
 def _target(path: object) -> Path:
     target = path_of(path, "plan.html")
-    if target.is_dir():
+    if is_folder(target):
         raise Error(f"`{target}` is a folder", helps=[f'name a file in it: plan.html("{target / "plan.html"}")'])
     if target.suffix.lower() not in (".html", ".htm"):
         name = target.with_suffix(".html")
         raise Error(f"`{target}` does not end in .html", helps=[f'a browser knows a page by that: plan.html("{name}")'])
-    if not target.parent.is_dir():
+    if not is_folder(target.parent):
         helps = [f"make the folder first: mkdir -p {target.parent}"]
         raise Error(f"`{target}` cannot be written: there is no folder `{target.parent}`", helps=helps)
     return target
