@@ -50,7 +50,8 @@ def tile(
     text = _call("tile", (values, dim, axis), {name: given for name, (given, default) in said.items() if given != default})
     named = plan.names(values, dim).items()
     seeds = [Seed(value, plan.dim_of(value, dim, name), axis, name, padded=padded, block=block) for name, value in named]
-    return place(plan, seeds, text, propagate=propagate)
+    redo = partial(tile, values=values, dim=dim, axis=axis, propagate=propagate, padded=padded, block=block)
+    return place(plan, seeds, text, propagate=propagate).by(redo)
 
 
 def replicate(plan: Some, values: Patterns, axis: str, *, propagate: bool = True) -> Some:

@@ -148,6 +148,10 @@ class State:
         helps = ["keep its text, `plan.trace`: pt.replay(fn, mesh, text, *args) makes the plan again"]
         raise Error("a plan cannot be pickled: it holds the traced function", helps=helps)
 
+    def by(self, redo: Callable[[State], State]) -> Self:
+        """The plan, whose last action this makes when it is applied again."""
+        return replace(self, actions=(*self.actions[:-1], replace(self.actions[-1], redo=redo)))
+
     @cached_property
     def decisions(self) -> Decisions:
         """Where pending sums are resolved and which values move; all reports of a plan are read from here."""
