@@ -19,6 +19,7 @@ from xdsl.ir import Operation
 
 from ...dialects.errors import Location
 from ..jax_private import Frame, NameStack, SourceInfo, source_info_util
+from .names import escape_parts
 
 # Frames in these rooms are Partita's own; the examples next to them are user code.
 _OURS = tuple(f"{Path(__file__).parents[2] / room}/" for room in ("compiler", "dialects", "rewrites"))
@@ -104,7 +105,7 @@ def resolve(origin: Origin) -> Source:
 
     Where only a library is traced, it is the library's line.
     """
-    scope, library = str(origin.scope), None
+    scope, library = escape_parts(str(origin.scope)), None
     for frame in _frames(origin):
         if not _is_installed(frame.file_name):
             return _source(frame, scope, None if library is None else _source(library))
@@ -167,4 +168,4 @@ class Sources(Mapping[Operation, Source]):
 
     def scope(self, op: Operation) -> str:
         """Only the scopes around an operation. This reads no traceback."""
-        return str(self.origins[op].scope)
+        return escape_parts(str(self.origins[op].scope))

@@ -24,7 +24,9 @@ from .conflicts import Conflict, its_own
 from .elsewhere import along, because, parameter
 from .lookups import is_own, lines, terms_of
 from .memory import peak_bytes
+from .open_stops import open_stops
 from .state import State
+from .stops import Stop
 from .work import in_blocks, op_name, work
 
 MOST = 3
@@ -71,8 +73,10 @@ class Explanation(View):
         return text in "\n".join(map(str, self.steps))
 
 
-def explain(plan: State, what: Patterns | Collective | Conflict) -> Explanation:
-    """Raises Error for a collective or a conflict of another plan."""
+def explain(plan: State, what: Patterns | Collective | Conflict | Stop) -> Explanation:
+    """Raises Error for a collective, a conflict or a stop of another plan."""
+    if isinstance(what, Stop):
+        return Explanation(_stop(plan, what))
     if isinstance(what, Collective):
         return Explanation(_collective(plan, what))
     if isinstance(what, Conflict):
@@ -181,6 +185,19 @@ def _conflict(plan: State, each: Conflict) -> Iterator[Reason]:
     for text, (claim, _) in zip(each.claims, plan.table.conflicts[each.key].claims, strict=True):
         yield Reason(text, 1, each.source, (claim.tactic + 1,))
     yield from (Reason(f"way out: {way!r}", 1) for way in each.resolutions)
+
+
+def _stop(plan: State, stop: Stop) -> Iterator[Reason]:
+    """Whose claim stops, at which index of the op, what runs in full because of that, and what to do."""
+    if stop.first not in open_stops(plan):
+        raise Error("this stop is not an open one of this plan", helps=["take one of plan.blocked"])
+    node, tactic = plan.source.program.nodes[stop.first.node], stop.first.tactic
+    yield Reason(stop.title, 0, stop.source, tactic + 1)
+    side = "arrives with" if stop.first.operand >= 0 else "is wanted with"
+    yield Reason(f"`{stop.value}` {side} `{stop.axis}` on dim {stop.dim} by {plan.cited(tactic)}", 1, stop.source, tactic + 1)
+    yield from _op(plan, node, (), "computes")
+    yield Reason(stop.cost, 1, stop.source)
+    yield from (Reason(f"help: {line.strip()}", 1) for each in stop.helps for line in each.splitlines()[:1])
 
 
 def _placed(plan: State, name: str, value: int, carried: dict[str, dict[int, list[Move]]]) -> Iterator[Reason]:

@@ -29,7 +29,7 @@ from ..inputs.names import Patterns, pattern
 from ..ops.prng_keys import is_key, key_rank
 from ..trace.trace import Traced
 from .addresses import Addresses
-from .range_names import range_names
+from .range_names import Inputs, inputs, range_names
 
 T = TypeVar("T")
 
@@ -82,7 +82,17 @@ class Source:
     @cached_property
     def range_names(self) -> dict[str, int]:
         """Names for ranges that nobody has named, each with its class of dims."""
-        return range_names(self.program, self.classes, self.addresses.arguments, self.traced.successors, self.keys)
+        return range_names(self.program, self.classes, self.addresses.arguments, self.inputs, self.keys)
+
+    @cached_property
+    def inputs(self) -> Inputs:
+        """The arguments that may lead with the batch."""
+        return inputs(self.program, self.classes, self.addresses.arguments, self.traced.successors, self.keys)
+
+    @property
+    def batches(self) -> frozenset[int]:
+        """The classes of dims that the inputs lead with; more than one if the program does not say that they are the same."""
+        return self.inputs.roots if self.inputs.is_batch else frozenset()
 
     @cached_property
     def replaced(self) -> frozenset[int]:
@@ -100,7 +110,7 @@ class Source:
         """The same program, in which patterns match only these values, and claims are made for no others."""
         found = replace(self, addresses=self.addresses.within(values, self.traced.successors))
         # What is known of the program is known of it here.
-        vars(found).update({name: getattr(self, name) for name in ("classes", "range_names", "keys", "replaced")})
+        vars(found).update({name: getattr(self, name) for name in ("classes", "range_names", "inputs", "keys", "replaced")})
         return found
 
     def shape(self, value: int) -> tuple[int, ...]:
@@ -137,6 +147,10 @@ class State:
     def __reduce__(self) -> Never:
         helps = ["keep its text, `plan.trace`: pt.replay(fn, mesh, text, *args) makes the plan again"]
         raise Error("a plan cannot be pickled: it holds the traced function", helps=helps)
+
+    def by(self, redo: Callable[[State], State]) -> Self:
+        """The plan, whose last action this makes when it is applied again."""
+        return replace(self, actions=(*self.actions[:-1], replace(self.actions[-1], redo=redo)))
 
     @cached_property
     def decisions(self) -> Decisions:
