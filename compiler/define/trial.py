@@ -39,6 +39,7 @@ COUNTS = (2, 4)
 MOST = 16
 """The largest number of devices tried for an index that is major in a joint dim."""
 
+
 @dataclass(frozen=True, slots=True)
 class AtOnce:
     """The results of a function on global arrays; the gradients are None for a function without them."""
