@@ -189,7 +189,10 @@ class Plan(State):
         return collectives.counts(self)
 
     def collectives(self) -> Listing[Collective]:
-        """Every collective with its provenance: kind, axes, value, bytes received, executions, source line, tactic."""
+        """Every collective with its provenance: kind, axes, value, bytes received, executions, source lines, causes.
+
+        `bytes` are those of one execution, in a loop of one trip; `total_bytes`, which the table shows, are those of one call.
+        """
         return collectives.collectives(self)
 
     def bytes_per_device(self) -> int:
@@ -238,7 +241,8 @@ class Plan(State):
     def blocked(self) -> Listing[Stop]:
         """Where propagation stopped: an extent that does not divide, or a dim that cannot be placed.
 
-        Each says which ops every device of the axis then runs in full, the flops and the bytes of that, and what to do.
+        Each says which ops every device of the axis then runs in full, and the flops and the bytes of that. `.cure` is a tactic
+        with which it is gone, `plan.apply(plan.blocked[0].cure)`, and what a device then receives and computes.
         """
         return stops.stops(self)
 
@@ -287,11 +291,11 @@ class Plan(State):
         """The names of the results' leaves."""
         return list(self.source.program.result_names)
 
-    def explain(self, what: Patterns | Collective | Conflict) -> Explanation:
-        """Why values have their layouts and which uses redistribute them; why a collective runs; what a conflict is about.
+    def explain(self, what: Patterns | Collective | Conflict | Stop) -> Explanation:
+        """Why values have their layouts and which uses redistribute them; why a collective runs; what a conflict or a stop is.
 
-        The answer prints as text, and `.steps` has its reasons with source lines and tactics. Raises Error for a collective or
-        a conflict of another plan.
+        The answer prints as text, and `.steps` has its reasons with source lines and tactics. Raises Error for a collective, a
+        conflict or a stop of another plan.
 
             explain("w1"):                   w1: f32[data*2, 16], decided by 2: tile('w1', 0, 'data'); gathered for dot_general
             explain(collectives()[0]):       what is sent; the op that sums it, or that reads it; by which tactics

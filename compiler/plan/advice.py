@@ -13,7 +13,7 @@ from typing import cast
 from ...dialects.errors import Error
 from .claims import Some, having, place
 from .collectives import bytes_per_device
-from .prefixes import plain
+from .prefixes import redone
 from .refusals import Refused, Seed
 from .state import State
 
@@ -62,14 +62,13 @@ def _other_orders(plan: State, act: Step, error: Refused) -> Iterator[tuple[str,
     seed, number = error.seed, error.have.tactic if error.have is not None else -1
     if number < plan.own:
         return
-    steps, at = [action.redo for action in plan.actions[plan.own :]], number - plan.own
     claim = f"{seed.name!r}, {seed.axis!r}" if seed.dim is None else f"{seed.name!r}, {seed.dim}, {seed.axis!r}"
     text = f"{'replicate' if seed.dim is None else 'tile'}({claim}, propagate=False)"
     first = partial(place, seeds=[seed], text=text, propagate=False)
     for said, before, after in (("apply this tactic", act, []), (f"apply plan.{text}", first, [act])):
-        made = _tried(plain(plan), [*steps[:at], before, *steps[at:], *after])
+        made = _tried(plan, [partial(redone, number=number, steps=[before], keeps=True), *after])
         if made is not None:
-            yield f"{said} before tactic {number + 1} ({plan.actions[number].text})", made
+            yield f"{said} before tactic {number + 1} ({plan.actions[number].said})", made
 
 
 # --- what does not divide ---------------------------------------------------------------------------------------------------
@@ -91,24 +90,17 @@ def _padded(plan: State, error: Refused, act: Step) -> Iterator[str]:
             yield "or have it padded: padded=True"
         return
     text = f"tile({seed.name!r}, {dim}, {axes!r}, padded=True)"
-    steps: list[Step | None] = [action.redo for action in plan.actions[plan.own :]]
-    first = min(before.values()) - plan.own
-    others = [step for number, step in enumerate(steps, plan.own) if number not in before.values()]
-    if (
-        first >= 0
-        and _tried(plain(plan), [*others[:first], partial(place, seeds=pads, text=text), *others[first:]]) is not None
-    ):
-        instead = " and ".join(f"tactic {plan.cited(number)}" for number in sorted({*before.values()}))
-        yield f"place all axes of the dim at once, which pads for all of them: plan.{text}, in place of {instead}"
+    number, *more = {*before.values()}
+    at_once = partial(redone, number=number, steps=[partial(place, seeds=pads, text=text)], keeps=False)
+    if number >= plan.own and not more and _tried(plan, [at_once]) is not None:
+        yield f"place all axes of the dim at once, which pads for all of them: plan.{text}, in place of {plan.cited(number)}"
 
 
-def _tried(plan: State, steps: Sequence[Step | None]) -> State | None:
-    """The plan after these actions; None if one is refused, or cannot be done again."""
-    for step in steps:
-        if step is None:
-            return None
-        try:
+def _tried(plan: State, steps: Sequence[Step]) -> State | None:
+    """The plan after these steps; None if one is refused."""
+    try:
+        for step in steps:
             plan = step(plan)
-        except Error:
-            return None
+    except Error:
+        return None
     return plan

@@ -55,7 +55,8 @@ def tile(
     named = plan.names(values, dim).items()
     seeds = [Seed(value, plan.dim_of(value, dim, name), "", name, padded=padded, block=block) for name, value in named]
     seeds = [each for seed in seeds for each in seed.over(axes, plan.mesh)]
-    return place(plan, seeds, text, propagate=propagate, held=held)
+    redo = partial(tile, values=values, dim=dim, axis=on, propagate=propagate, held=held, padded=padded, block=block)
+    return place(plan, seeds, text, propagate=propagate, held=held).by(redo)
 
 
 def replicate(plan: Some, values: Patterns, axis: Axes, *, propagate: bool = True) -> Some:

@@ -92,7 +92,7 @@ def taken(plan: State, seed: Seed, have: Claim) -> Error:
     where = f"axis `{seed.axis}` is already on its dim {have.at} ({plan.layout_text(seed.value)})"
     if have.at == WHOLE:
         where = f"it is replicated along `{seed.axis}`"
-    return Refused(f"`{seed.name}` cannot be {what}: {where}, by {plan.actions[have.tactic].text}", seed, have)
+    return Refused(f"`{seed.name}` cannot be {what}: {where}, by {plan.actions[have.tactic].said}", seed, have)
 
 
 def _twice(seed: Seed, have: Claim) -> Error:
@@ -184,7 +184,7 @@ def widened_late(plan: State, name: str, value: int, axis: str, have: Claim) -> 
     """The op that computes the value is placed already."""
     return Error(
         f"`{name}` cannot be widened: its dim {have.at} is on `{axis}` already ({plan.layout_text(value)}), "
-        f"by {plan.actions[have.tactic].text}",
+        f"by {plan.actions[have.tactic].said}",
         helps=["apply `widen` before the tactics that tile it"],
     )
 

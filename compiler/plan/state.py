@@ -53,6 +53,16 @@ class Action:
     def __repr__(self) -> str:
         return f"Action({self.text!r})"
 
+    @property
+    def is_own(self) -> bool:
+        """Whether the program itself makes its claims: a replay makes them again, and skips its line, which is a comment."""
+        return self.text.startswith("#")
+
+    @property
+    def said(self) -> str:
+        """The text as sentences cite it: `the program's own shard_map`."""
+        return self.text.removeprefix("# ")
+
 
 @dataclass(frozen=True)
 class Source:
@@ -140,6 +150,10 @@ class State:
         helps = ["keep its text, `plan.trace`: pt.replay(fn, mesh, text, *args) makes the plan again"]
         raise Error("a plan cannot be pickled: it holds the traced function", helps=helps)
 
+    def by(self, redo: Callable[[State], State]) -> Self:
+        """The plan, whose last action this makes when it is applied again."""
+        return replace(self, actions=(*self.actions[:-1], replace(self.actions[-1], redo=redo)))
+
     @cached_property
     def decisions(self) -> Decisions:
         """Where pending sums are resolved and which values move; all reports of a plan are read from here."""
@@ -159,11 +173,11 @@ class State:
     @property
     def own(self) -> int:
         """How many of the first actions are the program's own: a replay makes them again, and its text leaves them out."""
-        return sum(action.text.startswith("#") for action in self.actions)
+        return sum(action.is_own for action in self.actions)
 
     def cited(self, number: int) -> str:
         """A tactic of the trace by its number and its text: `2: ZeRO(stage=3, axis='data', params='params')`."""
-        return f"{number + 1}: {self.actions[number].text}"
+        return f"{number + 1}: {self.actions[number].said}"
 
     def layout_text(self, value: int, layout: Layout | None = None, pending: Pend = ()) -> str:
         """A value's dtype and layout, by default from the table: `f32[data*128, 256]`."""

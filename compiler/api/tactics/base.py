@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, Field, dataclass, fields, replace
 from typing import ClassVar, cast
 
@@ -10,6 +10,7 @@ from ....dialects.errors import Error
 from ...inputs.checks import Axes, axes_of, block_of, flag_of, patterns_of
 from ...inputs.names import Patterns, as_patterns
 from ...plan.claims import Seed, having, wanted
+from ...plan.state import State
 from ..plan import Plan
 from .combinators import Composable
 
@@ -48,8 +49,12 @@ class Tactic(Composable):
         raise Error(f"`{type(self).__name__}` makes no claims of its own", helps=helps)
 
     def __call__(self, plan: Plan) -> Plan:
+        return self.placed(plan, self.holds)
+
+    def placed(self, plan: Plan, held: bool) -> Plan:
+        """The plan with the claims of the tactic, by which they are made again if an earlier one changes."""
         plan = self.split(plan)
-        return plan.place(list(self.seeds(plan)), repr(self), held=self.holds)
+        return plan.place(list(self.seeds(plan)), repr(self), held=held).by(cast("Callable[[State], State]", self))
 
     def split(self, plan: Plan) -> Plan:
         """The plan on a mesh that has the sub-axes which the field `axis` names."""

@@ -37,8 +37,7 @@ class Tile(Tactic):
     def __call__(self, plan: Plan) -> Plan:
         if self.values:
             dims_given(self.values, self.axis, self.held)
-        plan = self.split(plan)
-        return plan.place(list(self.seeds(plan)), repr(self), held=flag_of("held", self.held))
+        return self.placed(plan, flag_of("held", self.held))
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
         if not self.values:

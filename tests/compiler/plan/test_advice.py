@@ -98,7 +98,7 @@ def test_padding_is_offered_where_it_is_possible(
 
 def test_what_helps_is_tried_only_if_the_error_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = list[object]()
-    monkeypatch.setattr("partita.compiler.plan.advice.plain", tried.append)
+    monkeypatch.setattr("partita.compiler.plan.advice.redone", tried.append)
     plan = pt.plan(chain, pt.Mesh(data=4), *ARGS).tile("w1", 0, "data")
     plan.apply(pt.or_else(lambda plan: plan.tile("x", 0, "data"), lambda plan: plan))
     assert not tried
