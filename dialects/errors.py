@@ -92,12 +92,13 @@ class Error(Exception):
         notes: Iterable[str] = (),
         helps: Iterable[str] = (),
     ) -> None:
+        title = _cut(title)
         super().__init__(title)
         self.title = title
         self.location = location
         self.label = label
-        self.notes = tuple(notes)
-        self.helps = tuple(helps)
+        self.notes = tuple(map(_cut, notes))
+        self.helps = tuple(map(_cut, helps))
 
     def __str__(self) -> str:
         lines = [self.title]
@@ -124,6 +125,17 @@ _NOT_THE_USERS = (
 
 _WIDEST = 400
 """The most characters of a line that are shown."""
+_LONGEST = 1000
+"""The most characters of a line of an error's own words, which may quote a whole text."""
+
+
+def _cut(text: str) -> str:
+    """The text; of a line that is very long, its two ends."""
+    if len(text) <= _LONGEST:
+        return text
+    half = _LONGEST // 2
+    lines = (f"{line[:half]} ... {line[-half:]}" if len(line) > _LONGEST else line for line in text.split("\n"))
+    return "\n".join(lines)
 
 
 def _entry(kind: str, text: str) -> str:
