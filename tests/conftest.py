@@ -30,21 +30,6 @@ __all__ = [
 ]
 
 CACHED = type(cache(len))
-FLAGS = {
-    # The time after which a collective that some device never joins ends the process.
-    "--xla_cpu_collective_call_terminate_timeout_seconds": "60",
-    # A test runs a program once, so it is compiled in a quarter of the time that good machine code takes. Commands of documents
-    # are compiled as for users, and `make fuzz` uses the code generator that users have.
-    "--xla_cpu_use_fusion_emitters": "false",
-    "--xla_backend_optimization_level": "0",
-    "--xla_llvm_disable_expensive_passes": "true",
-    "--xla_cpu_parallel_codegen_split_count": "1",
-}
-
-# Said once: a worker inherits it, and JAX's cache takes the flags as part of a program's key.
-for flag, setting in FLAGS.items():
-    if flag not in os.environ.get("XLA_FLAGS", ""):
-        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flag}={setting}".strip()
 os.environ["JAX_NUM_CPU_DEVICES"] = "8"
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
@@ -57,6 +42,20 @@ os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 # Python compiles a file once too, those of the tests and of the commands that they run, even if the environment says otherwise.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# The options of XLA have other names in each version of JAX, so that JAX is imported for them, as late as here.
+from partita.compiler.jax_private import QUICK  # noqa: E402
+
+FLAGS = {
+    # The time after which a collective that some device never joins ends the process.
+    "xla_cpu_collective_call_terminate_timeout_seconds": 60,
+    # A test runs a program once. Commands of documents are compiled as for users, and `make fuzz` uses the code generator that users have.
+    **QUICK,
+}
+# Said once: a worker inherits it, and JAX's cache takes the flags as part of a program's key.
+for flag, setting in FLAGS.items():
+    if flag not in os.environ.get("XLA_FLAGS", ""):
+        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --{flag}={str(setting).lower()}".strip()
 
 # With Python's own thresholds the collector takes a tenth of the time: it walks the same programs again and again.
 gc.set_threshold(50_000, 10, 10)

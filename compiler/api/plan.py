@@ -181,7 +181,10 @@ class Plan(State):
         return collectives.counts(self)
 
     def collectives(self) -> Listing[Collective]:
-        """Every collective with its provenance: kind, axes, value, bytes received, executions, source line, tactic."""
+        """Every collective with its provenance: kind, axes, value, bytes received, executions, source lines, causes.
+
+        `bytes` are those of one execution, in a loop of one trip; `total_bytes`, which the table shows, are those of one call.
+        """
         return collectives.collectives(self)
 
     def bytes_per_device(self) -> int:

@@ -19,7 +19,11 @@ _BRACES = re.compile(r"(.*?)\{([^{}]*)\}(.*)", re.DOTALL)
 
 def shown(given: object) -> str:
     """The `repr` of a value, shortened with `...` if it is long."""
-    text = repr(given)
+    return shortened(repr(given))
+
+
+def shortened(text: str) -> str:
+    """The text, cut with `...` if it is long."""
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 

@@ -19,6 +19,7 @@ from xdsl.ir import Operation
 
 from ...dialects.errors import Location
 from ..jax_private import Frame, NameStack, SourceInfo, source_info_util
+from .names import escape_parts
 
 # Frames in these rooms are Partita's own; the examples next to them are user code.
 _OURS = tuple(f"{Path(__file__).parents[2] / room}/" for room in ("compiler", "dialects", "rewrites"))
@@ -98,7 +99,7 @@ def place_of(source: Source | None) -> str:
 
 def resolve(origin: Origin) -> Source:
     """Reads the traceback; if it has no user frame, those of the enclosing calls."""
-    frame, scope = _frame(origin), str(origin.scope)
+    frame, scope = _frame(origin), escape_parts(str(origin.scope))
     while frame is None and origin.outer is not None:
         origin = origin.outer
         frame = _frame(origin)
@@ -149,4 +150,4 @@ class Sources(Mapping[Operation, Source]):
 
     def scope(self, op: Operation) -> str:
         """Only the scopes around an operation. This reads no traceback."""
-        return str(self.origins[op].scope)
+        return escape_parts(str(self.origins[op].scope))

@@ -12,7 +12,8 @@
     succession     whether a result is computed from the argument that it replaces
     undone         whether a tactic did what it was asked for
     lowered        the lowering, one step a line: the placed program, the device-local module
-    collectives    what is sent, how often, and which tactic is the reason
+    collectives    what is sent, how often, and which tactics are the reason
+      causes       the tactics whose placements it resolves, leaves or reaches
       counts       how often each runs, with branches and loops of unknown trip count listed separately; for graphs too
     queries        layouts
     ranges         the ranges of a program: dims that belong together

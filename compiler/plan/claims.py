@@ -21,7 +21,7 @@ from ...rewrites.program.shard_maps import own_claims
 from ..gc_pause import without_collector
 from ..inputs.checks import axis_of, block_of, dim_number, flag_of, no_axis, range_name, shown
 from ..inputs.names import Patterns
-from .refusals import Seed, kept_whole, not_in_turn, not_widened, taken, too_wide, uneven, widened_late
+from .refusals import Seed, elsewhere, kept_whole, not_in_turn, not_widened, taken, too_wide, uneven, widened_late
 from .state import Action, State
 
 Some = TypeVar("Some", bound=State)
@@ -225,14 +225,24 @@ def _placed(table: Table, axis: str) -> dict[int, Claim]:
 
 def place(plan: Some, seeds: Sequence[Seed], text: str, *, propagate: bool = True, held: bool = False) -> Some:
     """Make these claims, all at once, and propagate; `Plan.place` describes it."""
-    propagate = flag_of("propagate", propagate)
+    propagate, held = flag_of("propagate", propagate), flag_of("held", held)
+    seeds = wanted(plan, seeds, text)
     redo = partial(place, seeds=seeds, text=text, propagate=propagate, held=held)
     plan = having(plan, dict.fromkeys(seed.axis for seed in seeds))
-    seeds = [part for seed in seeds if plan.source.addresses.has(seed.value) for part in seed.parts(plan.mesh)]
+    seeds = [part for seed in seeds for part in seed.parts(plan.mesh)]
     with without_collector():
         table = _claimed(plan, seeds, len(plan.actions), propagate, held)
     action = Action(text, "place", tuple(seed.value for seed in seeds), propagate, held, redo=redo)
     return replace(plan, table=table, actions=(*plan.actions, action))
+
+
+def wanted(plan: State, seeds: Sequence[Seed], text: str) -> Sequence[Seed]:
+    """The claims on the values to which the plan restricts a tactic. Raises Error if there are claims, but none on these."""
+    has = plan.source.addresses.has
+    found = [seed for seed in seeds if has(seed.value, *seed.of)]
+    if seeds and not found:
+        raise elsewhere(plan, seeds, text)
+    return found
 
 
 def place_own(plan: Some) -> Some:

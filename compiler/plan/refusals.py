@@ -1,5 +1,6 @@
 """The errors of `claims`: why a claim cannot be made, and an alternative."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from math import isqrt, prod
@@ -8,8 +9,12 @@ from ...dialects.english import counted
 from ...dialects.errors import Error
 from ...dialects.mesh import Mesh
 from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor
+from .addresses import Within
 from .collectives import line_of
 from .state import State
+
+MOST = 4
+"""The most values that an error names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,9 @@ class Seed:
     stored: bool = False
     """Whether the value is only stored so: it leaves the dim on which propagation put it, and is redistributed for its uses."""
 
+    of: tuple[int, ...] = ()
+    """The parameters for whose sake the value is claimed: where a tactic is restricted to these, it claims the value too."""
+
     def pads(self, mesh: Mesh) -> int:
         """The number whose multiple the dim may be padded to; 0 if it may not be."""
         return (self.multiple or mesh[self.axis]) if self.padded else 0
@@ -44,11 +52,21 @@ class Seed:
         return [replace(self, axis=axis, multiple=multiple, block=block) for axis, block in zip(axes, blocks, strict=True)]
 
 
+def elsewhere(plan: State, seeds: Sequence[Seed], text: str) -> Error:
+    """All claims of a tactic are on other values than those to which it is restricted."""
+    assert isinstance(plan.source.addresses, Within), "otherwise it may claim all values"
+    names, given = plan.source.addresses.names, plan.source.addresses.given
+    claimed = dict.fromkeys(names[value] for seed in seeds for value in seed.of or (seed.value,))
+    shown = ", ".join(f"`{name}`" for name in list(claimed)[:MOST]) + (", ..." if len(claimed) > MOST else "")
+    helps = [f"name some of what it claims: {shown}", "or apply another tactic there"]
+    return Error(f"{text} claims nothing at {given if isinstance(given, str) else [*given]!r}", helps=helps)
+
+
 def taken(plan: State, seed: Seed, have: Claim) -> Error:
     """The axis is on another dim of the value, or the value is replicated along it."""
     if have.tactic == len(plan.actions):
         return _twice(seed, have)
-    by = plan.actions[have.tactic].text
+    by = plan.actions[have.tactic].said
     if have.at == WHOLE:
         title = f"`{seed.name}` cannot be tiled: it is replicated along `{seed.axis}` by {by}"
         return Error(title, helps=["tile it before it is replicated, or on another axis"])
@@ -156,7 +174,7 @@ def widened_late(plan: State, name: str, value: int, axis: str, have: Claim) -> 
     """The op that computes the value is placed already."""
     return Error(
         f"`{name}` cannot be widened: its dim {have.at} is on `{axis}` already ({plan.layout_text(value)}), "
-        f"by {plan.actions[have.tactic].text}",
+        f"by {plan.actions[have.tactic].said}",
         helps=["apply `widen` before the tactics that tile it"],
     )
 

@@ -10,9 +10,10 @@ from typing import NamedTuple
 from ...dialects.errors import Error
 from ...rewrites.decide.table import Claim
 from ...rewrites.program.program import Node
+from .addresses import argument, is_seen_through
 from .collectives import line_of, use_of
 from .cures import instead
-from .products import argument, is_product, is_seen_through, sums
+from .products import is_product, sums
 from .state import State
 
 

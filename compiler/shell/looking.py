@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from ..api.plan import Plan
-from ..inputs.lines import place_of
 from ..inputs.names import pattern
 from ..notation.statements import statement
 from ..plan.collectives import Collective, bytes_by_axes
@@ -29,13 +28,12 @@ LARGE = 2_000
 
 WIDE = 140
 """The columns that a table of collectives with all that is known of them takes."""
-_COLUMNS = ("value", "collective", "over", "times", "bytes", "at", "tactic")
+_COLUMNS = ("value", "collective", "over", "times", "total bytes", "at", "tactic")
 
 
 def _sent(each: Collective) -> Sequence[Cell]:
     """The row of a collective where there is less room."""
-    sent, at = round(each.times * each.received), place_of(each.source)
-    return each.value, each.kind, ", ".join(each.axes), each.times, sent, at, str(each.number or "")
+    return each.value, each.kind, ", ".join(each.axes), each.times, each.total_bytes, each.at, each.numbers
 
 
 def _all(session: Session, what: Listing[Some] | Table, words: Words) -> Answer:

@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 
 from ....dialects.errors import Error
 from ....rewrites.decide.table import WHOLE
-from ...inputs.checks import axes_of, axis_of, flag_of, shown
+from ...inputs.checks import axes_of, axis_of, shown
 from ...inputs.names import Patterns, as_patterns, parts
 from ...plan.claims import Seed
 from ...plan.succession import mistaken
 from ..plan import Plan
-from .base import Axes, Tactic
+from .base import Axes, Strategy
 
 
 @dataclass(frozen=True, repr=False)
-class ZeRO(Tactic):
+class ZeRO(Strategy):
     """Shard optimizer state (stages 1 and 2), and parameters too (stage 3), over an axis (arXiv 1910.02054).
 
     Each matched tensor is tiled on its first dim that divides, is free, and is not iterated over by a loop. With `padded`, if
@@ -33,14 +33,13 @@ class ZeRO(Tactic):
     params: Patterns
     optimizer: Patterns = ()
     results: Patterns = ()
-    padded: bool = False
 
     def __call__(self, plan: Plan) -> Plan:
         if isinstance(self.axis, str):
             return super().__call__(plan)
         return plan.apply(*(replace(self, axis=axis) for axis in axes_of(self.axis)))
 
-    def seeds(self, plan: Plan) -> Iterator[Seed]:
+    def claims(self, plan: Plan) -> Iterator[Seed]:
         if self.stage not in (1, 2, 3):
             raise Error(f"`stage` of ZeRO must be 1, 2 or 3, got {self.stage!r}", helps=["stage 3 shards the parameters too"])
         axis = axis_of(self.axis)
@@ -87,7 +86,7 @@ class ZeRO(Tactic):
 
 
 @dataclass(frozen=True, repr=False)
-class FSDP(Tactic):
+class FSDP(Strategy):
     """Shard everything that is stored from call to call over an axis: ZeRO-3, with its values found (arXiv 2304.11277).
 
     These are the arguments that a result replaces in the next call (`plan.successors`): parameters and the optimizer's state.
@@ -105,16 +104,14 @@ class FSDP(Tactic):
     """
 
     axis: Axes
-    values: Patterns = ()
     smallest: int | None = None
-    padded: bool = False
 
     def __call__(self, plan: Plan) -> Plan:
         if isinstance(self.axis, str):
             return super().__call__(plan)
         return plan.apply(*(replace(self, axis=axis) for axis in axes_of(self.axis)))
 
-    def seeds(self, plan: Plan) -> Iterator[Seed]:
+    def claims(self, plan: Plan) -> Iterator[Seed]:
         axis = axis_of(self.axis)
         found = {name: value for name, value in self.stored(plan).items() if self.is_large(plan, value)}
         yield from shards(plan, found, axis, self.padded, "FSDP")
@@ -136,9 +133,9 @@ class FSDP(Tactic):
 
     def stored(self, plan: Plan) -> dict[str, int]:
         """What is stored from call to call, by name. Raises Error if nothing is."""
-        if as_patterns(self.values):
-            return plan.source.addresses.inputs(self.values)
         arguments = plan.source.addresses.arguments
+        if chosen := plan.source.addresses.chosen:
+            return {name: value for name, value in chosen.items() if name in arguments}
         if found := {name: value for name, value in arguments.items() if name in plan.successors}:
             return found
         notes = ["a result succeeds the argument of the same name, or the only one with the same tree, shapes and dtypes"]
@@ -147,7 +144,6 @@ class FSDP(Tactic):
 
 def shards(plan: Plan, values: Mapping[str, int], axis: str, padded: bool, tactic: str) -> Iterator[Seed]:
     """A seed for each value that has a free dim. Raises Error if none has one, and none is tiled on the axis already."""
-    padded = flag_of("padded", padded)
     dims = {name: free_dim(plan, value, axis, padded) for name, value in values.items()}
     if all(dim is None for dim in dims.values()) and not any(is_tiled(plan, value, axis) for value in values.values()):
         shapes = ", ".join(f"`{name}` {list(plan.source.shape(value))}" for name, value in list(values.items())[:4])
@@ -156,7 +152,7 @@ def shards(plan: Plan, values: Mapping[str, int], axis: str, padded: bool, tacti
         raise Error(f"`{tactic}` shards nothing over `{axis}` ({plan.mesh[axis]} devices)", notes=notes, helps=helps)
     for name, dim in dims.items():
         if dim is not None:
-            yield Seed(values[name], dim, axis, name, padded=padded)
+            yield Seed(values[name], dim, axis, name)
 
 
 def is_tiled(plan: Plan, value: int, axis: str) -> bool:

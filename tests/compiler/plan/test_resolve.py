@@ -35,7 +35,7 @@ def test_a_conflict_is_explained_with_its_claims_and_ways_out(plan: pt.Plan) -> 
     (conflict,) = plan.conflicts
     first, *steps = plan.explain(conflict).steps
     assert first.text.startswith("conflict on `data` in `add`")
-    assert [step.tactic for step in steps] == [1, 1, *(0 for _ in conflict.resolutions)]
+    assert [step.tactics for step in steps] == [(1,), (1,), *(() for _ in conflict.resolutions)]
     assert [step.text for step in steps] == [*conflict.claims, *(f"way out: {way!r}" for way in conflict.resolutions)]
 
 
