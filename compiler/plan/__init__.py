@@ -21,7 +21,8 @@
     summary        the text of a plan: its whole state on a screen
     silent         what is replicated, computed by several devices, or not partitioned
     stops          where propagation stopped and what runs unpartitioned, with bytes and flops
-      cures        what to do there
+      open_stops   which of these are open
+      cures        tactics with which they are gone, each tried
       work         what one device computes
       lookups      whether a table is looked up in blocks or gathered
       elsewhere    which ops run along a dim that is stored in parts, instead of gathering it

@@ -194,8 +194,8 @@ def _stop(plan: State, stop: Stop) -> Iterator[Reason]:
     node, tactic = plan.source.program.nodes[stop.first.node], stop.first.tactic
     yield Reason(stop.title, 0, stop.source, (tactic + 1,))
     side = "arrives with" if stop.first.operand >= 0 else "is wanted with"
-    text = f"`{stop.value}` {side} `{stop.axis}` on dim {stop.dim} by {plan.cited(tactic)}"
-    yield Reason(text, 1, stop.source, (tactic + 1,))
+    said = f"`{stop.value}` {side} `{stop.axis}` on dim {stop.dim} by {plan.cited(tactic)}"
+    yield Reason(said, 1, stop.source, (tactic + 1,))
     yield from _op(plan, node, (), "computes")
     yield Reason(stop.cost, 1, stop.source)
     yield from (Reason(f"help: {line.strip()}", 1) for each in stop.helps for line in each.splitlines()[:1])
