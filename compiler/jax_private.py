@@ -41,6 +41,7 @@ platform_lowerings: Any = import_module("jax._src.interpreters.mlir")._platform_
 discharge_state: Any = import_module("jax._src.state.discharge").discharge_state
 dce_jaxpr: Any = import_module("jax._src.interpreters.partial_eval").dce_jaxpr
 internal_mutable_array_effect: Any = import_module("jax._src.core").internal_mutable_array_effect
+get_concrete_mesh: Any = import_module("jax._src.mesh").get_concrete_mesh
 GatherScatterMode: Any = import_module("jax._src.lax.slicing").GatherScatterMode
 linearize_jaxpr: Any = import_module("jax._src.interpreters.ad").linearize_jaxpr
 prng: Any = import_module("jax._src.random.prng")
@@ -174,6 +175,11 @@ def python_evaluation(primitive: Primitive) -> Callable[..., list[Array]] | None
     compiled = getattr(rule, "func", None) is apply_primitive
     missing = rule is None or getattr(rule, "__func__", None) is core_primitive.impl
     return None if rule is None or compiled or missing else _listed(rule, primitive.multiple_results)
+
+
+def varying_axes(aval: ShapedArray) -> frozenset[str]:
+    """The axes of the `shard_map` around along which values of this type differ; none if it does not check this."""
+    return cast("frozenset[str]", cast(Any, aval).mat.varying)
 
 
 def platform() -> str:
