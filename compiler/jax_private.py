@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self, TypeAlias, cast
 
 from jax import Array
 from jax.core import ShapedArray
-from jax.extend.core import ClosedJaxpr, JaxprEqn, Primitive
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Primitive
 
 jax: Any = import_module("jax")
 jnp: Any = import_module("jax.numpy")
@@ -228,6 +228,11 @@ def with_counts(eqn: JaxprEqn) -> JaxprEqn:
 def varying_axes(aval: ShapedArray) -> frozenset[str]:
     """The axes of the `shard_map` around along which values of this type differ; none if it does not check this."""
     return cast("frozenset[str]", cast(Any, aval).mat.varying)
+
+
+def called(eqn: JaxprEqn) -> Jaxpr | ClosedJaxpr:
+    """The program that a call runs. Its parameter has another name in each primitive, and in each version of JAX."""
+    return next(eqn.params[name] for name in ("jaxpr", "call_jaxpr", "call") if name in eqn.params)
 
 
 def platform() -> str:
