@@ -4,6 +4,7 @@
       addresses    the names of values
     claims         what a tactic says about values: checked, then propagated
       refusals     why a claim cannot be made, and what to do instead
+      advice       what helps there, tried
     products       products of the forward pass, parameters and inputs: where structure is looked for
     pairs          pairs of products over a range that nothing between them folds
     stream         what the sums over an axis add up to: the activations between the parts of a model
@@ -21,7 +22,8 @@
     summary        the text of a plan: its whole state on a screen
     silent         what is replicated, computed by several devices, or not partitioned
     stops          where propagation stopped and what runs unpartitioned, with bytes and flops
-      cures        what to do there
+      open_stops   which of these are open
+      cures        tactics with which they are gone, each tried
       work         what one device computes
       lookups      whether a table is looked up in blocks or gathered
       elsewhere    which ops run along a dim that is stored in parts, instead of gathering it

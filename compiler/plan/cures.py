@@ -7,6 +7,7 @@ advice.
 sort(x), x on `data`   -->   tile another dim here: plan.tile('sort#0', 1, 'data'), and what a device then receives and computes
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
@@ -22,7 +23,6 @@ from ...rewrites.decide.table import Blocked, Table, next_factor
 from ...rewrites.program.program import Digit, Node
 from ..inputs.names import Patterns
 from ..trace.why_whole import REASONS
-from ..views.listing import starred
 from .claims import Some, propagate, replicate, tile
 from .collectives import bytes_per_device
 from .open_stops import WANTED_WHOLE, is_open, open_stops
@@ -186,11 +186,15 @@ def _said(plan: State, values: Sequence[int]) -> Patterns:
     """The name of a value; of several, a pattern that matches no others, or all names."""
     addresses = plan.source.addresses
     names = list(dict.fromkeys(addresses.names[value] for value in values))
-    (first, *others) = dict.fromkeys(map(starred, names))
+    if len(names) == 1:
+        return names[0]
+    split = [re.split(r"(\d+)", name) for name in names]
     # Values that have no name but that of their op are named one by one.
-    if len(names) > 1 and not others and not addresses.by_op.keys() & set(names):
-        return first if set(addresses.one(first).values()) == set(values) else names
-    return names if len(names) > 1 else names[0]
+    if len({len(parts) for parts in split}) == 1 and addresses.by_op.keys().isdisjoint(names):
+        pattern = "".join(parts[0] if len(set(parts)) == 1 else "*" for parts in zip(*split, strict=True))
+        if set(addresses.one(pattern).values()) == set(values):
+            return pattern
+    return names
 
 
 def advice_for_whole(node: Node) -> str:

@@ -192,9 +192,10 @@ def _stop(plan: State, stop: Stop) -> Iterator[Reason]:
     if stop.first not in open_stops(plan):
         raise Error("this stop is not an open one of this plan", helps=["take one of plan.blocked"])
     node, tactic = plan.source.program.nodes[stop.first.node], stop.first.tactic
-    yield Reason(stop.title, 0, stop.source, tactic + 1)
+    yield Reason(stop.title, 0, stop.source, (tactic + 1,))
     side = "arrives with" if stop.first.operand >= 0 else "is wanted with"
-    yield Reason(f"`{stop.value}` {side} `{stop.axis}` on dim {stop.dim} by {plan.cited(tactic)}", 1, stop.source, tactic + 1)
+    said = f"`{stop.value}` {side} `{stop.axis}` on dim {stop.dim} by {plan.cited(tactic)}"
+    yield Reason(said, 1, stop.source, (tactic + 1,))
     yield from _op(plan, node, (), "computes")
     yield Reason(stop.cost, 1, stop.source)
     yield from (Reason(f"help: {line.strip()}", 1) for each in stop.helps for line in each.splitlines()[:1])

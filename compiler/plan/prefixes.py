@@ -4,6 +4,8 @@ A plan keeps its tactics and not the plans before it. Each of these is made agai
 the tactics took.
 
     DataParallel(...), Megatron(...)   -->   [nothing placed, after DataParallel, the plan itself]
+
+`redone` goes that way again with other steps on it.
 """
 
 from collections.abc import Callable, Sequence

@@ -26,6 +26,8 @@ MOST = 4
 """The most ops that a text names."""
 TRIED = 5_000
 """The most ops of a program for which a text tries the ways out."""
+NOT_TRIED = "`.cure` tries what could be done"
+"""What a text says if it has not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class Stop:
         is_large = len(self.plan.source.program.nodes) > TRIED
         found = None if is_large else self.cure
         if found is None:
-            return [self.advice] if self.advice else ["`.cure` tries the ways out"] if is_large else []
+            return [self.advice] if self.advice else [NOT_TRIED] if is_large else []
         return [f"{found}\n    a device then receives {found.bytes:,} bytes in a call and computes {found.flops:,} flops"]
 
     @property

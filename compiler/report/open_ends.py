@@ -7,7 +7,7 @@ from ..plan.annotations import unapplied
 from ..plan.conflicts import Resolution, conflict, open_keys
 from ..plan.silent import InExcess, Silent
 from ..plan.state import State
-from ..plan.stops import TRIED, Stop, stops, wholes
+from ..plan.stops import NOT_TRIED, TRIED, Stop, stops, wholes
 from ..views.listing import starred
 from .pool import Json, Pools
 from .program import Numbers
@@ -92,11 +92,15 @@ def _stop(number: int, alike: list[Stop], pools: Pools) -> Json:
         "axis": first.axis,
         "value": pools.text(f"dim {first.dim} of {value} ({first.extent:,})"),
         "reason": pools.text(first.reason),
-        "cure": pools.text("\n".join(first.helps if number < MOST_TRIED else [first.advice])),
+        "cure": pools.text(_help(first) if number < MOST_TRIED else first.advice or NOT_TRIED),
         "line": pools.line(first.source),
         "bytes": sum(each.bytes for each in alike),
         "flops": sum(each.flops.known for each in alike),
     }
+
+
+def _help(stop: Stop) -> str:
+    return "\n".join(stop.helps) or "no single tactic cures it"
 
 
 def _silent(number: int, alike: list[Silent], pools: Pools) -> Json:

@@ -13,7 +13,7 @@ from generated import Case, cases, examples
 from hypothesis import given as drawing
 
 # How many plans are asked: in `make test`, and in `make fuzz`.
-GENERATED = {"forward": (12, 1300), "gradients": (5, 700)}
+GENERATED = {"forward": (8, 1300), "gradients": (3, 700)}
 # How many of a hundred generated plans are compiled too.
 COMPILED = 3
 # The examples that are asked in `make test` too.

@@ -232,6 +232,66 @@ def test_every_stop_costs_what_the_plan_sends_and_its_cure_works(call: Call) -> 
                 assert (after.bytes_per_device(), after.flops_per_device().known) == (cure.bytes, cure.flops)
 
 
+def transforms(x: Any) -> Any:
+    """Along both dims and back: each transform stops the axis that the one before it lets through."""
+    there = jnp.fft.fft(jnp.fft.fft(x, axis=1), axis=0)
+    return jnp.fft.ifft(jnp.fft.ifft(there * 2, axis=0), axis=1).real
+
+
+def selected(x: Any) -> Any:
+    """Its sorts are wanted whole: a merge of blocks would receive more."""
+    return jnp.argsort(jnp.sin(x))[0] + jnp.argsort(jnp.cos(x))[-1] * jnp.ones((3, 5), int)
+
+
+@pytest.mark.parametrize(("function", "x"), [(transforms, np.ones((64, 64), np.float32)), (selected, V)])
+def test_cures_one_after_another_leave_no_stop(function: Callable[..., Any], x: Any) -> None:
+    plan = pt.plan(function, MESH, x).tile("x", 0, "data")
+    assert plan.blocked
+    for _ in range(4):
+        if plan.blocked and (cure := plan.blocked[0].cure) is not None:
+            plan = plan.apply(cure)
+            assert pt.replay(function, plan.mesh, plan.trace, x).counts() == plan.counts()
+    assert not plan.blocked
+
+
+def layers(ws: Any, x: Any) -> Any:
+    for number, w in enumerate(ws):
+        with jax.named_scope(f"layer_{number}/mix"):
+            x = jnp.tanh(x @ w)
+            x = x + jnp.argsort(x, 0).astype(x.dtype)
+    return x
+
+
+def test_stops_of_layers_are_one_row_with_one_cure_that_can_be_pasted() -> None:
+    ws = [np.ones((16, 16), np.float32)] * 3
+    plan = pt.plan(layers, MESH, ws, X).tile("x", 0, "data")
+    first, *_ = repr(plan.blocked).split("`data` (8 devices)")[1:]
+    title, _, help, cost = first.strip().splitlines()
+    assert title.endswith(" x 3")
+    assert help == "  help: tile another dim here: plan.tile('layer_*/mix/sort#0', 1, 'data')"
+    pasted = eval(help.partition("here: ")[2], {"plan": plan})
+    assert not pasted.blocked and f"receives {pasted.bytes_per_device():,} bytes" in cost
+    assert all(plan.apply(stop.cure).trace == pasted.trace for stop in plan.blocked if stop.cure is not None)
+
+
+def test_a_cure_is_of_its_plan() -> None:
+    plan = pt.plan(lambda x: jnp.exp(jnp.argsort(x, 0)), MESH, X)
+    cure = plan.tile("x", 0, "data").blocked[0].cure
+    assert cure is not None
+    with pytest.raises(pt.Error, match="was tried on another plan"):
+        plan.apply(cure)
+
+
+def test_a_stop_is_explained_by_whose_claim_it_is() -> None:
+    plan = pt.plan(lambda x: jnp.exp(jnp.argsort(x, 0)), MESH, X).tile("x", 0, "data")
+    (stop,) = plan.blocked
+    explained = plan.explain(stop)
+    assert explained.steps[0].tactics == (1,)
+    assert "`x` arrives with `data` on dim 0 by 1: tile('x', 0, 'data')" in explained
+    with pytest.raises(pt.Error, match="not an open one of this plan"):
+        plan.tile("sort#0", 1, "data").explain(stop)
+
+
 # --- user code ------------------------------------------------------------------------------------------------------
 
 

@@ -180,16 +180,6 @@ def test_an_error_points_at_what_was_typed_and_changes_nothing(session: Session,
     assert help in " ".join(caught.value.helps)
 
 
-def test_a_defect_ends_no_session(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> None:
-        raise KeyError("%7")
-
-    monkeypatch.setattr(pt.Plan, "blocked", property(broken))
-    with pytest.raises(pt.Error, match="an internal exception: KeyError: '%7'") as error:
-        do(session, Typed("blocked"))
-    assert error.value.notes[1] == "the plan is as it was before this line"
-
-
 def test_branches_are_plans_of_their_own(session: Session) -> None:
     wide = after(session, ["tile x.0 @data", "branch wide", "tile w1.1 @model", "branch main", "tile w1.0 @data"])
     assert list(wide.branches) == ["main", "wide"]
