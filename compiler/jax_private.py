@@ -61,10 +61,10 @@ QUICK: Mapping[str, bool | int] = {
     "xla_backend_optimization_level": 0,
     "xla_llvm_disable_expensive_passes": True,
     "xla_cpu_parallel_codegen_split_count": 1,
-    # Later ones have only the code generator that takes longer.
-    **({"xla_cpu_use_fusion_emitters": False} if VERSION < (0, 12) else {}),
+    # XLA has only the other code generator since, and ends the process on an option that it does not know.
+    **({"xla_cpu_use_fusion_emitters": False} if VERSION < (0, 11) else {}),
 }
-"""XLA's options for what runs once: it is compiled in a quarter of the time that good machine code takes."""
+"""XLA's options for a program that runs once: they compile it in a quarter of the time that good machine code takes."""
 
 _BROUGHT: Mapping[Version, str] = {
     (0, 11): "log2 one_minus_square program_order relayout unreduced_pmax unreduced_pmin",

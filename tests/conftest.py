@@ -1,21 +1,23 @@
 """The set-up of every test: eight host devices, strict promotion, and one option that renews expected texts.
 
 JAX reads all of it from the environment when it is first imported, so it is set here, before any test module loads.
-It imports nothing, so the tests of `dialects` and `rewrites` run without JAX.
 """
 
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
+import expected_texts
+import figures as sums
 import hypothesis
 import pytest
-from figures import figures, pytest_terminal_summary
+from expected_texts import golden
+from figures import figures
 from mlir_files import pytest_collect_file
 from shuffled import pytest_collection_modifyitems
 
@@ -25,6 +27,7 @@ __all__ = [
     "pytest_addoption",
     "pytest_collect_file",
     "pytest_collection_modifyitems",
+    "pytest_configure",
     "pytest_terminal_summary",
     "pytest_unconfigure",
 ]
@@ -43,20 +46,6 @@ os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# The options of XLA have other names in each version of JAX, so that JAX is imported for them, as late as here.
-from partita.compiler.jax_private import QUICK  # noqa: E402
-
-FLAGS = {
-    # The time after which a collective that some device never joins ends the process.
-    "xla_cpu_collective_call_terminate_timeout_seconds": 60,
-    # A test runs a program once. Commands of documents are compiled as for users, and `make fuzz` uses the code generator that users have.
-    **QUICK,
-}
-# Said once: a worker inherits it, and JAX's cache takes the flags as part of a program's key.
-for flag, setting in FLAGS.items():
-    if flag not in os.environ.get("XLA_FLAGS", ""):
-        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --{flag}={str(setting).lower()}".strip()
-
 # With Python's own thresholds the collector takes a tenth of the time: it walks the same programs again and again.
 gc.set_threshold(50_000, 10, 10)
 
@@ -69,6 +58,30 @@ hypothesis.settings.load_profile("default")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update", action="store_true", help="write the expected texts anew instead of comparing them")
     parser.addoption("--shuffle", type=int, metavar="SEED", help="run the tests in another order")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """XLA's options: a test runs a program once, so it is compiled as fast as it can be.
+
+    Commands of documents are compiled as for users, and `make fuzz` uses the code generator that users have. Which options XLA
+    has depends on the version of JAX, so JAX is imported for them, but not before all that it reads is set.
+    """
+    from partita.compiler.jax_private import QUICK
+
+    # The time after which a collective that some device never joins ends the process.
+    options: dict[str, bool | int] = {"xla_cpu_collective_call_terminate_timeout_seconds": 60, **QUICK}
+    if config.getoption("--hypothesis-profile") == "fuzz":
+        options.pop("xla_cpu_use_fusion_emitters", None)
+    # Said once: a worker inherits it, and JAX's cache takes the flags as part of a program's key.
+    for name, setting in options.items():
+        if name not in os.environ.get("XLA_FLAGS", ""):
+            os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --{name}={str(setting).lower()}".strip()
+    expected_texts.check_update(config)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    for each in (sums, expected_texts):
+        each.summarize(terminalreporter)
 
 
 @pytest.hookimpl(trylast=True)
@@ -86,15 +99,3 @@ def caches_of_a_file(request: pytest.FixtureRequest) -> Iterator[None]:
         for each in vars(module).values():
             if isinstance(each, CACHED) and each.__module__ == module.__name__:
                 each.cache_clear()
-
-
-@pytest.fixture
-def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
-    """Compares a text with the file of expected text; with `--update` writes the file."""
-
-    def compare(path: Path, text: str) -> None:
-        if request.config.getoption("--update"):
-            path.write_text(text)
-        assert text == (path.read_bytes().decode() if path.exists() else ""), f"{path.name} differs: make update"
-
-    return compare

@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
@@ -17,7 +18,7 @@ from xdsl.dialects.builtin import ModuleOp
 from ...dialects.mesh import Mesh
 from ...rewrites.laws.law import Law
 from ..graph.graph import Graph, lower
-from ..inputs.checks import mesh_given, run_tactic
+from ..inputs.checks import Axes, mesh_given, run_tactic
 from ..inputs.files import write_text
 from ..inputs.names import Patterns
 from ..jax_private import Device
@@ -36,6 +37,7 @@ from ..plan import (
     stops,
     summary,
 )
+from ..plan.advice import advised
 from ..plan.annotations import Annotation
 from ..plan.claims import Seed
 from ..plan.collectives import Collective
@@ -76,13 +78,17 @@ class Plan(State):
         self,
         values: Patterns,
         dim: int | str,
-        axis: str = "",
+        axis: Axes = "",
         *,
         propagate: bool = True,
+        held: bool = False,
         padded: bool = False,
         block: int | None = None,
     ) -> Plan:
-        """Factor a dim's range of these values and place a factor on a mesh axis; then propagate.
+        """Factor a dim's range of these values and place a factor on a mesh axis, or several, major to minor; then propagate.
+
+        With `held`, the claims propagate only through ops in which every array has the dim, and no later tactic propagates them
+        further.
 
         With `block`, blocks of so many elements go to the devices in turn: a cyclic layout for 1, otherwise block-cyclic.
         An argument or result has one block on each device all the same, and is exchanged at the boundary.
@@ -91,18 +97,20 @@ class Plan(State):
         does not divide, unless `padded`; the plan stays as it was.
 
             tile("x", 0, "data"):                x: f32[256, 8]   -->   x: f32[data*64, 8]
+            tile("x", 0, ("data", "model")):     x: f32[256, 8]   -->   x: f32[data*model*32, 8]
             tile("x", 0, "data.0:2"):            x: f32[256, 8]   -->   x: f32[data.0:2*128, 8], the major 2 of `data`
             tile("x", 0, "data", padded=True):   x: f32[30, 8]    -->   x: f32[data*4 pad 30, 8] on 8 devices
             tile("x", 0, "data", block=16):      x: f32[256, 8]   -->   x: f32[4*data*16, 8] on 4 devices
         """
-        return claims.tile(self, values, dim, axis, propagate=propagate, padded=padded, block=block)
+        said = {"propagate": propagate, "held": held, "padded": padded, "block": block}
+        return advised(self, partial(claims.tile, values=values, dim=dim, axis=axis, **said))
 
-    def replicate(self, values: Patterns, axis: str, *, propagate: bool = True) -> Plan:
-        """Keep these values replicated along an axis; propagation does not cross them.
+    def replicate(self, values: Patterns, axis: Axes, *, propagate: bool = True) -> Plan:
+        """Keep these values replicated along an axis, or along several; propagation does not cross them.
 
         replicate("w", "data"):   w stays f32[8, 16], whatever layout its uses want
         """
-        return claims.replicate(self, values, axis, propagate=propagate)
+        return advised(self, partial(claims.replicate, values=values, axis=axis, propagate=propagate))
 
     def widen(self, values: Patterns) -> Plan:
         """Compute these values in the windows in which their uses read them, rim and all, instead of exchanging the rim.
@@ -167,7 +175,7 @@ class Plan(State):
         With `held`, the claims propagate only through ops in which every array has the range, and no later tactic propagates
         them further.
         """
-        return claims.place(self, seeds, text, propagate=propagate, held=held)
+        return advised(self, partial(claims.place, seeds=seeds, text=text, propagate=propagate, held=held))
 
     # --- what happens ----------------------------------------------------------------------------------------------
 

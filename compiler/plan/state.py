@@ -45,6 +45,8 @@ class Action:
     held: bool = False
     again: str = ""
     """The axis along which it propagates all claims."""
+    idle: bool = False
+    """Whether it makes no claim that was not there, and nothing follows from it."""
     redo: Callable[[State], State] | None = field(default=None, compare=False)
     """The action itself, to apply it again to the plan before it; None for what every plan of the program starts with."""
 

@@ -81,7 +81,8 @@ def cut(text: str) -> str:
 def _tactics(plan: State) -> Iterator[str]:
     count = counted(len(plan.actions), "tactic") if plan.actions else "no tactics"
     yield f"Plan of {plan.source.traced.name} on {plan.mesh}: {count}"
-    yield from (f"  {cut(plan.cited(number))}" for number in range(len(plan.actions))[:MOST_TACTICS])
+    for number, action in list(enumerate(plan.actions))[:MOST_TACTICS]:
+        yield f"  {cut(plan.cited(number))}{', which changes nothing' if action.idle else ''}"
     if (more := len(plan.actions) - MOST_TACTICS) > 0:
         yield f"  ... and {more} more: print(plan.trace)"
 

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from jax import Array
@@ -72,13 +72,12 @@ def read(given: Sequence[str]) -> Mapping[str, np.ndarray]:
     return found
 
 
-def _loaded(file: Path) -> np.ndarray | dict[str, np.ndarray]:
+def _loaded(file: Path) -> Any:  # an array, or a dict of arrays
     """The array of a file, or its arrays by name."""
     try:
-        loaded: Any = np.load(file, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return cast(np.ndarray, loaded)
-        return {key: loaded[key] for key in loaded.files}
+        with file.open("rb") as stream:
+            loaded: Any = np.load(stream, allow_pickle=False)
+            return loaded if hasattr(loaded, "shape") else {key: loaded[key] for key in loaded.files}
     except (OSError, ValueError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
         raise Error(f"`{file}` cannot be read: {error}", helps=["give --input x=x.npy, or --input arrays.npz"]) from None
 

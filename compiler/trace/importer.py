@@ -29,7 +29,7 @@ from ...dialects.regions import BORDERS
 from ...dialects.types import ArrayType
 from ..define.by_call import DERIVED, derive
 from ..inputs.lines import Origin
-from ..jax_private import dce_jaxpr, with_counts
+from ..jax_private import dce_jaxpr, jaxprs_in_params, with_counts
 from ..ops.params import Foreign, encode, op_name
 from ..ops.primitives import check, name_of
 from ..ops.prng_keys import Aval, implementation, is_key, is_void, physical, unwrap
@@ -162,10 +162,16 @@ class Importer:
     def inline(
         self, closed: ClosedJaxpr, operands: Sequence[SSAValue], eqn: JaxprEqn, call: Origin | None
     ) -> Sequence[SSAValue]:
-        """Inlines a program in place of one equation. All its operations get that equation's origin."""
-        outer = self.fixed
-        self.fixed = self.origin(eqn, call)
-        results = self.run(closed.jaxpr, [*map(self.capture, closed.consts), *operands], call)
+        """Inlines a program in place of one equation, and gives its operations that equation's origin.
+
+        If the equation holds programs, such as the product and the solver of a linear system, these have lines of their own.
+        """
+        outer, inputs = self.fixed, [*map(self.capture, closed.consts), *operands]
+        origin = self.origin(eqn, call)
+        if next(jaxprs_in_params(eqn.params), None) is not None:
+            return self.run(closed.jaxpr, inputs, origin)
+        self.fixed = origin
+        results = self.run(closed.jaxpr, inputs, call)
         self.fixed = outer
         return results
 

@@ -20,11 +20,13 @@ from partita.dialects.types import ArrayType
 
 HEAD = f"""# Every primitive
 
-What Partita does with each primitive that JAX can lower or evaluate. `make update` writes this page; a test fails if a primitive
-is missing.
+What Partita does with each primitive that JAX can lower or evaluate. `make update` writes this page; a test fails if a
+primitive is missing.
 
-The column *from JAX* says which versions of JAX have a primitive: `0.11` is 0.11 and all later ones. Partita runs on JAX
-{spelled(OLDEST)} and newer. The column *places* lists the indices that can be tiled, over all example calls of each definition. Tiling an index partitions
+The column *from JAX* says which versions of JAX have a primitive: `0.11` means 0.11 and later. Partita runs on JAX
+{spelled(OLDEST)} and later.
+
+The column *places* lists the indices that can be tiled, over all example calls of each definition. Tiling an index partitions
 the dims that it names. `k: +` leaves a pending sum (likewise `max`, `min`). *Looked up*: each device masks the rows that it
 lacks. *Scanned*: each block takes the carry of the blocks before it. *Merge*: blocks are sorted, and then merged. An
 index that reads a dim through a window, as in `x[p * 2 + q]`, gets the window of the dim that its block reads. All other dims

@@ -1,7 +1,7 @@
 """How each JAX primitive is handled: by a definition, its own or one per call; by expansion; or unpartitioned.
 
 The table is complete if it has every primitive that JAX can lower or evaluate; a test checks that, and `docs/coverage.md`
-shows the table. It also has the primitives of the other versions of JAX that Partita runs on, so it is the same on each of them.
+shows the table. It has the primitives of each version of JAX that Partita runs on, so it is the same page on all of them.
 """
 
 # JAX annotates its functions only in part.

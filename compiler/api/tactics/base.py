@@ -7,14 +7,13 @@ from dataclasses import KW_ONLY, Field, dataclass, fields, replace
 from typing import ClassVar, cast
 
 from ....dialects.errors import Error
-from ...inputs.checks import block_of, flag_of, patterns_of
+from ...inputs.checks import Axes, axes_of, block_of, flag_of, patterns_of
 from ...inputs.names import Patterns, as_patterns
 from ...plan.claims import Seed, having, wanted
 from ...plan.state import State
 from ..plan import Plan
 from .combinators import Composable
 
-Axes = str | Sequence[str]
 Dims = Patterns | Mapping[str, int]
 
 
@@ -104,10 +103,10 @@ class Strategy(Tactic, is_abstract=True):
         return self.padded
 
 
-def tiles(plan: Plan, dims: Dims, default: int, axis: str, padded: bool = False, block: int | None = None) -> Iterator[Seed]:
-    """A seed for each value that a pattern matches, on the dim from the mapping, or on the default dim."""
-    table = dims if isinstance(dims, Mapping) else dict.fromkeys(patterns_of(dims), default)
+def tiles(plan: Plan, dims: Dims, default: int, axis: Axes, padded: bool = False, block: int | None = None) -> Iterator[Seed]:
+    """Seeds for each value that a pattern matches, on the dim from the mapping, or on the default dim; major to minor."""
+    table, pads = dims if isinstance(dims, Mapping) else dict.fromkeys(patterns_of(dims), default), flag_of("padded", padded)
     for pattern, dim in table.items():
         for name, value in plan.source.addresses.find(pattern).items():
-            at, pads = plan.dim_of(value, dim, name), flag_of("padded", padded)
-            yield Seed(value, at, axis, name, padded=pads, block=block_of(block, pads))
+            seed = Seed(value, plan.dim_of(value, dim, name), "", name, padded=pads, block=block_of(block, pads))
+            yield from seed.over(axes_of(axis), plan.mesh)

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ....dialects.errors import Error
-from ...inputs.checks import axes_of
+from ...inputs.checks import Axes, axes_of
 from ...inputs.names import Patterns, as_patterns, trees
 from ...plan.claims import Seed
 from ...plan.range_names import BATCH
 from ...plan.undone import in_parts
 from ..plan import Plan
-from .base import Axes, Strategy
+from .base import Strategy
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,11 +47,11 @@ class DataParallel(Strategy):
         if not any(map(shape, found.values())):
             names = ", ".join(f"`{name}`" for name in list(found)[:3])
             raise Error(f"`DataParallel` has nothing to tile: {names} are scalars", helps=["give inputs that have a batch dim"])
-        for axis in axes:
-            for name, value in found.items():
-                if shape(value):
-                    dim = plan.dim_of(value, self.dim, name)
-                    yield Seed(value, dim, axis, name, blocks(plan, value, dim, axes))
+        for name, value in found.items():
+            if shape(value):
+                dim = plan.dim_of(value, self.dim, name)
+                seed = Seed(value, dim, "", name, blocks(plan, value, dim, axes), is_batch=True)
+                yield from seed.over(axes, plan.mesh)
 
 
 def batches(plan: Plan) -> dict[str, int]:

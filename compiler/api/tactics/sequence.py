@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ....dialects.english import counted
 from ....dialects.errors import Error
 from ...inputs.checks import axis_of
 from ...inputs.names import Patterns, as_patterns
@@ -147,7 +148,9 @@ def divisible(plan: Plan, value: int, dim: int, axis: str) -> list[tuple[int, in
             spots = ((part, classes(plan, part).index(root)) for part in parts if root in classes(plan, part))
             ahead += [spot for spot in spots if spot not in ahead]
     if not found:
-        title = f"`{plan.source.addresses.names[value]}` has {program.shape(value)[dim]} positions, which do not divide"
+        title = (
+            f"`{plan.source.addresses.names[value]}` has {counted(program.shape(value)[dim], 'position')}, which do not divide"
+        )
         notes = ["nor do the parts of it that the program reads"]
         raise Error(
             f"{title} over `{axis}` ({size} devices)",

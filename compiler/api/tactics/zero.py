@@ -6,14 +6,16 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from ....dialects.english import counted
 from ....dialects.errors import Error
 from ....rewrites.decide.table import WHOLE
-from ...inputs.checks import axes_of, axis_of, shown
+from ...inputs.checks import Axes, axes_of, axis_of, shown
 from ...inputs.names import Patterns, as_patterns, parts
 from ...plan.claims import Seed
+from ...plan.conflicts import open_keys
 from ...plan.succession import mistaken
 from ..plan import Plan
-from .base import Axes, Strategy
+from .base import Strategy
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,13 +37,24 @@ class ZeRO(Strategy):
     results: Patterns = ()
 
     def __call__(self, plan: Plan) -> Plan:
-        if isinstance(self.axis, str):
-            return super().__call__(plan)
-        return plan.apply(*(replace(self, axis=axis) for axis in axes_of(self.axis)))
+        self.check_stage()
+        if not isinstance(self.axis, str):
+            return plan.apply(*(replace(self, axis=axis) for axis in axes_of(self.axis)))
+        return super().__call__(plan)
+
+    def check_stage(self) -> None:
+        """Raises Error for what is no stage."""
+        stage: object = self.stage
+        if isinstance(stage, str):
+            helps = [f"write pt.ZeRO({shown(self.axis)}, {stage!r}, ...)"]
+            raise Error(
+                f"`ZeRO` takes the stage first, then the axis, got ZeRO({stage!r}, {shown(self.axis)}, ...)", helps=helps
+            )
+        if stage not in (1, 2, 3):
+            raise Error(f"`stage` of ZeRO must be 1, 2 or 3, got {shown(stage)}", helps=["stage 3 shards the parameters too"])
 
     def claims(self, plan: Plan) -> Iterator[Seed]:
-        if self.stage not in (1, 2, 3):
-            raise Error(f"`stage` of ZeRO must be 1, 2 or 3, got {self.stage!r}", helps=["stage 3 shards the parameters too"])
+        self.check_stage()
         axis = axis_of(self.axis)
         if not as_patterns(self.params) and not as_patterns(self.optimizer):
             raise Error("`ZeRO` names no values", helps=['give `params`, `optimizer` or both: params="params"'])
@@ -98,7 +111,8 @@ class FSDP(Strategy):
     layers, stay replicated: they are not worth a collective of their own. With `smallest`, those of fewer elements do instead,
     in each layer of a stack. `values` names the values.
 
-    Raises Error if the program has no such arguments, or if none of them can be tiled.
+    Raises Error if the program has no such arguments, if none of them can be tiled, and if conflicts are left because no batch
+    is on the axis.
 
         FSDP("data"):   params/w, opt/m/w, opt/v/w: f32[512, 64] --> f32[data*64, 64], w gathered at each use
     """
@@ -107,9 +121,12 @@ class FSDP(Strategy):
     smallest: int | None = None
 
     def __call__(self, plan: Plan) -> Plan:
-        if isinstance(self.axis, str):
-            return super().__call__(plan)
-        return plan.apply(*(replace(self, axis=axis) for axis in axes_of(self.axis)))
+        if not isinstance(self.axis, str):
+            return plan.apply(*(replace(self, axis=axis) for axis in axes_of(self.axis)))
+        placed = super().__call__(plan)
+        if problem := without_a_batch(plan, placed, self.axis):
+            raise problem
+        return placed
 
     def claims(self, plan: Plan) -> Iterator[Seed]:
         axis = axis_of(self.axis)
@@ -140,6 +157,20 @@ class FSDP(Strategy):
             return found
         notes = ["a result succeeds the argument of the same name, or the only one with the same tree, shapes and dtypes"]
         raise Error("`FSDP` finds nothing that is stored from call to call", notes=notes, helps=['name it: values="params"'])
+
+
+def without_a_batch(before: Plan, after: Plan, axis: str) -> Error | None:
+    """The error for conflicts on an axis that no op used before: nothing says yet that the axis is for the batch."""
+    parts = after.mesh.parts(axis)
+    if any(any(table.nodes) for part, table in before.table.axes.items() if part in (axis, *parts)):
+        return None
+    found = [key for key in open_keys(after) if key[2] in parts]
+    if not found:
+        return None
+    title = f"`FSDP` leaves {counted(len(found), 'conflict')} on `{axis}`: no batch is on `{axis}`"
+    notes = ["what is stored in parts is gathered for its uses if these use the axis already, for the batch"]
+    helps = [f'apply DataParallel first: plan.apply(pt.DataParallel("{axis}"), pt.FSDP("{axis}"))']
+    return Error(title, notes=notes, helps=helps)
 
 
 def shards(plan: Plan, values: Mapping[str, int], axis: str, padded: bool, tactic: str) -> Iterator[Seed]:

@@ -191,11 +191,11 @@ def language(p: Model, tokens: Array) -> Array:
     return jnp.mean(jax.nn.logsumexp(logits, axis=-1) - right)
 
 
-DATA = pt.DataParallel("data")
+DATA, BATCH = pt.DataParallel("data"), pt.DataParallel("model", padded=True)
 STRATEGIES: dict[str, tuple[list[Strategy], Strategy]] = {
     "data": ([], pt.DataParallel("model")),
-    "fsdp": ([DATA], pt.FSDP("model", smallest=1)),
-    "zero": ([DATA], pt.ZeRO(3, "model", params="params")),
+    "fsdp": ([BATCH], pt.FSDP("model", smallest=1)),
+    "zero": ([BATCH], pt.ZeRO(3, "model", params="params")),
     "megatron": ([DATA], pt.Megatron("model")),
     "vocabulary": ([DATA], pt.VocabularyParallel("model")),
     "sequence": ([pt.Megatron("model", padded=True)], pt.SequenceParallel("model")),
