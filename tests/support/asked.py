@@ -202,6 +202,11 @@ class Asked:
                     made = plan.apply(way)
                     assert conflict.key not in open_keys(made)
                     self.cured(made, way.bytes, way.flops)
+        for rewriting in plan.rewrites():
+            with saying(f"the rewriting {rewriting!r}"):
+                before, after = plan, plan.apply(rewriting)
+                saved = before.bytes_per_device() - after.bytes_per_device(), before.memory().bytes - after.memory().bytes
+                assert saved == (rewriting.bytes, rewriting.memory)
         for stop in plan.blocked:
             if stop.cure is None:
                 continue
