@@ -101,6 +101,6 @@ def _state(plan: State, value: int, each: Said) -> str:
     for seed in (part for part in parts if plan.mesh[part.axis] > 1):
         claim = plan.table.claim(value, seed.axis)
         if claim is None or claim.at != (WHOLE if seed.dim is None else seed.dim):
-            by = "propagation" if claim is None else plan.actions[claim.tactic].text
+            by = "propagation" if claim is None else plan.actions[claim.tactic].said
             return f"not applied: {plan.layout_text(value)}, by {by}"
     return "applied"
