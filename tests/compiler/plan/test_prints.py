@@ -70,10 +70,13 @@ def test_a_collective_names_the_parameter_the_direction_the_trips_and_the_tactic
 
 
 def test_what_the_program_itself_places_is_said_without_the_sign_of_a_comment() -> None:
+    def local(x: Any) -> Any:
+        return x * 2.0
+
     def doubled(x: Any) -> Any:
         mesh = jax.sharding.AbstractMesh((2,), ("a",), axis_types=(jax.sharding.AxisType.Auto,))
         rows = jax.sharding.PartitionSpec("a")
-        return jax.shard_map(lambda x: x * 2.0, mesh=mesh, in_specs=rows, out_specs=rows)(x)
+        return jax.shard_map(local, mesh=mesh, in_specs=rows, out_specs=rows)(x)
 
     plan = pt.plan(doubled, pt.Mesh(a=2), np.ones((8, 8), np.float32))
     assert plan.trace.startswith("# ") and "1: the program's own shard_map" in str(plan)
