@@ -2,7 +2,8 @@
 
 JAX annotates few of the functions that a tracer calls, and some of them are in private modules. Both are handled only here:
 the modules below are `Any`; every private JAX name that Partita uses is listed, to be checked when JAX changes; and the
-protocols describe the attributes of JAX's private types that Partita uses.
+protocols describe the attributes of JAX's private types that Partita uses. All that differs between the versions of JAX that
+Partita runs on is here too, so that the rest of the program knows one JAX.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ Version: TypeAlias = tuple[int, ...]
 RELEASE: str = jax.__version__
 VERSION: Version = jax.__version_info__[:2]
 OLDEST: Version = (0, 10)
-"""The first version that Partita runs on."""
+"""The first version of JAX that Partita runs on."""
 
 QUICK: Mapping[str, bool | int] = {
     "xla_backend_optimization_level": 0,
