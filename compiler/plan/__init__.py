@@ -40,6 +40,7 @@
         candidates the places that are tried
       in_parts     whether a large value fills the memory
     conflicts      claims that cannot all hold, and the ways out of them
+      trials       what is tried to get out of them, and out of stops
       seconds      about how long a device receives and computes, slow links weighed
 
 Imports `memory`, `views`, `trace`, `define`, `ops` and `inputs`.
