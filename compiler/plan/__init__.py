@@ -4,6 +4,7 @@
       addresses    the names of values
     claims         what a tactic says about values: checked, then propagated
       refusals     why a claim cannot be made, and what to do instead
+      advice       what helps there, tried
     products       products of the forward pass, parameters and inputs: where structure is looked for
     pairs          pairs of products over a range that nothing between them folds
     stream         what the sums over an axis add up to: the activations between the parts of a model

@@ -34,7 +34,9 @@ def test_a_value_that_newer_versions_name_otherwise_is_listed(
 
 @pytest.mark.usefixtures("elsewhere")
 @pytest.mark.parametrize(("was", "now"), [("512", "1024"), (" 2", " 3"), ("[8, 16]", "[16, 8]")])
-def test_another_figure_fails_with_each_version(was: str, now: str, tmp_path: Path, golden: Callable[[Path, str], None]) -> None:
+def test_another_figure_fails_with_each_version(
+    was: str, now: str, tmp_path: Path, golden: Callable[[Path, str], None]
+) -> None:
     with pytest.raises(AssertionError):
         golden(written(tmp_path, ".md"), SAID.replace(was, now))
 
@@ -45,7 +47,9 @@ def test_another_error_fails_with_each_version(tmp_path: Path, golden: Callable[
         golden(written(tmp_path, ".err"), SAID.replace("#10", "#9"))
 
 
-def test_texts_are_updated_with_the_versions_that_give_them(monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config) -> None:
+def test_texts_are_updated_with_the_versions_that_give_them(
+    monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
+) -> None:
     monkeypatch.setattr(expected_texts, "is_original", lambda: False)
     monkeypatch.setattr(pytestconfig.option, "update", True)
     with pytest.raises(pytest.UsageError, match=r"those of Python 3\.11 and JAX 0\.10"):
