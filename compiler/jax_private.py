@@ -17,6 +17,7 @@ from typing import Any, Protocol, Self, TypeAlias, cast
 from jax import Array
 from jax.core import ShapedArray
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Primitive
+from jax.stages import Wrapped
 
 jax: Any = import_module("jax")
 jnp: Any = import_module("jax.numpy")
@@ -224,6 +225,11 @@ def with_counts(eqn: JaxprEqn) -> JaxprEqn:
         return eqn
     consts, carry, _ = map(len, eqn.params["ft_in"].unpack())
     return cast(Any, eqn).replace(params={**eqn.params, "num_consts": consts, "num_carry": carry})
+
+
+def signatures(jitted: Wrapped) -> int:
+    """With how many kinds of arguments, by type and sharding, a `jax.jit` function was called; JAX dispatches others fast."""
+    return cast(int, cast(Any, jitted)._cache_size())
 
 
 def varying_axes(aval: ShapedArray) -> frozenset[str]:
