@@ -226,12 +226,17 @@ def place(plan: Some, seeds: Sequence[Seed], text: str, *, propagate: bool = Tru
     """Make these claims, all at once, and propagate; `Plan.place` describes it."""
     propagate = flag_of("propagate", propagate)
     redo = partial(place, seeds=seeds, text=text, propagate=propagate, held=held)
-    plan = having(plan, dict.fromkeys(seed.axis for seed in seeds))
-    seeds = [part for seed in seeds if plan.source.addresses.has(seed.value) for part in seed.parts(plan.mesh)]
+    plan, seeds = on_parts(plan, seeds)
     with without_collector():
         table = _claimed(plan, seeds, len(plan.actions), propagate, held)
     action = Action(text, "place", tuple(seed.value for seed in seeds), propagate, held, redo=redo)
     return replace(plan, table=table, actions=(*plan.actions, action))
+
+
+def on_parts(plan: Some, seeds: Sequence[Seed]) -> tuple[Some, list[Seed]]:
+    """The plan on the mesh that has the axes of the seeds, and the seeds of its values on the sub-axes of that mesh."""
+    plan = having(plan, dict.fromkeys(seed.axis for seed in seeds))
+    return plan, [part for seed in seeds if plan.source.addresses.has(seed.value) for part in seed.parts(plan.mesh)]
 
 
 def place_own(plan: Some) -> Some:
@@ -309,13 +314,13 @@ def _claim(plan: State, table: Table, seed: Seed, number: int, held: bool, moved
             raise taken(plan, seed, own)
         return Claim(WHOLE, table.axes[seed.axis].whole, number)
     if have is None or moved:
-        return Claim(seed.dim, _factor(plan, table, seed, seed.dim), number, held)
+        return Claim(seed.dim, factor_of(plan, table, seed, seed.dim), number, held)
     if have.at == seed.dim and seed.block in (None, have.factor.stride):
         return None
     raise taken(plan, seed, have)
 
 
-def _factor(plan: State, table: Table, seed: Seed, dim: int) -> Factor:
+def factor_of(plan: State, table: Table, seed: Seed, dim: int) -> Factor:
     shape = plan.source.program.shape(seed.value)
     if 0 in shape:
         title = f"`{seed.name}` cannot be tiled: its dim {shape.index(0)} has no elements"
@@ -325,7 +330,8 @@ def _factor(plan: State, table: Table, seed: Seed, dim: int) -> Factor:
         if shape[dim] % in_turn.span or not table.fits_value(seed.value, dim, in_turn):
             raise not_in_turn(plan, table, seed, dim)
         return in_turn
-    trip = plan.source.classes.in_a_trip(seed.value, dim) if plan.source.program.has_regions else None
+    computed = plan.source.program.producer[seed.value] >= 0 and seed.said
+    trip = plan.source.classes.in_a_trip(seed.value, dim) if plan.source.program.has_regions and not computed else None
     if trip is not None and trip % (seed.multiple or plan.mesh[seed.axis]):
         trip = None
     factor = next_factor(table, seed.value, dim, seed.axis, 0 if trip else seed.pads(plan.mesh), trip)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...dialects.errors import Error
+from ...rewrites.decide.points import is_point, point, settle, spread
 from ...rewrites.decide.propagate import propagate as carry
 from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor, produced, take
 from ..inputs.names import Patterns
@@ -80,7 +81,7 @@ def placed_as(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action, 
 
     The tactic's number here is by `later` higher than there.
     """
-    table = plan.table.copy()
+    table, touched = plan.table.copy(), list[str]()
     for axis in plan.mesh.axes:
         claims = {
             value: claim._replace(tactic=tactic + later) for value, other in kin.items() if (claim := other.claim(axis, tactic))
@@ -92,11 +93,27 @@ def placed_as(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action, 
         if not changed:
             continue
         table.touch(axis)
+        touched.append(axis)
         for value, claim in new.items():
             take(table, value, axis, claim)
-        if action.propagate:
+        if action.propagate and not action.is_said:
             carry(table, axis, changed, tactic + later, action.held)
+    if action.is_said:
+        _said_as(plan, table, kin, touched, tactic + later)
+    if action.settles:
+        settle(table, tactic + later, [number + later for number in action.settles])
     return table
+
+
+def _said_as(plan: State, table: Table, kin: Mapping[int, Kin], axes: Sequence[str], tactic: int) -> None:
+    """Carries the claims of the program itself; those of its constraints are points of redistribution, as their kin are."""
+    for value, other in kin.items():
+        if is_point(plan.source.program, value) and is_point(other.table.program, other.value):
+            number = other.table.program.producer[other.value]
+            claims = {axis: table.claim(value, axis) for axis, of in other.table.axes.items() if number in of.points}
+            point(table, value, {axis: claim for axis, claim in claims.items() if claim is not None})
+        table.closed[value] = frozenset(other.dims[dim] for dim in other.table.closed.get(other.value, ()))
+    spread(table, axes, list(kin), tactic)
 
 
 def _in_trips(plan: State, table: Table, value: int, axis: str, claim: Claim, kin: Kin) -> Claim:

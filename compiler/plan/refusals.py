@@ -29,6 +29,9 @@ class Seed:
     stored: bool = False
     """Whether the value is only stored so: it leaves the dim on which propagation put it, and is redistributed for its uses."""
 
+    said: bool = False
+    """Whether the program itself says so: a value that it computes then lies in one block on each device."""
+
     def pads(self, mesh: Mesh) -> int:
         """The number whose multiple the dim may be padded to; 0 if it may not be."""
         return (self.multiple or mesh[self.axis]) if self.padded else 0

@@ -70,6 +70,8 @@ class Sweep:
         """Ops of which a tactic asks for results in the windows in which they are read."""
         self.following = self.program.shifting | self.widened
         """Ops that make their results in the windows in which they are read: moving elements costs nothing."""
+        self.points = self.claims.points
+        """The points of redistribution whose operands no claim reaches from behind them."""
         self.waiting: set[int] = set()
         """Ops that move elements or have a widened result, until their uses say in which windows they read it, and the ops that
         read what an undecided one moves."""
@@ -135,17 +137,11 @@ class Sweep:
 
     def visit(self, node: Node) -> None:
         """Places the one index that all claims on the op ask for, or records the conflict."""
-        if self.claims.nodes[node.number] is not None:
+        if self.claims.nodes[node.number] is not None or node.number in self.claims.points:
             return
-        candidates: Candidates = {}
-        self.result_claims(node, candidates)
-        follows = node.number in self.following
-        if follows and not candidates and node.number not in self.left:
-            self.waiting.add(node.number)
-        elif not candidates or not follows:
-            self.operand_claims(node, candidates)
+        candidates = self.candidates(node)
         if not candidates:
-            if follows:
+            if node.number in self.following:
                 # Its users may take what it would pass on to them.
                 self.pass_on(node)
             return
@@ -156,7 +152,21 @@ class Sweep:
         ((index, factor),) = candidates
         if self.held and not self.along(node, index):
             return
-        self.table.conflicts.pop(key, None)
+        self.put(node, index, factor)
+
+    def candidates(self, node: Node) -> Candidates:
+        """The factors of indices that the claims on an op's values ask for."""
+        candidates, follows = Candidates(), node.number in self.following
+        self.result_claims(node, candidates)
+        if follows and not candidates and node.number not in self.left:
+            self.waiting.add(node.number)
+        elif not candidates or not follows:
+            self.operand_claims(node, candidates)
+        return candidates
+
+    def put(self, node: Node, index: int, factor: Factor) -> None:
+        """Places an op, which ends a conflict that it had."""
+        self.table.conflicts.pop((node.number, -1, self.axis), None)
         self.claims.nodes[node.number] = Claim(index, factor, self.tactic, self.held)
         self.decided(node)
 
@@ -328,7 +338,7 @@ class Sweep:
         nodes, claims, found = self.program.nodes, self.claims.nodes, list[Reading]()
         for number, position in self.program.uses[value]:
             claim = claims[number]
-            if claim is not None and (not claim.held or self.asks(claim)):
+            if claim is not None and (not claim.held or self.asks(claim)) and number not in self.points:
                 at = nodes[number].signature.operand_at[position].get(claim.at)
                 if at is not None:
                     beside = () if at.reach is None else self.table.on_index(nodes[number], claim.at, self.axis)
@@ -447,6 +457,8 @@ class Sweep:
         """Why no index of the dim takes the claim."""
         if not digits:
             return "the trips of a loop run one after another" if node.kind in TRIPS else "this dim cannot be placed"
+        if any(self.table.is_closed(node, digit.at) for digit in digits):
+            return "the program says of this dim how it lies"
         indices = {digit.at for digit in digits}
         beside = [a for a, t in self.table.axes.items() if (c := t.nodes[node.number]) is not None and c.at in indices]
         if beside:
@@ -482,7 +494,7 @@ class Sweep:
             self.table.conflicts[key] = Conflict(-1, value, self.axis, tuple((claim, 0) for claim in wants.values()))
         elif wants:
             ((dim, factor),) = wants
-            if self.table.fits_value(value, dim, factor):
+            if dim not in self.table.closed.get(value, ()) and self.table.fits_value(value, dim, factor):
                 self.table.conflicts.pop(key, None)
                 self.claims.values[value] = Claim(dim, factor, self.tactic, self.held)
                 for number, _ in self.program.uses[value]:

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 
 from ....dialects.errors import Error
 from ...inputs.names import Patterns
-from ...plan.annotations import of_program, seeds
+from ...plan.annotations import of_program
 from ...plan.claims import Seed
+from ...plan.said import binds, place_said, seeds_of
+from ...trace.annotations import Said
 from ..plan import Plan
 from .base import Tactic
 
@@ -31,23 +33,26 @@ class Annotated(Tactic):
     stored: bool | None = None
 
     def __call__(self, plan: Plan) -> Plan:
-        if self.stored is None:
-            sides = [replace(self, stored=stored) for stored in (False, True)]
-            if not any(True for side in sides for _ in side.seeds(plan)):
-                raise self.nothing(plan)
-            for side in sides:
-                plan = side(plan) if any(True for _ in side.seeds(plan)) else plan
-            return plan
-        return super().__call__(plan)
+        if self.stored is not None:
+            is_last = self.stored or not any(True for _ in replace(self, stored=True).said(plan))
+            return place_said(plan, list(self.said(plan)), repr(self), is_last)
+        if not any(binds(plan, *each) for each in self.said(plan)):
+            raise self.nothing(plan)
+        sides = (replace(self, stored=stored) for stored in (False, True))
+        return plan.apply(*(side for side in sides if any(True for _ in side.said(plan))))
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
-        wanted, said = set(plan.source.addresses.find(self.values).values()), set[int]()
+        return (seed for each in self.said(plan) for seed in seeds_of(plan, *each))
+
+    def said(self, plan: Plan) -> Iterator[tuple[int, Said]]:
+        """The values that it lays out, and how. Of an argument, what is said first counts: its sharding, then metadata."""
+        wanted, known = set(plan.source.addresses.find(self.values).values()), set[int]()
         everything, replaced = self.values == "**", plan.source.replaced
         for value, each in of_program(plan):
-            if value not in said and (everything or value in wanted) and self.stored in (None, value in replaced):
-                # Of one value, what is said first counts; the shardings of arguments come before those of calls.
-                said.add(value)
-                yield from (replace(seed, stored=value in replaced) for seed in seeds(plan, value, each))
+            is_mine = (everything or value in wanted) and self.stored in (None, value in replaced)
+            if is_mine and not each.problem and value not in known:
+                known.add(value)
+                yield value, each
 
     def nothing(self, plan: Plan) -> Error:
         """The error for a program that says nothing of these values that the mesh can follow."""
