@@ -86,8 +86,8 @@ def _lay_out(plan: State, table: Table, value: int, seeds: Sequence[Seed], close
                 raise taken(plan, seed, own)
             continue
         factor = table.axes[seed.axis].whole if seed.dim is None else factor_of(plan, table, seed, seed.dim)
-        holds = have is not None and have[:2] == (at, factor) and (own is not None or at != WHOLE)
-        table.axes[seed.axis].values[value] = own if holds else Claim(at, factor, number)
+        new = Claim(at, factor, number)
+        table.axes[seed.axis].values[value] = have if have is not None and have[:2] == new[:2] else new
     table.closed[value] = frozenset(dim for dim in dims if dim is not None)
     if is_computed:
         point(table, value, {axis: claim for axis in named if (claim := table.claim(value, axis)) is not None})

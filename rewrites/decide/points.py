@@ -21,7 +21,7 @@ from ..redistribute.search import path
 from ..redistribute.steps import Bytes
 from .op_layouts import Placed, place
 from .propagate import Sweep, propagate
-from .table import WHOLE, Claim, Conflict, Table, claim_of
+from .table import WHOLE, Claim, Table, claim_of
 
 
 def is_point(program: Program, value: int) -> bool:
@@ -59,16 +59,13 @@ def settle(table: Table, tactic: int, said: Collection[int]) -> None:
     """
     for axis in [axis for axis in table.mesh if axis in table.axes and table.axes[axis].points]:
         _Meeting(table, axis, tactic).before()
-    tried = set[tuple[int, int, str]]()
-    while left := [key for key, each in table.conflicts.items() if key not in tried and _is_said(each, said)]:
-        key = min(left)
-        tried.add(key)
-        _Meeting(table, key[2], tactic).decide_by_price(table.program.nodes[key[0]])
-
-
-def _is_said(conflict: Conflict, said: Collection[int]) -> bool:
-    """Whether all claims that meet at an op are the program's."""
-    return conflict.node >= 0 and all(claim.tactic in said for claim, _ in conflict.claims)
+    while left := [key for key, each in table.conflicts.items() if all(claim.tactic in said for claim, _ in each.claims)]:
+        number, _, axis = key = min(left)
+        met = table.conflicts.pop(key)
+        # An argument that is wanted on several dims stays whole: each use takes its part of it.
+        if number >= 0:
+            table.settled[key] = met
+            _Meeting(table, axis, tactic).decide_by_price(table.program.nodes[number])
 
 
 class Price(NamedTuple):

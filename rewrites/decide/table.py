@@ -125,6 +125,8 @@ class Table:
     """Arguments that loops gather in every trip, and not once before the first one."""
     closed: dict[int, frozenset[int]] = field(default_factory=dict[int, frozenset[int]])
     """Values of which the program says how they lie -> the dims that it means, on which propagation puts no other axis."""
+    settled: dict[tuple[int, int, str], Conflict] = field(default_factory=dict[tuple[int, int, str], Conflict])
+    """What would be conflicts, if not all of the claims were the program's: the op takes the one that receives least."""
     too_wide: dict[tuple[int, str], tuple[Factor, bool]] = field(default_factory=dict[tuple[int, str], tuple[Factor, bool]])
     """Of these, those whose windows along an axis are wider than all of its blocks together, and whether only because their
     uses read windows that are far apart: found by one propagation."""
@@ -140,6 +142,7 @@ class Table:
             blocked=dict(self.blocked),
             conflicts=dict(self.conflicts),
             closed=dict(self.closed),
+            settled=dict(self.settled),
             too_wide={},
         )
 
@@ -155,6 +158,7 @@ class Table:
                 elif mesh[part] > 1:
                     made.axes[part] = table.part(Factor.of(part, 0, mesh), minor)
         made.blocked |= {key: each for key, each in self.blocked.items() if each.axis in mesh}
+        made.settled |= {key: each for key, each in self.settled.items() if each.axis in mesh}
         made.conflicts |= {key: each for key, each in self.conflicts.items() if each.axis in mesh}
         return made
 
@@ -173,7 +177,7 @@ class Table:
         if not between or factor.has_halo or is_padded(stop.extent, [factor]) or any(a % b for a, b in pairwise(ends)):
             return ()
         sizes = tuple(a // b for a, b in pairwise(ends))
-        others = Table(self.program, self.mesh, {axis: table for axis, table in self.axes.items() if axis != stop.axis})
+        others = replace(self, axes={axis: table for axis, table in self.axes.items() if axis != stop.axis})
         for number, (size, stride) in enumerate(zip(sizes, ends[1:], strict=True)):
             digit = next((each for each in digits if each.minor <= stride), digits[-1])
             part = Factor(SubAxis(stop.axis, number, size), size, stride)

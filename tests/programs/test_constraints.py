@@ -162,6 +162,17 @@ def test_so_does_its_gradient(name: str) -> None:
     agrees(plan, gradient, *placed)
 
 
+def test_where_claims_of_constraints_meet_the_op_takes_the_one_that_receives_least_and_explain_says_so() -> None:
+    def function(a: Any, b: Any) -> Any:
+        return wsc(a, "d") * jnp.sum(wsc(b, None, "d", None), 2)
+
+    plan = pt.plan(function, pt.Mesh(d=8), random(64, 64), random(64, 64, 2)).apply(pt.Annotated())
+    assert not plan.conflicts
+    assert plan.bytes_per_device() == 1_792
+    told = plan.explain("result")
+    assert "of what is asked of `mul`, by this a device receives the fewest bytes: operand 0 `constrain#0` on dim 0" in told
+
+
 # --- one constraint ---------------------------------------------------------------------------------------------------------
 
 
