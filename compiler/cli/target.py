@@ -9,7 +9,6 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from types import ModuleType
 
 import jax
@@ -22,6 +21,7 @@ from ...dialects.mesh import Mesh
 from ..api.notation import load
 from ..api.plan import Plan, plan
 from ..api.replay import tactics_of
+from ..inputs.files import regular
 
 NOTATION = ".partita"
 MOST = 8
@@ -31,12 +31,9 @@ MOST = 8
 def find(target: str) -> Callable[..., object]:
     """The function that `FILE:FUNCTION` names; the file is run as by `python FILE`, with its folder first on the path."""
     file, colon, name = target.rpartition(":")
-    path = Path(file).resolve()
     if not colon:
         raise Error(f"expected a file and a function, got `{target}`", helps=["write it as FILE.py:FUNCTION, or FILE.partita"])
-    if not path.is_file():
-        raise Error(f"no such file: `{file}`", helps=[f"write it as FILE.py:FUNCTION; the folder is {Path.cwd()}"])
-    module = module_of(path)
+    module = module_of(file)
     found = vars(module).get(name)
     if not callable(found):
         raise Error(f"`{file}` has no function `{name}`", helps=_functions_of(module, name))
@@ -104,10 +101,9 @@ def struct(text: str) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(shape, dtype)
 
 
-def module_of(path: Path) -> ModuleType:
+def module_of(file: str) -> ModuleType:
     """Run a Python file, with its folder first on the path. Raises Error if there is no such file, or it is not Python."""
-    if not path.is_file():
-        raise Error(f"no such file: `{path.name}`", helps=[f"the folder is {Path.cwd()}"])
+    path = regular(file, "write it as FILE.py:FUNCTION").resolve()
     # The name must differ from those of modules that the file imports; dataclasses look up their module by it.
     spec = importlib.util.spec_from_file_location(f"partita target {path.stem}", path)
     if spec is None or spec.loader is None:

@@ -10,9 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ...dialects.errors import Error, Location
+from .checks import shortened
 
 NESTS = "at"
 """The one call whose arguments may be calls: a tactic, applied at a scope."""
+
+DEEPEST = 50
+"""The deepest nesting of a call: of tactics in tactics, of lists in lists, of signs."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -40,6 +44,13 @@ class Call:
             call = ast.parse(text.strip(), mode="eval").body
         except SyntaxError as error:
             raise wrong(error.msg) from None
+        except (MemoryError, RecursionError):
+            # So Python says that its parser has too many things open.
+            raise wrong("this is nested too deeply") from None
+        except ValueError as error:
+            raise wrong(str(error)) from None
+        if _is_deep(call):
+            raise wrong("this is nested too deeply")
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
             raise wrong("this is not a call of a tactic")
 
@@ -50,10 +61,18 @@ class Call:
                 return cls.read(ast.unparse(node), location, *helps)
             try:
                 return ast.literal_eval(node)
-            except ValueError:
-                raise wrong(f"`{ast.unparse(node)}` is not a literal") from None
+            except (ValueError, TypeError):
+                raise wrong(f"`{shortened(ast.unparse(node))}` is not a literal") from None
 
         kwargs = {each.arg or "**": literal(each.value) for each in call.keywords}
         if "**" in kwargs:
             raise wrong("`**` is not a literal")
         return cls(call.func.id, tuple(map(literal, call.args)), kwargs)
+
+
+def _is_deep(call: ast.expr) -> bool:
+    """Whether expressions are nested more than `DEEPEST` deep in it."""
+    level: list[ast.AST] = [call]
+    for _ in range(DEEPEST):
+        level = [inner for each in level for inner in ast.iter_child_nodes(each)]
+    return bool(level)

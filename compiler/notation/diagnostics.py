@@ -8,15 +8,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NoReturn, TypeAlias
 
-from lark import Token, Tree
-
 from ...dialects.errors import Error, Location, Span, did_you_mean
-from ...dialects.grammar import Node
+from ...dialects.grammar import Node, Word, place
 
 LONGEST = 200
 """The most characters of a name or a phrase that an error shows."""
 
-Where: TypeAlias = "Span | Node | Token"
+Where: TypeAlias = "Span | Node | Word"
 
 
 def shortened(said: str) -> str:
@@ -26,11 +24,7 @@ def shortened(said: str) -> str:
 
 def span(where: Where) -> Span:
     """The span of a phrase or a word."""
-    if isinstance(where, Span):
-        return where
-    at = where.meta if isinstance(where, Tree) else where
-    line, column = getattr(at, "line", None) or 1, getattr(at, "column", None) or 1
-    return Span(line, column, getattr(at, "end_line", None) or line, getattr(at, "end_column", None) or column + 1)
+    return where if isinstance(where, Span) else place(where)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,17 @@ from lark import Token
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 
 from ...dialects import grammar
+from ...dialects.definitions.signs import ARITHMETIC
 from ...dialects.errors import Span
-from ...dialects.grammar import Node, phrases
+from ...dialects.grammar import Node, TooDeep, phrases
 from .diagnostics import Text, Wrong
 from .unclosed import unclosed
 
 GRAMMAR = Path(__file__).with_name("program.lark")
 STARTS = "start", "line"
 """What the grammar reads: a whole file, and statements of a plan alone."""
+CHAINS = frozenset((*ARITHMETIC, "either", "both"))
+"""The operators that may follow one another any number of times: `left_spine` walks them."""
 
 # The names of the grammar's terminals in messages; one phrase replaces terminals that all begin or continue it.
 SPELLING = {
@@ -91,7 +94,9 @@ BESIDE = "write an operator between two values, `a * b`, and a function's argume
 def tree(text: Text, start: str = "start") -> Node:
     """The tree of a text, or of one kind of phrase. Raises `Wrong` if the grammar does not accept it, or if it is empty."""
     try:
-        found = grammar.read(GRAMMAR, text.source, start, STARTS)
+        found = grammar.read(GRAMMAR, text.source, start, STARTS, chains=CHAINS)
+    except TooDeep as error:
+        raise text.wrong("too_deep", error.span) from None
     except UnexpectedInput as error:
         raise misread(text, error) from None
     if not found.children:
@@ -129,7 +134,8 @@ def misread(text: Text, error: UnexpectedInput) -> Wrong:
     if token.type == "$END":
         end = len(text.source.rstrip())
         return text.wrong("unfinished", _at(text, end, end + 1), **words)
-    return text.wrong("unexpected", token, found=str(token), **words)
+    at = Span(token.line or 1, token.column or 1, token.end_line or 1, token.end_column or 1)
+    return text.wrong("unexpected", at, found=str(token), **words)
 
 
 CONFLICT = re.compile(r"^(<{7}|\|{7}|={7}|>{7})(?= |$)", re.MULTILINE)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...dialects.english import counted
+from ...dialects.errors import Error, did_you_mean
 from ...dialects.layouts import Layout
 from ...dialects.ranges.factor import Factor, place_of
 from ..inputs.lines import Source
@@ -54,6 +55,18 @@ def of_program(plan: State) -> Iterator[tuple[int, Said]]:
     """The values that have annotations, and these; values that nothing reads are not in the program."""
     numbers = plan.source.program.numbers
     return ((numbers[value], said) for value, said in plan.source.traced.annotations if value in numbers)
+
+
+def misnamed(plan: State) -> Error | None:
+    """The error for the first annotation that names an axis which the mesh does not have; None if there is none."""
+    for value, each in of_program(plan):
+        axes = (axis for dim in each.dims for axis in dim or () if axis not in plan.mesh.whole().axes)
+        if (axis := next(axes, None)) is not None:
+            source, name = line_of(plan, value, None), plan.source.addresses.names[value]
+            title = f"`{axis}` is no axis of {plan.mesh}: {each.by} lays `{name}` out as ({each})"
+            helps = did_you_mean(axis, plan.mesh.whole().axes, f"the mesh has {', '.join(plan.mesh.whole().axes)}")
+            return Error(title, location=source and source.location(), helps=helps)
+    return None
 
 
 def unapplied(plan: State) -> str | None:

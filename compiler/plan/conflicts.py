@@ -5,6 +5,7 @@ a + a.T, `a` tiled on 0   -->   tile('add#0', 0, 'data'), tile('add#0', 1, 'data
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from math import prod
 
@@ -17,8 +18,8 @@ from ..inputs.lines import Source
 from ..views.listing import Listing, Shape
 from .claims import Some, replicate, tile
 from .collectives import bytes_per_device, line_of
-from .kin import replicated_first
 from .memory import peak_bytes
+from .prefixes import redone
 from .seconds import seconds
 from .state import State
 from .work import flops_per_device
@@ -129,7 +130,7 @@ def its_own(plan: State, conflict: object) -> Conflict:
 def _tried(plan: Some, value: str | tuple[str, ...], dim: int | None, axis: str, first: bool) -> Some:
     values = value if isinstance(value, str) else [*value]
     if first:
-        return replicated_first(plan, values, axis)
+        return redone(plan, plan.own, [partial(replicate, values=values, axis=axis)], keeps=True)
     return replicate(plan, values, axis) if dim is None else tile(plan, values, dim, axis)
 
 

@@ -20,8 +20,9 @@ from ...rewrites.program.program import Node
 from ..inputs.lines import Source, place_of
 from ..views.listing import Listing, Shape
 from ..views.view import Cell
+from .addresses import argument, is_seen_through
 from .collectives import line_of
-from .products import Passes, argument, flops, is_product, sums
+from .products import Passes, flops, is_product, sums
 from .state import State
 
 
@@ -87,7 +88,8 @@ class Watched(Sweep):
         self.trial, self.judge, self.is_forward = trial, search.judge, search.passes.is_forward
 
     def visit(self, node: Node) -> None:
-        if self.is_forward(node):
+        # A parameter enters a loop where the loop begins, which may be outside of the forward pass that it contains.
+        if self.is_forward(node) or (node.is_border and is_seen_through(node)):
             super().visit(node)
 
     def decided(self, node: Node) -> None:

@@ -14,7 +14,7 @@ from ...rewrites.decide.points import is_point, point, settle, spread
 from ...rewrites.decide.table import WHOLE, Claim, Table
 from ..gc_pause import without_collector
 from ..trace.annotations import Said
-from .claims import Some, factor_of, on_parts
+from .claims import Some, factor_of, is_same, on_parts, wanted
 from .refusals import Seed, taken
 from .state import Action, State
 
@@ -24,17 +24,17 @@ def place_said(plan: Some, said: Sequence[tuple[int, Said]], text: str, is_last:
 
     If nothing more of what the program says follows, ops that nothing has placed take what constraints leave them.
     """
-    redo = partial(place_said, said=said, text=text, is_last=is_last)
+    redo, number = partial(place_said, said=said, text=text, is_last=is_last), len(plan.actions)
+    wanted(plan, [seed for value, each in said for seed in seeds_of(plan, value, each)], text)
+    said = [(value, each) for value, each in said if plan.source.addresses.has(value)]
     plan, seeds = on_parts(plan, [seed for value, each in said for seed in seeds_of(plan, value, each)])
-    closed = {value: frozenset(dim for dim, on in enumerate(each.dims) if on is not None) for value, each in said}
+    settles = (*(at for at, each in enumerate(plan.actions) if each.is_said), number) if is_last else ()
     with without_collector():
-        number = len(plan.actions)
-        settles = (*(at for at, each in enumerate(plan.actions) if each.is_said), number) if is_last else ()
-        table = _claimed(plan, seeds, closed, number)
+        table = _claimed(plan, seeds, dict(said), number)
         if settles:
             settle(table, number, settles)
-    values = tuple(value for value, _ in said if plan.source.addresses.has(value))
-    action = Action(text, "place", values, is_said=True, settles=settles, redo=redo)
+    values, idle = tuple(value for value, _ in said), is_same(plan.table, table)
+    action = Action(text, "place", values, is_said=True, settles=settles, idle=idle, redo=redo)
     return replace(plan, table=table, actions=(*plan.actions, action))
 
 
@@ -54,18 +54,19 @@ def binds(plan: State, value: int, said: Said) -> bool:
     return not said.problem and (() in said.dims or any(True for _ in seeds_of(plan, value, said)))
 
 
-def _claimed(plan: State, seeds: Iterable[Seed], closed: Mapping[int, frozenset[int]], number: int) -> Table:
+def _claimed(plan: State, seeds: Iterable[Seed], said: Mapping[int, Said], number: int) -> Table:
     """The plan's table with these layouts, and everything that follows from them."""
-    table, of = plan.table.copy(), {value: list[Seed]() for value in closed if plan.source.addresses.has(value)}
+    table, of = plan.table.copy(), {value: list[Seed]() for value in said}
     for seed in seeds:
         if plan.mesh[seed.axis] > 1:
             of[seed.value].append(seed)
-    axes = {seed.axis for own in of.values() for seed in own}
-    for axis in [*table.axes, *sorted(axes)]:
+    axes = [axis for axis in plan.mesh if any(seed.axis == axis for own in of.values() for seed in own)]
+    for axis in dict.fromkeys((*table.axes, *axes)):
         table.touch(axis)
     for value, own in of.items():
-        _lay_out(plan, table, value, own, closed[value], number)
-    spread(table, [axis for axis in plan.mesh if axis in axes], list(of), number)
+        closed = frozenset(dim for dim, on in enumerate(said[value].dims) if on is not None)
+        _lay_out(plan, table, value, own, closed, number)
+    spread(table, axes, list(of), number)
     return table
 
 

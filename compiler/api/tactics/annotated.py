@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ....dialects.errors import Error
 from ...inputs.names import Patterns
-from ...plan.annotations import of_program
+from ...plan.annotations import misnamed, of_program
 from ...plan.claims import Seed
 from ...plan.said import binds, place_said, seeds_of
 from ...trace.annotations import Said
@@ -37,7 +37,7 @@ class Annotated(Tactic):
             is_last = self.stored or not any(True for _ in replace(self, stored=True).said(plan))
             return place_said(plan, list(self.said(plan)), repr(self), is_last)
         if not any(binds(plan, *each) for each in self.said(plan)):
-            raise self.nothing(plan)
+            raise misnamed(plan) or self.nothing(plan)
         sides = (replace(self, stored=stored) for stored in (False, True))
         return plan.apply(*(side for side in sides if any(True for _ in side.said(plan))))
 
