@@ -20,7 +20,7 @@ from ..program.program import Node, Program
 from ..redistribute.search import path
 from ..redistribute.steps import Bytes
 from .op_layouts import Placed, place
-from .propagate import Sweep, propagate
+from .propagate import Candidates, Sweep, propagate
 from .table import WHOLE, Claim, Table, claim_of
 
 
@@ -81,7 +81,7 @@ class _Meeting(Sweep):
 
     def __init__(self, table: Table, axis: str, tactic: int) -> None:
         super().__init__(table, axis, tactic, False, False)
-        self.points = frozenset[int]()
+        self.asking = True
 
     def before(self) -> None:
         """Carries the claims of the points to what they read, where nothing else claims it."""
@@ -90,9 +90,13 @@ class _Meeting(Sweep):
 
     def decide_by_price(self, node: Node) -> None:
         """Places an op at which claims meet."""
-        if self.claims.nodes[node.number] is None and (candidates := self.candidates(node)):
+        candidates = Candidates()
+        self.result_claims(node, candidates)
+        self.operand_claims(node, candidates)
+        if candidates and self.claims.nodes[node.number] is None:
             index, factor = min(candidates, key=lambda each: (self.price(node, *each), candidates[each][1] < 0))
-            self.put(node, index, factor)
+            self.claims.nodes[node.number] = Claim(index, factor, self.tactic)
+            self.decided(node)
             self.run(())
 
     def price(self, node: Node, index: int, factor: Factor) -> Price:

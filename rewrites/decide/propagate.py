@@ -71,7 +71,9 @@ class Sweep:
         self.following = self.program.shifting | self.widened
         """Ops that make their results in the windows in which they are read: moving elements costs nothing."""
         self.points = self.claims.points
-        """The points of redistribution whose operands no claim reaches from behind them."""
+        """The points of redistribution, which no claim crosses."""
+        self.asking = False
+        """Whether they ask for what they read to lie as their results do."""
         self.waiting: set[int] = set()
         """Ops that move elements or have a widened result, until their uses say in which windows they read it, and the ops that
         read what an undecided one moves."""
@@ -137,11 +139,17 @@ class Sweep:
 
     def visit(self, node: Node) -> None:
         """Places the one index that all claims on the op ask for, or records the conflict."""
-        if self.claims.nodes[node.number] is not None or node.number in self.claims.points:
+        if self.claims.nodes[node.number] is not None or (self.points and node.number in self.points):
             return
-        candidates = self.candidates(node)
+        candidates: Candidates = {}
+        self.result_claims(node, candidates)
+        follows = node.number in self.following
+        if follows and not candidates and node.number not in self.left:
+            self.waiting.add(node.number)
+        elif not candidates or not follows:
+            self.operand_claims(node, candidates)
         if not candidates:
-            if node.number in self.following:
+            if follows:
                 # Its users may take what it would pass on to them.
                 self.pass_on(node)
             return
@@ -152,21 +160,7 @@ class Sweep:
         ((index, factor),) = candidates
         if self.held and not self.along(node, index):
             return
-        self.put(node, index, factor)
-
-    def candidates(self, node: Node) -> Candidates:
-        """The factors of indices that the claims on an op's values ask for."""
-        candidates, follows = Candidates(), node.number in self.following
-        self.result_claims(node, candidates)
-        if follows and not candidates and node.number not in self.left:
-            self.waiting.add(node.number)
-        elif not candidates or not follows:
-            self.operand_claims(node, candidates)
-        return candidates
-
-    def put(self, node: Node, index: int, factor: Factor) -> None:
-        """Places an op, which ends a conflict that it had."""
-        self.table.conflicts.pop((node.number, -1, self.axis), None)
+        self.table.conflicts.pop(key, None)
         self.claims.nodes[node.number] = Claim(index, factor, self.tactic, self.held)
         self.decided(node)
 
@@ -336,9 +330,12 @@ class Sweep:
     def read_by(self, value: int) -> list[Reading]:
         """The claims of the ops that read a value by a placed index, with where this index is in the value."""
         nodes, claims, found = self.program.nodes, self.claims.nodes, list[Reading]()
-        for number, position in self.program.uses[value]:
+        uses = self.program.uses[value]
+        if self.points and not self.asking:
+            uses = [use for use in uses if use[0] not in self.points]
+        for number, position in uses:
             claim = claims[number]
-            if claim is not None and (not claim.held or self.asks(claim)) and number not in self.points:
+            if claim is not None and (not claim.held or self.asks(claim)):
                 at = nodes[number].signature.operand_at[position].get(claim.at)
                 if at is not None:
                     beside = () if at.reach is None else self.table.on_index(nodes[number], claim.at, self.axis)

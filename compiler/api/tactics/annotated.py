@@ -19,10 +19,14 @@ from .base import Tactic
 class Annotated(Tactic):
     """Lay values out as the program says: constraints, shardings of arguments, metadata of models (`plan.annotations`).
 
-    It takes the annotations of the values that `values` matches, in the order of the program. Those of stored arguments, which
-    a result replaces in the next call (`plan.successors`), come last: where such an argument and the batch need the same axis,
-    the argument is gathered for its use, as with ZeRO. So it is two lines in the trace, with `stored` False and True.
-    An axis that the mesh does not have is left out and listed in `plan.annotations`.
+    It takes the annotations of the values that `values` matches: first those of arguments, then constraints. Those of stored
+    arguments, which a result replaces in the next call (`plan.successors`), come after both: where such an argument and the
+    batch need the same axis, the argument is gathered for its use, as with ZeRO. So it is two lines in the trace, with `stored`
+    False and True.
+
+    A value has one layout before a constraint and may have another one after it. What is before takes the constraint's layout
+    if nothing else claims it. Where constraints ask an op for several layouts, it takes the one that receives the fewest bytes.
+    An axis that the mesh does not have is left out; `plan.annotations` lists what became of each annotation.
 
     Raises Error if the program has no annotations, and for a dim that does not divide.
 
@@ -38,8 +42,8 @@ class Annotated(Tactic):
             return place_said(plan, list(self.said(plan)), repr(self), is_last)
         if not any(binds(plan, *each) for each in self.said(plan)):
             raise misnamed(plan) or self.nothing(plan)
-        sides = (replace(self, stored=stored) for stored in (False, True))
-        return plan.apply(*(side for side in sides if any(True for _ in side.said(plan))))
+        has, sides = plan.source.addresses.has, [replace(self, stored=stored) for stored in (False, True)]
+        return plan.apply(*([side for side in sides if any(has(value) for value, _ in side.said(plan))] or sides))
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
         return (seed for each in self.said(plan) for seed in seeds_of(plan, *each))
