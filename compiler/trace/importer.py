@@ -29,7 +29,7 @@ from ...dialects.regions import BORDERS
 from ...dialects.types import ArrayType
 from ..define.by_call import DERIVED, derive
 from ..inputs.lines import Origin
-from ..jax_private import dce_jaxpr, jaxprs_in_params, with_counts
+from ..jax_private import called, dce_jaxpr, jaxprs_in_params, with_counts
 from ..ops.params import Foreign, encode, op_name
 from ..ops.primitives import check, name_of
 from ..ops.prng_keys import Aval, implementation, is_key, is_void, physical, unwrap
@@ -308,17 +308,13 @@ def _starts(primitive: str, operands: int) -> range:
 _PSEUDO = BORDERS | {"constant", "whole"}
 
 
-def _call(param: str) -> Handler:
-    """Inlines the jaxpr that is a call's parameter."""
-
-    def handle(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
-        jaxpr = eqn.params[param]
-        consts: list[SSAValue] = []
-        if isinstance(jaxpr, ClosedJaxpr):
-            consts, jaxpr = [self.capture(const) for const in jaxpr.consts], jaxpr.jaxpr
-        return self.run(jaxpr, [*consts, *operands], Origin(eqn.source_info, call))
-
-    return handle
+def _call(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
+    """Inlines the program that a call runs."""
+    jaxpr = called(eqn)
+    consts: list[SSAValue] = []
+    if isinstance(jaxpr, ClosedJaxpr):
+        consts, jaxpr = [self.capture(const) for const in jaxpr.consts], jaxpr.jaxpr
+    return self.run(jaxpr, [*consts, *operands], Origin(eqn.source_info, call))
 
 
 def _remat(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
@@ -443,7 +439,7 @@ def _jit(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin |
         said = [read(each, rank, f"{side}_shardings") for each, rank in zip(wanted[side], ranks, strict=True)]
         return [self.annotated(value, each, eqn, call) for value, each in zip(values, said, strict=True)]
 
-    return given("out", _call("jaxpr")(self, eqn, given("in", operands), call))
+    return given("out", _call(self, eqn, given("in", operands), call))
 
 
 def _ordered(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
@@ -451,7 +447,7 @@ def _ordered(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Orig
     if operands and eqn.params.get("enforce"):
         why = "the order of ops is the device compiler's"
         self.annotations.append((operands[0], Said(by=name_of(eqn.primitive), problem=why)))
-    return _call("call_jaxpr")(self, eqn, operands, call)
+    return _call(self, eqn, operands, call)
 
 
 def _same(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
@@ -461,10 +457,12 @@ def _same(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin 
 
 _HANDLERS: Mapping[str, Handler] = {
     "jit": _jit,
-    **dict.fromkeys(("composite", "compute_on", "fused_call", "partitioned", "xla_metadata_call"), _call("jaxpr")),
-    **dict.fromkeys(("closed_call", "call", "custom_jvp_call", "custom_vjp_call"), _call("call_jaxpr")),
+    **dict.fromkeys(
+        """call closed_call composite compute_on custom_jvp_call custom_vjp_call custom_vmap_call fused_call partitioned
+        xla_metadata_call""".split(),
+        _call,
+    ),
     "program_order": _ordered,
-    "custom_vmap_call": _call("call"),
     "remat2": _remat,
     "scan": _scan,
     "while": _while,
