@@ -98,7 +98,9 @@ class Trade:
     `inside` are those of `want` that are no padding.
     """
 
-    def __init__(self, axes: tuple[str, ...], blocks: dict[int, int], have: list[Ids], want: list[Ids], inside: list[Ids]) -> None:
+    def __init__(
+        self, axes: tuple[str, ...], blocks: dict[int, int], have: list[Ids], want: list[Ids], inside: list[Ids]
+    ) -> None:
         self.axes, self.blocks, self.have, self.want = axes, blocks, have, want
         self.pieces = _assigned(have, [np.setdiff1d(wanted, own) for own, wanted in zip(have, inside, strict=True)])
         lengths, others = {len(ids) for ids in self.pieces.values()}, len(have) - 1
