@@ -44,6 +44,7 @@ call_hi_primitive: Any = import_module("jax._src.hijax").call_hi_primitive_p
 discharge_state: Any = import_module("jax._src.state.discharge").discharge_state
 dce_jaxpr: Any = import_module("jax._src.interpreters.partial_eval").dce_jaxpr
 internal_mutable_array_effect: Any = import_module("jax._src.core").internal_mutable_array_effect
+get_concrete_mesh: Any = import_module("jax._src.mesh").get_concrete_mesh
 GatherScatterMode: Any = import_module("jax._src.lax.slicing").GatherScatterMode
 linearize_jaxpr: Any = import_module("jax._src.interpreters.ad").linearize_jaxpr
 prng: Any = import_module("jax._src.random.prng")
@@ -223,6 +224,11 @@ def with_counts(eqn: JaxprEqn) -> JaxprEqn:
         return eqn
     consts, carry, _ = map(len, eqn.params["ft_in"].unpack())
     return cast(Any, eqn).replace(params={**eqn.params, "num_consts": consts, "num_carry": carry})
+
+
+def varying_axes(aval: ShapedArray) -> frozenset[str]:
+    """The axes of the `shard_map` around along which values of this type differ; none if it does not check this."""
+    return cast("frozenset[str]", cast(Any, aval).mat.varying)
 
 
 def called(eqn: JaxprEqn) -> Jaxpr | ClosedJaxpr:

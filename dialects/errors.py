@@ -8,6 +8,7 @@ import sysconfig
 import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 
@@ -23,6 +24,13 @@ class Span:
     def to(self, other: Span) -> Span:
         """From the start of this one to the end of the other."""
         return Span(self.line, self.column, other.end_line, other.end_column)
+
+
+# A text with as many mistakes, or statements, as lines is split into lines only once.
+@lru_cache(maxsize=8)
+def lines_of(source: str) -> tuple[str, ...]:
+    """The lines of a text as lark counts them: a form feed or a Unicode line separator does not end one."""
+    return tuple(source.split("\n"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +50,7 @@ class Location:
     @classmethod
     def of(cls, file: str, source: str, line: int, column: int = 0, end_column: int = 0) -> Location:
         """The location on line `line` of `source`, which is the whole text of `file`."""
-        # As lark counts lines: a form feed or a Unicode line separator does not end one.
-        lines = source.split("\n")
+        lines = lines_of(source)
         return cls(file, line, column, end_column, lines[line - 1] if 0 < line <= len(lines) else "")
 
     def narrowed(self, title: str) -> Location:

@@ -183,9 +183,9 @@ def tactics_given(given: Iterable[Some]) -> tuple[Some, ...]:
 
 def tactic_given(given: Some) -> Some:
     """The tactic. Raises Error for a string, a list, or a class that was not called."""
-    if isinstance(given, type):
+    if isinstance(given, type) and any("__call__" in vars(base) for base in given.__mro__):
         raise Error(f"expected a tactic, got the class `{given.__name__}`", helps=[f"call it: {_call_of(given)}"])
-    if not callable(given):
+    if isinstance(given, type) or not callable(given):
         helps = ["a tactic is a function from plan to plan, such as pt.Tile({...}, axis); pass several as apply(*tactics)"]
         if isinstance(given, str):
             helps = ["`pt.replay` reads tactics from text: pt.replay(fn, mesh, text, *args)", *helps]

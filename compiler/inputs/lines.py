@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import linecache
 import sys
+import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -139,10 +140,27 @@ def _frames(origin: Origin) -> Iterator[Frame]:
         origin = origin.outer
 
 
+def raised_at(error: BaseException) -> list[Source]:
+    """The lines of the user's program on the way to an exception, the outermost first; none if Partita itself raised it."""
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        column = error.offset or 1
+        return [Source(error.filename, error.lineno, column, max(error.end_offset or 0, column + 1), "the module", "")]
+    found = list[Source]()
+    is_ours = True
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        code, name = frame.f_code, frame.f_code.co_filename
+        if name.startswith(_OURS):
+            is_ours = True
+        elif source_info_util.is_user_filename(name) and not _is_installed(name):
+            is_ours = False
+            found.append(_source(source_info_util.raw_frame_to_frame(code, frame.f_lasti)))
+    return [] if is_ours else found
+
+
 @lru_cache(maxsize=1 << 10)
 def _is_installed(file: str) -> bool:
-    """Whether a file belongs to an installed package, and not to the user's program."""
-    return not {"site-packages", "dist-packages"}.isdisjoint(Path(file).parts)
+    """Whether a file belongs to an installed package or to Python, and not to the user's program."""
+    return file.startswith("<frozen ") or not {"site-packages", "dist-packages"}.isdisjoint(Path(file).parts)
 
 
 @dataclass(eq=False)

@@ -135,21 +135,25 @@ def unknown(glob: str, names: Sequence[str], what: str = "value") -> Error:
     leaves = [name for name in names if name.startswith(f"{glob}/")]
     ends = [name for name in names if name.endswith(f"/{glob}")]
     if leaves:
-        helps = [f"`{glob}` is a tree: name its leaves, {_listed(leaves)}, or all of them, `{glob}/*`"]
+        helps = [f"`{glob}` is a tree: name its leaves, {listed(leaves)}, or all of them, `{glob}/*`"]
     elif ends:
-        helps = [f"names begin with their argument: did you mean {_listed(ends)}?"]
+        helps = [f"names begin with their argument: did you mean {listed(ends)}?"]
     else:
-        every = [*names, *inner(names)]
-        helps = did_you_mean(glob, every, most=3) or [
-            f"did you mean {_listed(near)}?" for near in [_with_part(glob, every)] if near
-        ]
+        helps = near(glob, [*names, *inner(names)])
     if not helps:
         several = f"the arguments are {trees(names)}" if what == "argument" else f"names begin with {trees(names)}"
-        shown = f"there are {len(names)}: {_listed(names, SHOWN)}" if len(names) <= SHOWN else several
+        shown = f"there are {len(names)}: {listed(names, SHOWN)}" if len(names) <= SHOWN else several
         helps = [shown] if names else []
         if what == "value" and glob.isidentifier():
             helps.append(f'name an intermediate value, also in a loop body, in the function: {glob} = pt.tag({glob}, "{glob}")')
     return Error(f"no {what} is named `{glob}`", helps=helps)
+
+
+def near(glob: str, names: Sequence[str]) -> list[str]:
+    """The help with the names that are nearest to a pattern, by their spelling or by a part that it spells out, if any are."""
+    return did_you_mean(glob, names, most=3) or [
+        f"did you mean {listed(found)}?" for found in [_with_part(glob, names)] if found
+    ]
 
 
 def _with_part(glob: str, names: Iterable[str]) -> list[str]:
@@ -171,7 +175,8 @@ def trees(names: Iterable[str]) -> str:
     return ", ".join(shown[:SHOWN]) + (", ..." if len(shown) > SHOWN else "")
 
 
-def _listed(names: Sequence[str], most: int = 3) -> str:
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """Names in a message: "`a`, `b`, ..."."""
     return ", ".join(f"`{name}`" for name in names[:most]) + (", ..." if len(names) > most else "")
 
 

@@ -4,6 +4,7 @@
       addresses    the names of values
     claims         what a tactic says about values: checked, then propagated
       refusals     why a claim cannot be made, and what to do instead
+      advice       what helps there, tried
     products       products of the forward pass, parameters and inputs: where structure is looked for
     pairs          pairs of products over a range that nothing between them folds
     stream         what the sums over an axis add up to: the activations between the parts of a model
@@ -39,6 +40,7 @@
         candidates the places that are tried
       in_parts     whether a large value fills the memory
     conflicts      claims that cannot all hold, and the ways out of them
+      trials       what is tried to get out of them, and out of stops
       seconds      about how long a device receives and computes, slow links weighed
 
 Imports `memory`, `views`, `trace`, `define`, `ops` and `inputs`.

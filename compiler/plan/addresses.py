@@ -137,7 +137,10 @@ class Addresses:
 
     def within(self, given: Patterns, successors: Mapping[str, str]) -> Within:
         """Only the values that the patterns match, and those that take their places in the next call."""
-        return Within(self.traced, self.program, self, given, successors)
+        found = Within(self.traced, self.program, self, given, successors)
+        # A pattern that matches nothing is said here, before a tactic looks for anything.
+        vars(found)["chosen"] = self.find(given)
+        return found
 
 
 @dataclass(frozen=True)

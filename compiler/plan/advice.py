@@ -93,7 +93,8 @@ def _padded(plan: State, error: Refused, act: Step) -> Iterator[str]:
     number, *more = {*before.values()}
     at_once = partial(redone, number=number, steps=[partial(place, seeds=pads, text=text)], keeps=False)
     if number >= plan.own and not more and _tried(plan, [at_once]) is not None:
-        yield f"place all axes of the dim at once, which pads for all of them: plan.{text}, in place of {plan.cited(number)}"
+        instead = f"in place of tactic {plan.cited(number)}"
+        yield f"place all axes of the dim at once, which pads for all of them: plan.{text}, {instead}"
 
 
 def _tried(plan: State, steps: Sequence[Step]) -> State | None:

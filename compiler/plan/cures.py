@@ -8,10 +8,10 @@ sort(x), x on `data`   -->   tile another dim here: plan.tile('sort#0', 1, 'data
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
-from typing import NamedTuple, cast
+from typing import cast
 
 from ...dialects.definitions.registry import definitions
 from ...dialects.errors import Error
@@ -26,26 +26,10 @@ from ..trace.why_whole import REASONS
 from .claims import Some, propagate, replicate, tile
 from .collectives import bytes_per_device
 from .open_stops import WANTED_WHOLE, is_open, open_stops
-from .prefixes import redone
 from .refusals import kept_whole
 from .state import Action, State
+from .trials import Change, Step, tried
 from .work import flops_per_device
-
-Step = Callable[[State], State]
-
-
-class Change(NamedTuple):
-    """What may be tried: a step after all tactics; or one at a tactic of the trace, by number: instead of it, or before it."""
-
-    why: str
-    step: Step
-    number: int | None = None
-    keeps: bool = False
-
-    def __call__(self, plan: Some) -> Some:
-        if self.number is None:
-            return cast(Some, self.step(plan))
-        return redone(plan, self.number, [self.step], keeps=self.keeps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +108,8 @@ def _alike(plan: State, stop: Blocked) -> object:
 
 
 def _tried(plan: State, alike: Sequence[Blocked], changes: Iterable[Change]) -> Iterator[Cure]:
-    """The changes that can be applied, and after which none of the stops is open."""
-    for change in changes:
-        try:
-            made = change(plan)
-        except Error:
-            continue
-        if any(is_open(made, each) for each in alike):
-            continue
+    """The changes after which none of the stops is open."""
+    for change, made in tried(plan, changes, lambda made: any(is_open(made, each) for each in alike)):
         number = len(plan.actions) if change.number is None else change.number
         place = "" if change.number is None else f"{'before' if change.keeps else 'instead of'} {plan.cited(number)}"
         costs = bytes_per_device(made), flops_per_device(made).known
@@ -145,14 +123,14 @@ def _changes(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
     if stop.reason == WANTED_WHOLE:
         yield from _kept_whole(plan, alike)
     if _splits(plan, stop):
-        yield Change("split the axis", partial(propagate, axis=axis, split=True))
+        yield Change(partial(propagate, axis=axis, split=True), why="split the axis")
     if tactic.values and _fits(plan.table, stop, node, stop.factor, padded=True):
         yield from _otherwise("have it padded", plan, stop, "padded", False, True)
     if (blocks := _one_block(stop)) is not None and _fits(plan.table, stop, node, blocks):
         yield from _otherwise("have one block on each device", plan, stop, "block", stop.factor.stride, None)
     for position, dim in _other_dims(plan, stop, node):
         values = _said(plan, [nodes[each.node].end(position) for each in alike])
-        yield Change("tile another dim here", partial(tile, values=values, dim=dim, axis=axis))
+        yield Change(partial(tile, values=values, dim=dim, axis=axis), why="tile another dim here")
     if tactic.values and (size := _fewer(plan, stop, node)) is not None:
         yield from _otherwise("use fewer devices", plan, stop, "axis", axis, f"{axis}.0:{size}")
     if not advice(node):
@@ -165,9 +143,9 @@ def _otherwise(why: str, plan: State, stop: Blocked, name: str, old: object, new
     if isinstance(redo, partial):
         given: Mapping[str, object] = redo.keywords
         if name in given and given[name] == old:
-            yield Change(why, partial(cast(Step, redo), **{name: new}), stop.tactic)
+            yield Change(partial(cast(Step, redo), **{name: new}), stop.tactic, why=why)
     elif is_dataclass(redo) and name in {each.name for each in fields(redo)} and getattr(redo, name) == old:
-        yield Change(why, cast(Step, replace(redo, **{name: new})), stop.tactic)
+        yield Change(cast(Step, replace(redo, **{name: new})), stop.tactic, why=why)
 
 
 def _kept_whole(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
@@ -177,9 +155,10 @@ def _kept_whole(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
     said, claimed = _said(plan, values), set(plan.actions[stop.tactic].values)
     step = partial(replicate, values=said, axis=stop.axis)
     if all(plan.table.axes[stop.axis].values[value] is None for value in values):
-        yield Change("if all of it is needed anyway, gather it once", step)
+        yield Change(step, why="if all of it is needed anyway, gather it once")
     if stop.tactic >= plan.own and (claimed.isdisjoint(values) or claimed == set(values)):
-        yield Change("if all of it is needed anyway, keep it replicated", step, stop.tactic, claimed.isdisjoint(values))
+        why = "if all of it is needed anyway, keep it replicated"
+        yield Change(step, stop.tactic, claimed.isdisjoint(values), why)
 
 
 def _said(plan: State, values: Sequence[int]) -> Patterns:

@@ -8,6 +8,7 @@ w1: f32[data*2, 16]
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 from ...dialects.definitions import printer
 from ...dialects.errors import Error
@@ -73,15 +74,20 @@ class Explanation(View):
         return text in "\n".join(map(str, self.steps))
 
 
-def explain(plan: State, what: Patterns | Collective | Conflict | Stop) -> Explanation:
-    """Raises Error for a collective, a conflict or a stop of another plan."""
-    if isinstance(what, Stop):
-        return Explanation(_stop(plan, what))
-    if isinstance(what, Collective):
-        return Explanation(_collective(plan, what))
-    if isinstance(what, Conflict):
-        return Explanation(_conflict(plan, what))
-    return Explanation(_values(plan, what))
+def explain(plan: State, what: object) -> Explanation:
+    """Raises Error for a collective, a conflict or a stop of another plan, and for a number."""
+    match what:
+        case Stop():
+            return Explanation(_stop(plan, what))
+        case Collective():
+            return Explanation(_collective(plan, what))
+        case Conflict():
+            return Explanation(_conflict(plan, what))
+        case int():
+            helps = [f"take it from its list: plan.explain(plan.collectives()[{int(what)}])", "or name a value by its path"]
+            raise Error(f"expected a value's name, a collective, a conflict or a stop, got {what}", helps=helps)
+        case _:
+            return Explanation(_values(plan, cast(Patterns, what)))
 
 
 def _values(plan: State, values: Patterns) -> Iterator[Reason]:

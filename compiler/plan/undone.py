@@ -36,7 +36,7 @@ def in_parts(plan: State, dim: int, axes: Sequence[str], what: str) -> Error | N
         f"`{what}` computes nothing in parts: `{first.axis}` ({first.size} devices) stops at the first op, `{node.kind}`",
         location=None if source is None else source.location(),
         label=f"dim {first.dim} of `{names[value]}` ({first.extent}): {first.reason}",
-        helps=[split] if splits else [str(way)] if (way := instead(plan, first)) is not None else [],
+        helps=[split] if splits else [f"{way.why}: {way.tactic}"] if (way := instead(plan, first)) is not None else [],
     )
 
 

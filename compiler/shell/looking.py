@@ -82,13 +82,17 @@ def explain(session: Session, typed: Typed, words: Words) -> Answer:
                              dim 0 on `data`: decided by 2: tile('w1', 0, 'data')
     """
     plan, first = session.plan, words[0].text
-    if len(words) < 2:
-        return Answer(session, str(plan.explain(first)))
     lists: dict[str, Callable[[], Sequence[object]]] = {
         "collective": plan.collectives,
         "conflict": lambda: plan.conflicts,
         "stop": lambda: plan.blocked,
     }
+    if len(words) < 2:
+        if first.isdecimal() and plan.source.addresses.by_name(first) is None:
+            fits = [name for name, found in lists.items() if 0 < int(first) <= len(found())]
+            ways = " or ".join(f"`explain {name} {first}`" for name in fits or lists)
+            typed.fail(words[0], f"a number alone names nothing to explain, got `{first}`", f"write {ways}")
+        return Answer(session, str(plan.explain(first)))
     if first not in lists:
         ways = "write `explain VALUE`, `explain collective 3`, `explain conflict 1` or `explain stop 1`"
         typed.fail(words[0], f"`{first}` is not a list", ways)

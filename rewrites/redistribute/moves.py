@@ -241,7 +241,9 @@ class Space:
         left = [axis for axis in (*placed, *free) if axis not in found.values()]
         for axis in placed:
             if axis not in found:
-                found[axis] = axis if axis in left else next((each for each in left if self.size[each] == self.size[axis]), axis)
+                found[axis] = (
+                    axis if axis in left else next((each for each in left if self.size[each] == self.size[axis]), axis)
+                )
                 left = [each for each in left if each != found[axis]]
         return found
 

@@ -9,15 +9,16 @@ import hypothesis
 import pytest
 from asked import asked
 from example_plans import examples as example_plans
-from generated import Case, cases, examples
+from generated import Case, cases, examples, is_quick
 from hypothesis import given as drawing
 
 # How many plans are asked: in `make test`, and in `make fuzz`.
 GENERATED = {"forward": (8, 1300), "gradients": (3, 700)}
 # How many of a hundred generated plans are compiled too.
 COMPILED = 3
-# The examples that are asked in `make test` too.
+# The examples that are asked: in `make test`, and in `make fuzz`.
 QUICK = "mlp, batch and units", "heat, rows", "block.partita, annotated"
+NAMES = QUICK if is_quick() else [*example_plans()]
 
 
 @pytest.mark.parametrize("kind", GENERATED)
@@ -31,10 +32,7 @@ def test_a_generated_plan_answers_everything(kind: str, tmp_path: Path) -> None:
     run()
 
 
-@pytest.mark.parametrize("name", example_plans())
+@pytest.mark.parametrize("name", NAMES)
 def test_an_example_answers_everything(name: str, tmp_path: Path) -> None:
-    profile = hypothesis.settings.default
-    assert profile is not None
-    if name in QUICK or not profile.derandomize:
-        plan, args = example_plans()[name]()
-        asked(plan, plan.source.traced.function.fn, args, tmp_path)
+    plan, args = example_plans()[name]()
+    asked(plan, plan.source.traced.function.fn, args, tmp_path)

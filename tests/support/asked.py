@@ -27,10 +27,10 @@ from partita.compiler.graph.graph import Graph
 from partita.compiler.graph.run import CompiledGraph
 from partita.compiler.plan.conflicts import open_keys
 from partita.compiler.plan.counts import KINDS
-from partita.compiler.plan.cures import Change
 from partita.compiler.plan.expect import QUANTITIES
 from partita.compiler.plan.open_stops import is_open
 from partita.compiler.plan.state import Action, State
+from partita.compiler.plan.trials import Change
 from partita.compiler.run.partitioned import Partitioned
 from partita.compiler.shell.commands import TABLE
 from partita.compiler.shell.completion import completions
@@ -202,6 +202,11 @@ class Asked:
                     made = plan.apply(way)
                     assert conflict.key not in open_keys(made)
                     self.cured(made, way.bytes, way.flops)
+        for rewriting in plan.rewrites():
+            with saying(f"the rewriting {rewriting!r}"):
+                before, after = plan, plan.apply(rewriting)
+                saved = before.bytes_per_device() - after.bytes_per_device(), before.memory().bytes - after.memory().bytes
+                assert saved == (rewriting.bytes, rewriting.memory)
         for stop in plan.blocked:
             if stop.cure is None:
                 continue

@@ -54,10 +54,6 @@ class Hop(NamedTuple):
     def receivers(self) -> tuple[int, ...]:
         return tuple(receiver for _, receiver in self.pairs)
 
-    def fits(self, other: Hop) -> bool:
-        """Whether one permute can move the pieces of both."""
-        return not set(self.senders) & set(other.senders) and not set(self.receivers) & set(other.receivers)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Halo(Step):
@@ -202,14 +198,17 @@ def rounds(hops: tuple[tuple[Hop, ...], ...]) -> tuple[tuple[tuple[int, Hop], ..
 
 
 def _first_fit(parts: Sequence[tuple[int, Hop]]) -> tuple[tuple[tuple[int, Hop], ...], ...]:
-    found: list[list[tuple[int, Hop]]] = []
+    """Each piece in the first permute in which its devices neither send nor receive another one."""
+    found: list[tuple[list[tuple[int, Hop]], set[int], set[int]]] = []
     for part in parts:
-        fitting = (each for each in found if all(part[1].fits(hop) for _, hop in each))
-        if (first := next(fitting, None)) is not None:
-            first.append(part)
-        else:
-            found.append([part])
-    return tuple(map(tuple, found))
+        senders, receivers = part[1].senders, part[1].receivers
+        fitting = (each for each in found if each[1].isdisjoint(senders) and each[2].isdisjoint(receivers))
+        if (first := next(fitting, None)) is None:
+            found.append(first := ([], set(), set()))
+        first[0].append(part)
+        first[1].update(senders)
+        first[2].update(receivers)
+    return tuple(tuple(each) for each, *_ in found)
 
 
 class _Here:

@@ -88,7 +88,7 @@ NOT_AT_X: list[Step] = [
 
 
 @pytest.mark.parametrize("within", [pt.then, pt.or_else, pt.repeat])
-@pytest.mark.parametrize("tactic", NOT_AT_X, ids=str)
+@pytest.mark.parametrize("tactic", NOT_AT_X, ids=lambda each: getattr(each, "__name__", None) or str(each))
 def test_a_tactic_that_claims_nothing_where_it_is_applied_is_refused(tactic: Step, within: Callable[[Step], Step]) -> None:
     plan = pt.plan(perceptron, MESH, arrays(WEIGHTS), np.ones((4, 16), np.float32))
     for at in (pt.at("x", tactic), pt.at("x", within(tactic)), pt.at("x", pt.at("x", tactic)), within(pt.at("x", tactic))):

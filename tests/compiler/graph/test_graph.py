@@ -309,7 +309,8 @@ def test_stablehlo_needs_no_devices() -> None:
 @pytest.mark.parametrize(
     ("granularity", "message"),
     [
-        ("colective", "did you mean `collective`"),
+        ("colective", "`colective` is not a granularity(.|\n)*`whole` or `collective`"),
+        ("hlo", r"`hlo` is not a granularity(.|\n)*`plan.spmd\(\)`(.|\n)*`plan.compile\(\).lower\(\*args\)`"),
         ("kernel", "`kernel` is not a granularity(.|\n)*`whole` or `collective`"),
         ("stage", "`stage` cuts at pipeline stages, but plans do not have stages yet(.|\n)*`whole` or `collective`"),
     ],
