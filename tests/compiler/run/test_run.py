@@ -313,3 +313,38 @@ def test_the_derivative_of_a_program_that_closes_over_a_key_is_compiled() -> Non
     jitted = pt.jit(noisy, mesh=MESH, tactics=[pt.Tile({"x": 0}, "data")])
     jax.jit(jitted)(X)
     assert jitted.plan(X).check(X) < 2e-4
+
+
+UNREAD: dict[str, Callable[..., Any]] = {
+    "unread": lambda x, y: x * 2,
+    "passed on": lambda x, y: (x * 2, y),
+    "none is read": jax.grad(lambda x, y: (x * 2).sum(), argnums=(0, 1)),
+    "no result": lambda x, y: (),
+    "read": lambda x, y: (x * 2, y + 1),
+}
+
+
+@pytest.mark.parametrize("name", UNREAD)
+def test_a_program_takes_each_argument_in_the_layout_of_the_plan(name: str) -> None:
+    x, y = jnp.asarray(X), jnp.ones((64, 64))
+    plan = pt.plan(UNREAD[name], pt.Mesh(data=4), x, y).tile("x", 0, "data").tile("y", 0, "data")
+    compiled = plan.compile()
+    assert plan.layout("y") == {"y": "f32[data*16, 64]"}
+    if name != "no result":
+        taken = compiled.lower(x, y).compile().memory_analysis()
+        assert taken is not None
+        assert taken.argument_size_in_bytes == plan.memory().arguments == (x.nbytes + y.nbytes) // 4
+    equal(compiled(x, y), UNREAD[name](x, y))
+
+
+def test_unread_arguments_of_any_type_change_nothing() -> None:
+    others = [np.full((4, 2), np.nan, np.float32), np.ones((4,), bool), np.full((4,), 1 + 1j, np.complex64), np.ones((4, 0))]
+
+    def program(x: Any, others: Any, key: Any) -> Any:
+        return x * 2, jnp.sum(x)
+
+    keys = jax.random.split(jax.random.key(0), 4)
+    plan = pt.plan(program, pt.Mesh(data=4), X, others, keys)
+    for name in ("x", "others/0", "others/1", "others/2", "key"):
+        plan = plan.tile(name, 0, "data")
+    equal(plan.compile()(X, others, keys), program(X, others, keys))
