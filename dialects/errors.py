@@ -6,8 +6,9 @@ import difflib
 import re
 import sysconfig
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 
@@ -23,6 +24,13 @@ class Span:
     def to(self, other: Span) -> Span:
         """From the start of this one to the end of the other."""
         return Span(self.line, self.column, other.end_line, other.end_column)
+
+
+# A text with as many mistakes, or statements, as lines is split into lines only once.
+@lru_cache(maxsize=8)
+def lines_of(source: str) -> tuple[str, ...]:
+    """The lines of a text as lark counts them: a form feed or a Unicode line separator does not end one."""
+    return tuple(source.split("\n"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +50,7 @@ class Location:
     @classmethod
     def of(cls, file: str, source: str, line: int, column: int = 0, end_column: int = 0) -> Location:
         """The location on line `line` of `source`, which is the whole text of `file`."""
-        # As lark counts lines: a form feed or a Unicode line separator does not end one.
-        lines = source.split("\n")
+        lines = lines_of(source)
         return cls(file, line, column, end_column, lines[line - 1] if 0 < line <= len(lines) else "")
 
     def narrowed(self, title: str) -> Location:
@@ -68,6 +75,8 @@ class Error(Exception):
     Every error that a user can cause is a `pt.Error`, so one `except` is enough; any other exception is a defect of
     Partita. The title names the object, what was expected and what was given. A help says what to type.
 
+    `helps` may be a function that finds them: what takes long to try is tried only if the error is shown.
+
     Its `str` begins with the title, as that of any exception; the command line puts `error: ` in front.
 
     ```
@@ -90,14 +99,23 @@ class Error(Exception):
         location: Location | None = None,
         label: str = "",
         notes: Iterable[str] = (),
-        helps: Iterable[str] = (),
+        helps: Iterable[str] | Callable[[], Iterable[str]] = (),
     ) -> None:
+        title = _cut(title)
         super().__init__(title)
         self.title = title
         self.location = location
         self.label = label
-        self.notes = tuple(notes)
-        self.helps = tuple(helps)
+        self.notes = tuple(map(_cut, notes))
+        self._tried = helps if callable(helps) else None
+        self._helps = () if callable(helps) else tuple(map(_cut, helps))
+
+    @property
+    def helps(self) -> tuple[str, ...]:
+        """What to type instead."""
+        if self._tried is not None:
+            self._helps, self._tried = tuple(map(_cut, self._tried())), None
+        return self._helps
 
     def __str__(self) -> str:
         lines = [self.title]
@@ -124,6 +142,17 @@ _NOT_THE_USERS = (
 
 _WIDEST = 400
 """The most characters of a line that are shown."""
+_LONGEST = 1000
+"""The most characters of a line of an error's own words, which may quote a whole text."""
+
+
+def _cut(text: str) -> str:
+    """The text; of a line that is very long, its two ends."""
+    if len(text) <= _LONGEST:
+        return text
+    half = _LONGEST // 2
+    lines = (f"{line[:half]} ... {line[-half:]}" if len(line) > _LONGEST else line for line in text.split("\n"))
+    return "\n".join(lines)
 
 
 def _entry(kind: str, text: str) -> str:

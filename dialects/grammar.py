@@ -1,14 +1,51 @@
-"""The grammars of index notation: one file each, with `expressions.lark` as their common part."""
+"""The grammars: one file each; those of index notation have `expressions.lark` as their common part.
 
+This is the boundary behind which a text leaves lark. Lark's tokens are strings with a place, and some methods of strings return
+them as they are, so one that is kept by mistake prints as `Token('AXIS', 'data')` wherever it turns up. A `Word` is no string:
+what keeps a text must take it out, `word.text`.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
 from lark import Lark, Token, Tree
 
+from .errors import Span
 from .monoids import FOLDS, MERGE, SELECTIONS
 
-Node: TypeAlias = Tree[Token]
+DEEPEST = 200
+"""The deepest nesting of phrases that a text may have, unless its reader has fewer."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Word:
+    """A word of a text: the name of its terminal, what it says, and where it stands. Lines and columns count from 1."""
+
+    type: str
+    text: str
+    span: Span
+    start: int
+    """The offset of its first character in the text."""
+
+    # A word in a set or a table of names would never be found: this makes the mistake an error.
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Node: TypeAlias = Tree[Word]
+
+
+class TooDeep(Exception):
+    """A text whose phrases are nested too deeply; `span` is the first of them that is."""
+
+    def __init__(self, span: Span) -> None:
+        super().__init__(span)
+        self.span = span
 
 
 @cache
@@ -32,21 +69,61 @@ def _folds(_: str | None, path: str) -> tuple[str, str]:
     return path, rf"FOLD.2: /({'|'.join((*FOLDS, *SELECTIONS, MERGE))})(?=\()/"
 
 
-def read(file: Path, text: str, start: str = "start", starts: tuple[str, ...] = ("start",)) -> Node:
-    """The tree of a text, or of the phrase `start`, one of the `starts` of the grammar; lark's `UnexpectedInput` for one that
-    the grammar does not take.
+def read(
+    file: Path,
+    text: str,
+    start: str = "start",
+    starts: tuple[str, ...] = ("start",),
+    *,
+    chains: Collection[str] = (),
+    deepest: int = DEEPEST,
+) -> Node:
+    """The tree of a text, or of the phrase `start`, one of the `starts` of the grammar.
+
+    Raises lark's `UnexpectedInput` for a text that the grammar does not take, and `TooDeep` for one that is nested too deeply.
+    The first part of a phrase in `chains`, `a + b + c`, is as deep as the whole: who reads it walks it without calling itself.
 
     Lark prefixes the kinds of imported phrases with the name of their file, `expressions__add`. This removes the prefix.
     """
-    tree: Node = grammar(file, starts).parse(text, start)  # pyright: ignore[reportUnknownMemberType]
-    for phrase in tree.iter_subtrees():
+    tree: Tree[Token] = grammar(file, starts).parse(text, start)  # pyright: ignore[reportUnknownMemberType]
+    return _ours(tree, chains, deepest)
+
+
+def _ours(tree: Tree[Token], chains: Collection[str], deepest: int) -> Node:
+    """The same tree with our words in it."""
+    left = [(tree, 0)]
+    while left:
+        phrase, depth = left.pop()
         phrase.data = phrase.data.rpartition("__")[2]
-    return tree
+        if depth > deepest:
+            raise TooDeep(_span(phrase.meta))
+        inside = [child for child in phrase.children if isinstance(child, Tree)]
+        for number, child in enumerate(inside):
+            kind = child.data.rpartition("__")[2]
+            is_chain = number == 0 and len(inside) > 1 and phrase.data in chains and kind in chains
+            left.append((child, depth if is_chain else depth + 1))
+        phrase.children = [_word(child) if isinstance(child, Token) else child for child in phrase.children]  # pyright: ignore
+    return tree  # pyright: ignore[reportReturnType]
 
 
-def words(node: Node) -> list[Token]:
+def _word(token: Token) -> Word:
+    return Word(token.type, str(token), _span(token), token.start_pos or 0)
+
+
+def _span(at: object) -> Span:
+    """The span of one of lark's tokens or phrases; an empty phrase has none."""
+    line, column = getattr(at, "line", None) or 1, getattr(at, "column", None) or 1
+    return Span(line, column, getattr(at, "end_line", None) or line, getattr(at, "end_column", None) or column + 1)
+
+
+def place(where: Node | Word) -> Span:
+    """The span of a phrase or a word."""
+    return where.span if isinstance(where, Word) else _span(where.meta)
+
+
+def words(node: Node) -> list[Word]:
     """The words directly in a phrase."""
-    return [child for child in node.children if isinstance(child, Token)]
+    return [child for child in node.children if isinstance(child, Word)]
 
 
 def phrases(node: Node) -> list[Node]:

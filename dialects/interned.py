@@ -5,7 +5,7 @@ the same object, equality is `is`, a hash is an address, and every memo table ov
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 _T = TypeVar("_T", bound="Interned")
 
@@ -31,12 +31,21 @@ class Interned:
         return type(self), tuple(getattr(self, name) for name in self.__match_args__)
 
 
+def _plain(field: object) -> object:
+    """The field with plain strings: a term is kept for ever, and one of a subclass of `str` would print in its own way."""
+    if isinstance(field, tuple):
+        return tuple(map(_plain, cast("tuple[object, ...]", field)))
+    return str.__str__(field) if isinstance(field, str) else field
+
+
 def intern(cls: type[_T], *fields: object) -> _T:
     """The one object of `cls` with these fields, in the order of `__match_args__`."""
     key = (cls, *fields)
     found: _T | None = _made.get(key)
     if found is not None:
         return found
+    fields = cast("tuple[object, ...]", _plain(fields))
+    key = (cls, *fields)
     made = object.__new__(cls)
     for name, value in zip(cls.__match_args__, fields, strict=True):
         object.__setattr__(made, name, value)

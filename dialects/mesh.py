@@ -15,7 +15,7 @@ from .errors import Error, did_you_mean
 from .interned import Interned, intern
 
 # `data`, or `data.0:2`: one of the sub-axes that a refined mesh has instead of `data`.
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[0-9]+:[0-9]+)?")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[0-9]{1,18}:[0-9]{1,18})?")
 
 
 class UnknownAxis(Error, KeyError):

@@ -11,8 +11,8 @@ from typing import Self, TypeVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Data
-from xdsl.parser import AttrParser, Parser
+from xdsl.ir import AttributeInvT, Data, SSAValue
+from xdsl.parser import AttrParser, Parser, UnresolvedOperand
 from xdsl.parser.generic_parser import ParserState
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError, VerifyException
@@ -38,11 +38,20 @@ class _Lexer(MLIRLexer):
 
 
 class _Reader(Parser):
-    """xDSL's parser, with our lexer."""
+    """xDSL's parser, with our lexer; and a value is read behind the op that makes it.
+
+    xDSL's parser lets an op read a value that a later op makes, or its own, as the graphs of some dialects do. In none of ours
+    does that mean anything.
+    """
 
     def __init__(self, context: Context, text: str, name: str) -> None:
         super().__init__(context, "", name)
         self._parser_state = ParserState(_Lexer(Input(text, name)))
+
+    def resolve_operand(self, operand: UnresolvedOperand, type: AttributeInvT) -> SSAValue[AttributeInvT]:
+        if operand.operand_name not in self.ssa_values:
+            self.raise_error(f"no op before this one makes `%{operand.operand_name}`", operand.span)
+        return super().resolve_operand(operand, type)
 
 
 def read_module(context: Context, text: str, name: str = "<unknown>", implicit: bool = True) -> ModuleOp:

@@ -111,7 +111,7 @@ def block(program: Program, name: str, node: Node) -> Block:
         text.fail("plan_mesh", word, name=name)
     if not program.functions:
         return Block(name, str(given[0]) if given else None, *_read(program, node, None), program.mesh)
-    if given and given[0] not in program.functions:
+    if given and given[0].text not in program.functions:
         text.fail("plan_of", given[0], program.functions, name=given[0])
     function = program.functions[str(given[0]) if given else list(program.functions)[-1]]
     labels = dict.fromkeys(name for array in function.arguments for name in array.extents if name is not None)

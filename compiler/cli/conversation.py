@@ -1,6 +1,7 @@
 """`partita shell`: the front end of a session for where it runs: a terminal, a pipe, a picture."""
 
 import sys
+from collections.abc import Iterator
 from shutil import get_terminal_size
 
 import click
@@ -15,6 +16,8 @@ from ..shell.session import Session
 
 WIDTH, WIDEST = 100, 160
 """The columns that an answer takes where there is no terminal, and the most of them."""
+LONGEST = 1 << 20
+"""The most characters of a line of a script."""
 
 
 def _file() -> str:
@@ -23,18 +26,26 @@ def _file() -> str:
     return name if isinstance(name, str) and name and not name.startswith("<") else "input"
 
 
+def _lines() -> Iterator[str]:
+    """The lines of the input. Raises Error for one that does not end: a line is a command, and not all of a device."""
+    while line := sys.stdin.readline(LONGEST):
+        if len(line) == LONGEST:
+            raise Error(f"`{_file()}` is no script: it has a line of {LONGEST:,} characters or more")
+        yield line
+
+
 def _session(plan: Plan) -> Session:
     return Session.start(plan, min(get_terminal_size((WIDTH, 40)).columns, WIDEST))
 
 
 def scripted(plan: Plan) -> None:
     """Answers the lines of the standard input. Raises Error for the first that fails."""
-    run(_session(plan), sys.stdin, _file(), click.echo)
+    run(_session(plan), _lines(), _file(), click.echo)
 
 
 def recorded(plan: Plan, file: str, title: str) -> None:
     """Writes a picture of the session whose lines are the standard input. Raises Error for the line at which it ends."""
-    made, failed = picture(_session(plan), sys.stdin, _file(), f"partita shell {title}")
+    made, failed = picture(_session(plan), _lines(), _file(), f"partita shell {title}")
     write_text(file, made)
     if failed is not None:
         notes = [*failed.notes, f"the session up to this line is in {file}"]

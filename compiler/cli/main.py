@@ -213,12 +213,10 @@ def rules(names: Sequence[str]) -> None:
 
     files = [name for name in names if name.endswith(".py")]
     if files:
-        from pathlib import Path
-
         from .target import module_of
 
         for file in files:
-            module_of(Path(file).resolve())
+            module_of(file)
     for heading, texts in laws([name for name in names if name not in files], defined=bool(files)).items():
         click.echo(click.style(heading, bold=True))
         click.echo("\n".join(texts) + "\n")

@@ -18,6 +18,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 
 from ...dialects.errors import Error, nearest
 from ...dialects.text import error_of, read_module
+from ..inputs.files import bounded, regular
 from .passes import PASSES
 from .universe import UNIVERSE
 
@@ -55,10 +56,12 @@ class PartitaOpt(xDSLOptMain):
             raise Error(f"the passes `{self.args.passes}` cannot be read: {error}") from None
 
     def get_input_stream(self) -> tuple[IO[bytes], str]:
+        if self.args.input_file is not None:
+            regular(self.args.input_file, "leave it out to read the standard input")
         stream, extension = super().get_input_stream()
         # Read everything now, so that no error leaves the file open.
         with stream:
-            return BytesIO(stream.read()), extension
+            return BytesIO(bounded(stream, self.get_input_name())), extension
 
     def prepare_input(self) -> tuple[list[tuple[IO[bytes], int]], str]:
         try:

@@ -6,13 +6,18 @@ tile('w1', 1, 'model')   -->   Call("tile", ("w1", 1, "model"))
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ...dialects.errors import Error, Location
+from .checks import shortened
 
 NESTS = "at"
 """The one call whose arguments may be calls: a tactic, applied at a scope."""
+
+DEEPEST = 50
+"""The deepest nesting of a call: of tactics in tactics, of lists in lists, of signs."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -33,13 +38,20 @@ class Call:
     def read(cls, text: str, location: Location | None = None, *helps: str) -> Call:
         """The call of a text. Raises Error, at this location, for a text that is not a call with literal arguments."""
 
-        def wrong(why: str) -> Error:
-            return Error("expected a tactic on this line", location=location, label=why, helps=helps)
+        def wrong(why: str, *more: str) -> Error:
+            return Error("expected a tactic on this line", location=location, label=why, helps=[*more, *helps])
 
         try:
             call = ast.parse(text.strip(), mode="eval").body
         except SyntaxError as error:
             raise wrong(error.msg) from None
+        except (MemoryError, RecursionError):
+            # So Python says that its parser has too many things open.
+            raise wrong("this is nested too deeply") from None
+        except ValueError as error:
+            raise wrong(str(error)) from None
+        if _is_deep(call):
+            raise wrong("this is nested too deeply")
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
             raise wrong("this is not a call of a tactic")
 
@@ -50,10 +62,47 @@ class Call:
                 return cls.read(ast.unparse(node), location, *helps)
             try:
                 return ast.literal_eval(node)
-            except ValueError:
-                raise wrong(f"`{ast.unparse(node)}` is not a literal") from None
+            except (ValueError, TypeError):
+                cure = [f"put names in quotes: `{shortened(quoted)}`"] if (quoted := _quoted(call)) is not None else []
+                raise wrong(f"`{shortened(ast.unparse(node))}` is not a literal", *cure) from None
 
         kwargs = {each.arg or "**": literal(each.value) for each in call.keywords}
         if "**" in kwargs:
             raise wrong("`**` is not a literal")
         return cls(call.func.id, tuple(map(literal, call.args)), kwargs)
+
+
+def _quoted(call: ast.Call) -> str | None:
+    """The call with its names as texts, if it then has only literals: `FSDP(data)` --> `FSDP('data')`."""
+    made = ast.Call(
+        call.func, [*map(_as_text, call.args)], [ast.keyword(each.arg, _as_text(each.value)) for each in call.keywords]
+    )
+    try:
+        for each in (*made.args, *(each.value for each in made.keywords)):
+            ast.literal_eval(each)
+    except (ValueError, TypeError):
+        return None
+    return ast.unparse(made)
+
+
+def _as_text(given: ast.expr) -> ast.expr:
+    """An expression in which each name is a text."""
+    return _Quotes().visit(copy.deepcopy(given))
+
+
+class _Quotes(ast.NodeTransformer):
+    """Replaces names by texts: `params.w1` too."""
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return ast.Constant(node.id)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        return ast.Constant(ast.unparse(node))
+
+
+def _is_deep(call: ast.expr) -> bool:
+    """Whether expressions are nested more than `DEEPEST` deep in it."""
+    level: list[ast.AST] = [call]
+    for _ in range(DEEPEST):
+        level = [inner for each in level for inner in ast.iter_child_nodes(each)]
+    return bool(level)

@@ -1,33 +1,85 @@
-"""Text files that a user names: read and written, with errors that name the file."""
+"""Files that a user names: read and written, with errors that name the file.
 
+Only regular files are read, and only up to a bound, so that a device or a pipe in place of a file is an error at once.
+"""
+
+import stat
 from pathlib import Path
+from typing import IO
 
 from ...dialects.errors import Error
 from .checks import shown
 
+LARGEST = 1 << 26
+"""The most bytes of a text. A plan of 10,000 arrays has two million."""
+
+
+def regular(file: object, help: str) -> Path:
+    """The path of a file that there is. Raises Error for a name that is none, and for a folder, a device or a pipe."""
+    path = path_of(file)
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        raise Error(f"no such file: {named(path)}", helps=[f"{help}; the folder is {Path.cwd()}"]) from None
+    except (OSError, ValueError) as error:
+        raise Error(f"{named(path)} cannot be read: {said(error)}", helps=[help]) from None
+    if not stat.S_ISREG(mode):
+        kind = "a folder" if stat.S_ISDIR(mode) else "no regular file"
+        raise Error(f"{named(path)} cannot be read: it is {kind}", helps=[help])
+    return path
+
 
 def read_text(file: str | Path) -> str:
     """The text of a file. Raises Error if it cannot be read."""
-    path = _path(file)
+    path = regular(file, "a program is a text file in UTF-8")
     try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise Error(f"no such file: `{file}`", helps=[f"the folder is {Path.cwd()}"]) from None
+        with path.open("rb") as stream:
+            found = bounded(stream, str(file))
+        # Some editors begin a file with a mark of its encoding.
+        return found.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except (OSError, UnicodeDecodeError) as error:
         raise Error(f"`{file}` cannot be read: {error}", helps=["a program is a text file in UTF-8"]) from None
 
 
+def bounded(stream: IO[bytes], file: str) -> bytes:
+    """What a stream holds. Raises Error if that is more than `LARGEST`."""
+    found = stream.read(LARGEST + 1)
+    if len(found) > LARGEST:
+        raise Error(f"`{file}` is too large: a text has at most {LARGEST:,} bytes")
+    return found
+
+
 def write_text(file: str | Path, text: str) -> None:
     """Writes a file. Raises Error if that is not possible."""
-    path = _path(file)
+    path = path_of(file)
     try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
+        # What no encoding has, such as half of a surrogate pair in a source line, is written as Python writes it.
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
+    except (OSError, ValueError) as error:
         helps = [f"the folder is {Path.cwd()}", "give the name of a file in a folder that exists"]
-        raise Error(f"`{file}` cannot be written: {error.strerror}", helps=helps) from None
+        raise Error(f"{named(path)} cannot be written: {said(error)}", helps=helps) from None
 
 
-def _path(file: object) -> Path:
-    if not isinstance(file, str | Path):
-        raise Error(f"expected the name of a file, got {shown(file)}", helps=['write it as a string: "plan.partita"'])
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder of this name; also of what can be no name."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def said(error: OSError | ValueError) -> str:
+    """Why a file cannot be used: `No such file or directory`, `embedded null byte`."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def named(path: Path) -> str:
+    """The path as an error shows it: of what can be no name of a file, such as a whole text, only the beginning."""
+    return f"`{path}`" if len(str(path)) < 1000 and str(path).isprintable() else shown(str(path))
+
+
+def path_of(file: object, example: str = "plan.partita") -> Path:
+    """The path that names a file. Raises Error for a value that names none."""
+    if not isinstance(file, str | Path) or not str(file):
+        raise Error(f"expected the name of a file, got {shown(file)}", helps=[f'write it as a string: "{example}"'])
     return Path(file)

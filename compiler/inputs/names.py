@@ -2,32 +2,55 @@
 
 An argument or result is named by its path (`params/blocks/3/w1`), every other value by its tag or scope. A pattern is a
 glob over the parts of a name: `*` matches any part, `**` any number of parts, `?` and `[abc]` one character.
-In a key, `/` and the glob characters are escaped with a backslash, both in names and in patterns.
+In a key, `/`, the glob characters, and characters that cannot be seen are escaped with a backslash, both in names and in
+patterns.
 
     params/**/w1    -->    params/blocks/0/w1, params/blocks/1/w1, ...
     params          -->    everything under it
 """
 
 import re
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import zip_longest
 from typing import TypeAlias
 
+from ...dialects.english import counted
 from ...dialects.errors import Error, did_you_mean
 from ..jax_private import Shaped
-from .checks import patterns_of
+from .checks import patterns_of, shortened
 
 Patterns: TypeAlias = str | Sequence[str]
 
+SHOWN = 8
+"""The most names that an error lists."""
+
 _SPECIAL = re.compile(r"([\\/*?\[\]])")
+# What ends a line, is not shown, or has no encoding.
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]")
 _PART = re.compile(r"(?:\\.|[^\\/])+", re.DOTALL)
-_TOKEN = re.compile(r"\\.|\*+|\?|\[!?(?:\\.|[^\]\\])+\]|.", re.DOTALL)
+# One character of a part, as names write it, and any number of them; any number of parts.
+_ONE = r"(?:\\u[0-9a-f]{4}|\\.|[^\\/])"
+_STAR = rf"{_ONE}*"
+_PARTS = r"(?:(?:\\.|[^\\/])+/)*"
+_TOKEN = re.compile(r"\\u[0-9a-f]{4}|\\.|\*+|\?|\[!?(?:\\.|[^\]\\])+\]|.", re.DOTALL)
 
 
 def escape(key: object) -> str:
-    r"""One part of a name, from a key of a tree: `"a/b*"` --> `a\/b\*`."""
-    return _SPECIAL.sub(r"\\\1", str(key))
+    r"""One part of a name, from a key of a tree: `"a/b*"` --> `a\/b\*`. What is not seen is written by its number, `\u000a`.
+
+    Every name of a program is made by this function, so any key can be printed, stands on one line of a plan file, and is
+    read back from there.
+    """
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", _SPECIAL.sub(r"\\\1", str(key)))
+
+
+@lru_cache(maxsize=1 << 12)
+def escape_parts(name: str) -> str:
+    """A name of several parts that a program says: of a tag, or a scope."""
+    return "/".join(map(escape, name.split("/")))
 
 
 def join(*parts: str) -> str:
@@ -60,24 +83,32 @@ def pattern(glob: str, under: bool = True) -> re.Pattern[str]:
     Without it, the names are those of intermediate values: `scope` also matches `scope#0`, `scope#1`, ..., the values that
     leave the scope.
     """
-    split = parts(glob)
+    split = [part for part, after in zip_longest(parts(glob), parts(glob)[1:]) if not part == after == "**"]
     text = ""
     for number, part in enumerate(split, start=1):
         slash = "/" if number < len(split) else ""
-        if part == "**":
-            text += r"(?:(?:\.|[^\/])+/)*" if slash else ".*"
-        else:
-            text += "".join(map(_token, _TOKEN.findall(part))) + slash
-    return re.compile(f"{text}(?:/.*)?" if under else rf"{text}(?:#\d+)?", re.DOTALL)
+        text += (_PARTS if slash else ".*") if part == "**" else _part(part) + slash
+    try:
+        return re.compile(f"{text}(?:/.*)?" if under else rf"{text}(?:#\d+)?", re.DOTALL)
+    except re.error as error:
+        raise Error(f"`{shortened(glob)}` is not a pattern: {error.msg}", helps=["in a key, `[` is written `\\["]) from None
+
+
+def _part(part: str) -> str:
+    """The regular expression of one part. What stands between two stars is found where it comes first, and nowhere else: any
+    other place would serve the star behind it no better, and trying all would take for ever."""
+    first, *between = "".join(map(_token, _TOKEN.findall(part))).split(_STAR)
+    return first + "".join(f"(?>{_STAR}?{each})" for each in between[:-1]) + "".join(f"{_STAR}{each}" for each in between[-1:])
 
 
 def _token(token: str) -> str:
     if token.startswith("*"):
-        return r"(?:\\.|[^\\/])*"
+        return _STAR
     if token == "?":
-        return r"(?:\\.|[^\\/])"
+        return _ONE
     if len(token) > 1 and token[0] == "[":
-        return "[" + ("^" if token[1] == "!" else "") + token[1:-1].removeprefix("!").replace("^", r"\^") + "]"
+        inside = re.sub(r"([\^[&~|])", r"\\\1", token[1:-1].removeprefix("!"))
+        return "[" + ("^" if token[1] == "!" else "") + inside + "]"
     return re.escape(token)
 
 
@@ -104,19 +135,48 @@ def unknown(glob: str, names: Sequence[str], what: str = "value") -> Error:
     leaves = [name for name in names if name.startswith(f"{glob}/")]
     ends = [name for name in names if name.endswith(f"/{glob}")]
     if leaves:
-        helps = [f"`{glob}` is a tree: name its leaves, {_listed(leaves)}, or all of them, `{glob}/*`"]
+        helps = [f"`{glob}` is a tree: name its leaves, {listed(leaves)}, or all of them, `{glob}/*`"]
     elif ends:
-        helps = [f"names begin with their argument: did you mean {_listed(ends)}?"]
+        helps = [f"names begin with their argument: did you mean {listed(ends)}?"]
     else:
-        helps = did_you_mean(glob, [*names, *inner(names)], most=3)
+        helps = near(glob, [*names, *inner(names)])
     if not helps:
-        helps = [f"there are {len(names)}: {_listed(names, 8)}"] if names else []
+        several = f"the arguments are {trees(names)}" if what == "argument" else f"names begin with {trees(names)}"
+        shown = f"there are {len(names)}: {listed(names, SHOWN)}" if len(names) <= SHOWN else several
+        helps = [shown] if names else []
         if what == "value" and glob.isidentifier():
             helps.append(f'name an intermediate value, also in a loop body, in the function: {glob} = pt.tag({glob}, "{glob}")')
     return Error(f"no {what} is named `{glob}`", helps=helps)
 
 
-def _listed(names: Sequence[str], most: int = 3) -> str:
+def near(glob: str, names: Sequence[str]) -> list[str]:
+    """The help with the names that are nearest to a pattern, by their spelling or by a part that it spells out, if any are."""
+    return did_you_mean(glob, names, most=3) or [
+        f"did you mean {listed(found)}?" for found in [_with_part(glob, names)] if found
+    ]
+
+
+def _with_part(glob: str, names: Iterable[str]) -> list[str]:
+    """The shortest names whose last part contains what a pattern spells out, those of layers once: `enc*` --> `p/encoder`."""
+    said = max(re.split(r"[\W\d_]+", glob), key=len).lower()
+    found = sorted(
+        {name for name in names if len(said) > 2 and said in (parts(name) or [name])[-1].lower()},
+        key=lambda name: (len(name), name),
+    )
+    return list({re.sub(r"\d+", "*", name): name for name in reversed(found)}.values())[::-1]
+
+
+def trees(names: Iterable[str]) -> str:
+    """Names for a message, those of one tree together: "`params` (28 leaves), `x`"."""
+    counts, leaves = Counter((parts(name) or [name])[0] for name in names), set(names)
+    shown = [
+        f"`{root}`" if root in leaves else f"`{root}` ({counted(count, 'leaf', 'leaves')})" for root, count in counts.items()
+    ]
+    return ", ".join(shown[:SHOWN]) + (", ..." if len(shown) > SHOWN else "")
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """Names in a message: "`a`, `b`, ..."."""
     return ", ".join(f"`{name}`" for name in names[:most]) + (", ..." if len(names) > most else "")
 
 

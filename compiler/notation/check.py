@@ -56,12 +56,12 @@ def read_mesh(text: Text, items: Node) -> Mesh | None:
     slow: list[str] = []
     for axis in kinds(found[0], "axis"):
         name, number = words(phrases(axis)[0])[0], words(axis)[0]
-        if name in axes:
+        if name.text in axes:
             text.fail("axis_twice", name, axis=name)
-        if not number.isdecimal() or not number.lstrip("0") or len(number) > 9:
+        if not number.text.isdecimal() or not number.text.lstrip("0") or len(number.text) > 9:
             text.fail("axis_size", number, axis=name, size=number)
-        axes[str(name)] = int(number)
-        slow += [str(name)] * bool(kinds(axis, "slow"))
+        axes[name.text] = int(number.text)
+        slow += [name.text] * bool(kinds(axis, "slow"))
     return Mesh(axes, slow=slow)
 
 
@@ -70,9 +70,9 @@ def named(text: Text, items: Node, kind: str, twice: str) -> dict[str, Node]:
     found: dict[str, Node] = {}
     for each in kinds(items, kind):
         word = words(phrases(each)[0])[0]
-        if word in found:
-            text.fail(twice, word, name=word, line=span(found[str(word)]).line)
-        found[str(word)] = each
+        if word.text in found:
+            text.fail(twice, word, name=word, line=span(found[word.text]).line)
+        found[word.text] = each
     return found
 
 
@@ -83,14 +83,15 @@ def callees_first(text: Text, nodes: Mapping[str, Node]) -> list[str]:
     def visit(name: str, path: tuple[str, ...]) -> None:
         if len(path) > DEEPEST:
             text.fail("too_deep", words(phrases(nodes[name])[0])[0])
-        called = (words(call)[0] for call in nodes[name].find_data("call") if words(call)[0] in nodes)
-        for call in sorted(called, key=lambda word: word.start_pos or 0):
+        called = [words(call)[0] for call in nodes[name].find_data("call")]
+        for word in sorted((each for each in called if each.text in nodes), key=lambda word: word.start):
+            call = word.text
             if call in (*path, name):
                 around = (*path, name)
-                cycle = " calls ".join(f"`{each}`" for each in (*around[around.index(str(call)) :], call))
-                text.fail("recursion", call, name=call, cycle=cycle)
+                cycle = " calls ".join(f"`{each}`" for each in (*around[around.index(call) :], call))
+                text.fail("recursion", word, name=call, cycle=cycle)
             if call not in order:
-                visit(str(call), (*path, name))
+                visit(call, (*path, name))
         order.append(name)
 
     for name in nodes:

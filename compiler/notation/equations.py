@@ -6,12 +6,10 @@ from itertools import repeat
 from math import prod
 from typing import TypeAlias
 
-from lark import Token
-
 from ...dialects.definitions.tree import Apply, Group, Number, Value
 from ...dialects.dtypes import short
 from ...dialects.english import counted
-from ...dialects.grammar import Node, kinds, phrases, words
+from ...dialects.grammar import Node, Word, kinds, phrases, words
 from ..ops.primitives import names
 from . import scalars
 from .diagnostics import Text, span
@@ -36,14 +34,14 @@ class Equations:
     extents: Mapping[str, int]
     functions: Mapping[str, Function]
     arrays: dict[str, Array]
-    axes: Callable[[Sequence[Token], str, int, set[str]], tuple[str, ...]]
+    axes: Callable[[Sequence[Word], str, int, set[str]], tuple[str, ...]]
 
     def equation(self, node: Node) -> Equation | Calling:
         targets, pieces = phrases(node)[0], phrases(phrases(node)[1])
         for target in phrases(targets):
-            if (word := words(target)[0]) in self.arrays:
+            if (word := words(target)[0]).text in self.arrays:
                 self.text.fail("value_twice", word, name=word, line=self.arrays[str(word)].span.line)
-        head = words(pieces[0])[0] if pieces[0].data == "call" else ""
+        head = words(pieces[0])[0].text if pieces[0].data == "call" else ""
         if head and (head in self.functions or head.startswith("lax.")):
             return self.calling(node, phrases(targets), pieces)
         first, *more = phrases(targets)
@@ -74,7 +72,7 @@ class Equations:
                 scope.settle([part])
                 extents.append(part.extent)
         scope.settle(shared.values())
-        dims = [Group(tuple(shared[word] for word in words(left) if word in shared)) for left in lefts]
+        dims = [Group(tuple(shared[word.text] for word in words(left) if word.text in shared)) for left in lefts]
         if joined is not None:
             dims[joined] = Group((Index(str(words(lefts[joined])[0]), span(lefts[joined]), sum(extents), "joined"),))
         shape = tuple(prod(index.extent for index in dim.indices) for dim in dims)
@@ -91,9 +89,9 @@ class Equations:
         if len(joined) != (count > 1):
             self.text.fail("pieces", target, count=len(joined) or "none")
 
-    def declare(self, scope: Scope, left: Node, word: Token) -> None:
+    def declare(self, scope: Scope, left: Node, word: Word) -> None:
         """An index on the left, with its range if that is declared."""
-        if word in scope.indices:
+        if word.text in scope.indices:
             self.text.fail("left_twice", word, name=word)
         index = scope.indices[str(word)] = scope.new(word)
         if (declared := extent_of(left)) is not None:
@@ -150,7 +148,7 @@ class Equations:
         if node.data != "name":
             self.text.fail("call_argument", node, name=name, said=self.text.said(node))
         word = words(node)[0]
-        if word not in self.arrays:
+        if word.text not in self.arrays:
             self.text.fail("value_unknown", word, self.arrays, name=word)
         return self.arrays[str(word)]
 

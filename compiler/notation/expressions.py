@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import ml_dtypes
-from lark import Token
 
 from ...dialects.definitions.signs import ARITHMETIC, COMPARISONS, SIGNS
 from ...dialects.definitions.tree import Apply, Fold, Group, Number, Read
 from ...dialects.dtypes import dtype_of, long, short
 from ...dialects.english import counted
-from ...dialects.grammar import Node, phrases, words
+from ...dialects.grammar import Node, Word, phrases, words
 from ...dialects.monoids import MONOIDS
 from ..jax_private import jax
 from ..ops.monoids import WRITTEN, pools
@@ -51,7 +50,7 @@ class Expressions:
                 return self.literal(node)
             case "extent":
                 word = words(node)[0]
-                return Number(TRUTHS[word] if word in TRUTHS else named(self.text, word, self.extents), span(node))
+                return Number(TRUTHS[word.text] if word.text in TRUTHS else named(self.text, word, self.extents), span(node))
             case "name":
                 return self.name(words(node)[0])
             case "read":
@@ -71,12 +70,12 @@ class Expressions:
             case _:
                 return self.call(node)
 
-    def name(self, word: Token) -> Term:
+    def name(self, word: Word) -> Term:
         """An index used as a value, an array of rank 0, or one of the constants."""
-        if word in self.scope.indices:
+        if word.text in self.scope.indices:
             return Group((self.scope.indices[str(word)],), span(word))
         array = self.scope.arrays.get(str(word))
-        if array is None and word in CONSTANTS:
+        if array is None and word.text in CONSTANTS:
             return Number(CONSTANTS[str(word)], span(word))
         if array is None:
             self.text.fail("index_unbound", word, [*self.scope.indices, *self.scope.arrays], name=word)
@@ -87,7 +86,7 @@ class Expressions:
 
     def read(self, node: Node) -> Reading:
         word, given = words(node)[0], phrases(node)
-        if word not in self.scope.arrays:
+        if word.text not in self.scope.arrays:
             self.text.fail("value_unknown", word, self.scope.arrays, name=word)
         array = self.scope.arrays[str(word)]
         if len(given) != len(array.shape):
@@ -98,9 +97,9 @@ class Expressions:
 
     def literal(self, node: Node) -> Constant:
         word = words(node)[0]
-        if word.isdecimal() and len(word.lstrip("0")) > DIGITS:
+        if word.text.isdecimal() and len(word.text.lstrip("0")) > DIGITS:
             self.text.fail("number_large", node, number=word, low=f"-1e{DIGITS}", high=f"1e{DIGITS}", cure=FLOATING)
-        return Number(int(word) if word.isdecimal() else float(word), span(node))
+        return Number(int(word.text) if word.text.isdecimal() else float(word.text), span(node))
 
     def fits(self, made: str, *args: Term, cast: bool = False) -> None:
         """Raises `Wrong` for an integer among the arguments that JAX cannot represent next to this dtype.
@@ -204,7 +203,7 @@ class Expressions:
         word, variables, body = words(node)[0], phrases(phrases(node)[0]), phrases(node)[1]
         around, hanging = dict(self.scope.indices), self.scope.hanging
         indices = tuple(self.variable(each) for each in variables)
-        self.scope.hanging = pools(word)
+        self.scope.hanging = pools(word.text)
         term = self.term(body)
         self.fits(settled(dtype(term)), term)
         self.scope.indices, self.scope.hanging = around, hanging
@@ -212,12 +211,12 @@ class Expressions:
         for index in indices:
             if index not in used and not index.known:
                 self.text.fail("index_unused", index.span, name=index.name, fold=word)
-        made, takes_bool = settled(dtype(term)), word in MONOIDS and MONOIDS[word].on_bool != ""
+        made, takes_bool = settled(dtype(term)), word.text in MONOIDS and MONOIDS[word.text].on_bool != ""
         if takes_bool != (made == "bool"):
             compare = f"compare the operand, in parentheses: `{word}(...) (... != 0)`"
             cure = compare if takes_bool else "cast to count, `i32(...)`, or use `any(...)`"
             self.text.fail("fold_dtype", node, fold=word, dtype=short(made), cure=cure)
-        if word in ("argmax", "argmin") and len(indices) > 1:
+        if word.text in ("argmax", "argmin") and len(indices) > 1:
             self.text.fail("fold_position", indices[1].span, fold=word)
         fold = Fold(str(word), indices, term, span=span(node))
         self.scope.folds.append(fold)
@@ -290,7 +289,7 @@ class Expressions:
         return Apply("where", (condition, *branches), self.same(node, "where", *branches), span(node))
 
 
-def check_dtype(text: Text, word: Token, wanted: str) -> None:
+def check_dtype(text: Text, word: Word, wanted: str) -> None:
     """Raises `Wrong` for an unknown dtype, or for one that JAX would narrow."""
     try:
         taken = jax.dtypes.canonicalize_dtype(dtype_of(wanted)).name

@@ -4,12 +4,10 @@ import keyword
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lark import Token
-
 from ...dialects.dtypes import long
 from ...dialects.english import counted
 from ...dialects.errors import Span
-from ...dialects.grammar import Node, kinds, phrases, words
+from ...dialects.grammar import Node, Word, kinds, phrases, words
 from ...dialects.mesh import Mesh
 from .diagnostics import Text, span
 from .equations import Equations
@@ -65,7 +63,7 @@ class Functions:
         self.done[made.name] = made
         return made
 
-    def inlined(self, name: Token, statements: Sequence[Equation | Calling]) -> tuple[int, int]:
+    def inlined(self, name: Word, statements: Sequence[Equation | Calling]) -> tuple[int, int]:
         """How deeply its calls are nested, and how many equations it has with those of the functions that it calls."""
         called = [self.done[each.function] for each in statements if isinstance(each, Calling) and each.params is None]
         depth = 1 + max((each.depth for each in called), default=0)
@@ -76,17 +74,17 @@ class Functions:
             self.text.fail("too_many", name, name=name, count=count, most=MOST)
         return depth, count
 
-    def check_name(self, word: Token) -> None:
-        if word[0].isupper():
-            self.text.fail("array_upper", word, name=word, lower=word.lower())
-        if keyword.iskeyword(word):
+    def check_name(self, word: Word) -> None:
+        if word.text[0].isupper():
+            self.text.fail("array_upper", word, name=word, lower=word.text.lower())
+        if keyword.iskeyword(word.text):
             self.text.fail("name_python", word, name=word)
 
     def type(self, node: Node, value: str, extents: dict[str, int]) -> tuple[Array, Places]:
         """The type of an argument or a result, and the axes of its dims."""
         word = words(node)[0]
         dtype = long(str(word))
-        check_dtype(self.text, word, dtype if dtype != str(word) or word == "bool" else "none")
+        check_dtype(self.text, word, dtype if dtype != str(word) or word.text == "bool" else "none")
         shape, names, at = list[int](), list[str | None](), list[tuple[str, ...]]()
         used: set[str] = set()
         for dim in kinds(node, "dim"):
@@ -102,15 +100,15 @@ class Functions:
         check_bytes(self.text, node, array)
         return array, tuple(at)
 
-    def axes(self, axes: Sequence[Token], value: str, extent: int, used: set[str]) -> tuple[str, ...]:
+    def axes(self, axes: Sequence[Word], value: str, extent: int, used: set[str]) -> tuple[str, ...]:
         """The axes of one dim, major to minor. Raises `Wrong` for axes that cannot tile it."""
         size = 1
         for number, axis in enumerate(axes):
             if self.mesh is None:
                 self.text.fail("mesh_missing", axis, axis=axis)
-            if axis not in self.mesh:
+            if axis.text not in self.mesh:
                 self.text.fail("axis_unknown", axis, self.mesh, axis=axis, mesh=self.mesh)
-            if axis in used:
+            if axis.text in used:
                 self.text.fail("axis_used", axis, value=value, axis=axis)
             used.add(str(axis))
             size *= self.mesh[str(axis)]
@@ -120,7 +118,7 @@ class Functions:
             for major in axes[:number]:
                 if line := self.order.get((str(axis), str(major))):
                     self.text.fail("axis_order", axis, first=major, second=axis, line=line)
-                self.order.setdefault((str(major), str(axis)), axis.line or 1)
+                self.order.setdefault((str(major), str(axis)), axis.span.line)
         return tuple(map(str, axes))
 
     def statements(self, node: Node, equations: Equations) -> tuple[list[Equation | Calling], Node | None]:
@@ -148,7 +146,7 @@ class Functions:
             self.text.fail("return_missing", brace, name=name, last=list(arrays)[-1] if arrays else "y")
         given = words(last)
         for word in given:
-            if word not in arrays:
+            if word.text not in arrays:
                 self.text.fail("return_unknown", word, arrays, name=word)
         if len(given) != len(results):
             count = counted(len(given), "value")

@@ -13,14 +13,17 @@ from lark import Token
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 
 from ...dialects import grammar
+from ...dialects.definitions.signs import ARITHMETIC
 from ...dialects.errors import Span
-from ...dialects.grammar import Node, phrases
+from ...dialects.grammar import Node, TooDeep, phrases
 from .diagnostics import Text, Wrong
 from .unclosed import unclosed
 
 GRAMMAR = Path(__file__).with_name("program.lark")
 STARTS = "start", "line"
 """What the grammar reads: a whole file, and statements of a plan alone."""
+CHAINS = frozenset((*ARITHMETIC, "either", "both"))
+"""The operators that may follow one another any number of times: `left_spine` walks them."""
 
 # The names of the grammar's terminals in messages; one phrase replaces terminals that all begin or continue it.
 SPELLING = {
@@ -71,6 +74,9 @@ EXACT = {
     "COMMA EQUAL": BEGIN,
     "COMMA EQUAL LSQB": BEGIN,
     "OVER": "write the axes after `over`: `tile range B over data`",
+    "DOT OVER": "write the axes after `over`: `tile range B over data`",
+    "AXIS": "write a mesh axis here by its name alone: `data`",
+    "AS": "write the name of a range after `as`: `name x.0 as B`",
 }
 """The cures where the grammar allows exactly these terminals."""
 CURES = {
@@ -91,7 +97,9 @@ BESIDE = "write an operator between two values, `a * b`, and a function's argume
 def tree(text: Text, start: str = "start") -> Node:
     """The tree of a text, or of one kind of phrase. Raises `Wrong` if the grammar does not accept it, or if it is empty."""
     try:
-        found = grammar.read(GRAMMAR, text.source, start, STARTS)
+        found = grammar.read(GRAMMAR, text.source, start, STARTS, chains=CHAINS)
+    except TooDeep as error:
+        raise text.wrong("too_deep", error.span) from None
     except UnexpectedInput as error:
         raise misread(text, error) from None
     if not found.children:
@@ -129,7 +137,8 @@ def misread(text: Text, error: UnexpectedInput) -> Wrong:
     if token.type == "$END":
         end = len(text.source.rstrip())
         return text.wrong("unfinished", _at(text, end, end + 1), **words)
-    return text.wrong("unexpected", token, found=str(token), **words)
+    at = Span(token.line or 1, token.column or 1, token.end_line or 1, token.end_column or 1)
+    return text.wrong("unexpected", at, found=str(token), **words)
 
 
 CONFLICT = re.compile(r"^(<{7}|\|{7}|={7}|>{7})(?= |$)", re.MULTILINE)
@@ -178,6 +187,8 @@ def cure(before: str, behind: str, found: str, names: set[str]) -> str:
         return f"values are lower case, `{word[0].lower()}`: upper case names extents"
     if (exactly := " ".join(sorted(names))) in EXACT:
         return EXACT[exactly]
+    if plan and "AT" in names and found.isidentifier():
+        return f"did you mean `@{found}`? `@` comes before a mesh axis"
     for habit in (before[-1:] + behind[:1], behind[:2], found):
         if habit in HABITS and len(names) > 1 and not plan and "LBRACE" not in names:
             return HABITS[habit]

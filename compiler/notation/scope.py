@@ -8,12 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 
-from lark import Token
-
 from ...dialects.definitions.tree import Affine, Apply, Fold, Group, Number
 from ...dialects.dtypes import dtype_of, short
 from ...dialects.errors import Span
-from ...dialects.grammar import Node, words
+from ...dialects.grammar import Node, Word, words
 from ...dialects.monoids import MONOIDS
 from ..ops.monoids import WRITTEN
 from .diagnostics import Text, span
@@ -36,16 +34,16 @@ class Scope:
     hanging: bool = False
     positional: bool = False
 
-    def new(self, word: Token) -> Index:
+    def new(self, word: Word) -> Index:
         """Raises `Wrong` for a word that is taken."""
-        if word in self.arrays:
+        if word.text in self.arrays:
             self.text.fail("index_array", word, name=word)
-        if word in self.indices:
+        if word.text in self.indices:
             self.text.fail("index_shadowed", word, name=word)
         return Index(str(word), span(word))
 
-    def find(self, word: Token) -> Index:
-        if word not in self.indices:
+    def find(self, word: Word) -> Index:
+        if word.text not in self.indices:
             self.text.fail("index_unbound", word, [*self.indices, *self.arrays], name=word)
         return self.indices[str(word)]
 

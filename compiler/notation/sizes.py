@@ -3,11 +3,9 @@
 import math
 from collections.abc import Mapping
 
-from lark import Token
-
 from ...dialects.definitions.signs import ARITHMETIC
 from ...dialects.dtypes import dtype_of
-from ...dialects.grammar import Node, phrases, words
+from ...dialects.grammar import Node, Word, phrases, words
 from .diagnostics import Text, Where
 from .read import left_spine
 from .scalars import arithmetic
@@ -53,15 +51,15 @@ def _combined(text: Text, node: Node, values: list[int]) -> int:
 
 def _operand(text: Text, node: Node, known: Mapping[str, int]) -> int:
     match node.data:
-        case "number" if (word := words(node)[0]).isdecimal():
-            if len(word.lstrip("0")) > len(str(LARGEST)) or int(word) > LARGEST:
+        case "number" if (word := words(node)[0]).text.isdecimal():
+            if len(word.text.lstrip("0")) > len(str(LARGEST)) or int(word.text) > LARGEST:
                 text.fail("extent_large", node, said=word)
-            return int(word)
+            return int(word.text)
         case "extent":
             return named(text, words(node)[0], known)
         case "name":
             word = words(node)[0]
-            raise text.wrong("extent_lower", word, name=word, upper=word.upper())
+            raise text.wrong("extent_lower", word, name=word, upper=word.text.upper())
         case _:
             raise text.wrong("extent_number", node, said=text.said(node))
 
@@ -72,16 +70,16 @@ def check_bytes(text: Text, where: Where, array: Array) -> None:
         text.fail("array_large", where, name=array.type)
 
 
-def named(text: Text, word: Token, known: Mapping[str, int]) -> int:
-    if word not in known:
+def named(text: Text, word: Word, known: Mapping[str, int]) -> int:
+    if word.text not in known:
         text.fail("extent_unknown", word, known, name=word)
-    return known[word]
+    return known[word.text]
 
 
-def bind(text: Text, word: Token, value: int, known: dict[str, int]) -> None:
+def bind(text: Text, word: Word, value: int, known: dict[str, int]) -> None:
     """Gives an extent its name."""
-    if not word[0].isupper():
-        text.fail("extent_lower", word, name=word, upper=word.upper())
-    if word in known:
-        text.fail("extent_twice", word, name=word, value=known[word])
+    if not word.text[0].isupper():
+        text.fail("extent_lower", word, name=word, upper=word.text.upper())
+    if word.text in known:
+        text.fail("extent_twice", word, name=word, value=known[word.text])
     known[str(word)] = value

@@ -11,17 +11,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import cast
 
-from lark import Token
-from lark.exceptions import UnexpectedInput
-
-from ...dialects import grammar
 from ...dialects.errors import Error
-from ...dialects.grammar import Node, kinds, phrases, words
+from ...dialects.grammar import Node, Word, kinds, phrases, words
 from ...dialects.mesh import Mesh
 from ..inputs.calls import Call
 from .addresses import Address
 from .diagnostics import Text, Where, Wrong
-from .read import GRAMMAR, STARTS
+from .read import tree
 
 # The names that need no quotes.
 VALUE = re.compile(r"(?!range\b)[A-Za-z_*][\w/*#?]*")
@@ -93,7 +89,7 @@ class Statements:
         found: dict[str, object] = {name: True for name in ("held", "padded") if name in given}
         if "block" in given:
             number = given["block"][1]
-            found["block"] = int(number) if number.isdecimal() else float(number)
+            found["block"] = int(number.text) if number.text.isdecimal() and len(number.text) < 19 else float(number.text)
         return found
 
     def _label(self, node: Node) -> str:
@@ -118,7 +114,7 @@ class Statements:
             self._check_dim(given[0], address, number)
         return path, dim if number is None else number
 
-    def _check_dim(self, word: Token, address: Address, number: int | None) -> None:
+    def _check_dim(self, word: Word, address: Address, number: int | None) -> None:
         assert self.known is not None
         rank, dim, extents = len(address.array.shape), _said(word), address.array.extents
         if (number is None and dim not in self.known.labels) or (number is not None and not -rank <= number < rank):
@@ -149,14 +145,14 @@ class Statements:
                 self.text.fail("axis_used", found[number], value=value, axis=axis)
         return axes
 
-    def _axis(self, word: Token) -> str:
+    def _axis(self, word: Word) -> str:
         assert self.mesh is not None
-        if not self.mesh.parts(word.partition(".")[0], ()):
+        if not self.mesh.parts(word.text.partition(".")[0], ()):
             self.text.fail("axis_unknown", word, self.mesh, axis=word, mesh=self.mesh)
         return str(word)
 
 
-def _said(word: Token) -> str:
+def _said(word: Word) -> str:
     """A name, without its quotes."""
     return str(word)[1:-1] if word.type == "STRING" else str(word)
 
@@ -168,16 +164,16 @@ def statement(call: str) -> str:
     if made is None:
         return call
     try:
-        node = grammar.read(GRAMMAR, made, "line", STARTS)
-        axes = dict.fromkeys((word.partition(".")[0] for word in node.scan_values(_is_axis)), 1)
+        node = tree(Text("", made), "line")
+        axes = dict.fromkeys((word.text.partition(".")[0] for word in node.scan_values(_is_axis)), 1)
         read = Statements(Text("", made), Mesh(axes)).calls(phrases(node)[0])
-    except (UnexpectedInput, Error):
+    except Error:
         return call
     return made if [*map(str, read)] == [call] else call
 
 
 def _is_axis(word: object) -> bool:
-    return isinstance(word, Token) and word.type == "AXIS"
+    return isinstance(word, Word) and word.type == "AXIS"
 
 
 def _shorter(call: Call) -> str | None:

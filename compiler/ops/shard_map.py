@@ -48,11 +48,11 @@ def dims_of(spec: PartitionSpec, rank: int) -> Spec:
 
 
 COLLECTIVES: Mapping[str, str] = {
-    **dict.fromkeys(("psum", "pmax", "pmin", "unreduced_psum"), "all_reduce"),
+    **dict.fromkeys(("psum", "pmax", "pmin", "unreduced_psum", "unreduced_pmax", "unreduced_pmin"), "all_reduce"),
     **dict.fromkeys(("all_gather", "all_gather_invariant", "all_gather_reduced"), "all_gather"),
     **dict.fromkeys(("reduce_scatter", "unreduced_reduce_scatter"), "reduce_scatter"),
     **dict.fromkeys(("all_to_all", "ragged_all_to_all"), "all_to_all"),
-    **dict.fromkeys(("ppermute", "pbroadcast"), "permute"),
+    **dict.fromkeys(("ppermute", "pbroadcast", "pbroadcast_dynamic"), "permute"),
 }
 """JAX's collectives, and the kind of each."""
 

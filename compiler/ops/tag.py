@@ -14,7 +14,7 @@ from jax.extend.core import Primitive
 
 from ...dialects.errors import Error
 from ..inputs.checks import shown
-from ..inputs.names import path
+from ..inputs.names import escape_parts, path
 from ..jax_private import ad, batching, mlir, tree
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ def tag(x: T, name: str) -> T:
     if not isinstance(name, str) or not name.strip("/"):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Error(f"a tag must be a non-empty string, got {shown(name)}", helps=['write `pt.tag(x, "name")`'])
     leaves, structure = tree.tree_flatten_with_path(x)
-    tagged = [tag_p.bind(leaf, name="/".join([name, *path(keys)])) for keys, leaf in leaves]
+    tagged = [tag_p.bind(leaf, name="/".join([escape_parts(name), *path(keys)])) for keys, leaf in leaves]
     return cast(T, tree.tree_unflatten(structure, tagged))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...dialects.english import counted
+from ...dialects.errors import Error, did_you_mean
 from ...rewrites.decide.table import WHOLE
 from ..inputs.lines import Source
 from ..trace.annotations import Said
@@ -67,6 +68,18 @@ def seeds(plan: State, value: int, each: Said) -> Iterator[Seed]:
     for dim, on in enumerate(each.dims):
         yield from (Seed(value, dim, axis, name) for axis in on or () if axis in axes)
     yield from (Seed(value, None, axis, name) for axis in each.axes if axis in axes and axis not in named)
+
+
+def misnamed(plan: State) -> Error | None:
+    """The error for the first annotation that names an axis which the mesh does not have; None if there is none."""
+    for value, each in of_program(plan):
+        axes = (axis for dim in each.dims for axis in dim or () if axis not in plan.mesh.whole().axes)
+        if (axis := next(axes, None)) is not None:
+            source, name = line_of(plan, value, None), plan.source.addresses.names[value]
+            title = f"`{axis}` is no axis of {plan.mesh}: {each.by} lays `{name}` out as ({each})"
+            helps = did_you_mean(axis, plan.mesh.whole().axes, f"the mesh has {', '.join(plan.mesh.whole().axes)}")
+            return Error(title, location=source and source.location(), helps=helps)
+    return None
 
 
 def unapplied(plan: State) -> str | None:

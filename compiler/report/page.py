@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ...dialects.errors import Error
 from ..gc_pause import without_collector
-from ..inputs.checks import shown
+from ..inputs.files import is_folder, path_of, write_text
 from ..plan.state import State
 from .data import data
 
@@ -24,12 +24,7 @@ DATA, TITLE = "%partita-data%", "%partita-title%"
 def write(plan: State, path: str | Path) -> None:
     """Write the page. Raises Error for a path that is not one, or that cannot be written."""
     target = _target(path)
-    text = html(plan)
-    try:
-        target.write_text(text, encoding="utf-8")
-    except OSError as error:
-        helps = ["name a file in a folder that you can write to"]
-        raise Error(f"cannot write `{target}`: {error.strerror}", helps=helps) from None
+    write_text(target, html(plan))
 
 
 def html(plan: State) -> str:
@@ -45,19 +40,17 @@ def html(plan: State) -> str:
 def packed(found: object) -> str:
     """JSON, compressed, in base64."""
     text = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
-    return base64.b64encode(gzip.compress(text.encode(), compresslevel=6, mtime=0)).decode()
+    return base64.b64encode(gzip.compress(text.encode(errors="backslashreplace"), compresslevel=6, mtime=0)).decode()
 
 
 def _target(path: object) -> Path:
-    if not isinstance(path, str | Path) or not str(path):
-        raise Error(f"expected the path of a file, got {shown(path)}", helps=['write plan.html("plan.html")'])
-    target = Path(path)
-    if target.is_dir():
+    target = path_of(path, "plan.html")
+    if is_folder(target):
         raise Error(f"`{target}` is a folder", helps=[f'name a file in it: plan.html("{target / "plan.html"}")'])
     if target.suffix.lower() not in (".html", ".htm"):
         name = target.with_suffix(".html")
         raise Error(f"`{target}` does not end in .html", helps=[f'a browser knows a page by that: plan.html("{name}")'])
-    if not target.parent.is_dir():
+    if not is_folder(target.parent):
         helps = [f"make the folder first: mkdir -p {target.parent}"]
         raise Error(f"`{target}` cannot be written: there is no folder `{target.parent}`", helps=helps)
     return target

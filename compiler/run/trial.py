@@ -5,6 +5,7 @@ errors(plan, leaves)                 -->    {"result": 4.7e-07}
 """
 
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +18,7 @@ from jax.core import ShapedArray
 from ...dialects.english import there_are
 from ...dialects.errors import Error
 from ..inputs.arguments import passed
+from ..inputs.files import regular
 from ..inputs.names import match
 from ..jax_private import jax, jnp, tree
 from ..ops.prng_keys import is_key, text
@@ -58,19 +60,26 @@ def read(given: Sequence[str]) -> Mapping[str, np.ndarray]:
     found: dict[str, np.ndarray] = {}
     for each in given:
         name, equals, file = each.rpartition("=")
-        try:
-            loaded: Any = np.load(file, allow_pickle=False)
-        except (OSError, ValueError, zipfile.BadZipFile) as error:
-            raise Error(f"`{file}` cannot be read: {error}", helps=["give --input x=x.npy, or --input arrays.npz"]) from None
+        loaded = _loaded(regular(file, "give --input x=x.npy, or --input arrays.npz"))
         if equals and isinstance(loaded, np.ndarray):
             found[name] = loaded
         elif not equals and not isinstance(loaded, np.ndarray):
-            found |= {key: loaded[key] for key in loaded.files}
+            found |= loaded
         else:
             kind = "one array" if isinstance(loaded, np.ndarray) else "several arrays"
             helps = ["write --input x=x.npy for one array, and --input arrays.npz for several by their names"]
             raise Error(f"`{Path(file).name}` holds {kind}", helps=helps)
     return found
+
+
+def _loaded(file: Path) -> Any:  # an array, or a dict of arrays
+    """The array of a file, or its arrays by name."""
+    try:
+        with file.open("rb") as stream:
+            loaded: Any = np.load(stream, allow_pickle=False)
+            return loaded if hasattr(loaded, "shape") else {key: loaded[key] for key in loaded.files}
+    except (OSError, ValueError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
+        raise Error(f"`{file}` cannot be read: {error}", helps=["give --input x=x.npy, or --input arrays.npz"]) from None
 
 
 def drawn(random: np.random.Generator, aval: ShapedArray) -> Array:

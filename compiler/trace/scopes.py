@@ -18,6 +18,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ...dialects.params import ParamsAttr
 from ..inputs.lines import Sources
+from ..inputs.names import escape_parts
 
 _TAGS = ("lax.tag", "lax.name")
 
@@ -46,7 +47,9 @@ def value_names(named: Mapping[str, Sequence[SSAValue]]) -> Mapping[SSAValue, st
 def _tags(main: Operation) -> Iterator[tuple[str, SSAValue]]:
     for op in main.walk():
         if op.name in _TAGS:
-            yield str(cast(ParamsAttr, op.properties["params"])["name"]), op.results[0]
+            name = str(cast(ParamsAttr, op.properties["params"])["name"])
+            # `pt.tag` has escaped the keys of its tree; `checkpoint_name` gives any text.
+            yield (name if op.name == "lax.tag" else escape_parts(name)), op.results[0]
 
 
 @lru_cache(maxsize=1 << 12)

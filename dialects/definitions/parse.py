@@ -9,18 +9,20 @@ from dataclasses import replace
 from pathlib import Path as File
 from typing import NoReturn, cast
 
-from lark import Token, Tree
+from lark import Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from .. import grammar
 from ..errors import Error, Location, did_you_mean
-from ..grammar import Node, phrases, words
+from ..grammar import Node, TooDeep, Word, phrases, words
 from ..monoids import SELECTIONS
 from .front_ends import FRONT_ENDS
 from .phrases import assign, bare, expr, formal, placing, target
 from .tree import Definition, Formal, Number, Read
 
 _GRAMMAR = File(__file__).with_name("definitions.lark")
+_DEEPEST = 50
+"""The deepest nesting of phrases. A thousand terms are as deep as a thousand parentheses."""
 
 
 def parse_definitions(source: str, file: str = "<definitions>", line: int = 1) -> dict[str, Definition]:
@@ -52,18 +54,20 @@ class _Reader:
         location = Location.of(self.file, self.source, line, column, end_column)
         return replace(location, line=location.line + self.before)
 
-    def fail(self, token: Token, title: str, label: str = "", among: Collection[str] = ()) -> NoReturn:
-        line, column = token.line or 1, token.column or 1
-        location = self.location(line, column, token.end_column or column + 1)
+    def fail(self, token: Word, title: str, label: str = "", among: Collection[str] = ()) -> NoReturn:
+        location = self.location(token.span.line, token.span.column, token.span.end_column)
         raise Error(title, location=location, label=label, helps=did_you_mean(bare(token), among))
 
-    def expect(self, token: Token, among: Collection[str], title: str, label: str = "") -> None:
+    def expect(self, token: Word, among: Collection[str], title: str, label: str = "") -> None:
         if bare(token) not in among:
             self.fail(token, title, label, among)
 
     def tree(self) -> Node:
         try:
-            return grammar.read(_GRAMMAR, self.source)
+            return grammar.read(_GRAMMAR, self.source, deepest=_DEEPEST)
+        except TooDeep as error:
+            location = self.location(error.span.line, error.span.column, error.span.column + 1)
+            raise Error("this definition is nested too deeply", location=location) from None
         except UnexpectedInput as error:
             raise self.unread(error) from None
 
@@ -72,7 +76,7 @@ class _Reader:
         if isinstance(error, UnexpectedCharacters):
             word = [*self.source.splitlines(), ""][error.line - 1][error.column - 1 : error.column]
         elif isinstance(error, UnexpectedToken):
-            token = cast(Token, error.token)  # pyright: ignore[reportUnknownMemberType]
+            token = cast(Word, error.token)  # pyright: ignore[reportUnknownMemberType]
             word = "" if token.type in ("$END", "_NL") else str(token)
         label = f"`{word}` is not expected here" if word else "the definition ends too early"
         location = self.location(error.line, error.column, error.column + len(word or " "))
@@ -135,7 +139,7 @@ class _Reader:
         listed = {id(each) for kind in ("arguments", "guard") for phrase in body.find_data(kind) for each in phrases(phrase)}
         for each in body.find_data("read"):
             token = words(each)[0]
-            if token.endswith("*") and id(each) not in listed:
+            if token.text.endswith("*") and id(each) not in listed:
                 self.fail(token, f"`{token}` stands for several operands", f"read each of them as `{bare(token)}`")
             label = "the operands are listed in the parentheses before"
             self.expect(token, operands, f"`{bare(token)}` is not an operand", label)
@@ -156,7 +160,7 @@ class _Reader:
     def check_results(self, targets: Node, body: Node) -> None:
         """Checks that only an op's own function gives several results, or folds on the left."""
         said = [*body.find_data("fold"), *targets.find_data("partial")]
-        if selections := [each for each in said if words(each)[0] in SELECTIONS]:
+        if selections := [each for each in said if words(each)[0].text in SELECTIONS]:
             self.check_selection(selections[0], targets, body)
             return
         if body.data == "own" or next(body.find_data("own"), None) is not None:
@@ -172,7 +176,7 @@ class _Reader:
         name, *inside = words(fold)[0], *phrases(fold)
         if fold is not body or len(inside) > 2 or inside[-1].data != "read":
             self.fail(name, f"`{name}` selects elements of one operand", f"write it as `out[i] = {name}(j) x[i, j]`")
-        if len(phrases(targets)) != (results := 2 if name == "top" else 1):
+        if len(phrases(targets)) != (results := 2 if name.text == "top" else 1):
             what = "the elements and their positions" if results > 1 else "positions"
             self.fail(name, f"`{name}` has {results} result{'s' * (results > 1)}: {what}")
 

@@ -2,16 +2,14 @@
 
 from collections.abc import Collection
 
-from lark import Token
-
-from ..grammar import Node, phrases, words
+from ..grammar import Node, Word, phrases, words
 from . import tree
 from .signs import ARITHMETIC
 
 
-def bare(token: Token) -> str:
+def bare(token: Word) -> str:
     """The name in `i..`, `j:`, `k..:` and `cases*`."""
-    return token.rstrip(".:*")
+    return token.text.rstrip(".:*")
 
 
 def formal(node: Node) -> tree.Formal:
@@ -23,11 +21,11 @@ def source(node: Node) -> tree.Source:
     """The right side of `at k = axes`."""
     match node.data, *words(node):
         case "behind", name, number:
-            return tree.Apply("sub", (tree.Param(str(name)), tree.Number(int(number))))
+            return tree.Apply("sub", (tree.Param(str(name)), tree.Number(int(number.text))))
         case "last", number:
-            return tree.Number(-int(number))
+            return tree.Number(-int(number.text))
         case "number", number:
-            return tree.Number(int(number))
+            return tree.Number(int(number.text))
         case _, token:
             return _param(token)
         case _:
@@ -41,14 +39,14 @@ def assign(node: Node) -> tuple[str, tree.Source]:
 def placing(node: Node) -> list[tree.At]:
     """`rhs b = axes, k = dims`, or without `rhs` for all arrays."""
     array = node.children[0]
-    return [tree.At(str(array) if isinstance(array, Token) else None, *assign(each)) for each in phrases(node)]
+    return [tree.At(str(array) if isinstance(array, Word) else None, *assign(each)) for each in phrases(node)]
 
 
 def read(node: Node, bound: Collection[str]) -> tree.Reading:
     """`x[i.., j]`."""
     token = words(node)[0]
     terms = [each for part in phrases(node) for each in phrases(part)]
-    return tree.Read(bare(token), tuple(term(each, bound) for each in terms), token.endswith("*"))
+    return tree.Read(bare(token), tuple(term(each, bound) for each in terms), token.text.endswith("*"))
 
 
 def target(node: Node, bound: Collection[str]) -> tuple[tree.Reading, tree.Partial | None]:
@@ -65,7 +63,7 @@ def term(node: Node, bound: Collection[str]) -> tree.Term:
     said = words(node)
     match node.data:
         case "whole":
-            return tree.Whole(bare(said[0]), said[0].endswith("..:"))
+            return tree.Whole(bare(said[0]), said[0].text.endswith("..:"))
         case "concat":
             return tree.Concat((tree.Var(str(said[0])),))
         case "join":
@@ -103,8 +101,8 @@ def variables(node: Node) -> list[tree.Var]:
     return [_group(words(each)[0]) for each in phrases(node) if each.data == "variable"]
 
 
-def _group(token: Token) -> tree.Var:
-    return tree.Var(bare(token), token.endswith(".."))
+def _group(token: Word) -> tree.Var:
+    return tree.Var(bare(token), token.text.endswith(".."))
 
 
 def _leaf(node: Node, bound: Collection[str]) -> tree.Expr:
@@ -113,9 +111,9 @@ def _leaf(node: Node, bound: Collection[str]) -> tree.Expr:
     (token,) = words(node)
     match node.data:
         case "constant":
-            return tree.Number(False if token == "false" else None)
+            return tree.Number(False if token.text == "false" else None)
         case "number":
-            return tree.Number(int(token))
+            return tree.Number(int(token.text))
         case "group":
             return tree.Group((_group(token),))
         case _ if str(token) in bound:
@@ -124,6 +122,6 @@ def _leaf(node: Node, bound: Collection[str]) -> tree.Expr:
             return _param(token)
 
 
-def _param(token: Token) -> tree.Param:
-    name, *steps = token.split(".")
+def _param(token: Word) -> tree.Param:
+    name, *steps = token.text.split(".")
     return tree.Param(name, tuple(steps))

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
-from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+from lark import Token, Transformer, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 from lark.exceptions import VisitError
 
+from .. import grammar
 from ..errors import Error, Location
+from ..grammar import TooDeep, Word
 from ..monoids import SIGNS
 from . import laws as laws
 from .terms import Axis, Extent, Loop, Of, Range, SubAxis
 
 PendingText: TypeAlias = tuple[str, str] | tuple[str, str, int, bool]
 """(monoid, axis) of a pending reduction; (monoid, axis, dim, whether it goes backwards) of a pending scan."""
+_GRAMMAR = Path(__file__).with_name("ranges.lark")
+_DEEPEST = 50
+"""The deepest nesting of ranges."""
 ArrayText: TypeAlias = tuple[str, tuple[Range, ...], tuple[PendingText, ...]]
 """An array type that is read: the dtype as written, the dims, and what is pending."""
 
@@ -34,7 +39,10 @@ def parse_array_text(text: str) -> ArrayText:
 
 def _parse(text: str, start: str) -> object:
     try:
-        return _Read().transform(_grammar().parse(text, start))  # pyright: ignore[reportUnknownMemberType]
+        return _Read().transform(grammar.read(_GRAMMAR, text, start, ("range", "array"), deepest=_DEEPEST))
+    except TooDeep as problem:
+        at = Location(f"<{start}>", 1, problem.span.column, problem.span.column + 1, text)
+        raise Error("a range is nested too deeply", location=at) from None
     except UnexpectedInput as problem:
         raise _unread(problem, text, start) from None
     except VisitError as problem:
@@ -42,12 +50,6 @@ def _parse(text: str, start: str) -> object:
         if isinstance(problem.orig_exc, ValueError):
             raise Error("an extent cannot be 2**63 or more") from None
         raise problem.orig_exc from None
-
-
-@cache
-def _grammar() -> Lark:
-    text = Path(__file__).with_name("ranges.lark").read_text(encoding="utf-8")
-    return Lark(text, parser="lalr", start=["range", "array"], maybe_placeholders=True)
 
 
 def _unread(problem: UnexpectedInput, text: str, start: str) -> Error:
@@ -67,45 +69,45 @@ def _unread(problem: UnexpectedInput, text: str, start: str) -> Error:
     return Error(f"`{text}` is not a valid {kind}", location=location, label=label, helps=[f"write it as `{example}`"])
 
 
-class _Read(Transformer[Token, object]):
+class _Read(Transformer[Word, object]):
     """Builds each range with the function that puts it into normal form."""
 
     def range(self, terms: list[Range]) -> Range:
         return laws.sum_(*terms)
 
-    def term(self, parts: list[Range | Token | None]) -> Range:
+    def term(self, parts: list[Range | Word | None]) -> Range:
         *factors, length = parts
         r = laws.product(*cast("list[Range]", factors))
-        return r if length is None else laws.sub(r, 0, int(cast(Token, length)))
+        return r if length is None else laws.sub(r, 0, int(cast(Word, length).text))
 
-    def of(self, parts: list[Range | Token]) -> Range:
+    def of(self, parts: list[Range | Word]) -> Range:
         return _applied(Of, parts)
 
-    def extent(self, parts: list[Token]) -> Range:
-        return Extent(int(parts[0]))
+    def extent(self, parts: list[Word]) -> Range:
+        return Extent(int(parts[0].text))
 
-    def axis(self, parts: list[Token]) -> Range:
+    def axis(self, parts: list[Word]) -> Range:
         return Axis(str(parts[0]))
 
-    def subaxis(self, parts: list[Token]) -> Range:
-        name, rest = parts[0].split(".")
+    def subaxis(self, parts: list[Word]) -> Range:
+        name, rest = parts[0].text.split(".")
         index, size = rest.split(":")
         return SubAxis(name, int(index), int(size))
 
-    def loop(self, parts: list[Token]) -> Range:
-        name, size = parts[0].split(":")
+    def loop(self, parts: list[Word]) -> Range:
+        name, size = parts[0].text.split(":")
         return Loop(name, int(size))
 
-    def sub(self, parts: list[Range | Token]) -> Range:
+    def sub(self, parts: list[Range | Word]) -> Range:
         return _applied(laws.sub, parts)
 
-    def pad(self, parts: list[Range | Token]) -> Range:
+    def pad(self, parts: list[Range | Word]) -> Range:
         return _applied(laws.pad, parts[1:])
 
-    def window(self, parts: list[Range | Token]) -> Range:
+    def window(self, parts: list[Range | Word]) -> Range:
         return _applied(laws.window, [parts[-1], *parts[1:-1]])
 
-    def place(self, parts: list[Token]) -> str:
+    def place(self, parts: list[Word]) -> str:
         return str(parts[0])
 
     def added(self, parts: list[str]) -> tuple[str, str]:
@@ -114,13 +116,13 @@ class _Read(Transformer[Token, object]):
     def folded(self, parts: list[str]) -> tuple[str, str]:
         return str(parts[0]), parts[1]
 
-    def before(self, parts: list[Any]) -> PendingText:
+    def before(self, parts: tuple[tuple[str, str], Word]) -> PendingText:
         (monoid, axis), dim = parts
-        return monoid, axis, int(dim), False
+        return monoid, axis, int(dim.text), False
 
-    def behind(self, parts: list[Any]) -> PendingText:
+    def behind(self, parts: tuple[tuple[str, str], Word]) -> PendingText:
         (monoid, axis), dim = parts
-        return monoid, axis, int(dim), True
+        return monoid, axis, int(dim.text), True
 
     def pending(self, parts: list[PendingText]) -> tuple[PendingText, ...]:
         return tuple(parts)
@@ -131,6 +133,6 @@ class _Read(Transformer[Token, object]):
         return str(parts[0]), dims, pending
 
 
-def _applied(law: Callable[..., Range], parts: list[Range | Token]) -> Range:
+def _applied(law: Callable[..., Range], parts: list[Range | Word]) -> Range:
     """A constructor applied to a range and the numbers written after it."""
-    return law(*(part if isinstance(part, Range) else int(part) for part in parts))
+    return law(*(part if isinstance(part, Range) else int(part.text) for part in parts))

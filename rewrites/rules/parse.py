@@ -12,14 +12,15 @@ uses a variable that nothing binds, or if an operation has two different numbers
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cache
 from pathlib import Path
-from typing import NoReturn, TypeAlias, cast
+from typing import NoReturn, cast
 
-from lark import Lark, Token, Tree
+from lark import Token
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 
-from ...dialects.errors import Error, Location, nearest
+from ...dialects import grammar
+from ...dialects.errors import Error, Location, Span, nearest
+from ...dialects.grammar import Node, TooDeep, Word, phrases, place, words
 from .rule import (
     All,
     AnyOf,
@@ -34,7 +35,9 @@ from .rule import (
     Variable,
 )
 
-Node: TypeAlias = Tree[Token]
+_GRAMMAR = Path(__file__).with_name("rules.lark")
+_DEEPEST = 50
+"""The deepest nesting of terms."""
 
 # The names of the grammar's terminals in messages.
 SPELLING = {
@@ -63,12 +66,6 @@ def parse(text: str, file: str = "<rules>") -> tuple[Rule, ...]:
     return _Reader(text, file).rules()
 
 
-@cache
-def _grammar() -> Lark:
-    text = Path(__file__).with_name("rules.lark").read_text(encoding="utf-8")
-    return Lark(text, parser="lalr", propagate_positions=True, maybe_placeholders=False)
-
-
 class _Reader:
     """Turns one file's parse tree into rules, and knows the file, to point into it."""
 
@@ -79,16 +76,18 @@ class _Reader:
 
     def rules(self) -> tuple[Rule, ...]:
         found: dict[str, Rule] = {}
-        for node in _trees(self.tree()):
+        for node in phrases(self.tree()):
             rule = self.rule(node)
             if (before := found.get(rule.name)) is not None:
-                self.fail(_tokens(node)[0], f"rule `{rule.name}` is defined twice", f"also in line {before.line}")
+                self.fail(words(node)[0], f"rule `{rule.name}` is defined twice", f"also in line {before.line}")
             found[rule.name] = rule
         return tuple(found.values())
 
     def tree(self) -> Node:
         try:
-            return _grammar().parse(self.text)  # pyright: ignore[reportUnknownMemberType]
+            return grammar.read(_GRAMMAR, self.text, deepest=_DEEPEST)
+        except TooDeep as error:
+            self.fail(error.span, "the rule is nested too deeply")
         except UnexpectedInput as error:
             raise self.unreadable(error) from None
 
@@ -109,78 +108,69 @@ class _Reader:
         return Error(title, location=location, label=label, helps=["a rule reads `name: left => right where condition`"])
 
     def rule(self, node: Node) -> Rule:
-        name, (left, right, *where) = _tokens(node)[0], _trees(node)
+        name, (left, right, *where) = words(node)[0], phrases(node)
         pattern = self.term(left)
         if not isinstance(pattern, Apply):
             self.fail(left, f"rule `{name}` would rewrite everything", "the left side must be an operation")
         bound = set(_variables(left))
-        condition = self.condition(where[0], bound, str(name)) if where else None
-        self.check_bound(right, bound, str(name))
-        return Rule(str(name), pattern, self.term(right), condition, name.line or 0)
+        condition = self.condition(where[0], bound, name.text) if where else None
+        self.check_bound(right, bound, name.text)
+        return Rule(name.text, pattern, self.term(right), condition, name.span.line)
 
     def term(self, node: Node, *, counted: bool = True) -> Term:
         """A term; `counted` for those whose operations must agree in their number of arguments."""
         match node.data:
             case "name":
-                name = str(_tokens(node)[0])
+                name = str(words(node)[0])
                 return Variable(name) if _is_variable(name) else Symbol(name)
             case "number":
-                return Number(int(_tokens(node)[0]))
+                return Number(int(words(node)[0].text))
             case "apply":
-                head, args = _tokens(node)[0], _trees(node)
+                head, args = words(node)[0], phrases(node)
                 if counted:
                     self.check_arity(head, len(args))
                 return Apply(str(head), tuple(self.term(argument, counted=counted) for argument in args))
             case operator:
-                return Apply(operator, tuple(self.term(child, counted=counted) for child in _trees(node)))
+                return Apply(operator, tuple(self.term(child, counted=counted) for child in phrases(node)))
 
     def condition(self, node: Node, bound: set[str], rule: str) -> Condition:
         """A condition; what it binds joins `bound`."""
         match node.data:
             case "any_of":
-                return AnyOf(tuple(self.condition(child, bound, rule) for child in _trees(node)))
+                return AnyOf(tuple(self.condition(child, bound, rule) for child in phrases(node)))
             case "all_of":
-                return All(tuple(self.condition(child, bound, rule) for child in _trees(node)))
+                return All(tuple(self.condition(child, bound, rule) for child in phrases(node)))
             case "compare":
-                (left, right), operator = _trees(node), str(_tokens(node)[0])
+                (left, right), operator = phrases(node), str(words(node)[0])
                 self.check_bound(right, bound, rule)
-                if operator == "=" and left.data == "name" and _is_variable(_tokens(left)[0]):
-                    bound.add(str(_tokens(left)[0]))
+                if operator == "=" and left.data == "name" and _is_variable(words(left)[0].text):
+                    bound.add(str(words(left)[0]))
                 self.check_bound(left, bound, rule)
                 return Compare(operator, self.term(left, counted=False), self.term(right, counted=False))
             case kind:
-                args = _trees(node)
+                args = phrases(node)
                 for argument in args:
                     self.check_bound(argument, bound, rule)
                 terms = tuple(self.term(argument, counted=False) for argument in args)
-                return Holds(str(_tokens(node)[0]), terms, negated=kind == "fails")
+                return Holds(str(words(node)[0]), terms, negated=kind == "fails")
 
     def check_bound(self, node: Node, bound: set[str], rule: str) -> None:
         for token in _names(node):
-            if _is_variable(token) and token not in bound:
-                close = nearest(token, bound) or sorted(bound)
+            if _is_variable(token.text) and token.text not in bound:
+                close = nearest(token.text, bound) or sorted(bound)
                 helps = [f"the left side has {', '.join(f'`{name}`' for name in close)}"]
                 self.fail(token, f"rule `{rule}`: nothing on the left is called `{token}`", "unbound", helps)
 
-    def check_arity(self, head: Token, count: int) -> None:
-        before, line = self.arity.setdefault(str(head), (count, head.line or 0))
+    def check_arity(self, head: Word, count: int) -> None:
+        before, line = self.arity.setdefault(str(head), (count, head.span.line))
         if before != count:
             self.fail(head, f"`{head}` has {before} arguments in line {line} and {count} here")
 
-    def fail(self, at: Token | Node, title: str, label: str = "", helps: Iterable[str] = ()) -> NoReturn:
-        where = at if isinstance(at, Token) else at.meta
-        line, column = where.line or 1, where.column or 1
-        end = where.end_column if where.end_line == where.line else None
-        location = Location.of(self.file, self.text, line, column, end or column + 1)
+    def fail(self, at: Word | Node | Span, title: str, label: str = "", helps: Iterable[str] = ()) -> NoReturn:
+        where = at if isinstance(at, Span) else place(at)
+        end = where.end_column if where.end_line == where.line else where.column + 1
+        location = Location.of(self.file, self.text, where.line, where.column, end)
         raise Error(title, location=location, label=label, helps=helps)
-
-
-def _trees(node: Node) -> list[Node]:
-    return [child for child in node.children if isinstance(child, Tree)]
-
-
-def _tokens(node: Node) -> list[Token]:
-    return [child for child in node.children if isinstance(child, Token)]
 
 
 def _is_variable(name: str) -> bool:
@@ -188,16 +178,16 @@ def _is_variable(name: str) -> bool:
     return name[0].isalpha() and (len(name) == 1 or name[1:].isdecimal())
 
 
-def _names(node: Node) -> Iterator[Token]:
+def _names(node: Node) -> Iterator[Word]:
     """The names that are variables or symbols, not operations, from left to right."""
     if node.data == "name":
-        yield from _tokens(node)
-    for child in _trees(node):
+        yield from words(node)
+    for child in phrases(node):
         yield from _names(child)
 
 
 def _variables(node: Node) -> Iterator[str]:
-    return (str(name) for name in _names(node) if _is_variable(name))
+    return (name.text for name in _names(node) if _is_variable(name.text))
 
 
 def _expected(error: UnexpectedInput) -> str:

@@ -143,13 +143,20 @@ class Case:
         return any(self.plan.counts().values())
 
 
-def examples(number: int) -> settings:
-    """This many examples in `make test`, without shrinking; in `make fuzz` ten times as many, with shrinking."""
+def is_quick() -> bool:
+    """Whether it is `make test` that runs, and not `make fuzz`."""
     profile = settings.default
     assert profile is not None
-    fixed = profile.derandomize
+    return profile.derandomize
+
+
+def examples(number: int, fuzzed: int = 0) -> settings:
+    """This many examples in `make test`, without shrinking; in `make fuzz` ten times as many, or so many, with shrinking."""
+    profile = settings.default
+    assert profile is not None
+    fixed = is_quick()
     return settings(
-        max_examples=number if fixed else number * MORE,
+        max_examples=number if fixed else fuzzed or number * MORE,
         phases=[Phase.explicit, Phase.generate] if fixed else profile.phases,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
     )

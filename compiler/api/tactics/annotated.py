@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ....dialects.errors import Error
 from ...inputs.names import Patterns
-from ...plan.annotations import of_program, seeds
+from ...plan.annotations import misnamed, of_program, seeds
 from ...plan.claims import Seed
 from ..plan import Plan
 from .base import Tactic
@@ -34,7 +34,7 @@ class Annotated(Tactic):
         if self.stored is None:
             sides = [replace(self, stored=stored) for stored in (False, True)]
             if not any(True for side in sides for _ in side.seeds(plan)):
-                raise self.nothing(plan)
+                raise misnamed(plan) or self.nothing(plan)
             for side in sides:
                 plan = side(plan) if any(True for _ in side.seeds(plan)) else plan
             return plan

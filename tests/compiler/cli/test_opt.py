@@ -43,10 +43,18 @@ def test_bad_input_is_one_error(
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize("name", ["missing.mlir", ".", "program.text"])
-def test_a_file_that_cannot_be_read_is_one_error(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("missing.mlir", "no such file"),
+        (".", "it is a folder"),
+        ("program.text", "cannot be read"),
+        ("/dev/zero", "it is no regular file"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_one_error(name: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "program.text").write_text("")
-    assert "cannot be read" in refused(monkeypatch, str(tmp_path / name))
+    assert said in refused(monkeypatch, str(tmp_path / name))
 
 
 def test_the_docstring_names_existing_passes():

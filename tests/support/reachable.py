@@ -1,0 +1,32 @@
+"""All objects that a value holds: in fields, containers, slots and attributes."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from types import FunctionType, ModuleType
+from typing import Any, cast
+
+
+def reachable(start: object) -> Iterator[object]:
+    """Each object once. Classes, functions and modules are not entered."""
+    left, seen = [start], set[int]()
+    kept: list[object] = []
+    while left:
+        found = left.pop()
+        if id(found) in seen or isinstance(found, type | FunctionType | ModuleType):
+            continue
+        seen.add(id(found))
+        # What is made on the way must live on, or another object gets its number.
+        kept.append(found)
+        yield found
+        left.extend(_inside(found))
+
+
+def _inside(found: object) -> Iterator[object]:
+    if isinstance(found, Mapping):
+        for pair in cast("Mapping[object, object]", found).items():
+            yield from pair
+    elif isinstance(found, tuple | list | set | frozenset):
+        yield from cast("set[object]", found)
+    if is_dataclass(found):
+        yield from (getattr(found, each.name, None) for each in fields(found))
+    yield from cast(Any, found).__dict__.values() if hasattr(found, "__dict__") else ()
