@@ -4,6 +4,7 @@
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false, reportUnknownVariableType=false
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -139,7 +140,15 @@ def test_static_arguments_may_be_positional() -> None:
 
     plan = pt.plan(power, MESH, X, 3, static_argnames="n").tile("x", 0, "data")
     equal(plan.compile()(X, 3), X**3)
-    equal(plan.compile()(X, n=3), X**3)
+    compiled = plan.compile()
+    equal(compiled(X, n=3), X**3)
+    assert str(compiled.jaxpr(X, 3)) == str(compiled.jaxpr(X, n=3))
+    assert "integer_pow[y=3]" in str(compiled.jaxpr(X, 3)) and "main" in compiled.lower(X, 3).as_text()
+
+
+def test_a_copy_of_a_compiled_plan_is_the_plan(compiled: Compiled) -> None:
+    copied = copy.deepcopy({"step": compiled})["step"]
+    assert copied is compiled and copy.copy(compiled)(X, W) == compiled(X, W)
 
 
 def dropout(key: jax.Array, x: jax.Array, w: jax.Array) -> tuple[jax.Array, jax.Array]:
