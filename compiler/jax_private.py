@@ -219,17 +219,17 @@ def python_evaluation(primitive: Primitive) -> Callable[..., list[Array]] | None
     return None if rule is None or compiled or missing else _listed(rule, primitive.multiple_results)
 
 
+def signatures(jitted: Wrapped) -> int:
+    """With how many kinds of arguments, by type and sharding, a `jax.jit` function was called; JAX dispatches others fast."""
+    return cast(int, cast(Any, jitted)._cache_size())
+
+
 def with_counts(eqn: JaxprEqn) -> JaxprEqn:
     """A `scan` with the parameters `num_consts` and `num_carry`, which are in its trees of operands since JAX 0.12."""
     if "ft_in" not in eqn.params:
         return eqn
     consts, carry, _ = map(len, eqn.params["ft_in"].unpack())
     return cast(Any, eqn).replace(params={**eqn.params, "num_consts": consts, "num_carry": carry})
-
-
-def signatures(jitted: Wrapped) -> int:
-    """With how many kinds of arguments, by type and sharding, a `jax.jit` function was called; JAX dispatches others fast."""
-    return cast(int, cast(Any, jitted)._cache_size())
 
 
 def varying_axes(aval: ShapedArray) -> frozenset[str]:
