@@ -405,6 +405,10 @@ class ConflictWarning(UserWarning):
     """A plan with open conflicts is compiled."""
 
 
+class PlacementWarning(UserWarning):
+    """A function of `pt.jit` has no tactics, or arguments of a call lie otherwise than the plan wants."""
+
+
 def warn_of_conflicts(plan: Plan) -> None:
     """Warns if conflicts of the plan are open."""
     if (text := conflicts.warning(plan)) is not None:

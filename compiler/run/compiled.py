@@ -6,7 +6,7 @@ JAX compiles and dispatches; Partita adds nothing to a call. Checks run when JAX
 import inspect
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from jax import Array, ShapeDtypeStruct
@@ -47,6 +47,10 @@ class Compiled:
 
     def __repr__(self) -> str:
         return f"<{self.__name__}, compiled for {self.plan.mesh}>"
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """Itself, as a function of JAX: nothing of it changes."""
+        return self
 
     @cached_property
     def consts(self) -> Sequence[Array]:
@@ -94,7 +98,7 @@ class Compiled:
 
     def jaxpr(self, *args: object, **kwargs: object) -> ClosedJaxpr:
         """The jaxpr of a call, with every collective in it."""
-        return jax.make_jaxpr(self.jitted)(self.shapes, *args, **kwargs)
+        return cast(Any, self.jitted).trace(self.shapes, *args, **kwargs).jaxpr
 
 
 def misplaced(
