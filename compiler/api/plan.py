@@ -14,6 +14,7 @@ from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
 
+from ...dialects.given import CHECKS, checked, refused
 from ...dialects.mesh import Mesh
 from ...rewrites.laws.law import Law
 from ..graph.graph import Graph, lower
@@ -72,6 +73,7 @@ class Plan(State):
 
     # --- tactics ---------------------------------------------------------------------------------------------------
 
+    @checked
     def tile(
         self,
         values: Patterns,
@@ -97,6 +99,7 @@ class Plan(State):
         """
         return claims.tile(self, values, dim, axis, propagate=propagate, padded=padded, block=block)
 
+    @checked
     def replicate(self, values: Patterns, axis: str, *, propagate: bool = True) -> Plan:
         """Keep these values replicated along an axis; propagation does not cross them.
 
@@ -104,6 +107,7 @@ class Plan(State):
         """
         return claims.replicate(self, values, axis, propagate=propagate)
 
+    @checked
     def widen(self, values: Patterns) -> Plan:
         """Compute these values in the windows in which their uses read them, rim and all, instead of exchanging the rim.
 
@@ -113,6 +117,7 @@ class Plan(State):
         """
         return claims.widen(self, values)
 
+    @checked
     def each_trip(self, values: Patterns) -> Plan:
         """Gather these arguments in every trip of the loops that read them, instead of once before the first trip.
 
@@ -122,6 +127,7 @@ class Plan(State):
         """
         return claims.each_trip(self, values)
 
+    @checked
     def name(self, values: Patterns, dim: int, label: str) -> Plan:
         """Name the range of a dim, so that you can `tile` it by name. A name is a label, never a constraint.
 
@@ -129,6 +135,7 @@ class Plan(State):
         """
         return claims.name(self, values, dim, label)
 
+    @checked
     def rewrite(self, rule: str | Law, at: Patterns = "**", **given: int | str) -> Plan:
         """Write parts of the program otherwise, by a law of the library or by your own (`pt.rule`); its placements stay.
 
@@ -145,6 +152,7 @@ class Plan(State):
         """
         return rewriting.rewrite(self, rule, at, given)
 
+    @checked
     def propagate(self, axis: str, *, split: bool = False) -> Plan:
         """Propagate the claims along an axis that were made with `propagate=False`.
 
@@ -161,6 +169,7 @@ class Plan(State):
             plan = run_tactic(tactic, plan)
         return plan
 
+    @checked
     def place(self, seeds: Sequence[Seed], text: str, *, propagate: bool = True, held: bool = False) -> Plan:
         """Make these claims, all at once, and propagate: the step that every tactic ends in. On an Error nothing changes.
 
@@ -196,6 +205,7 @@ class Plan(State):
         """
         return flops_per_device(self)
 
+    @checked
     def memory(self, donate: Patterns = ()) -> Memory:
         """The most bytes that one device stores at one time: arguments, results and temporaries, by value and source line.
 
@@ -207,6 +217,7 @@ class Plan(State):
         """
         return memory.memory(self, donate)
 
+    @checked
     def layout(self, values: Patterns = "**") -> Table:
         """The layout of each value that the patterns match: `{"w1": "f32[8, model*8]"}`."""
         return queries.layouts(self, values)
@@ -356,6 +367,7 @@ class Plan(State):
 
     # --- lowering --------------------------------------------------------------------------------------------------
 
+    @checked
     def ir(self, fused: bool = True) -> ModuleOp:
         """The placed builders and slicers; `partita-opt` lowers the form with `fused=False` to the same `spmd()`."""
         return lowered.ir(self, fused)
@@ -402,3 +414,12 @@ def warn_of_conflicts(plan: Plan) -> None:
 def start(traced: Traced, mesh: Mesh) -> Plan:
     """The plan on which nothing is placed, except for the program's own `shard_map`s and ops that one device runs."""
     return claims.place_own(Plan.start(traced, mesh))
+
+
+def _plan_given(name: str, given: object) -> Plan:
+    if not isinstance(given, Plan):
+        raise refused(name, "a plan", given, "make one by pt.plan(fn, mesh, *args)")
+    return given
+
+
+CHECKS["Plan"] = _plan_given

@@ -109,7 +109,7 @@ def _token(token: str) -> str:
 
 def as_patterns(given: Patterns) -> tuple[str, ...]:
     """One pattern or several, as a tuple; empty if nothing is given. Raises Error for a value that is not a pattern."""
-    return patterns_of(given) if isinstance(given, str) or given != () else ()
+    return () if isinstance(given, tuple) and not given else patterns_of(given)
 
 
 def match(given: Patterns, names: Iterable[str], *, what: str = "value") -> list[str]:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import ClassVar, cast
 
+from ....dialects.errors import Error
+from ....dialects.given import check_of, checked, taken
 from ...inputs.checks import block_of, flag_of, patterns_of
 from ...inputs.names import Patterns
 from ...plan.claims import Seed, having
@@ -14,6 +16,10 @@ from .combinators import Composable
 
 Axes = str | Sequence[str]
 Dims = Patterns | Mapping[str, int]
+
+
+_LIBRARY = __name__.rpartition(".")[0]
+"""The folder of the library's tactics."""
 
 
 class Tactic(Composable):
@@ -37,17 +43,27 @@ class Tactic(Composable):
 
     def __init_subclass__(cls) -> None:
         Tactic.known[cls.__name__] = cls
+        if "__call__" in vars(cls):
+            cls.__call__ = checked(cls.__call__)
+
+    def __post_init__(self) -> None:
+        """Raises Error for a field of a wrong kind. A tactic of a user says itself what its fields take."""
+        for each in fields(self) if type(self).__module__.startswith(_LIBRARY) else ():  # pyright: ignore
+            if (check := check_of(each.name, str(each.type))) is not None:
+                object.__setattr__(self, each.name, taken(each.name, check, getattr(self, each.name)))
 
     holds: ClassVar[bool] = False
     """Whether its claims propagate only along their ranges, and no later tactic propagates them further."""
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
-        raise NotImplementedError
+        raise Error(f"`{type(self).__name__}` makes no claims of its own", helps=["apply it to a plan: plan.apply(tactic)"])
 
+    @checked
     def __call__(self, plan: Plan) -> Plan:
         plan = self.split(plan)
         return plan.place(list(self.seeds(plan)), repr(self), held=self.holds)
 
+    @checked
     def split(self, plan: Plan) -> Plan:
         """The plan on a mesh that has the sub-axes which the field `axis` names."""
         given: object = getattr(self, "axis", ())

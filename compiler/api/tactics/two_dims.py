@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...inputs.names import Patterns
-from ...plan.claims import Seed
 from ..plan import Plan
 from .base import Tactic
 from .data import DataParallel
@@ -42,6 +40,3 @@ class Tensor2D(Tactic):
             SequenceParallel(self.model, dim=-1),
             FSDP(self.data, smallest=self.smallest),
         )
-
-    def seeds(self, plan: Plan) -> Iterator[Seed]:
-        raise NotImplementedError("it is made of tactics that each make their own claims")
