@@ -6,9 +6,11 @@ import difflib
 import re
 import sysconfig
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, MappingView
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
+from typing import cast
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +94,17 @@ class Error(Exception):
         notes: Iterable[str] = (),
         helps: Iterable[str] = (),
     ) -> None:
-        title = _cut(title)
+        if not isinstance(title, str) or isinstance(notes, str) or isinstance(helps, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise Error(
+                "an Error takes a title, and lists of notes and of helps", helps=['write pt.Error("title", helps=["help"])']
+            )
+        title, notes, helps = _cut(str.__str__(title)), _texts("notes", notes), _texts("helps", helps)
         super().__init__(title)
         self.title = title
         self.location = location
         self.label = label
-        self.notes = tuple(map(_cut, notes))
-        self.helps = tuple(map(_cut, helps))
+        self.notes = notes
+        self.helps = helps
 
     def __str__(self) -> str:
         lines = [self.title]
@@ -127,6 +133,19 @@ _WIDEST = 400
 """The most characters of a line that are shown."""
 _LONGEST = 1000
 """The most characters of a line of an error's own words, which may quote a whole text."""
+
+
+_MOST = 1000
+"""The most notes or helps of an error."""
+_SEVERAL = (list, tuple, set, frozenset, Mapping, MappingView, Iterator)
+
+
+def _texts(name: str, given: Iterable[str]) -> tuple[str, ...]:
+    """The notes or helps of an error."""
+    several = tuple(islice(given, _MOST)) if isinstance(given, _SEVERAL) else (given,)
+    if not all(isinstance(each, str) for each in several):
+        raise Error(f"`{name}` of an Error takes a list of strings")
+    return tuple(_cut(str.__str__(cast(str, each))) for each in several)
 
 
 def _cut(text: str) -> str:

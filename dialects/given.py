@@ -123,6 +123,11 @@ def taken(name: str, check: Check, given: object) -> object:
         raise Error(title, location=error.location, label=error.label, notes=error.notes, helps=error.helps) from None
 
 
+def _said(annotation: object) -> str:
+    """The text of an annotation, which is the annotation itself in a file that does not evaluate them."""
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
+
+
 def checked(function: F) -> F:
     """The function, which checks what it is given."""
     signature = inspect.signature(function)
@@ -130,7 +135,7 @@ def checked(function: F) -> F:
     @cache
     def checks() -> dict[str, Check]:
         # Later than here: a kind may be added by a file that needs this one.
-        named = {name: check_of(name, str(each.annotation)) for name, each in signature.parameters.items()}
+        named = {name: check_of(name, _said(each.annotation)) for name, each in signature.parameters.items()}
         return {name: check for name, check in named.items() if check is not None}
 
     @wraps(function)

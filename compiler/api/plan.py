@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -376,6 +377,7 @@ class Plan(State):
         """The device-local module, with explicit collectives. Its `str()` is its text."""
         return lowered.spmd(self)
 
+    @checked
     def lower(self, granularity: str = "whole") -> Graph:
         """The dataflow graph: `whole` is one kernel with its collectives inside, `collective` cuts at each redistribution."""
         return lower(self, granularity)
@@ -422,4 +424,11 @@ def _plan_given(name: str, given: object) -> Plan:
     return given
 
 
-CHECKS["Plan"] = _plan_given
+def _seeds_given(name: str, given: object) -> tuple[Seed, ...]:
+    seeds = tuple(cast("Sequence[object]", given)) if isinstance(given, list | tuple) else (given,)
+    if not all(isinstance(seed, Seed) for seed in seeds):
+        raise refused(name, "a list of claims", given, "a tactic yields them: pt.Tile({...}, axis).seeds(plan)")
+    return cast("tuple[Seed, ...]", seeds)
+
+
+CHECKS.update({"Plan": _plan_given, "Sequence[Seed]": _seeds_given})

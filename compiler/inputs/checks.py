@@ -125,7 +125,7 @@ def dims_given(values: object, axis: object, more: object) -> None:
 def count_of(kind: str, given: object) -> int:
     """A number of collectives of one kind. Raises Error if it is not a non-negative integer."""
     count = integer(given)
-    if count is None or count < 0:
+    if count is None or not 0 <= count < LARGEST:
         helps = [f'give the number that one call runs, or a bound: plan.expect({kind}=3), plan.expect({kind}="<=3")']
         raise Error(f"`{kind}` takes a count, got {shown(given)}", helps=helps)
     return count

@@ -39,7 +39,9 @@ def escape(key: object) -> str:
     Every name of a program is made by this function, so any key can be printed, stands on one line of a plan file, and is
     read back from there.
     """
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", _SPECIAL.sub(r"\\\1", str(key)))
+    return _UNSEEN.sub(
+        lambda found: f"\\u{ord(found[0]):04x}", _SPECIAL.sub(r"\\\1", str.__str__(key) if isinstance(key, str) else str(key))
+    )
 
 
 @lru_cache(maxsize=1 << 12)

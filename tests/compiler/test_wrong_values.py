@@ -1,4 +1,4 @@
-"""Any value, given to any parameter of any public function, is taken, or refused by an error that says what the parameter takes."""
+"""Any value, given to any parameter of a public function, is taken, or refused by an error that says what it takes."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import pytest
 from public_face import Public, public
@@ -29,6 +30,11 @@ def step(x: Any, w: Any) -> Any:
     return w - h.sum(0), h + (x @ x.T)[:, :4]
 
 
+def anything(*trees: Any, **more: Any) -> Any:
+    """A program of whatever it is given: what is wrong with an argument is not what it would do with it."""
+    return jax.tree.map(lambda leaf: leaf * 2 if leaf.dtype != bool else leaf, (trees, more))
+
+
 @cache
 def plan() -> pt.Plan:
     return pt.plan(step, MESH, X, W)
@@ -44,7 +50,7 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     "Graph": lambda: placed().lower("collective"),
     "Compiled": lambda: placed().compile(),
     "CompiledGraph": lambda: placed().lower("collective").compile(),
-    "Jitted": lambda: pt.jit(step, mesh=MESH, tactics=[pt.DataParallel("a", inputs="x")]),
+    "Jitted": lambda: pt.jit(anything, mesh=MESH),
     "Notation": lambda: pt.parse(TEXT),
     "Mesh": lambda: MESH,
     "Defined": lambda: pt.define("same(x)  out[i..] = @(x[i..])")(lambda x: x),
@@ -57,7 +63,7 @@ OBJECTS: dict[str, Callable[[], Any]] = {
 VALID: dict[str, Any] = {
     "values": "x", "inputs": "x", "params": "w", "optimizer": (), "results": (), "donate": (), "at": "**", "what": "x",
     "dim": 0, "axis": "a", "data": "a", "model": "b", "range": "batch", "stage": 3, "label": "B", "name": "p",
-    "fn": step, "function": step, "mesh": MESH, "args": (X, W), "tactics": (pt.Resolve(),), "tactic": pt.Resolve(),
+    "fn": anything, "function": anything, "mesh": MESH, "args": (X, W), "tactics": (pt.Resolve(),), "tactic": pt.Resolve(),
     "conflict": None, "choice": 0, "before": None, "rule": "reassociate", "seeds": (), "text": "x", "file": "plan.partita",
     "path": "plan.html", "title": "x", "source": TEXT, "kernel": "main_0", "x": X, "plan": None, "axes": {"a": 2},
 }  # fmt: skip
@@ -65,8 +71,9 @@ VALID: dict[str, Any] = {
 VALID_OF: dict[str, Any] = {
     "Tile.values": {"x": 0}, "Mesh.sub_axes.name": "a", "Mesh.having.name": "a", "Mesh.parts.name": "a",
     "define.text": "same(x)  out[i..] = @(x[i..])", "define.function": lambda x: x, "rule.text": "f: add(x, x) => mul(2, x)",
-    "constrain.text": "a, _", "Notation.plan.function": None, "Notation.arguments.function": "f", "Notation.block.function": "f",
-    "Graph.parse.text": "", "Mesh.parse.text": "a=2", "Mesh.is_slow.axes": ("a",), "replay.args": ("tile('x', 0, 'a')", X, W),
+    "constrain.text": "a, _", "Notation.plan.function": None,
+    "Notation.arguments.function": "f", "Notation.block.function": "f",
+    "Graph.parse.text": "", "Mesh.parse.text": "a=2", "Mesh.is_slow.axes": ("a",), "replay.args": ("", X, W),
     "Defined.__call__.args": (X,), "Defined.check.args": (X,),
 }  # fmt: skip
 KEYWORDS = {
@@ -85,7 +92,9 @@ APART = {
     "Counts": "an answer", "Flops": "an answer",
     "Law": "what `rewrite` is given, and asks itself",
     "Traced": "what a plan starts from, and asks itself",
-    "Compiled.jit": "a step of `compile`",
+    "Plan.check": "JAX checks the arguments of a compiled function",
+    "Compiled": "JAX checks the arguments of a compiled function",
+    "Jitted.__call__": "JAX checks the arguments of a compiled function", "Jitted.lower": "as a call",
     "Jitted.partitioned": "a step of a call", "Jitted.planned": "a step of a call", "Jitted.kind": "a step of a call",
     "Defined.split": "a step of a call", "Defined.group": "a step of a call", "Defined.array": "a step of a call",
     "Defined.check_static": "a step of a call", "Defined.run": "a step of a call",

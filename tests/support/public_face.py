@@ -1,4 +1,4 @@
-"""The public functions, derived: what `partita.__all__` names, and the methods of the classes that it names or that these return.
+"""The public functions, derived: what `partita.__all__` names, and the methods of the classes in it or that these return.
 
 A function or a parameter that is added later is found here without a change.
 """

@@ -28,7 +28,7 @@ class Hostile:
         raise Refused
 
     __repr__ = __str__ = __eq__ = __hash__ = __bool__ = __len__ = __iter__ = __index__ = __int__ = __float__ = _refused
-    __lt__ = __getitem__ = __contains__ = __fspath__ = __array__ = __enter__ = __call__ = _refused  # pyright: ignore
+    __lt__ = __getitem__ = __contains__ = __fspath__ = __array__ = __enter__ = _refused  # pyright: ignore
 
 
 class HostileText(str):
