@@ -142,7 +142,7 @@ _SEVERAL = (list, tuple, set, frozenset, Mapping, MappingView, Iterator)
 
 def _texts(name: str, given: Iterable[str]) -> tuple[str, ...]:
     """The notes or helps of an error."""
-    several = tuple(islice(given, _MOST)) if isinstance(given, _SEVERAL) else (given,)
+    several = tuple(islice(cast("Iterable[object]", given), _MOST)) if isinstance(given, _SEVERAL) else (given,)
     if not all(isinstance(each, str) for each in several):
         raise Error(f"`{name}` of an Error takes a list of strings")
     return tuple(_cut(str.__str__(cast(str, each))) for each in several)

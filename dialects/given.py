@@ -40,7 +40,7 @@ def shown(given: object) -> str:
         return shortened(str.__repr__(str.__getitem__(given, slice(MOST))))
     try:
         several = cast("Collection[object]", given if isinstance(given, Collection) else ())
-        return f"a {kind} of {len(several):,} elements" if len(several) > MOST else shortened(repr(given))
+        return f"a {kind} of {len(several):,} elements" if len(several) > MOST else shortened(repr(cast(object, given)))
     except Exception:
         # The caller's own `__repr__` raised, and its error would hide the one that is about to be told.
         return f"an object of type {kind}"
@@ -92,7 +92,7 @@ def texts_of(name: str, given: object) -> tuple[str, ...]:
     """One string, or several."""
     several = cast("tuple[object, ...]", given if isinstance(given, tuple | list) else (given,))
     if not all(isinstance(each, str) for each in several):
-        raise refused(name, "a string, or a list of strings", given)
+        raise refused(name, "a string, or a list of strings", cast(object, given))
     return tuple(str.__str__(cast(str, each)) for each in several)
 
 
@@ -125,7 +125,7 @@ def taken(name: str, check: Check, given: object) -> object:
 
 def _said(annotation: object) -> str:
     """The text of an annotation, which is the annotation itself in a file that does not evaluate them."""
-    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
+    return annotation.__name__ if isinstance(annotation, type | TypeVar) else str(annotation)
 
 
 def checked(function: F) -> F:

@@ -427,8 +427,8 @@ def _plan_given(name: str, given: object) -> Plan:
 def _seeds_given(name: str, given: object) -> tuple[Seed, ...]:
     seeds = tuple(cast("Sequence[object]", given)) if isinstance(given, list | tuple) else (given,)
     if not all(isinstance(seed, Seed) for seed in seeds):
-        raise refused(name, "a list of claims", given, "a tactic yields them: pt.Tile({...}, axis).seeds(plan)")
+        raise refused(name, "a list of claims", cast(object, given), "a tactic yields them: pt.Tile({...}, axis).seeds(plan)")
     return cast("tuple[Seed, ...]", seeds)
 
 
-CHECKS.update({"Plan": _plan_given, "Sequence[Seed]": _seeds_given})
+CHECKS.update({"Plan": _plan_given, "Some": _plan_given, "Sequence[Seed]": _seeds_given})

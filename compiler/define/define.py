@@ -134,7 +134,7 @@ class Defined(Generic[R]):
             return cast(Array, value)
         try:
             found = value if isinstance(value, jax.Array) else jnp.asarray(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError, RecursionError):
             kind = "None" if value is None else f"a {type(value).__name__}"
             title = f"operand `{name}` of `{self.op.title}` must be an array, got {kind}"
             self.written.fail(name, title, f"if `{name}` is not an array, leave it out of the definition")

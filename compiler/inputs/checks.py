@@ -184,7 +184,7 @@ def said_patterns(_: str, given: object) -> str | list[str] | tuple[str, ...]:
     """Patterns as they were given, for the text of a trace: a string, a list or a tuple; an empty tuple stands for none."""
     if isinstance(given, tuple) and not given:
         return ()
-    globs = patterns_of(given)
+    globs = patterns_of(cast(object, given))
     return globs[0] if isinstance(given, str) else globs if isinstance(given, tuple) else [*globs]
 
 
@@ -204,7 +204,8 @@ def said_axes(_: str, given: object) -> str | list[str] | tuple[str, ...]:
 
 CHECKS.update(
     {
-        "axis: str": lambda _, given: axis_of(given),
+        # A number is a dim: where it is in the place of the axis, the function knows what was meant.
+        "axis: str": lambda _, given: given if isinstance(given, int) and abs(given) < LARGEST else axis_of(given),
         "Axes": said_axes,
         "Patterns": said_patterns,
         "Dims": said_dims,

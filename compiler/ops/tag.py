@@ -35,7 +35,8 @@ def tag(x: T, name: str) -> T:
         raise Error(f"a tag must be a non-empty string, got {shown(name)}", helps=['write `pt.tag(x, "name")`'])
     try:
         leaves, structure = tree.tree_flatten_with_path(x)
-        if not all(isinstance(leaf, Number) or hasattr(type(leaf), "dtype") for _, leaf in leaves):
+        pairs = cast("list[tuple[object, object]]", leaves)
+        if not all(isinstance(leaf, Number) or hasattr(type(leaf), "dtype") for _, leaf in pairs):
             raise TypeError
         tagged = [tag_p.bind(leaf, name="/".join([escape_parts(name), *path(keys)])) for keys, leaf in leaves]
     except (TypeError, ValueError, OverflowError, RecursionError, SystemError):

@@ -8,11 +8,14 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
+from hypothesis import settings
 from public_face import Public, public
 from wrong_values import KINDS
 
@@ -27,7 +30,7 @@ TEXT = "mesh a=2\nfn f(x: f32[8 @a]) -> f32[8] { y[i] = x[i] return y }\nplan p 
 def step(x: Any, w: Any) -> Any:
     """The next weights, and a loss."""
     h = pt.tag(jnp.tanh(x @ w), "h")
-    return w - h.sum(0), h + (x @ x.T)[:, :4]
+    return w - h.sum(0)[None], h + (x @ x.T)[:, :4]
 
 
 def anything(*trees: Any, **more: Any) -> Any:
@@ -76,6 +79,8 @@ VALID_OF: dict[str, Any] = {
     "Graph.parse.text": "", "Mesh.parse.text": "a=2", "Mesh.is_slow.axes": ("a",), "replay.args": ("", X, W),
     "Defined.__call__.args": (X,), "Defined.check.args": (X,),
 }  # fmt: skip
+SOME = 4
+"""Every how many kinds `make test` tries one."""
 KEYWORDS = {
     "more": ("a",),
     "parts": ("a",),
@@ -96,9 +101,10 @@ APART = {
     "Compiled": "JAX checks the arguments of a compiled function",
     "Jitted.__call__": "JAX checks the arguments of a compiled function", "Jitted.lower": "as a call",
     "Jitted.partitioned": "a step of a call", "Jitted.planned": "a step of a call", "Jitted.kind": "a step of a call",
+    "Defined.__call__": "JAX checks the arguments of a function", "Defined.check": "as a call",
     "Defined.split": "a step of a call", "Defined.group": "a step of a call", "Defined.array": "a step of a call",
     "Defined.check_static": "a step of a call", "Defined.run": "a step of a call",
-    "CompiledGraph": "a step of `Graph.run`",
+    "Graph.run": "JAX checks the arguments of a compiled function", "CompiledGraph": "a step of `Graph.run`",
 }  # fmt: skip
 """What stands among the public functions, but is not called by users, each with the reason."""
 
@@ -163,10 +169,64 @@ def tried(function: str, parameter: str, kind: str) -> None:
     assert (plan().trace, str(plan().layout())) == before
 
 
+def kinds(spot: int) -> list[str]:
+    """All kinds in `make fuzz`; in `make test` some of them, other ones for each parameter."""
+    profile = settings.default
+    return list(KINDS)[spot % SOME :: SOME] if profile is not None and profile.derandomize else list(KINDS)
+
+
 @pytest.mark.parametrize("function", dict.fromkeys(function for function, _ in spots()))
-def test_a_wrong_value_is_an_error_of_ours(function: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch):
+def test_a_wrong_value_is_an_error_of_ours(function: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    for name, parameter in spots():
+    for spot, (name, parameter) in enumerate(spots()):
         if name == function:
-            for kind in KINDS:
+            for kind in kinds(spot):
                 tried(name, parameter, kind)
+
+
+def test_what_is_apart_is_there():
+    known = {*public(), *(name.split(".")[0] for name in public())}
+    assert known >= APART.keys()
+
+
+WRONG: dict[str, tuple[Callable[[], object], str]] = {
+    "no tactics": (lambda: pt.jit(step, mesh=MESH, tactics=cast(Any, None)), "`tactics` takes a list of tactics, got None"),
+    "a number for tactics": (lambda: pt.jit(step, mesh=MESH, tactics=cast(Any, 3)), "`tactics` takes a list of tactics, got 3"),
+    "a list of axes": (lambda: plan().tile("x", 0, cast(Any, ["a"])), r"`axis`: a mesh axis must be a string, got \['a'\]"),
+    "no granularity": (lambda: plan().lower(cast(Any, None)), "`granularity` takes a string, got None"),
+    "an array of inputs": (
+        lambda: pt.DataParallel("a", inputs=cast(Any, np.array(["x"]))),
+        "`inputs`: a pattern of names must be a string, got array",
+    ),
+    "an array of donated": (lambda: plan().compile(donate=cast(Any, np.array(["x"]))), "a pattern of names must be a string"),
+    "an array of values": (lambda: pt.Tile(cast(Any, np.ones(3)), "a"), "`values`: a pattern of names must be a string"),
+    "no plan": (lambda: pt.DataParallel("a")(cast(Any, None)), "`plan` takes a plan, got None"),
+    "a plan as text": (lambda: pt.at("x", cast(Any, "FSDP")), "`tactic`: expected a tactic, got 'FSDP'"),
+    "a value without a text": (lambda: plan().memory(KINDS["the hostile"]()), "got an object of type Hostile"),
+    "an int that is no int32": (
+        lambda: pt.plan(lambda x: x + 1, MESH, 2**40),
+        "argument `x` of `<lambda>` must be an array",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_the_error_names_the_parameter_what_it_takes_and_what_it_got(case: str):
+    wrong, said = WRONG[case]
+    with pytest.raises(pt.Error, match=said):
+        wrong()
+
+
+def test_a_value_of_a_kind_of_string_is_kept_as_a_string():
+    name, axis = np.str_("x"), np.str_("a")
+    placed = plan().tile(name, cast(int, np.int64(0)), axis)
+    assert placed.trace == "tile('x', 0, 'a')"
+    assert pt.replay(step, MESH, placed.trace, X, W).layout() == placed.layout()
+    assert repr(pt.Tile({name: 0}, axis)) == "Tile(values={'x': 0}, axis='a')"
+
+
+def test_positions_that_no_integer_of_the_program_can_hold_are_an_error_of_ours():
+    long = jax.ShapeDtypeStruct((2**32, 4), "float32")
+    tiled = pt.plan(lambda x: x * jax.lax.broadcasted_iota("int32", x.shape, 0), pt.Mesh(a=2), long).tile("x", 0, "a")
+    with pytest.raises(pt.Error, match="2147483648 does not fit int32"):
+        tiled.compile().lower(long)

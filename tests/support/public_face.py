@@ -3,6 +3,9 @@
 A function or a parameter that is added later is found here without a change.
 """
 
+# A public function is of any kind.
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false, reportUnknownMemberType=false
+
 import inspect
 import types
 import typing
