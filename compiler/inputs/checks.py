@@ -117,9 +117,9 @@ def dims_given(values: object, axis: object, more: object) -> None:
         return
     named = isinstance(axis, str)
     dim, on = (0, axis) if named else (axis, more if isinstance(more, str) else "data")
-    table = ", ".join(f"{glob!r}: {dim}" for glob in patterns_of(values))
+    table = ", ".join(f"{glob!r}: {dim if isinstance(dim, str) else shown(dim)}" for glob in patterns_of(values))
     title = f"`Tile` takes a dim for each pattern, got {shown(values)}" if named else "`Tile` takes each dim with its pattern"
-    raise Error(title, helps=[f"write pt.Tile({{{table}}}, {on!r})"])
+    raise Error(title, helps=[f"write pt.Tile({{{table}}}, {shown(on)})"])
 
 
 def count_of(kind: str, given: object) -> int:
@@ -206,6 +206,10 @@ CHECKS.update(
     {
         # A number is a dim: where it is in the place of the axis, the function knows what was meant.
         "axis: str": lambda _, given: given if isinstance(given, int) and abs(given) < LARGEST else axis_of(given),
+        "data: str": lambda _, given: axis_of(given),
+        "model: str": lambda _, given: axis_of(given),
+        # A number of elements, which FSDP reads when it looks for what is large.
+        "smallest: int | None": lambda _, given: given,
         "Axes": said_axes,
         "Patterns": said_patterns,
         "Dims": said_dims,
